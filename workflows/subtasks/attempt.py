@@ -14,7 +14,6 @@ with workflow.unsafe.imports_passed_through():
     from supervision.budget.amount import Amount
     from supervision.contract.finding import Labels
     from supervision.contract.result import Problem, SubtaskReport
-    from supervision.contract.team import RoleCard
     from supervision.run.attempt_rules import AfterAgent, after_agent, child_id
     from supervision.run.slots import Slot
     from workflows.calls.asking import as_refs, judge, shown, wait_for_model
@@ -61,7 +60,7 @@ async def _run_candidates(assignment: Assignment, agents: "list[_Agent]") -> Wor
         results = [task.result() for task in running]
         for number, result in enumerate(results, 1):
             state.trace.note("candidate_ended", subtask_id, candidate=number, **result.refs)
-        index = await _best(assignment, results, [agent.role for agent in agents])
+        index = await _best(assignment, agents, results)
     except asyncio.CancelledError:
         # Cancelled while they run, or while the judge does: each hands in what it has, the first finding counts.
         await stop_all(running)
@@ -71,11 +70,11 @@ async def _run_candidates(assignment: Assignment, agents: "list[_Agent]") -> Wor
     return results[index]
 
 
-async def _best(assignment: Assignment, results: list[WorkerAgentResult], roles: list[RoleCard]) -> int:
+async def _best(assignment: Assignment, agents: "list[_Agent]", results: list[WorkerAgentResult]) -> int:
     """Returns the index of the best result; a judge is asked only where there is a choice."""
     context, subtask_id = assignment.context, assignment.subtask_id
     reports = {
-        index: SubtaskReport(id=subtask_id, role=roles[index].name, state="completed", finding=result.finding)
+        index: SubtaskReport(id=subtask_id, role=agents[index].role.name, state="completed", finding=result.finding)
         for index, result in enumerate(results)
         if result.succeeded
     }
@@ -83,9 +82,9 @@ async def _best(assignment: Assignment, results: list[WorkerAgentResult], roles:
         return next(iter(reports), 0)
     description = context.state.board.subtask(subtask_id).description
     choice, reason = await judge(context, "select", description, as_refs(list(reports.values())))
-    choice = choice or 0
-    context.state.trace.note("candidate_chosen", subtask_id, choice=choice + 1, of=len(reports), reason=reason)
-    return list(reports)[choice]
+    best = list(reports)[choice or 0]
+    context.state.trace.note("candidate_chosen", subtask_id, choice=best + 1, of=len(agents), reason=reason)
+    return best
 
 
 class _Agent:

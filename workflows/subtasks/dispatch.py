@@ -72,6 +72,7 @@ class Dispatch:
         self._running: dict[str, asyncio.Task[None]] = {}
         self._ended: list[tuple[str, asyncio.Task[None]]] = []
         self._rest_left = limits.ROLE_REST_TOTAL
+        self._alarm = _Alarm()
 
     def reopen(self, subtask_id: str, feedback: str, *, warm: bool = False) -> None:
         """Has an ended subtask worked on again, by the same role, with feedback on its finding if it completed.
@@ -95,16 +96,15 @@ class Dispatch:
 
     async def execute(self) -> None:
         """Returns when every subtask has ended; raises SupervisionError if the provider refuses all work."""
-        alarm = _Alarm()
         try:
-            in_time = await self._dispatch(alarm)
+            in_time = await self._dispatch()
             self._context.hold_clock("people", False)
         except (SupervisionError, asyncio.CancelledError) as error:
             self._context.hold_clock("people", False)
             why = "the run was cancelled" if isinstance(error, asyncio.CancelledError) else str(error)
             await self._stop(Problem(type=ErrorKind.CANCELLED, message=why))
             raise
-        alarm.cancel()
+        self._alarm.cancel()
         self._state.steering.retries.clear()  # asked for when no time was left
         self._state.slots.starved = 0
         why = self._state.time_and_budget.stopped_because or "the run's deadline came first"
@@ -137,7 +137,7 @@ class Dispatch:
                 else:
                     board.skip(part, why, assignment.so_far if assignment else None)
 
-    async def _dispatch(self, alarm: _Alarm) -> bool:
+    async def _dispatch(self) -> bool:
         """Starts what may start and awaits what ends. Returns True when all has ended, False at the deadline.
 
         The end of the history is a deadline, too: the server terminates a run that goes beyond it.
@@ -171,7 +171,7 @@ class Dispatch:
                 idle_since = workflow.now()
                 probe_at = min(probe_at, idle_since + self._rest_left)
             self._context.hold_clock("people", self._only_people_can_help(probe_at))
-            await self._wait(alarm, probe_at)
+            await self._wait(probe_at)
             if idle_since is not None:
                 self._rest_left -= workflow.now() - idle_since
             self._collect()
@@ -241,16 +241,16 @@ class Dispatch:
         self._ended.append((subtask_id, task))
         self._context.changed.set()
 
-    async def _wait(self, alarm: _Alarm, probe_at: datetime | None) -> None:
+    async def _wait(self, probe_at: datetime | None) -> None:
         """Waits until a subtask or background work ends, a slot is free, limits change, or a time has come."""
         changed = asyncio.ensure_future(self._context.changed.wait())
         wakers: list[asyncio.Future[Any]] = [*self._drafts.tasks(), *self._replanning.tasks(), changed]
         budget = self._state.time_and_budget
         times = [(probe_at, "breaker probe"), (None if budget.held else budget.work_until, "subtasks stop")]
         if due := [(when, why) for when, why in times if when is not None]:
-            wakers.append(alarm.at(*min(due)))
+            wakers.append(self._alarm.at(*min(due)))
         else:
-            alarm.cancel()
+            self._alarm.cancel()
         await workflow.wait(wakers, return_when=asyncio.FIRST_COMPLETED)
         changed.cancel()
         self._context.changed.clear()
