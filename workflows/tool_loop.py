@@ -35,10 +35,10 @@ _TURN_GROWTH_TOKENS = 500  # by how much a worker agent's next call is expected 
 class ToolLoop:
     """The loop of one attempt. `agent.progress` is its state: a conversation's head, counts, what was consumed."""
 
-    def __init__(self, agent: WorkerAgentInput, trace: Trace) -> None:
+    def __init__(self, agent: WorkerAgentInput) -> None:
         self._agent = agent
         self._progress = agent.progress
-        self._trace = trace
+        self.trace = Trace(workflow.now, agent.progress.trace_seq)
         self._began = workflow.now()
         self.instructions = agent.instructions
 
@@ -118,7 +118,7 @@ class ToolLoop:
         if agent.goes_first:
             return self._result(None, resumable=True)
         if workflow.info().is_continue_as_new_suggested():
-            progress.trace_seq, progress.worked_seconds = self._trace.last_seq, self._worked()
+            progress.trace_seq, progress.worked_seconds = self.trace.last_seq, self._worked()
             agent.instructions = self.instructions
             workflow.continue_as_new(agent)
         return None
@@ -142,7 +142,7 @@ class ToolLoop:
             return None
         progress.objected = True
         progress.results = _taken(reply)
-        self._trace.note("finding_returned", agent.subtask_id, unsupported=[*finding.unsupported, *misfit])
+        self.trace.note("finding_returned", agent.subtask_id, unsupported=[*finding.unsupported, *misfit])
         return prompts.objection(finding.unsupported, reply.unclear, misfit)
 
     def stopped(self) -> WorkerAgentResult:
@@ -211,7 +211,7 @@ class ToolLoop:
         )
         progress.turn, progress.last_tokens, progress.labels = turn, reply.usage.tokens, reply.labels
         progress.last_finding = reply.finding or reply.earlier or progress.last_finding
-        self._trace.note(
+        self.trace.note(
             "turn",
             agent.subtask_id,
             turn=turn,
@@ -281,7 +281,7 @@ class ToolLoop:
             why = failed.problem.message  # it may have had effects
             words = prompts.DEADLY_CALL if DEADLY in why else prompts.UNKNOWN_OUTCOME
             reply = ToolReply(result=call.without_result(words), preview=why[:200])
-        self._trace.note(
+        self.trace.note(
             "tool",
             agent.subtask_id,
             name=call.name,
@@ -337,7 +337,6 @@ def _lacking(finding: Finding, missing: list[str], subtask_id: str) -> Finding:
 
 
 def _loop_problem(step: Next, reply: TurnReply, max_turns: int) -> Problem:
-    """Returns the problem of a loop that ends without a finding."""
     if step is Next.REFUSED:
         detail = f": {reply.stop_detail}" if reply.stop_detail else ""
         return Problem(type=ErrorKind.REFUSED, message=f"the model refused this subtask{detail}")

@@ -20,14 +20,7 @@ from activities.model.journalled_call import Answered, CallName, CallOptions, Mo
 from activities.model.port import Json, user_message
 from activities.model.prompt_fit import PromptWriter, brief_tokens
 from activities.model.request_body import ALL_JSON, first_json
-from activities.prompts.agent_prompts import (
-    LAST_OUTPUT,
-    WITHHELD,
-    correction_request,
-    is_correction_request,
-    worker_request,
-    worker_system,
-)
+from activities.prompts import agent_prompts as prompts
 from activities.replies import answer_schema
 from activities.replies.agent_story import read_tool_uses
 from activities.store.reading import list_bytes, read_findings, read_plan, read_records, read_small, read_text
@@ -120,8 +113,8 @@ class AgentTurnActivities:
         name = CallName.of(turn, turn.step)
         known = [] if turn.head is None else (await conversations.entry(turn.head)).view.withheld
         missing = ", ".join(tool for tool in withheld if tool not in known)
-        ending = LAST_OUTPUT if turn.last and role.output_schema is not None else ""
-        note = "\n\n".join(filter(None, [turn.note, ending, f"{WITHHELD} {missing}." if missing else ""]))
+        ending = prompts.LAST_OUTPUT if turn.last and role.output_schema is not None else ""
+        note = "\n\n".join(filter(None, [turn.note, ending, f"{prompts.WITHHELD} {missing}." if missing else ""]))
         if turn.head is None:
             assert turn.brief is not None
             opening, text = await self._opening(turn, turn.brief, loaded, role)
@@ -130,7 +123,7 @@ class AgentTurnActivities:
             # Tool results and the note are one user message, as the API wants it; there is none if the model paused.
             results = conversations.tool_result_message(turn.results)
             if turn.brief is not None and turn.brief.feedback:  # on the finding that this conversation gave
-                results["content"] += user_message(correction_request(turn.brief.feedback))["content"]
+                results["content"] += user_message(prompts.correction_request(turn.brief.feedback))["content"]
             results["content"] += user_message(note)["content"] if note else []
             messages = [results] if results["content"] else []
             answered = await self._calls.follow_up(name, turn.head, messages, options)
@@ -149,7 +142,7 @@ class AgentTurnActivities:
         previous = None if brief.previous_ref is None else await read_text(store, brief.previous_ref)
 
         async def within(tokens: int) -> str:
-            return worker_request(
+            return prompts.worker_request(
                 subtask,
                 await read_findings(store, brief.dependencies, brief_tokens(tokens)),
                 brief.missing,
@@ -168,7 +161,7 @@ class AgentTurnActivities:
         tools += [agent_tools.ask_tool()] if role.ask else []
         schema = role.output_schema and answer_schema.sendable(role.output_schema)
         tools.append(agent_tools.finish_tool(brief.names_items, schema))
-        system = worker_system(role, turn.max_turns, turn.run.date, cites)
+        system = prompts.worker_system(role, turn.max_turns, turn.run.date, cites)
         return Opening(system=system, model=turn.model, effort=turn.effort, tools=tools), within
 
     async def _labels(self, turn: TurnInput, loaded: LoadedTeam, role: Role, place: str) -> tuple[Labels, list[str]]:
@@ -255,7 +248,9 @@ class AgentTurnActivities:
         for entry in reversed(await self._calls.conversations.chain(head)):
             if text := entry.reply.text().strip():
                 return text
-            if any(map(is_correction_request, texts_of(entry.input))):  # before it is the finding to be corrected
+            if any(
+                map(prompts.is_correction_request, texts_of(entry.input))
+            ):  # before it is the finding to be corrected
                 break
         return ""
 

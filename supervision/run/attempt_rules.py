@@ -16,7 +16,7 @@ class AfterAgent(Enum):
     """What follows in an attempt after its worker agent has ended."""
 
     END = auto()  # the attempt has ended, too
-    RESUME = auto()  # with the run if that is paused, with another grant if its own is used up
+    RESUME = auto()  # with the run if that is paused, with another grant if its own is used up, or after going first
     WAIT_PROVIDER = auto()  # the provider's breaker is open: wait, then resume it
     WAIT_RESUME = auto()  # a person must act at the provider: wait for `resume`
     WAIT_PERSON = auto()  # a person must reply or decide: wait, then resume it
@@ -24,7 +24,7 @@ class AfterAgent(Enum):
 
 def after_agent(problem: ErrorKind | None, *, can_resume: bool, had_last_grant: bool, has_finding: bool) -> AfterAgent:
     """Returns what follows in the attempt; a run that has a finding waits rather than fails."""
-    if problem is None or problem not in RESUMABLE or not can_resume:
+    if not can_resume or (problem is not None and problem not in RESUMABLE):
         return AfterAgent.END
     if problem in ACCOUNT:
         return AfterAgent.WAIT_RESUME if has_finding else AfterAgent.END

@@ -1,15 +1,6 @@
 """The board: which subtask stands where, and which may start now.
 
-One instance lives in a run. Its methods are the only way a subtask changes state:
-
-    waiting -> running -> completed | failed | cancelled
-    waiting -> skipped | cancelled
-    running -> skipped                              (by a person)
-    running -> running                              (the next attempt)
-    running -> waiting                              (put back between attempts)
-    completed -> waiting                            (reopened; its finding is kept until a better one)
-    failed | cancelled | skipped -> waiting         (reopened by a person)
-    skipped -> waiting                              (a revision gave it new dependencies, or one of them is reopened)
+One instance lives in a run. Its methods are the only way a subtask changes state.
 
 A template waits until its items are known. Then it has the state that those come to, and no part in the board's counts.
 """
@@ -32,11 +23,13 @@ from supervision.run.gaps import gap_of, gaps_of, is_missing, partial_gaps
 
 _ENDED: tuple[SubtaskState, ...] = ("completed", "failed", "skipped", "cancelled")
 _FROM: dict[SubtaskState, tuple[SubtaskState, ...]] = {
-    "running": ("waiting", "running"),
+    "running": ("waiting", "running"),  # the first attempt, or the next one
     "completed": ("running",),
     "failed": ("running",),
-    "skipped": ("waiting", "running"),
+    "skipped": ("waiting", "running"),  # one at work by a person
     "cancelled": ("waiting", "running"),
+    # Put back between attempts, or reopened, with its finding until there is a better one; one that was skipped also if
+    # a revision gave it new dependencies, or one of them is reopened.
     "waiting": ("running", *_ENDED),
 }
 
@@ -64,8 +57,8 @@ class Board:
                     id=subtask.id, role=subtask.role, description=subtask.description, depends_on=subtask.depends_on
                 )
                 self._states["waiting"] += 1
-                if template := subtask.template:
-                    self._add_item(self._reports[template])
+                if subtask.template:
+                    self._add_item(self._reports[subtask.template])
             else:
                 report.depends_on = subtask.depends_on
             if not subtask.template:
@@ -377,7 +370,6 @@ def _capped(error: Problem | None) -> Problem | None:
 
 
 def _count_item(template: SubtaskReport, before: SubtaskState, state: SubtaskState) -> None:
-    """Counts the change of an item's state for its template."""
     counts = template.counts
     assert counts is not None
     setattr(counts, before, getattr(counts, before) - 1)

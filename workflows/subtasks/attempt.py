@@ -104,16 +104,12 @@ class _Agent:
         self._slot = slot
         # Also the name of its account in the ledger.
         self.workflow_id = child_id(workflow.info().workflow_id, self._subtask_id, self._number, candidate)
+        # A nested supervisor has models of its own, and waits for them itself.
         self._model = "" if self.role.team else self._state.models.choose(self.role.models)
         self._progress = assignment.resume_from or LoopProgress()
         self._stood: dict[str, LoopProgress] = {}  # where the conversations with other models stand
         self._booked = WorkerAgentResult()
         self._last = False
-
-    @property
-    def _provider(self) -> str:
-        """What it waits for in an outage: a nested supervisor waits for its models itself, each for its own."""
-        return self._model or self.workflow_id
 
     async def run(self) -> WorkerAgentResult:
         """Returns its result; cancelled, what it had."""
@@ -144,11 +140,10 @@ class _Agent:
                 had_last_grant=self._last,
                 has_finding=self._state.has_finding,
             )
+            if not result.stopped and (step is AfterAgent.END or result.problem is None):
+                self._state.models.answered(self._model, self._slot)
             if step is AfterAgent.END:
-                if not result.stopped:
-                    self._state.models.answered(self._provider, self._slot)
-                if not _went_first(result):
-                    return result
+                return result
             if (ended := await self._until_continued(step, result)) is not None:
                 return ended
 
@@ -158,12 +153,12 @@ class _Agent:
         self._progress = result.progress.booked() if result.progress else LoopProgress()
         if step is AfterAgent.WAIT_PROVIDER:
             again = result.retry_after, workflow.random().random()
-            self._state.model_away(self._provider, self._slot, why, *again)
+            self._state.model_away(self._model, self._slot, why, *again)
         elif step is AfterAgent.WAIT_RESUME:
             self._context.free(self._slot)  # for others, while this one waits
-            self._state.model_away(self._provider, self._slot, why)
+            self._state.model_away(self._model, self._slot, why)
         elif step is AfterAgent.WAIT_PERSON:
-            models.answered(self._provider, self._slot)
+            models.answered(self._model, self._slot)
             self._context.free(self._slot)
             place = self.workflow_id.removeprefix(f"{workflow.info().workflow_id}/")
             try:
@@ -176,10 +171,10 @@ class _Agent:
 
     async def _until_served(self) -> None:
         """Returns when the model may be called; work that waits for it holds no slot."""
-        outage = self._state.models.outage(self._provider)
+        outage = self._state.models.outage(self._model)
         if outage is not None and outage.first is not self._slot:
             self._context.free(self._slot)
-            await wait_for_model(self._context, self._subtask_id, self._provider, self._slot, attempt=self._number)
+            await wait_for_model(self._context, self._subtask_id, self._model, self._slot, attempt=self._number)
 
     def _goes_to_other_model(self, result: WorkerAgentResult) -> bool:
         """True if the next model takes over; it need not always, and not always one can."""
@@ -305,8 +300,3 @@ class _Agent:
             goes_first=state.models.outage(self._model) is not None,
             progress=self._progress,
         )
-
-
-def _went_first(result: WorkerAgentResult) -> bool:
-    """True for a worker agent that ended only to show that the model answers again: it is continued."""
-    return result.problem is None and not result.stopped and result.finding is None and result.progress is not None

@@ -70,7 +70,6 @@ class Dispatch:
         self._drafts = drafts
         self._assignments: dict[str, Assignment] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
-        self._ended: list[tuple[str, asyncio.Task[None]]] = []
         self._rest_left = limits.ROLE_REST_TOTAL
         self._alarm = _Alarm()
 
@@ -203,7 +202,6 @@ class Dispatch:
             assignment.fail(Problem(type=ErrorKind.NO_CAPABLE_WORKER, message=why))
 
     def _is_complete(self) -> bool:
-        """True if no subtask is left to be worked on."""
         counts = self._state.board.counts()
         return not (self._running or self._replanning.running or counts.waiting or counts.running)
 
@@ -231,15 +229,11 @@ class Dispatch:
                 board.begin(subtask_id, assignment.role.name)
                 in_flight[assignment.role.name] += 1
                 task = self._running[subtask_id] = asyncio.create_task(_run_subtask(assignment))
-                task.add_done_callback(partial(self._note_end, subtask_id))
+                # Awaiting the tasks themselves would cost more on every wake-up.
+                task.add_done_callback(lambda task: self._context.changed.set())
             elif probe_at := assignment.next_probe_at():
                 probes.append(probe_at)
         return min(probes, default=None)
-
-    def _note_end(self, subtask_id: str, task: asyncio.Task[None]) -> None:
-        """Wakes the dispatch. Awaiting the tasks directly would cost O(n) on every wake-up."""
-        self._ended.append((subtask_id, task))
-        self._context.changed.set()
 
     async def _wait(self, probe_at: datetime | None) -> None:
         """Waits until a subtask or background work ends, a slot is free, limits change, or a time has come."""
@@ -257,9 +251,8 @@ class Dispatch:
 
     def _collect(self) -> None:
         """Forgets the tasks of subtasks that ended, or were put back to wait; raises what ended the run."""
-        ended, self._ended = self._ended, []
-        for subtask_id, task in ended:
-            if self._running.get(subtask_id) is task:
+        for subtask_id, task in [*self._running.items()]:
+            if task.done():
                 del self._running[subtask_id]
                 task.result()
 

@@ -37,7 +37,8 @@ ALWAYS = [(last, finding) for last in (False, True) for finding in (False, True)
         ({ErrorKind.BUDGET_EXHAUSTED}, ALWAYS[2:], AfterAgent.END),  # it had the last grant
         (ACCOUNT, ALWAYS[::2], AfterAgent.END),  # the run fails
         (ACCOUNT, ALWAYS[1::2], AfterAgent.WAIT_RESUME),  # the run has a finding to lose
-        ({None, *ErrorKind} - RESUMABLE, ALWAYS, AfterAgent.END),
+        ({None}, ALWAYS, AfterAgent.RESUME),  # it went first after an outage
+        ({*ErrorKind} - RESUMABLE, ALWAYS, AfterAgent.END),
     ],
 )
 def test_an_attempt_waits_is_paid_again_or_ends(
