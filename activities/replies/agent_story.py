@@ -49,9 +49,10 @@ async def read_tool_uses(conversations: ConversationStore, chain: list[Entry]) -
         answers.append({block.get("tool_use_id"): (block, raw) for block, raw in zip(shown, stored, strict=True)})
     provided, uses = _provided(chain), list[ToolUse]()
     for entry, answered in zip(chain, [*answers[1:], {}], strict=True):
-        calls = [(call, answered) for call in entry.reply.tool_uses()]
-        calls += [(call, provided) for call in entry.reply.provided_uses()]
-        uses += [_tool_use(call, *known.get(call.get("id"), (None, {}))) for call, known in calls]
+        uses += [_tool_use(call, *answered.get(call.get("id"), (None, {}))) for call in entry.reply.tool_uses()]
+        uses += [
+            _tool_use(call, *provided.get(str(call.get("id")), (None, {}))) for call in entry.reply.provided_uses()
+        ]
     return uses
 
 
@@ -68,7 +69,7 @@ def _tool_use(call: Json, answer: Json | None, stored: Json) -> ToolUse:
     )
 
 
-def _provided(chain: list[Entry]) -> dict[object, tuple[Json, Json]]:
+def _provided(chain: list[Entry]) -> dict[str, tuple[Json, Json]]:
     """Returns the answers to calls of tools that the provider ran, by their ids.
 
     The text of a search's pages is encrypted and for the provider alone: of it only cited passages can be read.
@@ -79,7 +80,7 @@ def _provided(chain: list[Entry]) -> dict[object, tuple[Json, Json]]:
         cited[str(part.get("url") or part.get("document_title"))][str(part.get("cited_text"))] = None
     kinds = ("web_search_tool_result", "web_fetch_tool_result")
     found = [(block, day) for block, day in blocks if block.get("type") in kinds and block.get("content") is not None]
-    return {block.get("tool_use_id"): _provided_answer(block["content"], day, cited) for block, day in found}
+    return {str(block.get("tool_use_id")): _provided_answer(block["content"], day, cited) for block, day in found}
 
 
 def _provided_answer(content: Any, day: str, cited: Mapping[str, Iterable[str]]) -> tuple[Json, Json]:
