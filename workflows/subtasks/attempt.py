@@ -149,7 +149,7 @@ class _Agent:
 
     async def _until_continued(self, step: AfterAgent, result: WorkerAgentResult) -> WorkerAgentResult | None:
         """Readies it to continue, after its waits for people. Returns its result if it does not continue."""
-        models, why = self._state.models, result.problem.message if result.problem else ""
+        why = result.problem.message if result.problem else ""
         self._progress = result.progress.booked() if result.progress else LoopProgress()
         if step is AfterAgent.WAIT_PROVIDER:
             again = result.retry_after, workflow.random().random()
@@ -158,7 +158,7 @@ class _Agent:
             self._context.free(self._slot)  # for others, while this one waits
             self._state.model_away(self._model, self._slot, why)
         elif step is AfterAgent.WAIT_PERSON:
-            models.answered(self._model, self._slot)
+            self._state.models.answered(self._model, self._slot)
             self._context.free(self._slot)
             place = self.workflow_id.removeprefix(f"{workflow.info().workflow_id}/")
             try:
