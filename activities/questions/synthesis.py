@@ -39,10 +39,11 @@ from supervision.base.text import cut, size
 from supervision.contract.base import Model
 from supervision.contract.plan import Plan
 from supervision.contract.request import describe_errors
-from supervision.contract.result import Citation, Contradiction, Gap, Unsupported
+from supervision.contract.result import Contradiction, Gap, Unsupported
 from supervision.grounding.answer_fields import field_claims
 from supervision.grounding.citations import CitedFindings, with_valid_marks
 from supervision.grounding.support import UNSUPPORTED_BYTES, Source, unsupported_texts
+from supervision.results.answer import ANSWER, Answer, in_answer
 
 
 class SynthesisInput(SupervisorCall):
@@ -80,24 +81,19 @@ class SynthesisInput(SupervisorCall):
 
 
 class SynthesisReply(SupervisorReply):
-    """The answer, shortened when it is long; `problems` say why its JSON cannot be used."""
+    """The answer, and the `bytes` of its whole text; `problems` say why its JSON cannot be used."""
 
-    answer: str | None = None
-    answer_ref: str | None = None
-    answer_bytes: int = 0
-    answer_json: JsonValue = None
-    confidence: float | None = None
-    citations: list[Citation] = []
+    answer: Answer = Answer()
+    bytes: int = 0
     contradictions: list[Contradiction] = []
     problems: list[str] = []
-    unsupported: list[str] = []
-    unsupported_fields: list[Unsupported] = []
     stop_reason: str
 
     @property
     def unsupported_claims(self) -> list[str]:
         """What no finding says, as the author of the answer reads it."""
-        return [*self.unsupported, *(f"{item.text} ({item.where})" for item in self.unsupported_fields)]
+        listed = self.answer.unsupported
+        return [item.text if item.where == ANSWER else f"{item.text} ({item.where})" for item in listed]
 
     @property
     def to_fix(self) -> list[str]:
@@ -239,8 +235,8 @@ async def synthesize(desk: Desk, call: SynthesisInput) -> SynthesisReply:
         ][: limits.CONFLICTS]
     if text.strip():  # of drafts and digests, which are read by reference only, history gets a preview
         inline = limits.ANSWER_INLINE_BYTES if call.mode == "final" else limits.REPLY_PREVIEW_BYTES
-        reply.answer, reply.answer_bytes = cut(text, inline), size(text)
-        reply.answer_ref = await desk.store.put_output(run_id, text)
+        reply.answer.text, reply.bytes = cut(text, inline), size(text)
+        reply.answer.ref = await desk.store.put_output(run_id, text)
     given = [await read_text(desk.store, call.goal_ref), *(item.whole for item in plan.subtasks)]
     await asyncio.to_thread(_look_up, reply, text, call, citable, cited, given)
     return reply
@@ -276,13 +272,13 @@ async def _read_answer(reply: SynthesisReply, text: str, schema: Json | None, ru
             reply.problems = [f"the reply is not the JSON asked for: {cut(problem, limits.SENTENCE_BYTES)}"]
         # A model that answers in prose has answered: the text stands, without a confidence.
         return _AnswerWithJson(answer=text)
-    reply.confidence = share_of(draft.confidence)
+    reply.answer.confidence = share_of(draft.confidence)
     if schema is not None and "answer_json" not in draft.model_fields_set:
         reply.problems = ["answer_json is missing"]
     elif schema is not None:
         value = answer_schema.value_of(schema, draft.answer_json)
         reply.problems = await answer_schema.problems(schema, value, run_id)
-        reply.answer_json = None if reply.problems else value
+        reply.answer.as_json = None if reply.problems else value
     return draft
 
 
@@ -299,15 +295,14 @@ def _look_up(
 ) -> None:
     """Writes into the reply what it cites, and what it claims that is neither `given` nor in the finding it cites."""
     if call.mode != "digest":
-        reply.citations = list(islice(cited.citations(text, citable), limits.CITATIONS))
+        reply.answer.citations = list(islice(cited.citations(text, citable), limits.CITATIONS))
     settled = [f"{item.description}\n{item.resolution}" for item in call.contradictions]
     sources = [Source(ground) for ground in (*given, *cited.texts, *settled)]
     miscited = cited.miscited(text, citable, given)
-    reply.unsupported = unsupported_texts(text, sources, [*call.doubtful, *miscited])
-    missing = (claim for claim in field_claims(reply.answer_json, [*cited.texts, *settled], given) if not claim.found)
-    reply.unsupported_fields = [
+    fields = field_claims(reply.answer.as_json, [*cited.texts, *settled], given)
+    reply.answer.unsupported = in_answer(unsupported_texts(text, sources, [*call.doubtful, *miscited])) + [
         Unsupported(text=cut(claim.text, UNSUPPORTED_BYTES), where=claim.path)
-        for claim in islice(missing, limits.UNSUPPORTED_SHOWN)
+        for claim in islice((claim for claim in fields if not claim.found), limits.UNSUPPORTED_SHOWN)
     ]
 
 
