@@ -4,9 +4,7 @@ The provider's client takes a part of JSON Schema. A schema within that part is 
 JSON text instead. Either way the whole schema is enforced here.
 """
 
-import json
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from itertools import count, islice
 from typing import Any
 
@@ -77,25 +75,6 @@ def row_problems(schema: Json, rows: list[Any], name: str) -> tuple[list[tuple[i
     others = [row for place, row in enumerate(rows) if place not in misfits]
     whole = next(_validator(schema).iter_errors({name: others} if name else others), None)
     return list(misfits.items()), _sentence(whole, "answer_json") if whole else ""
-
-
-def typed(schema: Any, value: Any) -> Any:
-    """Returns the value with texts that are a number, null or JSON as what they are, where the schema takes no text."""
-    if not isinstance(schema, dict):
-        return value
-    branches = [each for each in (schema, *schema.get("anyOf", ())) if isinstance(each, dict)]
-    named = [each.get("type", []) for each in branches]
-    kinds = {kind for each in named for kind in ([each] if isinstance(each, str) else each)}
-    if isinstance(value, str) and kinds and "string" not in kinds:
-        with suppress(ValueError, RecursionError):
-            value = json.loads(value)
-    if isinstance(value, dict):
-        fields = {name: part for each in branches for name, part in each.get("properties", {}).items()}
-        return {name: typed(fields.get(name), part) for name, part in value.items()}
-    if isinstance(value, list):
-        items = next((each["items"] for each in branches if "items" in each), None)
-        return [typed(items, part) for part in value]
-    return value
 
 
 def _sentence(error: ValidationError, name: str) -> str:

@@ -283,9 +283,9 @@ async def test_a_judge_sees_the_whole_of_a_query_that_is_shortened_beside_its_li
     assert f"Calls: query, look\n- query {calls[0].arguments}\n</finding>" in desk.prompt
 
 
-@pytest.mark.parametrize(("prefer", "index"), [("t2", 1), ("t9", None)])
-async def test_a_conflict_is_settled_for_one_side_or_none(desk: Desk, prefer: str | None, index: int | None) -> None:
-    reply = await judge(desk, "conflict", as_json({"prefer": prefer, "resolution": "45 is newer."}))
+@pytest.mark.parametrize(("choice", "index"), [(2, 1), (None, None)])
+async def test_a_conflict_is_settled_for_one_side_or_none(desk: Desk, choice: int | None, index: int | None) -> None:
+    reply = await judge(desk, "conflict", as_json({"choice": choice, "reason": "45 is newer."}))
     assert (reply.choice, reply.resolution) == (index, "45 is newer.")
     assert '<finding subtask_id="t2" role="reader">' in desk.prompt
 

@@ -155,7 +155,7 @@ HAIKU, OPUS = "claude-haiku-5-5", "claude-opus-5-5"
 
 async def test_what_a_review_flags_and_what_rests_on_it_is_done_again_and_conflicts_are_judged(lab: Lab) -> None:
     conflict = {"subtask_ids": ["t1", "t3"], "description": "44 or 45 pears"}
-    judge = as_json({"prefer": "t3", "resolution": "t3 counted later"})
+    judge = as_json({"choice": 2, "reason": "t3 counted later"})
     chain = subtasks(item("t1"), item("t2", depends_on=["t1"]), item("t3"))
     turns: Turns = {subtask_id: said for subtask_id in ("t1", "t2", "t3")}
     rounds = verdicts([conflict], t1="the unit is missing"), verdicts([conflict])
