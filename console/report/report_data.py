@@ -144,12 +144,8 @@ FINDING_BYTES = 32 * limits.KIB
 _TABLE_ROWS = 100
 
 
-class Prompt(NamedTuple):
-    """What a model call added to its conversation, and the reply, each part with who says it."""
-
-    call: StoredCall
-    entry: Entry
-    parts: list[tuple[str, str]]
+Prompt = tuple[StoredCall, Entry, list[tuple[str, str]]]
+"""What a model call added to its conversation, and the reply, each part with who says it."""
 
 
 @dataclass(frozen=True)
@@ -215,13 +211,14 @@ async def report_data(access: Access, given: str | None, *, prompts: bool = Fals
 
 async def _known(run: RunHandle, store: ArtifactStore) -> ReportData:
     """Returns what is known of a run beside its findings and calls. Raises CommandFailed."""
+    ended = await _ended(run.id, store)
     try:
         described = await run.require()
     except CommandFailed:
-        if ended := await _ended(run.id, store):
-            return ended
-        raise
-    if state_word(described) in ("completed", "failed", "cancelled") and (ended := await _ended(run.id, store)):
+        if ended is None:
+            raise
+        return ended
+    if ended and state_word(described) in ("completed", "failed", "cancelled"):
         return ended  # what is stored of another state may be of an earlier execution
     _, team, _ = await facts(described)
     outcome, events = await outcome_so_far(run, store), await full_trace(run, store)
@@ -261,7 +258,7 @@ async def _add_content(data: ReportData, store: ArtifactStore, *, with_prompts: 
                 calls[stored.subtask] += [_short(use) for use in uses if use.name != FINISH_TOOL]
             if with_prompts:
                 parts = [(who, cut(text, CALL_BYTES)) for who, text in await said_in(conversations, entry)]
-                prompts[stored.subtask].append(Prompt(stored, entry, parts))
+                prompts[stored.subtask].append((stored, entry, parts))
         except ArtifactError as error:
             data.evidence.changed.append(str(error))
     data.tables = [table async for table in _tables(store, data.result)]

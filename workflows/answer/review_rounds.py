@@ -12,7 +12,6 @@ with workflow.unsafe.imports_passed_through():
     from workflows.run_context import RunContext
     from workflows.subtasks.dispatch import Dispatch
 
-WARM_REVIEWS = 2  # rounds of review in which a finding is corrected in its own conversation; then a fresh eye helps
 _ITEMS_REVIEWED = 3  # of a template: they show whether its description is any good
 _JUDGED_CONFLICTS = 5  # conflicts settled one by one; more than that are listed as found
 
@@ -58,10 +57,9 @@ async def review(context: RunContext, dispatch: Dispatch, replanning: Replanning
             # Open before the work begins, because that may end in many ways (deadline, cancellation, an error of the
             # run); only a better finding closes the point, where the subtask completes.
             state.open_point(subtask_id, f"there was no time to fix it: {feedback}")
-        anew = {verdict.subtask_id for verdict in reply.verdicts if verdict.anew}
-        warm = set(flagged) - anew if number <= WARM_REVIEWS else set[str]()
         if flagged:
-            await _redo(context, dispatch, flagged, warm)
+            anew = {verdict.subtask_id for verdict in reply.verdicts if verdict.anew}
+            await _redo(context, dispatch, flagged, set(flagged) - anew)
         else:
             await dispatch.execute()
 

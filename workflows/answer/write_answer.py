@@ -24,7 +24,6 @@ with workflow.unsafe.imports_passed_through():
     from workflows.calls.failures import CallFailed
     from workflows.run_context import BackgroundTask, RunContext
 
-_EMPTY_RETRIES = 1  # how often an answer without words is asked for again: a second one is no accident
 _REDUCE_BYTES = 40_000  # of findings in one prompt when the plan asks for reduction: ~10k tokens, a dozen of them
 
 _EMPTY = "the model gave an empty answer"
@@ -238,15 +237,13 @@ async def _reduce(context: RunContext, call: SynthesisInput) -> None:
                 max_tokens=limits.SYNTHESIS_MAX_TOKENS,
             )
             reply = await _call(context, digest)
-            if reply.answer.ref is None:
-                return  # the prompt cuts what does not fit
             doubtful = [*call.doubtful, *(item.text for item in reply.answer.unsupported)]
             call.doubtful = doubtful[: limits.UNSUPPORTED_LISTED]
             condensed.append(
                 DependencyRef(
                     subtask_id=members[0].subtask_id,
                     role="digest",
-                    text_ref=reply.answer.ref,
+                    text_ref=reply.answer.ref or "",
                     bytes=reply.bytes,
                 )
             )
@@ -270,10 +267,10 @@ async def _checked(context: RunContext, call: SynthesisInput) -> SynthesisReply:
 async def _call(context: RunContext, call: SynthesisInput) -> SynthesisReply:
     """Returns a reply with a whole text, or with JSON that fits the schema.
 
-    A reply that was cut is asked for again with more room, an empty one once more.
+    One that was cut, or has no words, is asked for again with more room.
     """
-    state, tries_left, why = context.state, limits.CUT_RETRIES + 1, _EMPTY
-    while tries_left > 0:
+    state = context.state
+    for _ in range(limits.CUT_RETRIES + 1):
         call = call.model_copy(update={"number": state.next_number("synthesis")})
         state.trace.note("synthesis_started", number=call.number, findings=len(call.findings), mode=call.mode)
         reply = await ask(context, SYNTHESIS, call, last=True)
@@ -281,10 +278,8 @@ async def _call(context: RunContext, call: SynthesisInput) -> SynthesisReply:
             return reply
         if reply.refusal is not None:
             raise SupervisionError(ErrorKind.PROVIDER_REJECTED, "the model refused to write the answer")
-        if reply.stop_reason == "max_tokens":
-            why, tries_left, call.max_tokens = "the answer was cut", tries_left - 1, more_room(call.max_tokens)
-        else:
-            why, tries_left = _EMPTY, min(tries_left - 1, _EMPTY_RETRIES)
+        call.max_tokens = more_room(call.max_tokens)
     if reply.answer.as_json is not None:
         return reply
+    why = "the answer was cut" if reply.stop_reason == "max_tokens" else _EMPTY
     raise SupervisionError(ErrorKind.PROVIDER_REJECTED, why)
