@@ -314,10 +314,13 @@ class AgentTurnActivities:
 
 
 async def _output(role: Role, conclusion: agent_tools.Conclusion, run_id: str) -> tuple[JsonValue, list[str]]:
-    """Returns the output of a conclusion, and what keeps it from the form of its role."""
+    """Returns the output of a conclusion, and what keeps it from the form of its role; models write JSON as a text."""
     schema, value = role.output_schema, conclusion.output
     if schema is None or conclusion.outcome == "impossible":
         return None, []
+    if isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            value = first_json(value)
     if value is None:
         return None, ["the field output is missing"]
     value = answer_schema.value_of(schema, value)

@@ -5,7 +5,7 @@ from functools import partial
 from itertools import islice
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, JsonValue, ValidationError, WithJsonSchema, create_model
+from pydantic import ConfigDict, JsonValue, WithJsonSchema, create_model
 
 from activities.contracts.run_contracts import CallTerms, FindingRefs, SupervisorCall, SupervisorReply
 from activities.model.journalled_call import Answered
@@ -20,7 +20,7 @@ from activities.prompts.agent_prompts import (
     repair,
     tag,
 )
-from activities.questions.question import Desk, Question, all_required, refusal_of, send
+from activities.questions.question import Desk, Question, all_required, read_json, refusal_of, send
 from activities.replies import answer_schema
 from activities.store.reading import (
     FindingExcerpt,
@@ -33,12 +33,10 @@ from activities.store.reading import (
 )
 from supervision.agent.agent_tools import share_of
 from supervision.base import limits
-from supervision.base.loose_form import read_form
 from supervision.base.prompt_marks import DIGEST, DRAFT, GOAL, MISSING
 from supervision.base.text import cut, size
 from supervision.contract.base import Model
 from supervision.contract.plan import Plan
-from supervision.contract.request import describe_errors
 from supervision.contract.result import Contradiction, Gap, Unsupported
 from supervision.grounding.answer_fields import field_claims
 from supervision.grounding.citations import CitedFindings, with_valid_marks
@@ -106,14 +104,10 @@ class SynthesisReply(SupervisorReply):
         return [*self.problems, f"{said}. {fix}"]
 
 
-class ContradictionDraft(Model):
+class ContradictionDraft(Contradiction):
     """A contradiction as the model writes it."""
 
     model_config = ConfigDict(json_schema_extra=all_required)
-
-    subtask_ids: list[str]
-    description: str
-    resolution: str = ""
 
 
 class AnswerDraft(Model):
@@ -263,13 +257,12 @@ async def _asked(desk: Desk, call: SynthesisInput, plan: Plan, schema: Json | No
 async def _read_answer(reply: SynthesisReply, text: str, schema: Json | None, run_id: str) -> _AnswerWithJson:
     """Returns what the model answered; its confidence and JSON go into the reply."""
     try:
-        draft = read_form(_AnswerWithJson, first_json(text))
+        draft = read_json(_AnswerWithJson, text)
     except ValueError as error:
         if reply.stop_reason == "max_tokens":
             return _AnswerWithJson(answer="")
         if schema is not None or ALL_JSON.match(text):
-            problem = describe_errors(error, "reply") if isinstance(error, ValidationError) else str(error)
-            reply.problems = [f"the reply is not the JSON asked for: {cut(problem, limits.SENTENCE_BYTES)}"]
+            reply.problems = [cut(str(error), limits.SENTENCE_BYTES)]
         # A model that answers in prose has answered: the text stands, without a confidence.
         return _AnswerWithJson(answer=text)
     reply.answer.confidence = share_of(draft.confidence)
@@ -301,8 +294,8 @@ def _look_up(
     miscited = cited.miscited(text, citable, given)
     fields = field_claims(reply.answer.as_json, [*cited.texts, *settled], given)
     reply.answer.unsupported = in_answer(unsupported_texts(text, sources, [*call.doubtful, *miscited])) + [
-        Unsupported(text=cut(claim.text, UNSUPPORTED_BYTES), where=claim.path)
-        for claim in islice((claim for claim in fields if not claim.found), limits.UNSUPPORTED_SHOWN)
+        Unsupported(text=cut(said, UNSUPPORTED_BYTES), where=path)
+        for path, said in islice(((path, said) for path, said, found in fields if not found), limits.UNSUPPORTED_SHOWN)
     ]
 
 

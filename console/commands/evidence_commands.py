@@ -191,7 +191,7 @@ async def calls_report(run: RunHandle, access: Access, which: str) -> Report:
                 "reply": entry.reply.content,
             }
         )
-        head = f"━━ {call.workflow_id} {call.step} · {entry.reply.model} · {(entry.at or '')[:19]}"
+        head = f"━━ {call.workflow_id} {call.step} · {entry.reply.model} · {(entry.at or '')[:19]} UTC"
         rows.append(Text(safe_line(head, 400), "bold"))
         for title, text in await said_in(conversations, entry):
             rows += [Text(safe_line(f"── {title}", 100), "cyan"), text]

@@ -30,7 +30,7 @@ from supervision.base.text import cut
 from supervision.contract.finding import CheckedClaim, Finding, FindingRecord
 from supervision.contract.result import RunResult, SubtaskReport
 from supervision.contract.status import TraceEvent
-from supervision.grounding.chain import Grounded, Link, answer_chain, field_links
+from supervision.grounding.chain import Grounded, Link, answer_chain
 from supervision.grounding.support import BRIEF
 from supervision.run.attempt_rules import subtask_path
 
@@ -57,8 +57,7 @@ async def evidence_of(store: ArtifactStore, result: RunResult) -> AnswerEvidence
     read = await asyncio.gather(*(grounded(store, finding) for _, finding in current))
     findings = dict(zip([subtask_id for subtask_id, _ in current], read, strict=True))
     planned = [subtask.description for subtask in result.subtasks]
-    links = answer_chain(answer, result.citations, findings, planned)
-    links += field_links(result.answer_json, findings, planned)
+    links = answer_chain(answer, result.citations, findings, planned, result.answer_json)
     problems += [problem for finding in read for problem in finding.problems]
     return AnswerEvidence(answer, links, findings, list(dict.fromkeys(problems)))
 
