@@ -112,11 +112,10 @@ async def _refine(desk: Desk, call: RefineInput) -> RefineReply:
 
 
 class Verdict(Model):
-    """A finding that falls short, and exactly what its worker agent should fix; `anew` not in its old conversation."""
+    """A finding that falls short, and exactly what its worker agent should fix."""
 
     subtask_id: str
     feedback: str
-    anew: bool = False
 
 
 class ReviewInput(SupervisorCall):
@@ -146,7 +145,6 @@ class VerdictDraft(Model):
     subtask_id: str
     feedback: str = ""
     ok: bool
-    wrong_approach: bool = False
 
 
 class ConflictDraft(Model):
@@ -180,7 +178,7 @@ answer would depend on that figure.
 nothing is ok.
 - feedback names the one figure, period or question and what to do: "Rwanda 1992 is missing: query year 1992 and add \
 the fall from 1987", not "add more detail". It is empty where ok is true. The worker agent continues its conversation \
-with it; wrong_approach is true where it should start from the beginning instead.
+with it.
 - Ask for no more than the subtask does, and not for style. What your former verdicts accepted stays accepted unless \
 the finding changed.
 - missing lists what the goal asks for and no subtask covers, one short sentence each.
@@ -222,7 +220,7 @@ async def _review(desk: Desk, call: ReviewInput) -> ReviewReply:
     # Of each finding the first verdict counts; one without feedback gives its worker agent nothing to fix.
     first = {verdict.subtask_id: verdict for verdict in reversed(draft.verdicts) if verdict.subtask_id in reviewed}
     reply.verdicts = [
-        Verdict(subtask_id=id_, feedback=cut(said, limits.FEEDBACK_BYTES), anew=verdict.wrong_approach)
+        Verdict(subtask_id=id_, feedback=cut(said, limits.FEEDBACK_BYTES))
         for id_, verdict in reversed(first.items())
         if not verdict.ok and (said := verdict.feedback.strip())
     ][: limits.VERDICTS]

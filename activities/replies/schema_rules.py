@@ -28,10 +28,6 @@ _ARRAY_RULES = {"items", "minItems", "maxItems", "uniqueItems"}
 _SHOWN = 5  # complaints about one answer
 
 
-class _Beyond(Exception):
-    """A part of a schema that providers do not take."""
-
-
 def complaint(schema: Json) -> str | None:
     """Returns why the schema is refused: it is none, or refers outside itself, or to itself without end."""
     try:
@@ -90,17 +86,17 @@ def as_sent(schema: Json) -> Json | None:
     """
     try:
         return _plain(schema, schema, (), count())
-    except (_Beyond, RecursionError):
+    except (ValueError, RecursionError):
         return None
 
 
 def _plain(part: Any, root: Json, inside: tuple[str, ...], parts: Iterator[int]) -> Json:
-    """`inside` are the references being resolved: one that comes again has no end."""
+    """`inside` are the references being resolved: one that comes again has no end. Raises ValueError for the rest."""
     if not isinstance(part, dict) or next(parts) >= _PARTS:
-        raise _Beyond
+        raise ValueError
     if isinstance(reference := part.get("$ref"), str):
         if reference in inside or part.keys() & {*_BRANCHES, "type", "properties"}:
-            raise _Beyond
+            raise ValueError
         return _plain(_target(root, reference), root, (*inside, reference), parts)
     own = {name: value for name, value in part.items() if not name.startswith("$") and name != "definitions"}
 
@@ -110,7 +106,7 @@ def _plain(part: Any, root: Json, inside: tuple[str, ...], parts: Iterator[int])
     rules, kind = own.keys() - _WORDS, own.get("type")
     if rules and rules <= {"enum", "const"}:
         if any(isinstance(value, dict | list) for value in own.get("enum", [own.get("const")])):
-            raise _Beyond
+            raise ValueError
         return own
     if isinstance(kind, list):
         return {"anyOf": [inner({**own, "type": one}) for one in kind]}
@@ -131,7 +127,7 @@ def _typed(own: Json, rules: set[str], inner: Callable[[Any], Json]) -> Json:
         return {**own, "items": inner(own["items"])}
     if kind in _PLAIN and not rules & {*_BRANCHES, "enum", "const"}:
         return own
-    raise _Beyond
+    raise ValueError
 
 
 def _references(schema: Resource[Any]) -> Iterator[str]:

@@ -71,6 +71,5 @@ def _completed(report: SubtaskReport) -> float:
 
 def unsupported_in(answer: Answer, reports: Sequence[SubtaskReport]) -> list[Unsupported]:
     """Returns what the answer and the findings claim and nothing supports, the answer's first."""
-    of_findings = {report.id: report.finding.unsupported for report in reports if report.finding}
-    found = [Unsupported(text=text, where=subtask_id) for subtask_id, texts in of_findings.items() for text in texts]
+    found = [Unsupported(text=text, where=r.id) for r in reports if r.finding for text in r.finding.unsupported]
     return [*answer.unsupported, *found][: limits.UNSUPPORTED_LISTED]

@@ -58,29 +58,28 @@ async def review(context: RunContext, dispatch: Dispatch, replanning: Replanning
             # run); only a better finding closes the point, where the subtask completes.
             state.open_point(subtask_id, f"there was no time to fix it: {feedback}")
         if flagged:
-            anew = {verdict.subtask_id for verdict in reply.verdicts if verdict.anew}
-            await _redo(context, dispatch, flagged, set(flagged) - anew)
+            await _redo(context, dispatch, flagged)
         else:
             await dispatch.execute()
 
 
-async def _redo(context: RunContext, dispatch: Dispatch, feedback: dict[str, str], warm: set[str]) -> None:
+async def _redo(context: RunContext, dispatch: Dispatch, feedback: dict[str, str]) -> None:
     """Has findings done again, then those that rest on a finding that changed, and so on along the plan.
 
-    The `warm` ones continue their conversations; their dependents begin again, with these findings as they are now.
+    The first continue their conversations; their dependents begin again, with these findings as they are now.
     What cannot be done again, for lack of time or budget, stays marked as resting on an older finding.
     """
-    board = context.state.board
+    board, warm = context.state.board, True
     while feedback:
         before = {subtask_id: board.text_ref(subtask_id) for subtask_id in feedback}
         for subtask_id, words in feedback.items():
-            dispatch.reopen(subtask_id, words, warm=subtask_id in warm)
+            dispatch.reopen(subtask_id, words, warm=warm)
         await dispatch.execute()
         changed = [subtask_id for subtask_id, ref in before.items() if board.text_ref(subtask_id) != ref]
         dependents = board.mark_stale(changed)
         if not context.state.time_and_budget.time_left:
             return
-        warm = set()
+        warm = False
         feedback = {
             subtask_id: f"{_RESTS_ON_OLDER} {', '.join(of)}. {_CHECK_AGAIN}" for subtask_id, of in dependents.items()
         }
