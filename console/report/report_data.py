@@ -31,7 +31,6 @@ from supervision.contract.finding import CheckedClaim, Finding, FindingRecord
 from supervision.contract.result import RunResult, SubtaskReport
 from supervision.contract.status import TraceEvent
 from supervision.grounding.chain import Grounded, Link, answer_chain
-from supervision.grounding.support import BRIEF
 from supervision.run.attempt_rules import subtask_path
 
 _CALL_SEGMENTS = 5  # of the key of a stored model call
@@ -149,12 +148,12 @@ Prompt = tuple[StoredCall, Entry, list[tuple[str, str]]]
 
 @dataclass(frozen=True)
 class SubtaskPart:
-    """A subtask by its path, as `t1/t2` below a team; `proofs` are its claims, each with the output that has it."""
+    """A subtask by its path, as `t1/t2` below a team; `proofs` are the claims of its finding."""
 
     path: str
     report: SubtaskReport
     finding: str = ""
-    proofs: list[tuple[CheckedClaim, str]] = field(default_factory=list)
+    proofs: list[CheckedClaim] = field(default_factory=list)
     calls: list[ToolUse] = field(default_factory=list)
     prompts: list[Prompt] = field(default_factory=list)
 
@@ -288,23 +287,12 @@ async def _subtasks(
             for item in found.evidence
             if item.output_ref in found.outputs and item.output_ref not in listed
         ]
-        yield SubtaskPart(path, report, cut(found.text, FINDING_BYTES), _proofs(found), own, prompts.get(path, []))
+        yield SubtaskPart(path, report, cut(found.text, FINDING_BYTES), found.checked, own, prompts.get(path, []))
         if report.nested and report.nested.result_ref:
             with contextlib.suppress(ArtifactError):
                 nested = await read_result(store, report.nested.result_ref)
                 async for part in _subtasks(store, nested.subtasks, {}, calls, prompts, f"{path}/"):
                     yield part
-
-
-def _proofs(found: Grounded) -> list[tuple[CheckedClaim, str]]:
-    """Returns where the claims of a finding stand; a line of its brief, or of nothing, is in no output."""
-    outputs = {ref: " ".join(text.split()) for ref, text in found.outputs.items()}
-
-    def ref_of(claim: CheckedClaim) -> str:
-        words = " ".join(claim.line.strip("…").split()) if claim.source != BRIEF else ""
-        return next((ref for ref, text in outputs.items() if words and words in text), "")
-
-    return [(claim, ref_of(claim)) for claim in found.checked]
 
 
 async def _tables(store: ArtifactStore, result: RunResult) -> AsyncIterator[AnswerTable]:

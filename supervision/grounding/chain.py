@@ -108,7 +108,7 @@ def _claim_links(
         return [subtask_id for subtask_id in findings if cited.support(subtask_id).supports(claim)]
 
     def find(claim: Claim) -> Found | None:
-        return (_REST, "") if stated.supports(claim) else ("a finding", "") if found_in(claim) else None
+        return (_REST, "", "") if stated.supports(claim) else ("a finding", "", "") if found_in(claim) else None
 
     # Without a finding the answer is the planner's own: a text that was reworked is quoted from nowhere.
     made = claims(answer if findings else without_quotes(answer))
@@ -126,7 +126,7 @@ def _claim_links(
 
 
 def _elsewhere(link: Link, found: Found | None, behind: Sequence[Grounded]) -> str:
-    source, line = found or ("", "")
+    source, line, _ = found or ("", "", "")
     if source == _REST:
         return _REST
     made = [(claim.source, claim.line) for each in behind for claim in each.checked if claim.text == link.text]

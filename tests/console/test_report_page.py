@@ -64,7 +64,9 @@ async def make_run(store: ArtifactStore, run_id: str, count: int, spice: str = "
         entry = Entry(opening=Opening(system=spice, model="m"), input=[asked], reply=reply, at=BEGAN.isoformat())
         await conversations.save(call_key(run_id, "first", f"{run_id}/{name}/1", "turn.1", "ab" * 32), entry)
         record = FindingRecord(
-            checked=[CheckedClaim(text=f"{1000 + number} kg", source=f"wells {name}{spice}"[:200], line=line)],
+            checked=[
+                CheckedClaim(text=f"{1000 + number} kg", source=f"wells {name}{spice}"[:200], line=line, ref=found)
+            ],
             evidence=[Evidence(tool=tool, arguments=f"{use['input']}", output_ref=found)],
         )
         finding = Finding(
