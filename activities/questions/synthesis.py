@@ -62,7 +62,7 @@ class SynthesisInput(SupervisorCall):
     problems: list[str] = []
     doubtful: list[str] = []
     number: int = 1
-    max_tokens: int
+    max_tokens: int = limits.SYNTHESIS_MAX_TOKENS
 
     @property
     def wants_json(self) -> bool:
@@ -74,8 +74,7 @@ class SynthesisInput(SupervisorCall):
         """Names the step after the number of the synthesis."""
         product = {"final": "the answer", "draft": "a draft", "digest": "a digest"}[self.mode]
         summary = f"{product} from {len(self.findings)} findings"
-        work = "a draft" if self.mode == "draft" else "the answer"
-        return CallTerms(f"synthesis.{self.number}", work, summary, self.max_tokens)
+        return CallTerms(f"synthesis.{self.number}", product, summary, self.max_tokens)
 
 
 class SynthesisReply(SupervisorReply):
@@ -166,10 +165,9 @@ def synthesis_request(
     room: int = limits.PROMPT_LIST_BYTES,
 ) -> str:
     """Returns the prompt of a synthesis; `draft` is an answer from findings that are not repeated here."""
-    parts, digest = [tag(GOAL, goal)], call.mode == "digest"
-    if plan.final_instruction.strip() and not digest:
-        parts.append(tag("final_instruction", plan.final_instruction))
-    if not digest:
+    parts = [tag(GOAL, goal)]
+    if call.mode != "digest":
+        parts += [tag("final_instruction", plan.final_instruction)] if plan.final_instruction.strip() else []
         parts.append(tag("subtasks", described(plan.subtasks, room)))
     if draft is not None:
         parts.append(tag(DRAFT, draft))
@@ -180,9 +178,8 @@ def synthesis_request(
     parts.append(findings_block(findings))
     if any(finding.role == DIGEST for finding in findings):
         parts.append(f"A finding of the role {DIGEST} condenses several findings. Cite the ids in its square brackets.")
-    if not digest:
-        parts += gap_blocks(MISSING, call.missing, room)
-    if call.open_points and not digest:
+    parts += gap_blocks(MISSING, call.missing, room)
+    if call.open_points:
         parts.append("A review found these faults, which could not be fixed. Say so where it matters in the answer:")
         parts += gap_blocks("open_point", call.open_points, room)
     if call.contradictions:

@@ -122,7 +122,6 @@ def _table(names: Sequence[str], numbers: Sequence[str], rows: Iterable[Sequence
 
 
 def _limits(status: Status) -> str:
-    """Returns one line on review, deadline and budget."""
     allowed, used = status.limits, status.usage
     tokens = "any" if allowed.budget_tokens is None else f"{allowed.budget_tokens:,}"
     dollars = "" if allowed.budget_usd is None else f", {money(used.usd)} of {money(allowed.budget_usd)}"

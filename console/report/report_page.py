@@ -168,7 +168,6 @@ class _Page:
         )
 
     def _most(self, count: int) -> int:
-        """Returns how many of a list there is room for."""
         return int(count * self._share) + 1
 
     def of_subtask(self, items: Sequence[Any]) -> Sequence[Any]:
@@ -207,7 +206,6 @@ class _Page:
 
 
 def _sums(spend: Sequence[Spend], name: str) -> list[tuple[str, Usage]]:
-    """Returns the usage by role or by model, the dearest first."""
     sums: dict[str, Usage] = {}
     for row in spend:
         key = getattr(row, name)

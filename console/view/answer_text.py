@@ -154,5 +154,4 @@ def _source_lines(result: RunResult, cited: Counter[str]) -> list[str]:
 
 
 def _first(names: list[str], between: str) -> str:
-    """Returns the first names on one line."""
     return between.join([*names[:_FIRST], *(["…"] if len(names) > _FIRST else [])])

@@ -91,13 +91,11 @@ class _Findings:
 
 
 def _any_word(name: str) -> re.Pattern[str] | None:
-    """Returns the pattern of the words of a field's name, None if it has none."""
     words = [re.escape(word.lower()) for word in _WORDS.split(name) if word]
     return re.compile(rf"(?<![^\W_])(?:{'|'.join(words)})(?![^\W_])") if words else None
 
 
 def _unit(name: str) -> re.Pattern[str] | None:
-    """Returns the unit that the name of a field ends in."""
     *before, last = _WORDS.split(name) if name else [""]
     return unit_words(last.lower()) if before and last.lower() not in _LABELS else None
 

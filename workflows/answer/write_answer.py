@@ -71,7 +71,6 @@ class Drafts(BackgroundTask):
             mode="draft",
             draft_ref=self.draft_ref,
             number=state.next_number("synthesis"),
-            max_tokens=limits.SYNTHESIS_MAX_TOKENS,
         )
         try:
             # Findings that arrive while this waits are new to the next draft, or to the answer. Those that a review
@@ -176,10 +175,8 @@ async def _write(context: RunContext, drafts: Drafts, tables: TableReply) -> Non
         with context.own_work():
             # Stopped first: a draft that ended later would count findings as folded in that the answer left out.
             await drafts.stop()
-            reports = [report for report in state.board.usable() if report.id not in drafts.folded]
-            if tables.first_rows:
-                reports = [report for report in reports if report.template != tables.fills]
-            findings = as_refs(reports, state.board)
+            usable = [report for report in state.board.usable() if report.id not in drafts.folded]
+            findings = as_refs([report for report in usable if report.template != tables.fills], state.board)
             call = SynthesisInput(
                 **context.call_fields,
                 findings=[*findings, tables.first_rows] if tables.first_rows else findings,
@@ -189,7 +186,6 @@ async def _write(context: RunContext, drafts: Drafts, tables: TableReply) -> Non
                 draft_ref=drafts.draft_ref,
                 answer_schema_ref=None if tables.fills else context.setup.answer_schema_ref,
                 doubtful=drafts.doubtful[: limits.UNSUPPORTED_LISTED],
-                max_tokens=limits.SYNTHESIS_MAX_TOKENS,
             )
             await _reduce(context, call)
             reply = await _checked(context, call)
@@ -234,7 +230,6 @@ async def _reduce(context: RunContext, call: SynthesisInput) -> None:
                 findings=members,
                 contradictions=call.contradictions,
                 mode="digest",
-                max_tokens=limits.SYNTHESIS_MAX_TOKENS,
             )
             reply = await _call(context, digest)
             doubtful = [*call.doubtful, *(item.text for item in reply.answer.unsupported)]
