@@ -16,7 +16,7 @@ from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed,
 from console.base.terminal import Report, print_err, safe, safe_line
 from console.report.report_data import entries_of, evidence_of, said_in, stored_calls
 from console.run.command_line import AnyRun
-from console.run.run_handle import NoAnswer, RunHandle, find_run
+from console.run.run_handle import RunHandle, find_run
 from console.run.run_outcome import outcome_so_far, published_end, read_result
 from supervision.base import limits
 from supervision.base.store_keys import run_prefix
@@ -95,10 +95,7 @@ async def artifacts_report(
 ) -> Report:
     """List the files that a run made for you, or save them."""
     store = await access.store()
-    try:
-        result = (await outcome_so_far(run, store)).result
-    except NoAnswer:
-        result = None
+    result = (await outcome_so_far(run, store)).result
     listed = result.artifacts if result else []
     if save is not None:
         save.mkdir(parents=True, exist_ok=True)
