@@ -62,7 +62,16 @@ def _link_rows(links: list[Link], answer: str) -> Iterator[str]:
         if sentence not in ("", shown):
             yield f"“{safe_line(sentence, limits.SENTENCE_BYTES)}”"
         shown = sentence or shown
-        yield from _claim_rows(link)
+        yield f"{'✘' if link.problem else '✔'} {link.kind}: {safe_line(link.text, limits.SENTENCE_BYTES)}"
+        if link.findings:
+            yield f"    findings: {', '.join(link.findings)}"
+        for item in link.outputs:
+            call = safe_line(f"{item.tool}({item.arguments})", _CALL_CHARS)
+            yield f"    {call} → {item.output_ref.rpartition('/')[2][:_HASH_CHARS]}"
+        if link.elsewhere:
+            yield f"    from {link.elsewhere}"
+        if link.problem:
+            yield f"    {safe_line(link.problem, limits.ERROR_BYTES)}"
 
 
 def _sentence(answer: str, words: str) -> str:
@@ -73,19 +82,6 @@ def _sentence(answer: str, words: str) -> str:
     before = SENTENCE_END.split(answer[: found.start()])[-1]
     after = SENTENCE_END.split(answer[found.end() :], maxsplit=1)[0]
     return f"{before}{found[0]}{after}".strip(" -*|>#.!?")
-
-
-def _claim_rows(link: Link) -> Iterator[str]:
-    yield f"{'✘' if link.problem else '✔'} {link.kind}: {safe_line(link.text, limits.SENTENCE_BYTES)}"
-    if link.findings:
-        yield f"    findings: {', '.join(link.findings)}"
-    for item in link.outputs:
-        call = safe_line(f"{item.tool}({item.arguments})", _CALL_CHARS)
-        yield f"    {call} → {item.output_ref.rpartition('/')[2][:_HASH_CHARS]}"
-    if link.elsewhere:
-        yield f"    from {link.elsewhere}"
-    if link.problem:
-        yield f"    {safe_line(link.problem, limits.ERROR_BYTES)}"
 
 
 async def artifacts_report(

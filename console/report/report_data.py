@@ -20,7 +20,7 @@ from activities.store.reading import read_text
 from console.base.command import Access, CommandFailed
 from console.run.run_handle import RunHandle, facts, find_run, is_open, state_word
 from console.run.run_outcome import RunOutcome, full_trace, outcome_so_far, read_result, stored_end, stored_trace
-from console.view.answer_text import answer_file, rows_of, tables_of
+from console.view.answer_text import answer_file, rows_of
 from runtime.connection import ConnectionFailed
 from supervision.base import limits
 from supervision.base.prompt_marks import FINISH_TOOL
@@ -290,7 +290,7 @@ async def _subtasks(
 
 async def _tables(store: ArtifactStore, result: RunResult) -> AsyncIterator[AnswerTable]:
     """Yields the tables of the answer: those that code made of items, else the list of objects in its JSON."""
-    made = [(each.name, each.ref) for each in tables_of(result)]
+    made = [(each.name, each.ref) for each in result.tables]
     for name, ref in made or ([("answer.json", result.result_ref or "")] if rows_of(result.answer_json) else []):
         with contextlib.suppress(ArtifactError, csv.Error):
             text = await read_text(store, ref) if made else answer_file(result, ".csv").decode()
