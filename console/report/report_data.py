@@ -7,7 +7,7 @@ import io
 import json
 from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -25,8 +25,7 @@ from runtime.connection import ConnectionFailed
 from supervision.base import limits
 from supervision.base.prompt_marks import FINISH_TOOL
 from supervision.base.store_keys import run_prefix
-from supervision.base.text import cut
-from supervision.contract.finding import CheckedClaim, Finding, FindingRecord
+from supervision.contract.finding import Finding, FindingRecord
 from supervision.contract.result import RunResult, SubtaskReport
 from supervision.contract.status import TraceEvent
 from supervision.grounding.chain import Grounded, Link, answer_chain
@@ -136,8 +135,6 @@ def _block_text(block: Json) -> str:
     return said if isinstance(said, str) else json.dumps(shown, ensure_ascii=False, indent=2)
 
 
-CALL_BYTES = 4 * limits.KIB  # of the arguments, the output or a part of the prompt of one call
-FINDING_BYTES = 32 * limits.KIB
 _TABLE_ROWS = 100
 
 
@@ -147,12 +144,11 @@ Prompt = tuple[StoredCall, Entry, list[tuple[str, str]]]
 
 @dataclass(frozen=True)
 class SubtaskPart:
-    """A subtask by its path, as `t1/t2` below a team; `proofs` are the claims of its finding."""
+    """A subtask by its path, as `t1/t2` below a team."""
 
     path: str
     report: SubtaskReport
-    finding: str = ""
-    proofs: list[CheckedClaim] = field(default_factory=list)
+    found: Grounded = field(default_factory=Grounded)
     calls: list[ToolUse] = field(default_factory=list)
     prompts: list[Prompt] = field(default_factory=list)
 
@@ -246,19 +242,14 @@ async def _add_content(data: ReportData, store: ArtifactStore, *, with_prompts: 
                 answered.add(asked)
                 before = await conversations.entry(asked)
                 uses = (await read_tool_uses(conversations, [before, entry]))[: len(before.reply.tool_uses())]
-                calls[stored.subtask] += [_short(use) for use in uses if use.name != FINISH_TOOL]
+                calls[stored.subtask] += [use for use in uses if use.name != FINISH_TOOL]
             if with_prompts:
-                parts = [(who, cut(text, CALL_BYTES)) for who, text in await said_in(conversations, entry)]
-                prompts[stored.subtask].append((stored, entry, parts))
+                prompts[stored.subtask].append((stored, entry, await said_in(conversations, entry)))
         except ArtifactError as error:
             data.evidence.changed.append(str(error))
     data.tables = [table async for table in _tables(store, data.result)]
     parts_of = _subtasks(store, data.result.subtasks, data.evidence.findings, calls, prompts)
     data.subtasks, data.prompts = [part async for part in parts_of], prompts[""]
-
-
-def _short(use: ToolUse) -> ToolUse:
-    return replace(use, arguments=cut(use.arguments, CALL_BYTES), output=cut(use.output or "", CALL_BYTES))
 
 
 async def _subtasks(
@@ -276,11 +267,11 @@ async def _subtasks(
         own = calls.get(path, [])
         listed = {call.output_ref for call in own}
         own = own + [  # what a finding is based on is there, wherever its call was made
-            _short(ToolUse(item.tool, item.arguments, found.outputs[item.output_ref], item.output_ref))
+            ToolUse(item.tool, item.arguments, found.outputs[item.output_ref], item.output_ref)
             for item in found.evidence
             if item.output_ref in found.outputs and item.output_ref not in listed
         ]
-        yield SubtaskPart(path, report, cut(found.text, FINDING_BYTES), found.checked, own, prompts.get(path, []))
+        yield SubtaskPart(path, report, found, own, prompts.get(path, []))
         if report.nested and report.nested.result_ref:
             with contextlib.suppress(ArtifactError):
                 nested = await read_result(store, report.nested.result_ref)

@@ -100,6 +100,7 @@ def _times(report: SubtaskReport, until: datetime) -> tuple[datetime, datetime]:
 
 PAGE_BYTES = 5_000_000
 _TEXT_BYTES = 3_200_000  # of them for findings, calls and prompts, at first
+_MOST_BYTES = 16 * 1024  # of one of these texts
 _ANSWER_BYTES = 512 * 1024
 _LINKS = 1000  # claims in the table
 _OUTPUTS = 5  # of one claim
@@ -142,7 +143,8 @@ class _Page:
         texts = [text for part in data.subtasks for call in part.calls for text in (call.arguments, call.output or "")]
         prompts = [*data.prompts, *(prompt for part in data.subtasks for prompt in part.prompts)]
         texts += [text for _, _, parts in prompts for _, text in parts]
-        self._longest = level([size(text) for text in [*texts, *(part.finding for part in data.subtasks)]], room)
+        texts += [part.found.text for part in data.subtasks]
+        self._longest = level([min(size(text), _MOST_BYTES) for text in texts], room)
 
     def html(self) -> str:
         """Returns the page."""
@@ -155,7 +157,7 @@ class _Page:
             state=data.outcome.state if data.outcome.error else data.result.status,
             all_links=data.evidence.links,
             doubted=sum(bool(link.problem) for link in data.evidence.links),
-            lines={claim.text: claim.line for part in data.subtasks[::-1] for claim in part.proofs if claim.ref},
+            lines={claim.text: claim.line for part in data.subtasks[::-1] for claim in part.found.checked if claim.ref},
             picture=plan_picture(subtasks),
             spans=timeline([part for part in data.subtasks if not part.report.counts], data.events, data.made_at),
             course=course[-_COURSE:],
