@@ -232,13 +232,11 @@ class RunState:
         if rule != "any" and not met(rule, reports, by_id):
             raise SupervisionError(ErrorKind.QUORUM_NOT_MET, explain(rule, reports, by_id))
 
-    def answer_by_findings(self, why: str) -> bool:
+    def answer_by_findings(self, why: str) -> None:
         """Makes the findings stand in for an answer that could not be written, unless there is one already."""
-        if self.answer.text:
-            return False
-        self.answer = Answer(findings_as_answer(self.board.usable(), why), is_findings=True)
-        self.warn(f"no answer could be written: {why}")
-        return True
+        if not self.answer.text:
+            self.answer = Answer(text=findings_as_answer(self.board.usable(), why), is_findings=True)
+            self.open_point(ANSWER, f"no answer could be written: {why}")
 
     def add_contradiction(self, contradiction: Contradiction) -> None:
         """Adds a contradiction; the first between the same subtasks stands."""
