@@ -26,7 +26,6 @@ from runtime.process import exit_now
 from runtime.server.embedded_server import EmbeddedServer, ServerFailed, ServerInfo
 from runtime.server.temporal_binary import TemporalNotFound
 from standin.server.app import BrainServer, serving
-from standin.server.call_log import CallLog
 from standin.server.faults import FaultScript, ServerConfig
 from supervision.base import limits
 
@@ -99,9 +98,9 @@ class BenchModel:
 
     def __init__(self) -> None:
         self.url = ""
-        self._log = CallLog()
+        self._log = list[dict[str, Any]]()
         self._script = FaultScript()
-        self.server = BrainServer(think, self._log, self._script)
+        self.server = BrainServer(think, self._log.append, self._script)
 
     def prepare(self, latency: float) -> None:
         """Answers take `latency` seconds from now on; the call log begins again."""
@@ -110,7 +109,7 @@ class BenchModel:
 
     def ledger(self) -> list[dict[str, Any]]:
         """Returns the call log: two entries for each call, as received and as ended."""
-        return self._log.entries()
+        return list(self._log)
 
     def answered(self) -> list[str]:
         """Returns the calls that are answered."""

@@ -255,7 +255,7 @@ class RunActivities:
             await self._store.create(ended_key(run.run_id, info.workflow_run_id or ""), ended)
             if facts:
                 whose = facts.model_dump(include={"owner", "team"})
-                spent = RunSpend(run_id=run.run_id, ended_at=ended_at, usage=result.usage, spend=result.spend, **whose)
+                spent = RunSpend(run_id=run.run_id, ended_at=ended_at, usage=result.usage, **whose)
                 await keep_run_spend(self._store, spent)
         if publication.team is not None:
             sample = sample_of(result, plan, publication.planned, publication.estimate)
