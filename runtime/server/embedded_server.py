@@ -138,8 +138,7 @@ class EmbeddedServer:
     `shared`: recorded in the cache folder, so that other processes join it; the options are then those of the
     first one. Otherwise the server is this object's own. `db`: the database file, None keeps all in memory.
     `detach`: it outlives this object. `port`: None prefers 7233 for a shared server, else takes a free one.
-    `dynamic_config` comes on top of our own values. `joined`: another process has started it. Starting it raises
-    TemporalNotFound and ServerFailed.
+    `joined`: another process has started it. Starting it raises TemporalNotFound and ServerFailed.
     """
 
     shared: bool = True
@@ -147,7 +146,6 @@ class EmbeddedServer:
     db: Path | None = None
     port: int | None = None
     headless: bool = False
-    dynamic_config: Mapping[str, JsonValue] | None = None
     joined: bool = field(default=False, init=False)
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
     _info: ServerInfo | None = field(default=None, init=False)
@@ -230,7 +228,7 @@ class EmbeddedServer:
         if self.db is not None:
             words += ["--db-filename", str(self.db.absolute())]
             words += [word for pragma in _PRAGMAS for word in ("--sqlite-pragma", pragma)]
-        for key, value in {**_DYNAMIC_CONFIG, **(self.dynamic_config or {})}.items():
+        for key, value in _DYNAMIC_CONFIG.items():
             words += ["--dynamic-config-value", f"{key}={json.dumps(value)}"]
         return words
 
