@@ -40,6 +40,7 @@ from console.view.follow import follow
 from console.view.live_view import Screen, open_screen
 from console.view.plan_view import PlanPage, plan_page
 from supervision.base.queues import MODEL_QUEUE, WORKFLOW_QUEUE
+from supervision.base.text import did_you_mean, quoted
 from supervision.contract.plan import Plan
 from supervision.contract.request import Attachment
 from supervision.contract.status import Status, Wait
@@ -203,6 +204,10 @@ async def run_goal(
 ) -> Report:
     """Start a run and follow it to its answer. Ctrl-C stops following, never the run."""
     wanted, uploads, files = prepared_request(locals())
+    known = [file.parent.name for folder in access.settings.teams_folders for file in folder.glob("*/team.toml")]
+    if team and team not in known and access.settings.teams_dir:  # without one the Workers may know other teams
+        close = did_you_mean(team, known)
+        raise CommandFailed(BAD_INPUT, f"there is no team {quoted(team)}{close}; {hint('teams')} lists them")
     given = check_run_id(run_id) if run_id is not None else None
     client = await access.client()
     run_id = given or new_run_id(client, wanted.goal)
