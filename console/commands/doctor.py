@@ -8,9 +8,8 @@ import urllib.request
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-import typer
 from rich.text import Text
 from temporalio.api.workflowservice.v1 import GetSystemInfoRequest
 from temporalio.client import Client
@@ -51,18 +50,13 @@ class CheckRow:
     fix: str = ""
 
 
-async def examine(
-    access: Access,
-    quiet: Annotated[bool, typer.Option("--quiet", help="only warnings and problems")] = False,
-    as_json: AsJson = False,
-) -> Report:
+async def examine(access: Access, as_json: AsJson = False) -> Report:
     """Check everything that a run needs; exit code 1 if there is a problem."""
     rows = []  # each is shown as soon as it is known
     screen = console()
     async for row in _rows(access):
-        if row.level != "ok" or not quiet:
-            rows.append(row)
-            put(screen, () if as_json else row_texts(row, screen.width))
+        rows.append(row)
+        put(screen, () if as_json else row_texts(row, screen.width))
     return Report(rows, lambda _: (), code=FAILED if any(row.level == "problem" for row in rows) else DONE)
 
 

@@ -52,7 +52,6 @@ MAINS = {
     "worker_main": ["-c", "import sys, worker_main; sys.argv = ['w', '--roles', 'model']; worker_main.main()"],
     "starter": ["starter.py", "put", "{file}"],
     "standin": ["-m", "standin", "--help"],
-    "embedded_server": ["-m", "runtime.server", "--stop"],
     "temporal_binary": ["-m", "runtime.server.temporal_binary"],
     "demo": ["-m", "console.demo", "--help"],
 }
