@@ -1,4 +1,4 @@
-"""The command behind `make bench`: a row on a system, its time, CPU, memory and history; and tables of them."""
+"""The command behind `make bench`: a row on a system, its time and CPU; and tables of them."""
 
 import argparse
 import asyncio
@@ -8,8 +8,6 @@ import sys
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-
-from temporalio.client import Client
 
 from benchmarks.scene import LONG, ROWS, WARM_UP, BenchModel, Row, Run, System, cpu_seconds, scene
 from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, perform
@@ -25,8 +23,6 @@ _COLUMNS = {
     "worker CPU ms/call": ".1f",
     "server CPU ms/call": ".1f",
     "first call ms": ".0f",
-    "events of an agent": ".0f",
-    "KiB of an agent": ".1f",
 }
 _TO_FLOOR = {
     "beyond, to floor": ["beyond critical path s"],
@@ -62,24 +58,10 @@ async def _measure(system: System, model: BenchModel, row: Row, base: str) -> Sa
     await asyncio.sleep(_SETTLE)
     spent = [1000 * (cpu_seconds(pid) - old) / row.model_calls for pid, old in zip(pids, before, strict=True)]
     first_call = min(entry["at"] for entry in model.ledger()) - runs[0].began
-    events, size = await _agents(system.client, runs[0].id)
     wall = statistics.median(run.wall for run in runs)
-    values = [wall, wall - row.critical_path, *spent, 1000 * first_call, events, size / 1024]
+    values = [wall, wall - row.critical_path, *spent, 1000 * first_call]
     by_column = dict(zip(_COLUMNS, values, strict=True))
     return Sample(row.name, system.name, by_column, _mistake(row, runs, len(model.answered())))
-
-
-async def _agents(client: Client, run_id: str) -> tuple[float, float]:
-    """Returns events and bytes of the history of a run's worker agents, in the mean."""
-    children = [
-        event.start_child_workflow_execution_initiated_event_attributes.workflow_id
-        async for event in client.get_workflow_handle(run_id).fetch_history_events()
-        if event.HasField("start_child_workflow_execution_initiated_event_attributes")
-    ]
-    described = [(await client.get_workflow_handle(child).describe()).raw_description for child in children]
-    infos = [each.workflow_execution_info for each in described]
-    events = statistics.mean(info.history_length for info in infos)
-    return events, statistics.mean(info.history_size_bytes for info in infos)
 
 
 def _mistake(row: Row, runs: list[Run], calls: int) -> str | None:

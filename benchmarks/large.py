@@ -92,7 +92,7 @@ async def _cross(project: System, model: BenchModel, row: Row, kill: bool, base:
     tasks = Tasks()
     model.prepare(row.latency)
     began = time.time()
-    ready = first_call = None
+    first_call = None
     results: list[Any] = []
     async with project.worker:
         handles = [await project.start(row, f"{base}-{number}", **_MORE) for number in range(row.runs)]
@@ -105,7 +105,6 @@ async def _cross(project: System, model: BenchModel, row: Row, kill: bool, base:
             await project.worker.kill()
             tasks.killed = time.time()
             await project.worker.__aenter__()
-            ready = time.time() - tasks.killed
         with contextlib.suppress(TimeoutError):
             results = await asyncio.wait_for(waiting, max(1.0, _PATIENCE - (time.time() - began)))
         wall = time.time() - began
@@ -121,7 +120,7 @@ async def _cross(project: System, model: BenchModel, row: Row, kill: bool, base:
     whole = sum(result["status"] == "completed" and holds_all(row, result) for result in ended)
     answered = model.answered()
     holds = whole == row.runs and tasks.longest <= LONGEST_TASK and not tasks.failed
-    seen = {"name": row.name, "whole": whole, "runs": row.runs, "wall": wall, "ready": ready, "first_call": first_call}
+    seen = {"name": row.name, "whole": whole, "runs": row.runs, "wall": wall, "first_call": first_call}
     return {**seen, "repeated": len(answered) - len(set(answered)), "holds": holds, **asdict(tasks)}
 
 

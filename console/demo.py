@@ -19,7 +19,6 @@ from typing import Any, Self
 
 from console.base.command import FAILED, Access, CommandFailed, endpoint, perform, web_address
 from console.base.terminal import console, print_out
-from console.run.pollers import WORKFLOWS, pollers
 from console.run.run_handle import RunHandle
 from console.view.answer_text import answer_report
 from console.view.event_lines import now_line
@@ -28,7 +27,6 @@ from console.view.live_view import Screen
 from runtime.process import cache_dir, exit_now, keep_files_private
 from runtime.server.embedded_server import EmbeddedServer, read_record
 from runtime.server.temporal_binary import find_temporal
-from supervision.base.queues import WORKFLOW_QUEUE
 from supervision.contract.request import parse_request
 from supervision.contract.status import Status
 from temporal_supervisor import start
@@ -73,9 +71,6 @@ async def demo(goal: str, team: str | None, access: Access) -> int:
         print_out(f"worker  process {worker.pid}, log {worker.log}")
         print_out(f"        kill it: kill -9 {worker.pid}   (another one takes over)")
         client = await access.client()
-        names = [poller.identity for poller in await pollers(client, WORKFLOW_QUEUE, WORKFLOWS)]
-        if others := [name for name in names if str(worker.pid) not in name]:
-            print_out(f"        beside it {', '.join(others)} may serve the run, too, with another model")
         run = RunHandle(client, await start(client, request))
         return await _watch(run, access, worker)
 
