@@ -40,7 +40,7 @@ def variables() -> set[str]:
 
     def variable(name: str) -> str:
         alias: Any = Settings.model_fields[name].validation_alias
-        return alias.choices[0] if alias else f"SUPERVISOR_{name}".upper()
+        return alias or f"SUPERVISOR_{name}".upper()
 
     return {variable(name) for name in Settings.model_fields}
 
