@@ -42,26 +42,21 @@ class Sample:
 
 async def measure(system: System, model: BenchModel, row: Row, base: str) -> Sample:
     """Returns one sample; a row that fails or takes too long is a sample that says so."""
-    try:
-        async with asyncio.timeout(_ROW_TIMEOUT):
-            return await _measure(system, model, row, base)
-    except Exception as error:
-        why = f"{type(error).__name__}: {error} {error.__cause__ or ''}".strip()
-    return Sample(row.name, system.name, failed=why)
-
-
-async def _measure(system: System, model: BenchModel, row: Row, base: str) -> Sample:
     model.prepare(row.latency)
     pids = (system.worker.pid, system.server_pid)
     before = [cpu_seconds(pid) for pid in pids]
-    runs = await system.run(row, base)
+    try:
+        async with asyncio.timeout(_ROW_TIMEOUT):
+            runs = await system.run(row, base)
+    except Exception as error:
+        why = f"{type(error).__name__}: {error} {error.__cause__ or ''}".strip()
+        return Sample(row.name, system.name, failed=why)
     await asyncio.sleep(_SETTLE)
     spent = [1000 * (cpu_seconds(pid) - old) / row.model_calls for pid, old in zip(pids, before, strict=True)]
     first_call = min(entry["at"] for entry in model.ledger()) - runs[0].began
     wall = statistics.median(run.wall for run in runs)
-    values = [wall, wall - row.critical_path, *spent, 1000 * first_call]
-    by_column = dict(zip(_COLUMNS, values, strict=True))
-    return Sample(row.name, system.name, by_column, _mistake(row, runs, len(model.answered())))
+    values = dict(zip(_COLUMNS, [wall, wall - row.critical_path, *spent, 1000 * first_call], strict=True))
+    return Sample(row.name, system.name, values, _mistake(row, runs, len(model.answered())))
 
 
 def _mistake(row: Row, runs: list[Run], calls: int) -> str | None:

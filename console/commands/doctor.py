@@ -2,7 +2,6 @@
 
 import asyncio
 import http.client
-import time
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
@@ -187,7 +186,6 @@ async def _model(settings: Settings) -> CheckRow:
         fix = "set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a compatible endpoint, where Workers run"
         return CheckRow("warning", "model", text, fix)
     name = f"{_STANDIN}, at {address}" if settings.model == "standin" else address
-    begun = time.monotonic()
     try:
         status = await asyncio.to_thread(_status, settings)
     except (OSError, http.client.HTTPException, ValueError) as error:
@@ -200,8 +198,7 @@ async def _model(settings: Settings) -> CheckRow:
         return CheckRow("problem", "model", f"{name}: it refuses the credential ({status})", fix)
     if status >= 500:
         return CheckRow("warning", "model", f"{name}: it answers with {status}", "runs wait until it answers")
-    took = f"{name} answers in {(time.monotonic() - begun) * 1000:.0f} ms, as seen from here"
-    return CheckRow("warning" if settings.model == "standin" else "ok", "model", took)
+    return CheckRow("warning" if settings.model == "standin" else "ok", "model", f"{name} answers, as seen from here")
 
 
 def _status(settings: Settings) -> int:
