@@ -62,7 +62,7 @@ _DATES = {
 }
 # every text of these shapes
 _ALIKE = r"^(\d{1,4}[./ -] *(\d{1,2}|[A-Za-z]{3,9})[./ -] *\d{1,4}|[A-Za-z]{3,9} +\d{1,2}, *\d{4})( +\d.*)?$"
-_TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
+_TIMES = {"DATE": [""], "TIMESTAMP": ["", " %H:%M", " %H:%M:%S", " %I:%M %p"]}
 _FIRST_ROWS = "(FROM texts LIMIT 2000)"  # what most of them are not is not tried on all: each look takes time
 
 
@@ -76,14 +76,9 @@ class ColumnReading(NamedTuple):
     note: str = ""
 
     @property
-    def shaped(self) -> str:
-        """The SQL that is true for a value of the shape; the engine takes others, such as 'nan', for numbers, too."""
-        return f"regexp_matches({self.text}, {literal(self.shape)})"
-
-    @property
-    def fits(self) -> str:
-        """The SQL of the number of values that can be read so."""
-        return f"count(TRY_CAST({self.sql} AS {self.kind})) FILTER ({self.shaped})"
+    def read(self) -> str:
+        """The SQL of a value, null for one of another shape: the engine takes texts such as 'nan' for numbers, too."""
+        return f"TRY_CAST(CASE WHEN regexp_matches({self.text}, {literal(self.shape)}) THEN {self.sql} END AS {self.kind})"
 
 
 def _readings(value: str, *, semicolons: bool) -> list[ColumnReading]:
@@ -100,10 +95,10 @@ def _readings(value: str, *, semicolons: bool) -> list[ColumnReading]:
         ColumnReading("DATE", value, r"^\d{4}-\d\d-\d\d$", value),
         ColumnReading("TIMESTAMP", value, r"^\d{4}-\d\d-\d\d([ T]\d\d:\d\d.*)?$", value),
     ]
-    for time in _TIMES:
+    for kind, times in _TIMES.items():
         for note, days in _DATES.items():
-            dated = f"try_strptime({value}, {[day + time for day in days]})"
-            readings.append(ColumnReading("TIMESTAMP" if time else "DATE", value, _ALIKE, dated, note))
+            dated = f"try_strptime({value}, {[day + time for day in days for time in times]})"
+            readings.append(ColumnReading(kind, value, _ALIKE, dated, note))
     return readings
 
 
@@ -116,11 +111,11 @@ def typed(name: str, scalars: Scalar, *, semicolons: bool) -> tuple[ColumnReadin
     value = f"trim({quoted(name)})"
     filled = f"count(*) FILTER (lower({value}) NOT IN ({', '.join(map(literal, BLANKS))}))"
     readings = _readings(value, semicolons=semicolons)
-    first, *fits = scalars(", ".join([filled, *(reading.fits for reading in readings)]), _FIRST_ROWS)
+    first, *fits = scalars(", ".join([filled, *(f"count({each.read})" for each in readings)]), _FIRST_ROWS)
     readings = [reading for reading, fit in zip(readings, fits, strict=True) if fit >= _MOSTLY * first]
     identifiers = f"count(*) FILTER (regexp_matches({value}, {literal(_IDENTIFIER)}))"
     signs = f"count(*) FILTER (regexp_matches({value}, {literal(_SIGNS)}))"
-    count, odd, signed, *fits = scalars(", ".join([filled, identifiers, signs, *(each.fits for each in readings)]))
+    count, odd, signed, *fits = scalars(", ".join([filled, identifiers, signs, *(f"count({each.read})" for each in readings)]))
     if not count or odd or not readings:
         return None, []
     fitting = [reading for reading, fit in zip(readings, fits, strict=True) if fit == count]
@@ -280,8 +275,7 @@ def _typed_table(database: duckdb.DuckDBPyConnection, stem: str, out: Path, *, s
     columns = {name: typed(name, scalars, semicolons=semicolons) for name in names}
     for name, (reading, _) in columns.items():  # one by one: an expression over a column takes some 2 MiB
         if reading:
-            read = f"{reading.kind} USING TRY_CAST(CASE WHEN {reading.shaped} THEN {reading.sql} END AS {reading.kind})"
-            database.execute(f"ALTER TABLE texts ALTER {quoted(name)} TYPE {read}")
+            database.execute(f"ALTER TABLE texts ALTER {quoted(name)} TYPE {reading.kind} USING {reading.read}")
     unnamed = [name for name in names if re.fullmatch(r"column_\d+", name) and not scalars(f"count({quoted(name)})")[0]]
     kept = {name: quoted(name) for name in names if name not in unnamed or len(unnamed) == len(names)}
     return _write(database, stem, out, kept, totals + [note for name in kept for note in columns[name][1]])
