@@ -72,16 +72,9 @@ class FileReport:
 
     @property
     def described(self) -> str:
-        """The file's name, with those of its tables and its document where tools call them otherwise."""
+        """The file's name, which is its document's id, with the names of its tables."""
         tables = ", ".join(table["name"] for table in self.tables)
-        other = document_id(self.name) if self.document and document_id(self.name) != self.name else ""
-        parts = [self.name, f"table {tables}" if tables else "", f"document {other}" if other else ""]
-        return ", ".join(part for part in parts if part)
-
-
-def document_id(name: str) -> str:
-    """Returns a document's id: its file's name, without the ending of a plain text."""
-    return name.removesuffix(".md").removesuffix(".txt")
+        return f"{self.name}, table {tables}" if tables else self.name
 
 
 class FileCache:
