@@ -4,6 +4,7 @@ import re
 from calendar import monthrange
 from dataclasses import dataclass, field
 from html import unescape
+from typing import NamedTuple
 
 from standin.extract.prompt_parts import key_stems, shared, stems
 from supervision.base.prompt_marks import EXAMPLE
@@ -16,8 +17,6 @@ _VALUE = re.compile(r"'((?:[^']|'')*)'(?:, |$)|(.+?)(?:, |$)")
 _TIME_NAMES = {"date", "year", "month", "quarter", "week", "day", "time", "period"}
 _TIME_VALUE = re.compile(r"(1[5-9]|20|21)\d\d(-\d\d(-\d\d)?([T ].*)?|-?Q[1-4])?")
 _SERIES = 8  # so many of a result get a sentence each
-_COMPUTED = 4  # so many get arithmetic
-_RESULT = re.compile(r"=\s*(-?[\d.,]+(?:e[+-]?\d+)?)\s*$", re.IGNORECASE)
 
 
 @dataclass
@@ -36,8 +35,7 @@ class Table:
         return next((entry for entry in dated if _names_time(entry[0])), None)
 
 
-@dataclass(frozen=True)
-class Grid:
+class Grid(NamedTuple):
     """A result: a Markdown table."""
 
     header: list[str]
@@ -55,7 +53,7 @@ class Grid:
     def is_number(self, at: int) -> bool:
         """True if a column holds figures."""
         cells = [row[at] for row in self.rows if row[at] != "NULL"]
-        return bool(cells) and all(number(cell) is not None for cell in cells) and not self.is_time(at)
+        return bool(cells) and all(map(_is_number, cells)) and not self.is_time(at)
 
 
 def parse_tables(text: str) -> list[Table]:
@@ -89,12 +87,12 @@ def parse_grids(text: str) -> list[Grid]:
     return grids
 
 
-def number(text: str) -> float | None:
-    """Returns the number that a cell holds; None if it holds none."""
+def _is_number(text: str) -> bool:
     try:
-        return float(text.replace(",", "").replace("_", "x"))
+        float(text.replace(",", "").replace("_", "x"))
     except ValueError:
-        return None
+        return False
+    return True
 
 
 def _names_time(column: str) -> bool:
@@ -105,32 +103,17 @@ def _cells(line: str) -> list[str]:
     return [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
 
 
-@dataclass(frozen=True)
-class Series:
-    """One measure of one thing, as (time, value as printed), in the order of time; time is empty if undated."""
-
-    name: str
-    points: list[tuple[str, str]]
-
-    @property
-    def moves(self) -> bool:
-        """True if there are two times to compare."""
-        return self.points[0][0] != self.points[-1][0]
-
-    @property
-    def difference(self) -> str:
-        """Returns the last minus the first value, as an expression."""
-        return f"{_operand(self.points[-1][1])} - {_operand(self.points[0][1])}"
-
-    @property
-    def percentage(self) -> str:
-        """Returns the change in percent of the first value, as an expression; empty if that is zero."""
-        first = self.points[0][1]
-        return f"({self.difference}) / {_operand(first)} * 100" if number(first) else ""
+def statements(grids: list[Grid]) -> list[str]:
+    """Returns sentences with the figures of result tables: the first and the last of each measure of each thing."""
+    lines = [
+        (f"of the first {_ROWS} rows, " if len(grid.rows) >= _ROWS else "") + line
+        for grid in grids
+        for line in _stated(grid)[:_SERIES]
+    ]
+    return list(dict.fromkeys(line[0].upper() + line[1:] for line in lines))
 
 
-def series(grid: Grid) -> list[Series]:
-    """Returns the series of a result table, in its order."""
+def _stated(grid: Grid) -> list[str]:
     columns = range(len(grid.header))
     time = next((at for at in columns if grid.is_time(at)), None)
     figures = [at for at in columns if at != time and grid.is_number(at)]
@@ -143,48 +126,15 @@ def series(grid: Grid) -> list[Series]:
             name = ": ".join(filter(None, (label, grid.header[at].replace("_", " "))))
             if row[at] != "NULL":
                 points.setdefault(name, []).append((row[time] if time is not None else "", row[at]))
-    return [Series(name, sorted(values, key=lambda point: point[0])) for name, values in points.items()]
-
-
-def expressions(grids: list[Grid]) -> list[str]:
-    """Returns what is worth calculating: change and relative change of the series that move."""
-    moving = [one for grid in grids for one in series(grid) if one.moves][:_COMPUTED]
-    return list(dict.fromkeys(made for one in moving for made in (one.difference, one.percentage) if made))
-
-
-def statements(grids: list[Grid], calculated: dict[str, str]) -> list[str]:
-    """Returns sentences with the figures of result tables and of calculator results (expression -> output)."""
-    lines = [
-        (f"of the first {_ROWS} rows, " if len(grid.rows) >= _ROWS else "") + _stated(one, calculated)
-        for grid in grids
-        for one in series(grid)[:_SERIES]
-    ]
-    return list(dict.fromkeys(line[0].upper() + line[1:] for line in lines))
-
-
-def result_of(output: str) -> str:
-    """Returns the value in a calculator's `expression = value`, rounded for reading; empty if there is none."""
-    match = _RESULT.search(output.strip().partition("\n")[0])
-    value = number(match[1]) if match else None
-    if value is None:
-        return ""
-    return f"{value:,.2f}".removesuffix(".00") if abs(value) >= 1 else f"{value:.4g}"
-
-
-def _stated(one: Series, calculated: dict[str, str]) -> str:
-    (start, first), (end, last) = one.points[0], one.points[-1]
-    if not one.moves:
-        return f"{one.name} was {last} ({end})." if end else f"{one.name} is {last}."
-    text = f"{one.name} went from {first} ({start}) to {last} ({end})"
-    if by := result_of(calculated.get(one.difference, "")):
-        share = result_of(calculated.get(one.percentage, ""))
-        text += f", a change of {by}" + (f" ({share} %)" if share else "")
-    return text + "."
-
-
-def _operand(value: str) -> str:
-    text = value.replace(",", "").strip()
-    return f"({text})" if text.startswith("-") else text
+    lines = []
+    for name, values in points.items():
+        dated = sorted(values, key=lambda point: point[0])
+        (start, first), (end, last) = dated[0], dated[-1]
+        if start != end:
+            lines.append(f"{name} went from {first} ({start}) to {last} ({end}).")
+        else:
+            lines.append(f"{name} was {last} ({end})." if end else f"{name} is {last}.")
+    return lines
 
 
 _ROWS = 200  # of a query without an example: as many as a tool shows, so that nothing is missing in between
@@ -198,20 +148,17 @@ _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 _MONTH = re.compile(rf"\b({'|'.join(_MONTHS)})[a-z]*\.?,?\s+({_YEAR})\b", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class Example:
+class Example(NamedTuple):
     """A question and the query that answers it, as a tool's output shows them."""
 
     question: str
     sql: str
 
 
-@dataclass(frozen=True)
-class _Candidate:
+class _Candidate(NamedTuple):
     table: str
     sql: str
     covered: set[str]
-    fit: int = 0
 
 
 def parse_examples(text: str) -> list[Example]:
@@ -229,7 +176,7 @@ def write_queries(tables: list[Table], examples: list[Example], focus: str, cont
         every += [one for example in examples if (one := _adapted(table, example, names, times, wanted))]
         every.append(_plain(table, names, times, wanted))
     while every:
-        best = max(every, key=lambda one: (len(one.covered & left), one.fit))
+        best = max(every, key=lambda one: len(one.covered & left))
         if len(best.covered & left) < (_FURTHER if chosen else 1):
             break
         chosen.append(best.sql)
@@ -285,7 +232,7 @@ def _adapted(
 
     sql = _TIME.sub(time, _CONDITION.sub(condition, example.sql))
     covered = shared(wanted, " ".join([example.question, *used]))
-    return None if lacking else _Candidate(table.name, sql, covered, 1 + len(used) + (len(own) == len(times)))
+    return None if lacking else _Candidate(table.name, sql, covered)
 
 
 def _plain(table: Table, names: dict[str, list[str]], times: list[str], wanted: list[str]) -> _Candidate:
