@@ -126,11 +126,9 @@ class Library:
         self.unread = [f"{report.name}: {report.problem}" for report in reports if report.problem]
 
     def find(self, written: str) -> tuple[Document, str] | None:
-        """Returns the document that an id, a source or the name of a file means, and the page of a source."""
+        """Returns the document of an id or a source, and the page of a source; None if there is none."""
         name, _, page = written.strip().removeprefix("[").removesuffix("]").partition(" p. ")
-        alike = [own for own in self.documents if own.rpartition("/")[2] == name]
-        own = name if name in self.documents or len(alike) != 1 else alike[0]
-        return (self.documents[own], page and f"p. {page}") if own in self.documents else None
+        return (self.documents[name], page and f"p. {page}") if name in self.documents else None
 
     async def search(self, query: str, limit: int) -> list[tuple[str, str]]:
         """Returns source and text of the best passage of each of the best documents; none if no word occurs."""

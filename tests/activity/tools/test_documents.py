@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from activities.tools.documents import Document, DocumentOptions, DocumentTools, Library
+from activities.tools.documents import DocumentOptions, DocumentTools
 from activities.tools.files import FolderFiles, files_inside
 from activities.tools.tool import Tool, ToolContext, ToolMisuse, ToolOutput
 from tests.activity.files.made_tables import CACHE
@@ -93,13 +93,6 @@ async def test_a_page_is_found_as_people_write_it(tmp_path: Path, written: str, 
     assert (await read(tmp_path, written, place, "*")).text == "## p. 2\n\nThe term is 9."
     with pytest.raises(ToolMisuse, match=r"It has: p\. 1; p\. 2"):
         await read(tmp_path, "lease.pdf", "7", "*")
-
-
-def test_a_document_is_found_without_its_folder_if_no_other_has_the_name() -> None:
-    library = Library(CACHE, [])
-    library.documents = {name: Document(name, name, Path(name)) for name in ("a/lease.pdf", "a/memo.pdf", "b/memo.pdf")}
-    found = [library.find(name) for name in ("lease.pdf", "memo.pdf", "b/memo.pdf")]
-    assert [each and each[0].id for each in found] == ["a/lease.pdf", None, "b/memo.pdf"]
 
 
 async def test_a_heading_is_a_place_with_its_marks_too(folder: Path) -> None:
