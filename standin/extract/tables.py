@@ -16,6 +16,7 @@ _MORE = re.compile(r",?(?<!\s)\s*+(?:(?:\.\.\.|…)\s*+)?and \d++ more\s*$")
 _VALUE = re.compile(r"'((?:[^']|'')*)'(?:, |$)|(.+?)(?:, |$)")
 _TIME_NAMES = {"date", "year", "month", "quarter", "week", "day", "time", "period"}
 _TIME_VALUE = re.compile(r"(1[5-9]|20|21)\d\d(-\d\d(-\d\d)?([T ].*)?|-?Q[1-4])?")
+_NUMBER = re.compile(r"[+-]?(\d[\d,]*\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 _SERIES = 8  # so many of a result get a sentence each
 
 
@@ -53,7 +54,7 @@ class Grid(NamedTuple):
     def is_number(self, at: int) -> bool:
         """True if a column holds figures."""
         cells = [row[at] for row in self.rows if row[at] != "NULL"]
-        return bool(cells) and all(map(_is_number, cells)) and not self.is_time(at)
+        return bool(cells) and all(map(_NUMBER.fullmatch, cells)) and not self.is_time(at)
 
 
 def parse_tables(text: str) -> list[Table]:
@@ -85,14 +86,6 @@ def parse_grids(text: str) -> list[Grid]:
         if end > at + 2:
             grids.append(Grid(header, lines[at + 2 : end]))
     return grids
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text.replace(",", "").replace("_", "x"))
-    except ValueError:
-        return False
-    return True
 
 
 def _names_time(column: str) -> bool:
@@ -138,14 +131,10 @@ def _stated(grid: Grid) -> list[str]:
 
 
 _ROWS = 200  # of a query without an example: as many as a tool shows, so that nothing is missing in between
-_FURTHER = 2  # key words that the first example leaves open make one over another table worth a query
 _EXAMPLE = re.compile(rf'<{EXAMPLE} question="([^"]*)">(.*?)</{EXAMPLE}>', re.DOTALL)
 _CONDITION = re.compile(r"(?<!\w)((?:\w++\.)?(\w++))\s*+(?:=\s*('(?:[^']|'')*')|\bIN\s*\(([^()]*)\))", re.IGNORECASE)
 _LITERAL = re.compile(r"'((?:[^']|'')*)'")
-_YEAR = r"(?:1[5-9]|20|21)\d\d"
-_TIME = re.compile(rf"(?<![\d.]){_YEAR}(?:-(?:0[1-9]|1[0-2]))?(?!\d)")
-_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
-_MONTH = re.compile(rf"\b({'|'.join(_MONTHS)})[a-z]*\.?,?\s+({_YEAR})\b", re.IGNORECASE)
+_TIME = re.compile(r"(?<![\d.])(?:1[5-9]|20|21)\d\d(?:-(?:0[1-9]|1[0-2]))?(?!\d)")
 
 
 class Example(NamedTuple):
@@ -155,10 +144,7 @@ class Example(NamedTuple):
     sql: str
 
 
-class _Candidate(NamedTuple):
-    table: str
-    sql: str
-    covered: set[str]
+_Query = tuple[str, str]  # its SQL, and what it is about
 
 
 def parse_examples(text: str) -> list[Example]:
@@ -166,29 +152,23 @@ def parse_examples(text: str) -> list[Example]:
     return [Example(unescape(question), sql.strip()) for question, sql in _EXAMPLE.findall(text)]
 
 
-def write_queries(tables: list[Table], examples: list[Example], focus: str, context: str = "") -> list[str]:
-    """Returns one SELECT per table that the subtask is about, the best first; none if it is about none."""
+def write_query(tables: list[Table], examples: list[Example], focus: str, context: str = "") -> str:
+    """Returns a SELECT over the table that the subtask is about most; empty if it is about none."""
     wanted = [stem for stem in key_stems(focus) if not stem.isdigit()]
-    times = times_in(focus) or times_in(context)
-    every, left, chosen = list[_Candidate](), set(wanted), list[str]()
+    times = _times_in(focus) or _times_in(context)
+    made: list[_Query] = []
     for table in tables:
         names = {column: named(values, focus) or named(values, context) for column, values in table.values.items()}
-        every += [one for example in examples if (one := _adapted(table, example, names, times, wanted))]
-        every.append(_plain(table, names, times, wanted))
-    while every:
-        best = max(every, key=lambda one: len(one.covered & left))
-        if len(best.covered & left) < (_FURTHER if chosen else 1):
-            break
-        chosen.append(best.sql)
-        left -= best.covered
-        every = [one for one in every if one.table != best.table]
-    return chosen
+        made += filter(None, (_adapted(table, example, names, times) for example in examples))
+        made.append(_plain(table, names, times))
+    fitting = [(len(shared(wanted, about)), sql) for sql, about in made]
+    words, best = max(fitting, key=lambda one: one[0], default=(0, ""))
+    return best if words else ""
 
 
-def times_in(text: str) -> list[str]:
+def _times_in(text: str) -> list[str]:
     """Returns the years (`YYYY`) and months (`YYYY-MM`) that `text` names, in order of time."""
-    dated = _MONTH.sub(lambda match: f"{match[2]}-{_MONTHS.index(match[1].lower()) + 1:02d}", text)
-    return sorted(set(_TIME.findall(dated)))
+    return sorted(set(_TIME.findall(text)))
 
 
 def named(values: list[str], text: str) -> list[str]:
@@ -207,13 +187,11 @@ def named(values: list[str], text: str) -> list[str]:
     return [value for value in values if value in whole]
 
 
-def _adapted(
-    table: Table, example: Example, names: dict[str, list[str]], times: list[str], wanted: list[str]
-) -> _Candidate | None:
+def _adapted(table: Table, example: Example, names: dict[str, list[str]], times: list[str]) -> _Query | None:
     """The example with the names and times of the subtask in place of its own; None if names lack."""
     if not re.search(rf"(?<!\w){re.escape(table.name)}(?!\w)", example.sql):
         return None
-    own, ends = times_in(example.question), [moment[:7] for moment in table.time[1:]] if table.time else []
+    own, ends = _times_in(example.question), [moment[:7] for moment in table.time[1:]] if table.time else []
     given = [*times, *ends[len(times) :]] if len(times) < len(own) else times
     lacking, used = list[str](), list[str]()
 
@@ -231,11 +209,10 @@ def _adapted(
         return _like(given[-1 if last else min(own.index(match[0]), len(given) - 1)], match[0], last)
 
     sql = _TIME.sub(time, _CONDITION.sub(condition, example.sql))
-    covered = shared(wanted, " ".join([example.question, *used]))
-    return None if lacking else _Candidate(table.name, sql, covered)
+    return None if lacking else (sql, " ".join([example.question, *used]))
 
 
-def _plain(table: Table, names: dict[str, list[str]], times: list[str], wanted: list[str]) -> _Candidate:
+def _plain(table: Table, names: dict[str, list[str]], times: list[str]) -> _Query:
     """All columns of the rows that the subtask names."""
     clauses = [_one_of(column, values) for column, values in names.items() if values]
     if times and table.time:
@@ -245,7 +222,7 @@ def _plain(table: Table, names: dict[str, list[str]], times: list[str], wanted: 
         clauses.append(f"{column} BETWEEN {quote}{first}{quote} AND {quote}{last}{quote}")
     where = f" WHERE {' AND '.join(clauses)}" if clauses else ""
     about = " ".join([table.text.replace("_", " "), *(value for values in names.values() for value in values)])
-    return _Candidate(table.name, f"SELECT * FROM {table.name}{where} ORDER BY 1 LIMIT {_ROWS}", shared(wanted, about))
+    return f"SELECT * FROM {table.name}{where} ORDER BY 1 LIMIT {_ROWS}", about
 
 
 def _like(time: str, pattern: str, last: bool = False) -> str:

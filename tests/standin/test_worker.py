@@ -7,7 +7,7 @@ from typing import Any
 import duckdb
 
 from standin.extract.kind_of_call import think
-from standin.extract.tables import parse_grids, parse_tables, statements, write_queries
+from standin.extract.tables import parse_grids, parse_tables, statements, write_query
 from standin.server.api_reply import ApiReply
 from standin.server.api_request import parse
 from tests.standin.conftest import FOOTER
@@ -211,7 +211,7 @@ def test_the_last_turn_calls_nothing() -> None:
 
 def test_what_dates_and_names_rows_is_no_figure() -> None:
     (table,) = parse_tables('table sales ("Order ID" BIGINT, Day DATE, Net DOUBLE): x\n  Day: 2025-01-01 to 2026-02-28')
-    (query,) = write_queries([table], [], "Net sales in 2025")
+    query = write_query([table], [], "Net sales in 2025")
     assert "BETWEEN '2025-01-01' AND '2025-12-31'" in query
     shown = "| Order ID | Day | Net |\n| --- | --- | --- |\n| 1 | 2025-01-01 | 5 |\n| 2 | 2025-12-31 | NULL |"
     assert statements(parse_grids(shown)) == ["Net was 5 (2025-01-01)."]
@@ -238,10 +238,10 @@ def test_a_finding_is_handed_over_by_the_tool_that_takes_it() -> None:
 def test_a_role_that_may_ask_asks_once_beside_its_tools_and_quotes_the_reply() -> None:
     ask = tool("ask_person", "Asks a person.", question=TEXT)
     agent = reader("Which pears grew?", "[a] Pears of the valley", lambda note_id: "Pears grew well.")
-    agent.tools = [*NOTES, ask]
+    agent.tools = [ask, *NOTES]
     agent.functions["ask_person"] = lambda question: "Only Hill Farm counts"
     answer = agent.run()
     assert agent.named()[:2] == ["ask_person", "find_notes"]
     assert agent.named().count("ask_person") == 1
-    assert agent.calls[0][1] == {"question": "What do you know of this that no tool tells: Which pears grew?"}
+    assert agent.calls[0][1] == {"question": "Which pears grew?"}
     assert "A person said: Only Hill Farm counts" in answer
