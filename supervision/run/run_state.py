@@ -42,9 +42,8 @@ class RunState:
 
     The parts own their fields. `proposed` is a plan that waits for approval, `approved_roles` those of approved
     ones; `estimate` is what was shown with the last of them. `planned` is how many subtasks the first plan had.
-    `rejected_subtasks` are those whose model calls the provider refuses for all alike, `requests` the ids of the
-    updates that were taken; `child_has_finding` is True once a worker agent returned a finding. `labels` are those of
-    all that worker agents wrote, findings and failures.
+    `requests` are the ids of the updates that were taken, `labels` those of all that worker agents wrote, findings and
+    failures.
     """
 
     def __init__(
@@ -71,9 +70,7 @@ class RunState:
         self.tables: list[ArtifactRef] = []  # of templates, a row for each item
         self.phase: Phase = "planning"
         self.slots = Slots(lambda: self.request.max_parallel)
-        self.rejected_subtasks: set[str] = set()
         self.root_has_finding = False
-        self.child_has_finding = False
         self.labels = Labels()
         self.own_seconds = 0.0
         self.warnings: list[str] = []
@@ -117,12 +114,7 @@ class RunState:
     @property
     def has_finding(self) -> bool:
         """True once there is a finding on any level: then the run waits for `resume` instead of failing."""
-        return self.root_has_finding or self.child_has_finding or self.board.has_finding or self.nested.has_finding
-
-    @property
-    def finding_may_come(self) -> bool:
-        """True while work is under way that may bring a finding: any but that of `rejected_subtasks`."""
-        return self.slots.held > 0 or not self.rejected_subtasks.issuperset(self.board.running())
+        return self.root_has_finding or self.board.has_finding or self.nested.has_finding
 
     def prepared(self, ceilings: Ceilings | None) -> None:
         """Drops the request's content, as a Worker holds many runs for days, and keeps to the operator's ceilings."""
@@ -229,13 +221,11 @@ class RunState:
         if rule != "any" and not met(rule, reports, by_id):
             raise SupervisionError(ErrorKind.QUORUM_NOT_MET, explain(rule, reports, by_id))
 
-    def answer_by_findings(self, why: str) -> bool:
+    def answer_by_findings(self, why: str) -> None:
         """Makes the findings stand in for an answer that could not be written, unless there is one already."""
-        if self.answer.text:
-            return False
-        self.answer = Answer(findings_as_answer(self.board.usable(), why), is_findings=True)
-        self.warn(f"no answer could be written: {why}")
-        return True
+        if not self.answer.text:
+            self.answer = Answer(text=findings_as_answer(self.board.usable(), why), is_findings=True)
+            self.open_point(ANSWER, f"no answer could be written: {why}")
 
     def add_contradiction(self, contradiction: Contradiction) -> None:
         """Adds a contradiction; the first between the same subtasks stands."""
@@ -273,7 +263,7 @@ class RunState:
         now = self.finished_at or self._now()
         reports = [self._timed(report, now) for report in self.board.reports()]
         gaps, answer = self.gaps, self.answer
-        wall, held = (now - self.started_at).total_seconds(), self.time_and_budget.held_seconds(self.started_at, now)
+        wall, held = now - self.started_at, self.time_and_budget.held_time(self.started_at, now)
         return RunResult(
             status=self._status(),
             answer=with_gaps(answer.text, gaps) if answer.text else "",
@@ -291,7 +281,7 @@ class RunState:
             artifacts=[*self.tables, *(each for r in reports if r.finding for each in r.finding.artifacts)],
             usage=self.usage,
             spend=self.spending.rows(),
-            timing=timing(reports, wall, self.own_seconds, now, held),
+            timing=timing(reports, wall.total_seconds(), self.own_seconds, now, held.total_seconds()),
             plan_revisions=self.revision,
             warnings=self.warnings,
             truncated=answer.json_ref is not None,
@@ -301,7 +291,7 @@ class RunState:
         if report.started_at is None:
             return report
         end = datetime.fromisoformat(report.finished_at) if report.finished_at else now
-        held = self.time_and_budget.held_seconds(datetime.fromisoformat(report.started_at), end)
+        held = self.time_and_budget.held_time(datetime.fromisoformat(report.started_at), end).total_seconds()
         return report.model_copy(update={"held_seconds": round(held, 3)}) if held else report
 
     def _confidence(self) -> float | None:

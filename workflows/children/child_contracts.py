@@ -77,13 +77,11 @@ class WorkerAgentInput(ParentsInput):
     team_ref: str
     role: RoleCard
     subtask_id: str
-    attempt: int
     brief: SubtaskBrief
     max_turns: int
     tools_queue: str
     expires_at: AwareDatetime
     timeout_seconds: Annotated[float, Field(gt=0, le=limits.MAX_DEADLINE.total_seconds())] | None = None
-    candidate: int = 0
     effort: Effort | None = None
     outward_queue: str = OUTWARD_QUEUE
     model_queue: str = MODEL_QUEUE

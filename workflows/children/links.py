@@ -237,7 +237,7 @@ class ChildLinks:
         for mailbox in chain(*self._mailboxes.values()):
             mailbox.post()
 
-    def open(self, workflow_id: str, subtask_id: str, account: str, grant: Amount) -> NestedTerms:
+    def open(self, subtask_id: str, workflow_id: str, grant: Amount) -> NestedTerms:
         """Opens the link to a nested supervisor that is about to start. Returns its first terms."""
         state = self._state
         own = state.timeout_of(subtask_id)
@@ -251,7 +251,7 @@ class ChildLinks:
         )
         # An attempt that was given up may not have ended yet.
         self._links = {key: link for key, link in self._links.items() if link.subtask_id != subtask_id}
-        link = self._links[terms.report_key] = _Link(subtask_id, account, own_end, terms)
+        link = self._links[terms.report_key] = _Link(subtask_id, workflow_id, own_end, terms)
         self._mailboxes[workflow_id].append(link.mailbox)
         state.nested.begin(subtask_id)
         return terms
