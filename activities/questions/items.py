@@ -9,7 +9,6 @@ from pydantic import JsonValue
 from temporalio import activity
 
 from activities.contracts.run_contracts import (
-    AttachmentRef,
     DependencyRef,
     ExpandInput,
     ExpandReply,
@@ -40,7 +39,7 @@ _MISFITS_NAMED = 5  # rows that do not fit the form of the answer
 class RunData:
     """The attachments and files of a run as templates name them."""
 
-    def __init__(self, store: ArtifactStore, teams: StoredTeams, run: RunRef, attached: list[AttachmentRef]) -> None:
+    def __init__(self, store: ArtifactStore, teams: StoredTeams, run: RunRef, attached: list[ArtifactRef]) -> None:
         self._store = store
         self._files = teams.files_of(run)
         self._attached = {attachment.name: attachment.ref for attachment in attached}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal
 
-from activities.contracts.run_contracts import AttachmentRef, PlanInput, PlanReply, RunRef
+from activities.contracts.run_contracts import PlanInput, PlanReply, RunRef
 from activities.model.port import ModelEndpoint, ModelMessage, ModelRequest, ModelUsage, StreamProgress, user_message
 from activities.model.pricing import price
 from activities.prompts.agent_prompts import repair
@@ -28,6 +28,7 @@ from supervision.base import limits
 from supervision.base.loose_form import says_nothing
 from supervision.base.text import cut, quoted
 from supervision.contract.base import Model
+from supervision.contract.finding import ArtifactRef
 from supervision.contract.plan import Aggregation, NewRole, Plan, Subtask
 from supervision.contract.strategy import STRATEGIES, StrategyName
 from supervision.contract.team import Role, TeamCard
@@ -262,10 +263,9 @@ async def make_plan(desk: Desk, call: PlanInput) -> PlanReply:
 async def _written(desk: Desk, planner: Planner, previous: Plan | None) -> tuple[PlanReply, Plan | None]:
     """Returns the beginning of the reply, and the plan, or addition, as the caller, the team or the model wrote it."""
     call, steps = planner.call, STRATEGIES[planner.call.strategy].plans_steps
-    if call.is_given:  # for a caller's plan and a fixed route of the team no model is asked
-        own = call.own_plan or await read_plan(desk.store, call.own_plan_ref or "")
+    if call.own_plan is not None:  # for a caller's plan and a fixed route of the team no model is asked
         reply = PlanReply(head="", usage=Usage(), strategy="step" if steps else "plan")
-        return reply, own.model_copy(update={"goal": planner.goal})
+        return reply, call.own_plan.model_copy(update={"goal": planner.goal})
     if (fixed := planner.fixed_route()) is not None:
         return PlanReply(head="", usage=Usage(), strategy="route"), fixed
     untrusted = planner.loaded.toolbox.labels_of_data().untrusted
@@ -294,7 +294,7 @@ async def _written(desk: Desk, planner: Planner, previous: Plan | None) -> tuple
     return reply, plan
 
 
-async def _beginning(desk: Desk, attachment: AttachmentRef, untrusted: str) -> str:
+async def _beginning(desk: Desk, attachment: ArtifactRef, untrusted: str) -> str:
     """Returns the beginning of an attachment's text; of an untrusted one its size alone."""
     size = f"{attachment.bytes:,} bytes"
     if untrusted:  # else it could have a part in the plan, which all agents follow

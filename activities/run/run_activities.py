@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
@@ -12,9 +11,9 @@ from activities import steps
 from activities.contracts.run_contracts import (
     AdoptInput,
     AdoptReply,
-    AttachmentRef,
     ChildRef,
     Consumed,
+    ProcessFacts,
     Published,
     PublishInput,
     RunRef,
@@ -43,9 +42,7 @@ from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.prompt_marks import ITEM
 from supervision.base.store_keys import calls_of, calls_prefix, ended_key
 from supervision.base.text import cut, size
-from supervision.contract.ceilings import Ceilings
-from supervision.contract.finding import Finding, FindingRecord
-from supervision.contract.model_choice import chain_of
+from supervision.contract.finding import ArtifactRef, Finding, FindingRecord
 from supervision.contract.plan import Plan
 from supervision.contract.request import Budget, RunRequest
 from supervision.contract.result import RunResult
@@ -60,31 +57,25 @@ GRANT_LIFETIME = timedelta(days=90)  # a deadline stands still while people are 
 _STORIES = 100  # conversations told in a stored trace: reading them must not hold up the end of a run
 
 
-@dataclass(frozen=True)
-class ProcessFacts:
-    """Facts about the process and its settings that a run records at its start and keeps."""
-
-    endpoint: ModelEndpoint
-    tools_queue: str
-    outward_queue: str
-    model_queue: str
-    supervisor_model: str
-    worker_model: str
-    search_attributes: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    model_notice: str | None = None
-    notices: bool = False
-    ceilings: Ceilings = field(default_factory=Ceilings)
-
-
 class RunActivities:
-    """Activities of runs, with the store, the teams and the facts of this process."""
+    """Activities of runs, with the store, the teams, the default models and the facts of this process."""
 
-    def __init__(self, store: ArtifactStore, teams: StoredTeams, facts: ProcessFacts) -> None:
+    def __init__(
+        self,
+        store: ArtifactStore,
+        teams: StoredTeams,
+        endpoint: ModelEndpoint,
+        facts: ProcessFacts,
+        supervisor_models: list[str],
+        worker_models: list[str],
+    ) -> None:
         self._store = store
         self._conversations = ConversationStore(store)
         self._teams = teams
+        self._endpoint = endpoint
         self._facts = facts
+        self._supervisor_models = supervisor_models
+        self._worker_models = worker_models
 
     @activity.defn
     async def prepare_run(self, setup: SetupInput) -> RunSetup:
@@ -93,9 +84,9 @@ class RunActivities:
         Raises SupervisionError `UnknownTeam` or `InvalidRequest` if one of them is bad, for a dollar budget with a
         model of unknown price, and for what is above the operator's ceilings.
         """
-        request, facts, run = setup.request, self._facts, setup.run
-        workers = request.models.workers or chain_of(facts.worker_model)
-        supervisor = request.models.supervisor or chain_of(facts.supervisor_model)
+        request, facts, run, endpoint = setup.request, self._facts, setup.run, self._endpoint
+        workers = request.models.workers or self._worker_models
+        supervisor = request.models.supervisor or self._supervisor_models
         schema = request.answer_schema
         if schema is not None:
             await answer_schema.check_schema(schema, run.run_id)
@@ -126,12 +117,13 @@ class RunActivities:
             nested_teams=sorted({role.team for role in card.roles if role.team}),
             expires_at=parent.expires_at if parent else datetime.now(UTC) + GRANT_LIFETIME,
         )
-        unpriced = [model for model in models if facts.endpoint.price(model, ModelUsage()) is None]
+        unpriced = [model for model in models if endpoint.price(model, ModelUsage()) is None]
         warnings = _budget_warnings(request, unpriced)
         files = self._teams.files_of(run) if files_ref else None  # those of the run above are its own warning
         unread = files.unread() if files else ""
         put = partial(self._store.put_output, run.run_id)
         return RunSetup(
+            **facts.model_dump(exclude={"warnings"}),
             store_id=await self._store.identity(),
             grant_ref=await write_grant(self._store, grant),
             goal_ref=await put(await self._goal(setup)),
@@ -139,19 +131,11 @@ class RunActivities:
             team=card,
             supervisor_model=supervisor[0],
             supervisor_fallbacks=supervisor[1:],
-            prompt_tokens=min(facts.endpoint.window(model).prompt_tokens for model in supervisor),
+            prompt_tokens=min(endpoint.window(model).prompt_tokens for model in supervisor),
             answer_schema_ref=None if schema is None else await put(json.dumps(schema)),
             attachments=[*(setup.brief.attachments if setup.brief else []), *attachments],
             files_ref=run.files_ref,
-            own_plan_ref=await put(request.plan.model_dump_json()) if request.plan is not None else None,
-            tools_queue=facts.tools_queue,
-            outward_queue=facts.outward_queue,
-            model_queue=facts.model_queue,
-            search_attributes=facts.search_attributes,
-            notices=facts.notices,
             warnings=[*facts.warnings, *warnings, *lowered, *([unread] if unread else [])],
-            model_notice=facts.model_notice,
-            ceilings=facts.ceilings,
             data_labels=loaded.toolbox.labels_of_data(),
             was_reset=bool(setup.own_first_run_id) and setup.own_first_run_id != activity.info().workflow_run_id,
         )
@@ -165,8 +149,8 @@ class RunActivities:
         description = subtask.description
         if brief.description_ref:
             description = await read_text(self._store, brief.description_ref)
-        model = (setup.request.models.supervisor or [self._facts.supervisor_model])[0]
-        room = self._facts.endpoint.window(model).prompt_tokens
+        model = (setup.request.models.supervisor or self._supervisor_models)[0]
+        room = self._endpoint.window(model).prompt_tokens
         findings = await read_findings(self._store, brief.dependencies, brief_tokens(room))
         parts = [description, *([tag(ITEM, subtask.item)] if subtask.item else [])]
         if findings:
@@ -175,12 +159,12 @@ class RunActivities:
             parts.append(f"An earlier answer to this fell short. Fix exactly this: {brief.feedback}")
         return "\n\n".join(parts)
 
-    async def _attached(self, run: RunRef, request: RunRequest) -> tuple[list[AttachmentRef], str]:
+    async def _attached(self, run: RunRef, request: RunRequest) -> tuple[list[ArtifactRef], str]:
         """Returns the attached texts, and the manifest of what is data; a table that is a text is both.
 
         Everything is copied into the run, so that uploads may be pruned.
         """
-        texts, manifests = list[AttachmentRef](), list[Manifest]()
+        texts, manifests = list[ArtifactRef](), list[Manifest]()
         for attachment in request.attachments:
             name = attachment.name
             try:
@@ -199,7 +183,7 @@ class RunActivities:
                 file = FileEntry(name=name, bytes=len(data), sha256=hashlib.sha256(data).hexdigest(), parts=[ref])
                 manifests.append(Manifest(files=[file]))
             if is_text(data):
-                texts.append(AttachmentRef(name=name, ref=ref, bytes=len(data)))
+                texts.append(ArtifactRef(name=name, ref=ref, bytes=len(data)))
             elif not is_data(name):
                 words = f"attachment '{name}' is no text, and files of this kind are not read"
                 raise _invalid(f"{words}: attach it as text or PDF")
@@ -218,7 +202,7 @@ class RunActivities:
             if key.startswith(own):
                 entry = await self._conversations.entry(key)
                 reply = entry.reply
-                consumed.usage += usage_of(self._facts.endpoint, reply.model, reply.usage) + entry.spent
+                consumed.usage += usage_of(self._endpoint, reply.model, reply.usage) + entry.spent
                 consumed.usage += Usage(tool_calls=min(len(reply.tool_uses()), limits.TOOL_CALLS_PER_TURN))
                 consumed.turns += 1
         return consumed

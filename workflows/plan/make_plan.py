@@ -112,7 +112,7 @@ async def make_plan(context: RunContext, strategy: StrategyName, missing: Sequen
         strategy=strategy,
         nesting_left=max(0, state.request.max_depth - context.depth),
         missing=list(missing),
-        own_plan_ref=None if plan.subtasks else setup.own_plan_ref,
+        own_plan=None if plan.subtasks else state.request.plan,
         answer_schema_ref=setup.answer_schema_ref,
         revision=plan.revision + 1 if plan.subtasks else 1,
     )
@@ -199,7 +199,7 @@ async def _approved(context: RunContext, call: PlanInput, reply: PlanReply) -> P
                 cut(f"the plan was rejected: {decision.text}".removesuffix(": "), limits.PARAGRAPH_BYTES),
             )
         number, changes = number + 1, changes + (decision.choice == "change")
-        changed: dict[str, object] = {"revision": number, "own_plan_ref": None, "own_plan": decision.plan}
+        changed: dict[str, object] = {"revision": number, "own_plan": decision.plan}
         if decision.plan is None:
             changed |= {"head": reply.head, "comment": decision.text}
         made = await _planned(context, call.model_copy(update=changed))
