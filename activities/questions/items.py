@@ -51,11 +51,11 @@ class RunData:
         """Returns the names that templates may use."""
         reports = await self._reports()
         tables = [table["name"] for report in reports for table in report.tables]
-        return Data(
-            rows=[*tables, *(report.name for report in reports if len(report.tables) == 1)],
-            lines=[*self._attached, *(report.name for report in reports if report.document)],
-            files=[report.name for report in reports],
-        )
+        return {
+            "rows": [*tables, *(report.name for report in reports if len(report.tables) == 1)],
+            "lines": [*self._attached, *(report.name for report in reports if report.document)],
+            "files": [report.name for report in reports],
+        }
 
     async def rows(self, name: str, most: int) -> tuple[list[str], int]:
         """Returns the first rows of a table, by its name or that of its file, and how many it has."""

@@ -16,7 +16,7 @@ from supervision.base import limits
 from supervision.base.store_keys import upload_key
 from supervision.contract.plan import Plan
 from supervision.contract.request import RunRequest, describe_errors, parse_request
-from supervision.planning.expansion import Data
+from supervision.planning.expansion import NO_DATA
 from supervision.planning.plan_graph import plan_problems
 
 _ID_BYTES = 400  # the server allows 1,000; child ids add to it
@@ -87,7 +87,7 @@ def parsed_plan(data: bytes, name: str) -> Plan:
     # which data are attached only the run knows: what the plan names counts as attached here
     sources = [(subtask.for_each or "").partition(":")[2] for subtask in plan.subtasks]
     attached = {attachment for subtask in plan.subtasks for attachment in subtask.attachments}
-    if problems := plan_problems(plan, limits.MAX_SUBTASKS, attached, Data(sources, sources, sources)):
+    if problems := plan_problems(plan, limits.MAX_SUBTASKS, attached, dict.fromkeys(NO_DATA, sources)):
         raise CommandFailed(BAD_INPUT, f"{name}: " + "; ".join(problems))
     return plan
 

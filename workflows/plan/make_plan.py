@@ -22,7 +22,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.result import Problem, SubtaskReport
     from supervision.contract.status import Wait
     from supervision.contract.strategy import StrategyName
-    from supervision.planning.expansion import Room, room_for
+    from supervision.planning.expansion import room_for
     from supervision.results.success_rule import reachable
     from supervision.run.board import Board, is_blocked
     from supervision.run.decisions import Decision
@@ -295,7 +295,7 @@ async def _expand(context: RunContext, template_id: str) -> None:
     state = context.state
     board, template = state.board, state.board.subtask(template_id)
     ended = [report.usage for report in board.reports() if report.state == "completed" and report.finding]
-    room = room_for(template, board.items, state.time_and_budget.affordable(template.estimated_tokens, ended))
+    room, why = room_for(template, board.items, state.time_and_budget.affordable(template.estimated_tokens, ended))
     findings = [
         report.finding
         for report in board.completed_for(template_id)
@@ -307,7 +307,7 @@ async def _expand(context: RunContext, template_id: str) -> None:
         template=template_id,
         named_ref=[finding.items_ref for finding in findings if finding and finding.items_ref],
         attachments=context.setup.attachments,
-        room=room.items,
+        room=room,
     )
     try:
         summary = f"the items of {template_id}"
@@ -316,20 +316,20 @@ async def _expand(context: RunContext, template_id: str) -> None:
         _fail_template(context, template_id, failed.problem)
         return
     if reply.plan is None:
-        _fail_template(context, template_id, _no_items(reply, room, template.for_each or ""))
+        _fail_template(context, template_id, _no_items(reply, why, template.for_each or ""))
         return
     labels = Labels.of(findings) | context.plan_labels[template_id]
     context.adopt(reply.plan, reply.plan_ref, reply.items_ref, labels)
-    count = min(room.items, reply.found - reply.unread)
-    board.leave_out(template_id, reply.found - reply.unread - count, room.why)
+    count = min(room, reply.found - reply.unread)
+    board.leave_out(template_id, reply.found - reply.unread - count, why)
     board.leave_out(template_id, reply.unread, reply.problem)
     state.trace.note("items_planned", template_id, items=count, found=reply.found, revision=reply.plan.revision)
     context.show()
 
 
-def _no_items(reply: ExpandReply, room: Room, for_each: str) -> Problem:
+def _no_items(reply: ExpandReply, why: str, for_each: str) -> Problem:
     if reply.found and not reply.problem:
-        return Problem(type=ErrorKind.BUDGET_EXHAUSTED, message=f"none of {reply.found} items: {room.why}")
+        return Problem(type=ErrorKind.BUDGET_EXHAUSTED, message=f"none of {reply.found} items: {why}")
     return Problem(type=ErrorKind.CANNOT_DO, message=reply.problem or f"there are no items in {for_each}")
 
 
