@@ -100,14 +100,9 @@ class RunContext:
             "run": self.run,
             "goal_ref": self.setup.goal_ref,
             "plan_ref": self.plan_ref,
-            "model": self.setup.supervisor_model,
+            "model": self.setup.supervisor_models[0],
             "effort": self.state.request.effort,
         }
-
-    @property
-    def models(self) -> list[str]:
-        """The supervisor's own models, in the order of preference."""
-        return [self.setup.supervisor_model, *self.setup.supervisor_fallbacks]
 
     def adopt(self, plan: Plan, ref: str, described_in: str = "", labels: Labels | None = None) -> None:
         """Takes over a revision of the plan; new subtasks are `described_in` it, or in a part of it.

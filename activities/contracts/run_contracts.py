@@ -174,8 +174,7 @@ class RunSetup(ProcessFacts):
     goal_ref: str
     team_ref: str
     team: TeamCard
-    supervisor_model: str
-    supervisor_fallbacks: list[str] = []
+    supervisor_models: list[str]
     prompt_tokens: int = limits.CONTEXT_TOKENS
     answer_schema_ref: str | None = None
     attachments: list[ArtifactRef] = []
