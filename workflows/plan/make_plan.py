@@ -31,8 +31,6 @@ with workflow.unsafe.imports_passed_through():
     from workflows.calls.failures import CallFailed
     from workflows.run_context import BackgroundTask, RunContext
 
-_CHANGES = 5  # times that the planner is asked for another plan by a comment: after that edit it, or reject it
-
 
 class Replanning(BackgroundTask):
     """Makes revisions of the plan: with the items of templates, and at most `replans` others.
@@ -149,9 +147,14 @@ async def _planned(context: RunContext, call: PlanInput) -> PlanReply:
         call = call.model_copy(update={"attempt": attempt, "done": done})
         if not call.is_given:
             state.trace.note("plan_requested", attempt=attempt, revision=call.revision)
-        with context.own_work():
-            reply = await ask(context, PLAN, call, tokens)
-        if call.is_given:
+        try:
+            with context.own_work():
+                reply = await ask(context, PLAN, call, tokens)
+        except SupervisionError as error:
+            if error.kind is ErrorKind.INVALID_REQUEST and call.problems:  # no room to send the plan back
+                raise _no_plan(f"the plan cannot run, nor be mended ({error.message})", call.problems) from error
+            raise
+        if call.own_plan:
             return reply
         if reply.refusal:
             raise SupervisionError(ErrorKind.INVALID_PLAN, f"the planner refused the goal: {reply.refusal}")
@@ -186,10 +189,10 @@ def _note_text(report: SubtaskReport) -> str:
 
 async def _approved(context: RunContext, call: PlanInput, reply: PlanReply) -> PlanReply:
     """Returns the plan that may run: that in the `reply` to a call, or what a person made of it."""
-    state, changes, problem = context.state, 0, ""
+    state, problem = context.state, ""
     number = reply.plan.revision if reply.plan else 0
     while _needs_approval(context, reply):
-        choices = ["approve", "edit", "reject", *(["change"] if reply.head and changes < _CHANGES else [])]
+        choices = ["approve", "edit", "reject", *(["change"] if reply.head else [])]
         decision = await _decision(context, reply, number, choices, problem)
         if decision.choice == "approve":
             break
@@ -198,7 +201,7 @@ async def _approved(context: RunContext, call: PlanInput, reply: PlanReply) -> P
                 ErrorKind.PLAN_REJECTED,
                 cut(f"the plan was rejected: {decision.text}".removesuffix(": "), limits.PARAGRAPH_BYTES),
             )
-        number, changes = number + 1, changes + (decision.choice == "change")
+        number += 1
         changed: dict[str, object] = {"revision": number, "own_plan": decision.plan}
         if decision.plan is None:
             changed |= {"head": reply.head, "comment": decision.text}
@@ -284,7 +287,7 @@ def _adopt(context: RunContext, reply: PlanReply) -> PlanReply:
     return reply
 
 
-def _no_plan(text: str, problems: list[str], incapable: bool) -> SupervisionError:
+def _no_plan(text: str, problems: list[str], incapable: bool = False) -> SupervisionError:
     kind = ErrorKind.NO_SUBTASKS if any("no subtasks" in item for item in problems) else ErrorKind.INVALID_PLAN
     listed = "; ".join(cut(item, limits.PARAGRAPH_BYTES) for item in problems[:20])
     return SupervisionError(ErrorKind.NO_CAPABLE_WORKER if incapable else kind, f"{text}: {listed}")
