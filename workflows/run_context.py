@@ -81,12 +81,7 @@ class RunContext:
     @property
     def assignable_roles(self) -> TeamCard:
         """The roles that a subtask may be given to: at the last level, none that is a team of its own."""
-        team = self.team
-        if self.depth < self.state.request.max_depth:
-            return team
-        return team.model_copy(
-            update={"roles": [role for role in team.roles if role.team is None or role.name == team.generalist]}
-        )
+        return self.team.assignable(nesting=self.depth < self.state.request.max_depth)
 
     @property
     def depth(self) -> int:

@@ -320,17 +320,12 @@ class PlanInput(SupervisorCall):
     problems: list[str] = []
 
     @property
-    def is_given(self) -> bool:
-        """True if the plan is there, so that no model is asked for it."""
-        return self.own_plan is not None
-
-    @property
     def terms(self) -> CallTerms:
         """Names the step after the revision and the try."""
         summary = "the goal" if self.revision == 1 else f"revision {self.revision}"
         if self.attempt > 1:
             summary += f", try {self.attempt}"
-        work = "the plan" if self.is_given else "a plan"
+        work = "the plan" if self.own_plan else "a plan"
         return CallTerms(f"plan.{self.revision}.{self.attempt}", work, summary, limits.PLAN_MAX_TOKENS)
 
 

@@ -115,7 +115,7 @@ async def make_plan(context: RunContext, strategy: StrategyName, missing: Sequen
         revision=plan.revision + 1 if plan.subtasks else 1,
     )
     reply = await _planned(context, call)
-    if call.is_given and not reply.plan:
+    if call.own_plan and not reply.plan:
         raise _no_plan("the plan cannot run", reply.problems, reply.incapable)
     reply = await _approved(context, call, reply)
     return _adopt(context, reply)
@@ -140,12 +140,12 @@ async def next_step(context: RunContext) -> bool:
 
 async def _planned(context: RunContext, call: PlanInput) -> PlanReply:
     """Returns a plan that can run, or the reply to one that is given. Raises SupervisionError after three tries."""
-    state, tokens = context.state, 0 if call.is_given else plan_estimate(context.state.goal_bytes)
+    state, tokens = context.state, 0 if call.own_plan else plan_estimate(context.state.goal_bytes)
     for attempt in range(1, limits.PLAN_TRIES + 1):
         # The work as it stands now: a revision is made while subtasks run.
         done = _notes(state.board) if call.revision > 1 else []
         call = call.model_copy(update={"attempt": attempt, "done": done})
-        if not call.is_given:
+        if not call.own_plan:
             state.trace.note("plan_requested", attempt=attempt, revision=call.revision)
         try:
             with context.own_work():
