@@ -81,12 +81,7 @@ class RunContext:
     @property
     def assignable_roles(self) -> TeamCard:
         """The roles that a subtask may be given to: at the last level, none that is a team of its own."""
-        team = self.team
-        if self.depth < self.state.request.max_depth:
-            return team
-        return team.model_copy(
-            update={"roles": [role for role in team.roles if role.team is None or role.name == team.generalist]}
-        )
+        return self.team.assignable(nesting=self.depth < self.state.request.max_depth)
 
     @property
     def depth(self) -> int:
@@ -100,14 +95,9 @@ class RunContext:
             "run": self.run,
             "goal_ref": self.setup.goal_ref,
             "plan_ref": self.plan_ref,
-            "model": self.setup.supervisor_model,
+            "model": self.setup.supervisor_models[0],
             "effort": self.state.request.effort,
         }
-
-    @property
-    def models(self) -> list[str]:
-        """The supervisor's own models, in the order of preference."""
-        return [self.setup.supervisor_model, *self.setup.supervisor_fallbacks]
 
     def adopt(self, plan: Plan, ref: str, described_in: str = "", labels: Labels | None = None) -> None:
         """Takes over a revision of the plan; new subtasks are `described_in` it, or in a part of it.

@@ -191,7 +191,7 @@ class SupervisorWorkflow(Handlers):
         """Has the plan carried out, replanned where that helps, and reviewed if an answer is to be written of it."""
         state, way = context.state, STRATEGIES[strategy]
         self._enter(state, "executing")
-        replanning = Replanning(context, state.request.max_replans if way.replans else 0)
+        replanning = Replanning(context, 0 if way.plans_steps else state.request.max_replans)
         dispatch = Dispatch(context, replanning, drafts)
         await dispatch.execute()
         while state.steering.retries or (way.plans_steps and await next_step(context)):

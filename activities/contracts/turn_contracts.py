@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from activities.contracts.run_contracts import AttachmentRef, FindingRefs, RunRef, SubtaskBrief
+from activities.contracts.run_contracts import FindingRefs, RunRef, SubtaskBrief
 from supervision.contract.base import Model
 from supervision.contract.finding import ArtifactRef, Finding, Labels, Read
 from supervision.contract.model_choice import Effort
@@ -111,7 +111,7 @@ class ToolInput(Model):
     role: str
     head: str
     call: ToolCallRef
-    attachments: list[AttachmentRef] = []
+    attachments: list[ArtifactRef] = []
     findings: FindingRefs = []
 
 

@@ -160,7 +160,6 @@ _LISTED_AFTER = 2.0  # seconds after which the server lists a Worker that has ju
 async def run_goal(
     access: Access,
     goal: Annotated[str | None, typer.Argument(help="the question or task; - reads standard input")] = None,
-    goal_file: Annotated[Path | None, typer.Option(help="read the goal from a file")] = None,
     request: Annotated[Path | None, typer.Option(help="a JSON file with a whole request; options override it")] = None,
     team: Annotated[str | None, typer.Option(help="see `teams`")] = None,
     strategy: Annotated[str | None, typer.Option(help="auto, plan, route or step")] = None,

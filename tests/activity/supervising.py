@@ -7,12 +7,13 @@ from typing import Any, TypeVar
 
 from temporalio.testing import ActivityEnvironment
 
-from activities.contracts.run_contracts import DependencyRef, RunRef
+from activities.contracts.run_contracts import DependencyRef, ProcessFacts, RunRef
 from activities.model.anthropic_model import AnthropicModel
 from activities.model.journalled_call import CallName, ModelCalls
+from activities.model.port import ModelEndpoint
 from activities.questions import question as questions
 from activities.questions.question import C, Question, R
-from activities.run.run_activities import ProcessFacts, RunActivities
+from activities.run.run_activities import RunActivities
 from activities.store.artifacts import ArtifactStore, open_store
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles
@@ -141,11 +142,11 @@ class Desk:
         )
         return await environment.run(activity, request)
 
-    def run_activities(self, **facts: Any) -> RunActivities:
+    def run_activities(self, endpoint: ModelEndpoint | None = None, **facts: Any) -> RunActivities:
         """The activities of runs in a process with these `facts`, else usual ones."""
         queues = dict.fromkeys(("tools_queue", "outward_queue", "model_queue"), "supervisor")
-        usual = {"endpoint": self._client, "supervisor_model": MODEL, "worker_model": "claude-haiku-5-5", **queues}
-        return RunActivities(self.store, self.teams, ProcessFacts(**{**usual, **facts}))
+        process = ProcessFacts(**{**queues, **facts})
+        return RunActivities(self.store, self.teams, endpoint or self._client, process, [MODEL], ["claude-haiku-5-5"])
 
     async def ask(self, question: Question[C, R], call: C) -> R:
         """Runs the activity of a supervisor's question."""
