@@ -75,7 +75,6 @@ async def serving(
         data = set(roles) != {"outward"}  # a process that goes out need not hold the files of teams
         cache, secrets = FileCache(process.cache_dir()), Secrets(settings.secrets_dir)
         files = TeamFiles(settings.teams_folders, cache, secrets, settings.mcp_memory_mib, data=data)
-        stack.push_async_callback(files.close)
         for worker in compose(client, settings, endpoint, files, roles, usable, namespace, pool, strict_sandbox):
             await stack.enter_async_context(worker)
         yield usable

@@ -91,7 +91,7 @@ class TeamFiles:
         return sorted(folder for folder in folders if not is_name(folder.name))
 
     def servers(self, name: str) -> dict[str, McpConnection]:
-        """Returns a connection to each MCP server of a team, to be closed. Raises TeamError `UnknownTeam`."""
+        """Returns a connection to each MCP server of a team. Raises TeamError `UnknownTeam`."""
         folder, named = self.folder(name), self.definition(name).mcp_servers
         return {server: McpConnection(folder, says, self._secrets, self._memory_mib) for server, says in named.items()}
 
@@ -108,7 +108,7 @@ class TeamFiles:
         current = fingerprint([file for file in read if file.is_file()])
         reading = self._readings.get(name)
         if reading is None or reading.files != current:
-            team = asyncio.create_task(self._read(name, folder, reading))
+            team = asyncio.create_task(self._read(name, folder))
             team.add_done_callback(lambda team: team.cancelled() or team.exception())  # it may be awaited no more
             deadline = asyncio.get_running_loop().time() + limits.TEAM_READ_TIMEOUT.total_seconds()
             reading = self._readings[name] = _Reading(current, team, deadline)
@@ -126,15 +126,7 @@ class TeamFiles:
         self._require_teams(loaded.team)
         return loaded
 
-    async def close(self) -> None:
-        """Closes the tools of all teams."""
-        for reading in self._readings.values():
-            await _close(reading)
-        self._readings.clear()
-
-    async def _read(self, name: str, folder: Path, former: _Reading | None) -> LoadedTeam:
-        if former is not None:
-            await _close(former)
+    async def _read(self, name: str, folder: Path) -> LoadedTeam:
         team = await asyncio.to_thread(self.definition, name)
         code = folder / "tools.py"
         others: list[tuple[str, ToolSource]] = [(str(code), OwnTools(code))] if code.is_file() else []
@@ -145,7 +137,6 @@ class TeamFiles:
             problems += _unknown_tools(team, toolbox)  # else one that seems unknown may be of the broken file
             problems += toolbox.joined(team.roles)
         if problems:
-            await toolbox.close()
             raise _broken(folder, problems)
         return LoadedTeam(team, folder, toolbox)
 
@@ -247,11 +238,6 @@ def roles_of_teams(folders: Sequence[Path]) -> dict[str, Role]:
         with contextlib.suppress(TeamError):
             roles |= {f"{name}/{role.name}": role for role in files.definition(name).roles}
     return roles
-
-
-async def _close(reading: _Reading) -> None:
-    if reading.team.done() and not reading.team.cancelled() and reading.team.exception() is None:
-        await reading.team.result().toolbox.close()
 
 
 def _definition(folder: Path) -> Team:

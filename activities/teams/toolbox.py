@@ -55,7 +55,7 @@ class Toolbox:
     """Tools by name. The toolbox, not the model, decides which of them a role may use."""
 
     def __init__(self, tools: Iterable[Tool[Any]], sources: Sequence[ToolSource] = ()) -> None:
-        """`sources` are closed with the toolbox. Raises ValueError if a name is taken or not possible."""
+        """Raises ValueError if a name is taken or not possible."""
         self._sources = sources
         self._tools: dict[str, Tool[Any]] = {}
         for tool in tools:
@@ -80,11 +80,6 @@ class Toolbox:
             lines |= await read(None)
         return list(lines.values())
 
-    async def close(self) -> None:
-        """Closes the sources of the tools."""
-        for source in self._sources:
-            await source.close()
-
     def names(self) -> list[str]:
         """Returns all names, sorted."""
         return sorted(self._tools)
@@ -94,7 +89,7 @@ class Toolbox:
         return [self._tools[name] for name in dict.fromkeys(names) if name in self._tools]
 
     def as_pinned(self, pinned: dict[str, Pinned]) -> "Toolbox":
-        """Returns the same tools, of which these have those definitions; their sources are closed here."""
+        """Returns the same tools, of which these have those definitions."""
         if not pinned:
             return self
         return Toolbox(tool.as_pinned(pinned.get(tool.name) or tool.pinned) for tool in self._tools.values())

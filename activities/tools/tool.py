@@ -136,7 +136,7 @@ class Tool(ToolWords, Generic[A]):
 
 
 class ToolSource(Protocol):
-    """Where tools come from: a team's files, its `tools.py`, a server. Its tools work from `open` to `close`."""
+    """Where tools come from: a team's files, its `tools.py`, a server."""
 
     async def open(self) -> list[Tool[Any]]:
         """Returns its tools. Raises ValueError with what is wrong with its configuration."""
@@ -144,10 +144,6 @@ class ToolSource(Protocol):
     async def problems(self) -> list[str]:
         """Returns what of it cannot be read now, each with the reason."""
         return []
-
-    async def close(self) -> None:
-        """Gives back what the tools hold; calls in flight may finish."""
-        return
 
 
 @cache

@@ -72,11 +72,7 @@ def team_files(settings: Settings) -> "TeamFiles":
 
 async def offers(files: "TeamFiles", team: str) -> list[Offer]:
     """Returns what each server of a team offers now: this starts them. Raises TeamError."""
-    connections = files.servers(team)
-    try:
-        return await asyncio.gather(*(_offer(files, team, name, found) for name, found in connections.items()))
-    finally:
-        await asyncio.gather(*(connection.close() for connection in connections.values()))
+    return await asyncio.gather(*(_offer(files, team, name, found) for name, found in files.servers(team).items()))
 
 
 async def _offer(files: "TeamFiles", team: str, name: str, connection: "McpConnection") -> Offer:
@@ -182,7 +178,6 @@ async def teams_report(settings: Settings, *, name: str | None = None, check: bo
     if name and check:
         with contextlib.suppress(TeamError):  # it is among the broken ones
             offered = await offers(files, name)
-    await files.close()
     listed: list[dict[str, Any]] = [
         {**team.model_dump(mode="json"), "error": None, "data": data.get(each, []), "unread": unread.get(each, [])}
         for each, team in usable.items()
@@ -219,7 +214,6 @@ async def taker_report(settings: Settings, name: str, goal: str, endpoint: "Mode
     except ModelFailure as failure:
         raise CommandFailed(FAILED, f"no fixed route fits, and the planner can't be asked: {failure.message}") from None
     finally:
-        await files.close()
         await endpoint.close()
     role, *others = [loaded.team.role(subtask.role) for subtask in plan.subtasks]
     said = {
@@ -346,7 +340,6 @@ async def try_tool(
     context = ToolContext(idempotency_key=hashlib.sha256(arguments.encode()).hexdigest(), run_id="tried-by-hand")
     role = Role(name="operator", description="Tries a tool.", system_prompt="-", tools=[tool.name])
     ran = await toolbox.run(role, tool.name, given, context)
-    await files.close()
     if ran.is_error:
         print_err(f"the tool failed: {ran.text}")
         return FAILED

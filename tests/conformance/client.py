@@ -27,7 +27,6 @@ async def main(url: str) -> None:
         folder, server = Path(name), McpServer(url=url)
         connection = McpConnection(folder, server, Secrets(), 1024)
         offered = {tool.name: tool for tool in await connection.tools()}
-        await connection.close()
         write_pins(folder, {"tested": offered})
         schemas = [tool.input_schema for tool in offered.values()]
         given: dict[str, list[dict[str, Any]]] = {
@@ -53,7 +52,6 @@ async def main(url: str) -> None:
                     print(f"{name}: {output.text}")
                 except ToolMisuse as error:
                     print(f"{name}: {error}")
-        await source.close()
 
 
 asyncio.run(main(sys.argv[-1]))

@@ -55,7 +55,7 @@ async def _team(folder: Path) -> None:
     (shop / "data" / "sales.csv").write_text("article,pieces\ntea,41\n")
     connection = TeamFiles([folder]).servers("shop")["store"]
     write_pins(shop, {"store": {each.name: each for each in await connection.tools()}})
-    await connection.close()
+    connection.close()
 
 
 async def _ran_by(lone: Lab) -> dict[str, str]:

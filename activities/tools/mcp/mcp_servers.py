@@ -44,11 +44,11 @@ class AnyArguments(Arguments):
 
 
 class McpFailed(Exception):
-    """A question without an answer: `sent` if the server may have got it, `ended` if its process is gone."""
+    """A question without an answer: `sent` if the server may have got it."""
 
-    def __init__(self, problem: str, *, sent: bool = False, ended: bool = False) -> None:
+    def __init__(self, problem: str, *, sent: bool = False) -> None:
         super().__init__(problem)
-        self.sent, self.ended = sent, ended
+        self.sent = sent
 
 
 class McpTools(ToolSource):
@@ -68,10 +68,6 @@ class McpTools(ToolSource):
                 f"not pinned: {listed}. {pin_command(self._folder)} shows what the server says, and pins it"
             )
         return [self._tool(pins[name], said) for name, said in self._listed.items()]
-
-    async def close(self) -> None:
-        """Ends the server, after the calls in flight."""
-        await self._connection.close()
 
     def _tool(self, pinned: Pinned, said: McpTool) -> Tool[Any]:
         tool = Tool(
@@ -97,7 +93,7 @@ class McpTools(ToolSource):
             "timeout": self._timeout.total_seconds(),
         }
         try:
-            answer = await self._asked(question, again=not effects)
+            answer = await self._connection.ask(question, self._timeout)
         except McpFailed as failed:
             problem = f"MCP server '{self._name}': {str(failed).rstrip('.')}."
             raise ToolMisuse(f"{problem} {_CHECK_FIRST}" if effects and failed.sent else problem) from None
@@ -111,26 +107,19 @@ class McpTools(ToolSource):
         files = [NewArtifact(f["name"], f["media_type"], base64.b64decode(f["data"])) for f in answer["files"]]
         return ToolOutput(answer["text"], [f"MCP server {self._name}"], files)
 
-    async def _asked(self, question: Json, *, again: bool) -> Json:
-        """Returns the answer; if the server ended, asks a new one what may be asked `again`."""
-        try:
-            return await self._connection.ask(question, self._timeout)
-        except McpFailed as failed:
-            if not (failed.ended and again):
-                raise
-        return await self._connection.ask(question, self._timeout)
-
 
 class McpConnection:
-    """The connection to one server through a child process; a process that ended is replaced at the next question."""
+    """The connection to one server through a child process, which ends once it is idle.
+
+    A process that ended is replaced at the next question. All end with the event loop.
+    """
 
     def __init__(self, folder: Path, server: McpServer, secrets: Secrets, memory_mib: int) -> None:
         self._folder, self._server, self._secrets, self._memory_mib = folder, server, secrets, memory_mib
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._child: asyncio.Task[_ServerProcess] | None = None
         self._idle: asyncio.TimerHandle | None = None
-        self._ending: asyncio.Task[None] | None = None
-        self._open, self._closed = 0, False
+        self._open = 0
 
     async def tools(self) -> list[Pinned]:
         """Returns the definitions of all tools that the server has now. Raises McpFailed."""
@@ -139,40 +128,23 @@ class McpConnection:
     async def ask(self, question: Json, time: timedelta) -> Json:
         """Returns the answer to a question that the server may work on for that time. Raises McpFailed."""
         async with self._slots:
-            if self._idle:
-                self._idle.cancel()
             self._open += 1
             try:
                 return await (await self._ready()).ask(question, time)
             finally:
                 self._open -= 1
-                if not self._open:
-                    rest = 0 if self._closed else _IDLE.total_seconds()
-                    self._idle = asyncio.get_running_loop().call_later(rest, self._rest)
+                if self._idle:
+                    self._idle.cancel()
+                self._idle = asyncio.get_running_loop().call_later(_IDLE.total_seconds(), self.close)
 
-    async def close(self) -> None:
-        """Ends the process; if it is at work, once that is done."""
-        self._closed = True
-        if self._idle:
-            self._idle.cancel()
-        await self._end()
-
-    def _rest(self) -> None:
-        self._ending = asyncio.create_task(self._end())
-
-    async def _end(self) -> None:
-        """Ends the process, unless a call has come in between."""
-        if self._open or self._child is None:
-            return
-        child, self._child = self._child, None
-        child.cancel()  # does nothing to one that has started
-        await asyncio.wait({child})
-        if not child.cancelled() and child.exception() is None:
-            await child.result().close()
+    def close(self) -> None:
+        """Ends the process, unless it is at work: then it ends once it is idle."""
+        if not self._open and self._child and self._child.done() and not self._child.exception():
+            self._child.result().end()
 
     async def _ready(self) -> "_ServerProcess":
         child = self._child
-        if child is None or (child.done() and (child.cancelled() or child.exception() or child.result().ended)):
+        if child is None or (child.done() and (child.exception() or child.result().ended)):
             child = self._child = asyncio.create_task(self._started())
             child.add_done_callback(lambda task: task.cancelled() or task.exception())  # it may be awaited no more
         return await asyncio.shield(child)  # the next call has use for it
@@ -232,13 +204,10 @@ class _ServerProcess:
             raise McpFailed(answer["problem"], sent=answer["sent"])
         return answer
 
-    async def close(self) -> None:
+    def end(self) -> None:
         """Ends the process and its server."""
-        with contextlib.suppress(OSError):
-            self._writer.write_eof()
-        await asyncio.wait({self._reading}, timeout=_END.total_seconds())
+        self.ended = True
         self._reading.cancel()
-        await asyncio.wait({self._reading})
 
     def _send(self, message: Json) -> None:
         self._writer.write(json.dumps(message).encode() + b"\n")
@@ -250,28 +219,32 @@ class _ServerProcess:
             self._reason = problem
             self._reading.cancel()
             await asyncio.wait({self._reading})
-            raise McpFailed(problem, sent=True, ended=True) from None
+            raise McpFailed(problem, sent=True) from None
         finally:
             self._waiting.pop(number, None)
             self._progress.pop(number, None)
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
         try:
-            while line := await reader.readline():
-                message = json.loads(line)
-                if "progress" in message:
-                    self._progress[message["id"]] = cut(message["progress"], limits.HEARTBEAT_TAIL_CHARS)
-                elif "end" in message:
-                    self._reason = message["end"]
-                elif (waiting := self._waiting.get(message.get("id", 0))) and not waiting.done():
-                    waiting.set_result(message)
+            try:
+                while line := await reader.readline():
+                    message = json.loads(line)
+                    if "progress" in message:
+                        self._progress[message["id"]] = cut(message["progress"], limits.HEARTBEAT_TAIL_CHARS)
+                    elif "end" in message:
+                        self._reason = message["end"]
+                    elif (waiting := self._waiting.get(message.get("id", 0))) and not waiting.done():
+                        waiting.set_result(message)
+            finally:
+                self.ended = True
+                for waiting in self._waiting.values():
+                    if not waiting.done():
+                        waiting.set_exception(McpFailed(self._reason, sent=True))
+                self._writer.write_eof()  # with which it ends by itself, and all that its server started
+                await asyncio.wait_for(reader.read(), _END.total_seconds())
         except (OSError, ValueError):
             pass
         finally:
-            self.ended = True
-            for waiting in self._waiting.values():
-                if not waiting.done():
-                    waiting.set_exception(McpFailed(self._reason, sent=True, ended=True))
             self._writer.close()
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)  # its number is its own until it is waited for

@@ -26,7 +26,7 @@ from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamError, TeamFiles
 from activities.teams.toolbox import ToolRun
 from activities.tools.mcp import mcp_servers
-from activities.tools.mcp.mcp_servers import McpTools
+from activities.tools.mcp.mcp_servers import McpConnection, McpTools
 from activities.tools.mcp.pins import Pinned, differences, write_pins
 from activities.tools.secrets import Secrets
 from activities.tools.tool import ToolContext
@@ -85,12 +85,16 @@ class Shop:
             [PRICE],
         )
 
+    async def connection(self) -> McpConnection:
+        """The connection that the tools of the team use."""
+        return cast(McpTools, (await self.files.load("shop")).toolbox._sources[0])._connection
+
     async def benign(self, server: str, listed: dict[str, str]) -> None:
         """Writes the team with the server of the SDK, and pins what it says of these tools."""
         self.set_up(server, listed)
         connection = self.files.servers("shop")["store"]
         tools = [tool for tool in await connection.tools() if tool.name in listed]
-        await connection.close()
+        connection.close()
         write_pins(self.folder, {"store": {tool.name: tool for tool in tools}})
 
     async def call(
@@ -119,7 +123,8 @@ async def serving(app: Starlette) -> AsyncIterator[str]:
 async def shop(tmp_path: Path) -> AsyncIterator[Shop]:
     shop = Shop(tmp_path)
     yield shop
-    await shop.files.close()
+    with contextlib.suppress(TeamError):
+        (await shop.connection()).close()
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +140,7 @@ async def benign(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Shop
         approved = 'effects = "read", approve = "always"'
         await shop.benign(server, {**reads, "note": 'effects = "write"', "put": approved})
         yield shop
-        await shop.files.close()
+        (await shop.connection()).close()
 
 
 async def test_what_is_listed_and_pinned_is_offered_and_nothing_else(benign: Shop) -> None:
@@ -251,8 +256,8 @@ async def test_everything_that_a_server_started_ends_with_it(shop: Shop) -> None
     await until(lambda: shop.ledger.exists() and shop.ledger.read_text().count("\n") == 2)
     left = [int(line) for line in shop.ledger.read_text().split()]
     assert all(map(psutil.pid_exists, left))
-    await shop.files.close()
-    assert not any(map(psutil.pid_exists, left))
+    (await shop.connection()).close()
+    await until(lambda: not any(map(psutil.pid_exists, left)))
 
 
 async def test_a_call_with_effects_has_one_attempt_and_a_key(shop: Shop) -> None:
@@ -260,10 +265,8 @@ async def test_a_call_with_effects_has_one_attempt_and_a_key(shop: Shop) -> None
     ran = await shop.call("store__price")
     assert "MCP server 'store': its process ended: out of paper. Its outcome is unknown. Check whether it" in ran.text
     assert shop.ledger.read_text() == "called\n"
-    shop.ledger.unlink()
-    shop.hostile("dies", "read", "timeout = 20")
-    assert (await shop.call("store__price")).is_error
-    assert shop.ledger.read_text() == "called\n" * 2
+    shop.hostile("nothing", "write")
+    assert (await shop.call("store__price")).text == "12 euros"
 
 
 async def test_a_call_with_effects_carries_its_key(benign: Shop) -> None:
@@ -293,15 +296,19 @@ def _servers() -> int:
     return found
 
 
-async def test_a_call_in_flight_outlives_a_new_team_file(benign: Shop) -> None:
-    former = await benign.files.load("shop")
-    connection = cast(McpTools, former.toolbox._sources[0])._connection
+async def test_a_process_outlives_a_new_team_file_until_it_is_idle(
+    benign: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcp_servers, "_IDLE", timedelta(milliseconds=50))
+    former = await benign.connection()
     running = asyncio.create_task(benign.call("store__slow", {}))
-    await until(lambda: connection._open == 1)
+    await until(lambda: former._open == 1)
     (benign.folder / "team.toml").touch()
-    assert await benign.files.load("shop") is not former
+    assert await benign.connection() is not former
+    assert (await benign.call("store__price")).text == "tea costs 12 euros"
     assert (await running).text == "done"
-    await until(lambda: connection._child is None)
+    await until(lambda: _servers() == 0)
+    assert (await benign.call("store__price")).text == "tea costs 12 euros"
 
 
 async def test_secrets_reach_the_server_and_nothing_else(benign: Shop) -> None:
@@ -389,7 +396,6 @@ async def test_a_server_over_http_gets_the_secret_in_its_header_and_sends_it_now
             shop.set_up(f'url = "{moved}/mcp"\n{more}', {"price": 'effects = "read"'}, [PRICE])
             assert "it does not start" in (await shop.call("store__price")).text
         assert "there" not in {who for who, _ in seen}
-        await shop.files.close()
 
 
 async def test_a_server_that_is_set_up_wrongly_is_a_problem_of_the_team(shop: Shop) -> None:
