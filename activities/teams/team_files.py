@@ -21,14 +21,14 @@ from activities.teams.own_tools import OwnTools
 from activities.teams.toolbox import Toolbox, complaints, open_toolbox
 from activities.tools.files import Fingerprint, fingerprint
 from activities.tools.mcp.mcp_servers import McpConnection, McpTools
-from activities.tools.mcp.pins import LOCK
+from activities.tools.mcp.pins import LOCK, Pinned
 from activities.tools.secrets import Secrets
 from activities.tools.tool import Tool, ToolSource
 from supervision.base import limits
 from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.text import did_you_mean, one_line, quoted
 from supervision.contract.request import complaint_lines
-from supervision.contract.team import Role, RoleBase, RoleCard, Team, TeamCard, ToolCard, is_name
+from supervision.contract.team import NAME_RULE, Role, RoleBase, RoleCard, Team, TeamCard, ToolCard, is_name
 
 TEAM_FILE_BYTES = 1024 * 1024  # a team file is written by hand
 
@@ -45,12 +45,11 @@ class TeamError(SupervisionError):
 
 @dataclass(frozen=True)
 class LoadedTeam:
-    """A team with its tools; an inline one has no folder, and its tools come from the team files `sources`."""
+    """A team with its tools; `sources` says of each the team whose file has it."""
 
     team: Team
-    folder: Path | None
     toolbox: Toolbox
-    sources: frozenset[str] = frozenset()
+    sources: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -81,14 +80,8 @@ class TeamFiles:
         self._readings: dict[str, _Reading] = {}
 
     def names(self) -> list[str]:
-        """Returns the names of all teams that have a file, readable or not."""
-        names = {file.parent.name for folder in self._folders for file in folder.glob("*/team.toml")}
-        return sorted(name for name in names if is_name(name))
-
-    def misnamed(self) -> list[Path]:
-        """Returns the folders that hold a team file, and whose name can't be a team's."""
-        folders = {file.parent for folder in self._folders for file in folder.glob("*/team.toml")}
-        return sorted(folder for folder in folders if not is_name(folder.name))
+        """Returns the names of all folders with a team file, usable or not."""
+        return sorted({file.parent.name for folder in self._folders for file in folder.glob("*/team.toml")})
 
     def servers(self, name: str) -> dict[str, McpConnection]:
         """Returns a connection to each MCP server of a team. Raises TeamError `UnknownTeam`."""
@@ -138,7 +131,7 @@ class TeamFiles:
             problems += toolbox.joined(team.roles)
         if problems:
             raise _broken(folder, problems)
-        return LoadedTeam(team, folder, toolbox)
+        return LoadedTeam(team, toolbox, dict.fromkeys(toolbox.names(), name))
 
     async def load_inline(self, team: Team) -> LoadedTeam:
         """Returns a team out of a request, with tools that team files registered, by their names or as `team/tool`.
@@ -146,22 +139,17 @@ class TeamFiles:
         Raises TeamError `InvalidRequest`, also for sections `tools` and `mcp_servers`: commands, paths and addresses
         never come from a request.
         """
-        if team.mcp_servers:
-            raise _refused(
-                "team.mcp_servers: an inline team has no servers, its roles name tools such as team/server__tool"
-            )
-        if team.tools:
-            raise _refused("team.tools: an inline team has no tools section, its roles name tools")
+        if team.tools or team.mcp_servers:
+            raise _refused("team: an inline team has no tools or mcp_servers, its roles name tools such as team/tool")
         self._require_teams(team)
-        registered = await self._registered() if team.toolbox or any(role.tools for role in team.roles) else {}
-        picked: dict[str, str] = {}  # of each tool, the name with its team
+        registered = await self._registered() if team.named_tools else {}
+        sources: dict[str, str] = {}
 
         def pick(names: list[str], where: str) -> list[str]:
             tools = []
             for wanted in names:
-                name = _pick(wanted, registered, where)
-                tool = name.split("/")[1]
-                if picked.setdefault(tool, name) != name:
+                source, tool = _pick(wanted, registered, where).split("/")
+                if sources.setdefault(tool, source) != source:
                     raise _refused(f"{where}: two different tools are named '{tool}'")
                 tools.append(tool)
             return tools
@@ -174,22 +162,30 @@ class TeamFiles:
             checked = Team.model_validate(fields)
         except ValidationError as error:
             raise _refused(f"team: {complaints(error)}") from error
-        toolbox = Toolbox(registered[name] for name in picked.values())
+        toolbox = Toolbox(registered[f"{source}/{tool}"] for tool, source in sources.items())
         if problems := toolbox.joined(checked.roles):
             raise _refused("; ".join(f"team.{problem}" for problem in problems))
-        return LoadedTeam(checked, None, toolbox, frozenset(name.split("/")[0] for name in picked.values()))
+        return LoadedTeam(checked, toolbox, sources)
+
+    async def toolbox(self, sources: dict[str, str], pinned: dict[str, Pinned]) -> Toolbox:
+        """Returns the tools of these teams, by name, with those definitions. Raises TeamError for one that is gone."""
+        teams = {name: (await self.load(name)).toolbox for name in dict.fromkeys(sources.values())}
+        if lacking := [f"{team}/{name}" for name, team in sources.items() if teams[team].get(name) is None]:
+            raise _refused(f"the run was started with tools that no team here has: {', '.join(lacking)}")
+        tools = [tool for name, team in sources.items() for tool in teams[team].named([name])]
+        return Toolbox(tool.as_pinned(pinned.get(tool.name)) for tool in tools)
 
     def folder(self, name: str) -> Path:
         """Returns the folder of the team of that name. Raises TeamError `UnknownTeam`."""
         for folder in self._folders:
             if is_name(name) and (folder / name / "team.toml").is_file():
                 return folder / name
+        meant = did_you_mean(name, self.names()) if is_name(name) else f": a name is {NAME_RULE}"
         known = ", ".join(self.names()) or "none"
         searched = ", ".join(str(folder) for folder in self._folders)
         raise TeamError(
             ErrorKind.UNKNOWN_TEAM,
-            f"there is no team {quoted(name)}{did_you_mean(name, self.names())}; known teams: {known} "
-            f"(searched in {searched})",
+            f"there is no team {quoted(name)}{meant}; known teams: {known} (searched in {searched})",
         )
 
     def _require_teams(self, team: Team) -> None:
@@ -243,24 +239,18 @@ def roles_of_teams(folders: Sequence[Path]) -> dict[str, Role]:
 def _definition(folder: Path) -> Team:
     """Returns what the folder's team.toml says. Raises TeamError with all that is wrong."""
     file = folder / "team.toml"
-    problems = []
     try:
         if file.stat().st_size > TEAM_FILE_BYTES:
             raise ValueError(f"the file is larger than {TEAM_FILE_BYTES} bytes")
-        read = tomllib.loads(file.read_text(encoding="utf-8"))
-        if isinstance(name := read.get("name"), str) and name != folder.name:
-            problems.append(f"name: {quoted(name)} must be the folder's name, '{folder.name}'")
-        team = Team.model_validate(read)
+        read = {**tomllib.loads(file.read_text(encoding="utf-8")), "name": folder.name}
+        return Team.model_validate(read)
     except RecursionError:
         raise _broken(folder, ["it is nested too deeply"]) from None
     except ValidationError as error:
-        lines = [line.removeprefix("request: ") for line in complaint_lines(error, value=read)]
-        raise _broken(folder, [*lines, *problems]) from error
+        problems = [line.removeprefix("request: ") for line in complaint_lines(error, value=read)]
+        raise _broken(folder, problems) from error
     except (ValueError, OSError) as error:  # TOML errors are ValueErrors that name the line
         raise _broken(folder, [str(error)]) from error
-    if problems:
-        raise _broken(folder, problems)
-    return team
 
 
 def _broken(folder: Path, problems: list[str]) -> TeamError:

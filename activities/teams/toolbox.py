@@ -19,7 +19,6 @@ from activities.files.file_cache import FileCache
 from activities.store.artifacts import ArtifactUnavailable
 from activities.tools.documents import DocumentOptions, DocumentTools
 from activities.tools.files import FolderFiles
-from activities.tools.mcp.pins import Pinned
 from activities.tools.plain_tools import PLAIN
 from activities.tools.provider_tools import ProviderOptions, ProviderTools
 from activities.tools.secrets import Secrets
@@ -87,12 +86,6 @@ class Toolbox:
     def named(self, names: Iterable[str]) -> list[Tool[Any]]:
         """Returns those of the named tools that there are, each once."""
         return [self._tools[name] for name in dict.fromkeys(names) if name in self._tools]
-
-    def as_pinned(self, pinned: dict[str, Pinned]) -> "Toolbox":
-        """Returns the same tools, of which these have those definitions."""
-        if not pinned:
-            return self
-        return Toolbox(tool.as_pinned(pinned.get(tool.name) or tool.pinned) for tool in self._tools.values())
 
     def get(self, name: str) -> Tool[Any] | None:
         """Returns the tool of that name, None if there is none."""
@@ -306,7 +299,7 @@ async def open_toolbox(
             problems.append(f"{where}.options: {complaints(error)}")
         except ValueError as error:
             problems.append(f"{where}: {error}")
-    said = {each.name: {"inline": each.inline, **each.said} for each in entries}
+    said = {each.name: each.said for each in entries}
     try:
         return Toolbox([replace(tool, **said.get(tool.name, {})) for tool in tools], opened), problems
     except ValueError as error:

@@ -164,16 +164,12 @@ class FormatDocument(Arguments):
 
 async def _format(arguments: FormatDocument, context: ToolContext) -> ToolOutput:
     title = _heading(arguments.title)
-    if not title:
-        raise ToolMisuse("The title is empty. Give the document a title of one line.")
     parts = [f"# {title}"]
     for section in arguments.sections:
         if heading := _heading(section.heading):
             parts.append(f"## {heading}")
         if body := clean(section.body).strip():
             parts.append(body)
-    if len(parts) == 1:
-        raise ToolMisuse("All sections are empty. Give at least one of them a body.")
     text = "\n\n".join(parts) + "\n"
     named = any(character.isascii() and character.isalnum() for character in title)
     file = NewArtifact(f"{slug(title) if named else 'document'}.md", "text/markdown", text.encode())

@@ -22,14 +22,13 @@ from console.run.request_options import data_files, json_object
 from runtime.process import cache_dir
 from runtime.settings import Settings
 from supervision.base import limits
-from supervision.base.errors import ErrorKind
 from supervision.base.text import did_you_mean
 from supervision.contract.model_choice import chain_of
-from supervision.contract.team import Role, Team, is_name, server_tool
+from supervision.contract.team import NAME_RULE, Role, Team, is_name, server_tool
 
 if TYPE_CHECKING:
     from activities.model.port import ModelEndpoint
-    from activities.teams.team_files import TeamFiles
+    from activities.teams.team_files import TeamError, TeamFiles
     from activities.tools.mcp.mcp_servers import McpConnection
     from activities.tools.mcp.pins import Pinned
 
@@ -144,9 +143,6 @@ def _diff_rows(lines: list[str]) -> Iterator[RenderableType]:
         yield indented(safe(line[: limits.ERROR_BYTES]), 4, _STYLES.get(line[:1], "bold"))
 
 
-_NO_NAME = "a folder's name must be lower-case letters, digits, hyphens or underscores, so rename it"
-
-
 async def teams_report(settings: Settings, *, name: str | None = None, check: bool = False) -> Report:
     """Returns each team with its roles, tools and data, or one; exit code 1 if a team or a file of it can't be used.
 
@@ -157,49 +153,42 @@ async def teams_report(settings: Settings, *, name: str | None = None, check: bo
     from activities.teams.team_files import TeamError
 
     files = team_files(settings)
-    usable: dict[str, Team] = {}
-    data: dict[str, list[str]] = {}
-    unread: dict[str, list[str]] = {}
-    misnamed = [] if name else files.misnamed()
-    broken = {folder.name: TeamError(ErrorKind.UNKNOWN_TEAM, f"{folder}: {_NO_NAME}") for folder in misnamed}
-    names = [name] if name else files.names()
-    unchecked = [] if name or check else [each for each in names if (files.folder(each) / "tools.py").is_file()]
-    for each in names:
-        try:
-            if each in unchecked:
-                usable[each] = files.definition(each)
-                continue
-            loaded = await files.load(each)
-            usable[each], data[each] = loaded.team, await loaded.toolbox.data()
-            unread[each] = list(dict.fromkeys(await loaded.toolbox.problems()))
-        except TeamError as error:
-            broken[each] = error
-    offered = list[Offer]()
-    if name and check:
-        with contextlib.suppress(TeamError):  # it is among the broken ones
-            offered = await offers(files, name)
-    listed: list[dict[str, Any]] = [
-        {**team.model_dump(mode="json"), "error": None, "data": data.get(each, []), "unread": unread.get(each, [])}
-        for each, team in usable.items()
-    ]
-    listed += [{"name": each, "error": safe_line(e.message, limits.ERROR_BYTES)} for each, e in broken.items()]
-    notes = []
+    listed, rows, notes, unchecked = list[dict[str, Any]](), list[RenderableType](), list[str](), list[str]()
     if settings.teams_dir and not settings.teams_dir.is_dir():
         notes.append(f"SUPERVISOR_TEAMS_DIR names {settings.teams_dir}, which is no folder")
-    for each, why in broken.items():
-        lines = [f"{why.message.partition(': ')[0]}:", *why.problems] if len(why.problems) > 1 else [why.message]
-        said = "\n  ".join(safe_line(line, limits.ERROR_BYTES) for line in lines)
-        notes.append(f"team '{each}' can't be used: {said}")
+    wrong = False
+    for each in [name] if name else files.names():
+        data, unread, offered = list[str](), list[str](), list[Offer]()
+        try:
+            if not (name or check) and (files.folder(each) / "tools.py").is_file():
+                team = files.definition(each)
+                unchecked.append(each)
+            else:
+                loaded = await files.load(each)
+                team, data = loaded.team, await loaded.toolbox.data()
+                unread = list(dict.fromkeys(await loaded.toolbox.problems()))
+        except TeamError as error:
+            listed.append({"name": each, "error": safe_line(error.message, limits.ERROR_BYTES)})
+            notes.append(_unusable(each, error))
+            wrong = True
+        else:
+            listed.append({**team.model_dump(mode="json"), "error": None, "data": data, "unread": unread})
+            rows += [*_team_rows(team), *_data_rows(data, whole=name is not None)]
+            rows += [indented(f"✘ {safe_line(problem, limits.ERROR_BYTES)}", 2, "red") for problem in unread]
+        if name and check:
+            with contextlib.suppress(TeamError):  # which is told
+                offered = await offers(files, name)
+        rows += offer_rows(each, offered)
+        wrong = wrong or bool(unread) or any(offer.problems or offer.changes for offer in offered)
     if unchecked:
         notes.append(f"tools.py is not run here: {hint('teams', '--check')} checks that of {', '.join(unchecked)}")
-    rows: list[RenderableType] = []
-    for each, team in usable.items():
-        rows += _team_rows(team)
-        rows += _data_rows(data.get(each, []), whole=name is not None)
-        rows += [indented(f"✘ {safe_line(problem, limits.ERROR_BYTES)}", 2, "red") for problem in unread.get(each, [])]
-    rows += offer_rows(name or "", offered)
-    wrong = broken or any(unread.values()) or any(offer.problems or offer.changes for offer in offered)
     return Report(listed, lambda _: rows, notes, code=FAILED if wrong else DONE)
+
+
+def _unusable(name: str, error: "TeamError") -> str:
+    lines = [f"{error.message.partition(': ')[0]}:", *error.problems] if len(error.problems) > 1 else [error.message]
+    said = "\n  ".join(safe_line(line, limits.ERROR_BYTES) for line in lines)
+    return f"team '{name}' can't be used: {said}"
 
 
 async def taker_report(settings: Settings, name: str, goal: str, endpoint: "ModelEndpoint") -> Report:
@@ -252,7 +241,7 @@ async def new_team(folders: list[Path], name: str, data: list[Path]) -> int:
     from activities.teams.team_files import TeamFiles
 
     if not is_name(name):
-        raise CommandFailed(BAD_INPUT, f"'{name}' can't be a team: {_NO_NAME}")
+        raise CommandFailed(BAD_INPUT, f"'{name}' can't be a team: a name is {NAME_RULE}")
     home, own = folders[0] if len(folders) > 1 else Path("teams").absolute(), len(folders) > 1
     folder = home / name
     if folder.exists():

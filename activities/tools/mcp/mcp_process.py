@@ -10,7 +10,6 @@ import contextlib
 import ctypes
 import json
 import os
-import re
 import resource
 import signal
 import socket
@@ -52,7 +51,6 @@ _LEAST_SECRET = 6  # characters: shorter values are ordinary words, such as `tru
 _REJECTED = (types.METHOD_NOT_FOUND, types.INVALID_PARAMS)  # errors of calls that a server did not begin
 _SUBREAPER = 36  # of prctl: what a dead process leaves behind becomes a child of this one
 _KEY = "temporal-supervisor/idempotency-key"
-_SECRET_IN_TEXT = re.compile(r"\$\{(\w+)\}")
 
 _call: ContextVar[int | None] = ContextVar("_call", default=None)
 """The call that a server asks about with its result; one before 2026 asks in the middle of some call."""
@@ -353,8 +351,7 @@ async def _main() -> None:
     try:
         async with contextlib.AsyncExitStack() as stack:
             if url:
-                headers = {name: with_secrets(text) for name, text in setup["headers"].items()}
-                http = await stack.enter_async_context(create_mcp_http_client(headers=headers))
+                http = await stack.enter_async_context(create_mcp_http_client(headers=setup["headers"]))
                 transport = streamable_http_client(url, http_client=http, max_sse_event_size=FRAME_BYTES)
                 own = data_bytes() + _MEMORY
                 bound(own, own)
@@ -371,13 +368,6 @@ async def _main() -> None:
         process.over(f"its answers need more than {_MEMORY >> 20} MiB of memory")
     except BaseException as error:
         process.over(f"the connection failed: {said(error)}")
-
-
-def with_secrets(header: str) -> str:
-    """Returns the value of a header: a secret by its name, or a text with secrets in it."""
-    if header in os.environ:
-        return os.environ[header]
-    return _SECRET_IN_TEXT.sub(lambda match: os.environ[match[1]], header)
 
 
 def main() -> None:

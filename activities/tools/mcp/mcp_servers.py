@@ -22,7 +22,7 @@ from activities.tools.secrets import Secrets
 from activities.tools.tool import Arguments, NewArtifact, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
 from supervision.base import limits
 from supervision.base.text import cut, one_line
-from supervision.contract.team import McpServer, McpTool, server_tool
+from supervision.contract.team import McpServer, McpTool, server_tool, with_secrets
 
 _START = timedelta(seconds=60)  # of a server: some are fetched by their command first
 _PATIENCE = timedelta(seconds=5)  # beyond a call's timeout: then its process hangs
@@ -76,7 +76,6 @@ class McpTools(ToolSource):
             AnyArguments,
             partial(self._run, said.effects != "read"),
             outside=True,
-            inline=said.inline,
             **said.said,
             timeout_seconds=(self._timeout + 2 * _PATIENCE).total_seconds(),
         )
@@ -159,7 +158,8 @@ class McpConnection:
             raise McpFailed(str(error)) from None
         kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
         child = await asyncio.to_thread(_ServerProcess, self._folder, {**kept, **secrets})
-        setup = {**server.model_dump(include={"command", "args", "url", "headers"}), "secrets": [*secrets]}
+        headers = {name: with_secrets(text, secrets) for name, text in server.headers.items()}
+        setup = {**server.model_dump(include={"command", "args", "url"}), "headers": headers, "secrets": [*secrets]}
         await child.start({**setup, "pin": pin_command(self._folder), "memory_mib": self._memory_mib})
         return child
 

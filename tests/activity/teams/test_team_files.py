@@ -98,7 +98,6 @@ async def test_an_unknown_name_lists_the_known_ones_and_the_folders(tmp_path: Pa
 
 
 WRONG_NAMES = """
-name = "other"
 generalist = "heper"
 
 [[roles]]
@@ -124,7 +123,6 @@ PROBLEMS_OF_NAMES = [
     "tools.ask.surplus: unknown field",
     "generalist: 'heper' is not one of the roles: helper, second, did you mean 'helper'?",
     "routes: 'third' is not one of the roles",
-    "name: 'other' must be the folder's name, 'crew'",
 ]
 BROKEN_ROLES = """
 name = "crew"
@@ -133,6 +131,7 @@ generalist = "helper"
 [[roles]]
 name = "helper"
 descripton = "Helps."
+backup = "third"
 
 [[roles]]
 name = "third"
@@ -141,6 +140,7 @@ description = "d"
 PROBLEMS_OF_ROLES = [
     "roles.helper.descripton: unknown field, did you mean 'description'?",
     "roles.helper.description: Field required",
+    "roles.helper.backup: unknown field",
     "roles.third: a role needs a system_prompt",
 ]
 WRONG_TOOLS = """
@@ -239,9 +239,20 @@ async def test_a_team_whose_import_never_ends_is_named_and_does_not_block(
     assert (await files.load("crew")).toolbox.names() == ["calculate", "greet"]
 
 
+async def test_without_the_data_of_a_team_its_other_tools_work(tmp_path: Path) -> None:
+    search = '\n[[tools]]\nname = "search"\nuses = "document_search"\noptions = { documents = "rules/*.md" }\n'
+    write(tmp_path, text=TEAM + search)
+    with pytest.raises(TeamError, match=r"tools.search: 'rules/\*.md' matches no file"):
+        await TeamFiles([tmp_path]).load("crew")
+    toolbox = (await TeamFiles([tmp_path], data=False).load("crew")).toolbox
+    roles = inline(("a", ["calculate", "search"])).roles
+    assert (await toolbox.run(roles[0], "calculate", {"expression": "2*3"}, ToolContext())).text == "2*3 = 6"
+    assert (await toolbox.run(roles[0], "search", {}, ToolContext())).text.startswith("This process does not read")
+
+
 async def test_an_inline_team_uses_registered_tools(tmp_path: Path) -> None:
     loaded = await TeamFiles([BUNDLED]).load_inline(inline(("counter", ["calculate"]), ("reader", ["read_document"])))
-    assert loaded.folder is None
+    assert loaded.sources == {"calculate": "default", "read_document": "default"}
     assert loaded.toolbox.names() == ["calculate", "read_document"]
     ran = await loaded.toolbox.run(loaded.team.role("counter"), "calculate", {"expression": "2*3"}, ToolContext())
     assert ran.text == "2*3 = 6"
@@ -270,7 +281,10 @@ WRONG_INLINE: list[tuple[Team, str]] = [
     (inline(("a", ["crew/calculate", "default/calculate"])), "two different tools are named 'calculate'"),
     (inline(("a", ["crew/calculate"]), ("b", ["default/calculate"])), "two different tools are named 'calculate'"),
     (inline(("a", ["list_tables"]), ("b", ["default/list_tables"])), "roles share the tools list_tables"),
-    (inline(("a", []), tools=[ToolEntry(name="x", uses="calculator")]), "team.tools: an inline team has no tools"),
+    (
+        inline(("a", []), tools=[ToolEntry(name="x", uses="calculator")]),
+        "team: an inline team has no tools or mcp_servers",
+    ),
 ]
 
 
