@@ -12,7 +12,6 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -23,13 +22,14 @@ from activities.tools.files import Fingerprint, fingerprint
 from activities.tools.mcp.mcp_servers import McpConnection, McpTools
 from activities.tools.mcp.pins import LOCK, Pinned
 from activities.tools.secrets import Secrets
-from activities.tools.tool import Tool, ToolSource
+from activities.tools.tool import ToolSource
 from supervision.base import limits
 from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.text import did_you_mean, one_line, quoted
 from supervision.contract.request import complaint_lines
 from supervision.contract.team import NAME_RULE, Role, RoleBase, RoleCard, Team, TeamCard, ToolCard, is_name
 
+_DEFAULT_TEAM = "default"
 TEAM_FILE_BYTES = 1024 * 1024  # a team file is written by hand
 
 log = logging.getLogger(__name__)
@@ -83,10 +83,10 @@ class TeamFiles:
         """Returns the names of all folders with a team file, usable or not."""
         return sorted({file.parent.name for folder in self._folders for file in folder.glob("*/team.toml")})
 
-    def servers(self, name: str) -> dict[str, McpConnection]:
-        """Returns a connection to each MCP server of a team. Raises TeamError `UnknownTeam`."""
-        folder, named = self.folder(name), self.definition(name).mcp_servers
-        return {server: McpConnection(folder, says, self._secrets, self._memory_mib) for server, says in named.items()}
+    def servers(self, team: Team) -> dict[str, McpConnection]:
+        """Returns a connection to each MCP server of a team that has a file."""
+        folder, secrets, memory = self.folder(team.name), self._secrets, self._memory_mib
+        return {name: McpConnection(folder, said, secrets, memory) for name, said in team.mcp_servers.items()}
 
     def definition(self, name: str) -> Team:
         """Returns the team of that name as its file says, without running any code of it; TeamError `UnknownTeam`."""
@@ -123,8 +123,7 @@ class TeamFiles:
         team = await asyncio.to_thread(self.definition, name)
         code = folder / "tools.py"
         others: list[tuple[str, ToolSource]] = [(str(code), OwnTools(code))] if code.is_file() else []
-        for server, says in team.mcp_servers.items():
-            others.append((f"mcp_servers.{server}", McpTools(folder, server, says, self._secrets, self._memory_mib)))
+        others += [(f"mcp_servers.{each}", McpTools(each, found)) for each, found in self.servers(team).items()]
         toolbox, problems = await open_toolbox(team.tools, folder, others, self.cache, self._secrets, data=self._data)
         if not any(problem.startswith(f"{code}: ") for problem in problems):
             problems += _unknown_tools(team, toolbox)  # else one that seems unknown may be of the broken file
@@ -134,7 +133,7 @@ class TeamFiles:
         return LoadedTeam(team, toolbox, dict.fromkeys(toolbox.names(), name))
 
     async def load_inline(self, team: Team) -> LoadedTeam:
-        """Returns a team out of a request, with tools that team files registered, by their names or as `team/tool`.
+        """Returns a team out of a request, with tools of team files: as `team/tool`, the default team's as `tool`.
 
         Raises TeamError `InvalidRequest`, also for sections `tools` and `mcp_servers`: commands, paths and addresses
         never come from a request.
@@ -142,13 +141,13 @@ class TeamFiles:
         if team.tools or team.mcp_servers:
             raise _refused("team: an inline team has no tools or mcp_servers, its roles name tools such as team/tool")
         self._require_teams(team)
-        registered = await self._registered() if team.named_tools else {}
         sources: dict[str, str] = {}
 
-        def pick(names: list[str], where: str) -> list[str]:
+        async def pick(names: list[str], where: str) -> list[str]:
             tools = []
-            for wanted in names:
-                source, tool = _pick(wanted, registered, where).split("/")
+            for name in names:
+                source, tool = name.split("/", 1) if "/" in name else (_DEFAULT_TEAM, name)
+                await self._require_tool(source, tool, where)
                 if sources.setdefault(tool, source) != source:
                     raise _refused(f"{where}: two different tools are named '{tool}'")
                 tools.append(tool)
@@ -156,16 +155,28 @@ class TeamFiles:
 
         fields = team.model_dump()
         for role in fields["roles"]:
-            role["tools"] = pick(role["tools"], f"team.roles.{role['name']}.tools")
-        fields["toolbox"] = pick(team.toolbox, "team.toolbox")
-        try:  # again, because `team/tool` and `tool` may be one tool that roles would share
+            role["tools"] = await pick(role["tools"], f"team.roles.{role['name']}.tools")
+        fields["toolbox"] = await pick(team.toolbox, "team.toolbox")
+        try:  # again, because `default/tool` and `tool` are one tool that roles would share
             checked = Team.model_validate(fields)
         except ValidationError as error:
             raise _refused(f"team: {complaints(error)}") from error
-        toolbox = Toolbox(registered[f"{source}/{tool}"] for tool, source in sources.items())
+        toolbox = await self.toolbox(sources, {})
         if problems := toolbox.joined(checked.roles):
             raise _refused("; ".join(f"team.{problem}" for problem in problems))
         return LoadedTeam(checked, toolbox, sources)
+
+    async def _require_tool(self, team: str, tool: str, where: str) -> None:
+        try:
+            toolbox = (await self.load(team)).toolbox
+        except TeamError as error:
+            raise _refused(f"{where}: {error.message}") from None
+        offered = [each.name for each in toolbox.named(toolbox.names()) if each.inline]
+        if tool not in offered:
+            has = ", ".join(offered) or "none"
+            raise _refused(
+                f"{where}: team '{team}' offers no tool {quoted(tool)}{did_you_mean(tool, offered)}; it has: {has}"
+            )
 
     async def toolbox(self, sources: dict[str, str], pinned: dict[str, Pinned]) -> Toolbox:
         """Returns the tools of these teams, by name, with those definitions. Raises TeamError for one that is gone."""
@@ -200,20 +211,6 @@ class TeamFiles:
         if problems:
             raise TeamError(ErrorKind.UNKNOWN_TEAM, "; ".join(problems[: limits.FIELD_COMPLAINTS]))
 
-    async def _registered(self) -> dict[str, Tool[Any]]:
-        """Returns all tools of all teams as `team/tool`; a broken team file hides only its own."""
-        tools: dict[str, Tool[Any]] = {}
-        names = self.names()
-        teams = await asyncio.gather(*map(self.load, names), return_exceptions=True)
-        for name, loaded in zip(names, teams, strict=True):
-            if isinstance(loaded, TeamError):
-                log.warning("team %s left out: %s", name, loaded.message)
-            elif isinstance(loaded, BaseException):
-                raise loaded
-            else:
-                tools |= {f"{name}/{tool.name}": tool for tool in loaded.toolbox.named(loaded.toolbox.names())}
-        return tools
-
 
 def team_card(loaded: LoadedTeam, default_models: list[str]) -> TeamCard:
     """Returns the card of a team. A role's models are its own, else the default ones."""
@@ -237,7 +234,6 @@ def roles_of_teams(folders: Sequence[Path]) -> dict[str, Role]:
 
 
 def _definition(folder: Path) -> Team:
-    """Returns what the folder's team.toml says. Raises TeamError with all that is wrong."""
     file = folder / "team.toml"
     try:
         if file.stat().st_size > TEAM_FILE_BYTES:
@@ -261,7 +257,6 @@ def _broken(folder: Path, problems: list[str]) -> TeamError:
 
 
 def _unknown_tools(team: Team, toolbox: Toolbox) -> list[str]:
-    """Returns a problem for each tool that a role or the toolbox names, and that the team does not have."""
     known = {*toolbox.names(), *(entry.name for entry in team.tools), *team.server_tools}
     has = one_line(", ".join(sorted(known)), limits.PARAGRAPH_BYTES) or "none"
     return [
@@ -273,19 +268,6 @@ def _unknown_tools(team: Team, toolbox: Toolbox) -> list[str]:
         for name in names
         if name not in known
     ][: limits.FIELD_COMPLAINTS]
-
-
-def _pick(wanted: str, registered: dict[str, Tool[Any]], where: str) -> str:
-    """Returns the `team/tool` that a role of an inline team means; TeamError if there is no single one for it."""
-    offered = [name for name, tool in registered.items() if tool.inline]
-    matches = [name for name in offered if wanted in (name, name.split("/")[1])]
-    if len(matches) == 1:
-        return matches[0]
-    if matches:
-        raise _refused(f"{where}: several teams have a {quoted(wanted)}, name one: {', '.join(matches)}")
-    known = ", ".join(sorted(offered)) or "none"
-    meant = did_you_mean(wanted, offered)
-    raise _refused(f"{where}: no team file offers a tool {quoted(wanted)}{meant}; registered are: {known}")
 
 
 def _refused(problem: str) -> TeamError:

@@ -115,12 +115,11 @@ class Toolbox:
 
     def labels_of(self, role: Role, calls: Iterable[dict[str, Any]], place: str = "") -> Labels:
         """Returns the labels of what these calls of a role showed."""
-        labels = Labels()
-        for call in calls:
-            tool = self._tools.get(str(call.get("name"))) if call.get("name") in role.tools else None
-            if tool is not None:
-                labels |= policy.labels_of(tool, f"{tool.name} {preview(call.get('input'))}", place)
-        return labels
+        used = [
+            (call, tool) for call in calls for tool in self.named([str(call.get("name"))]) if tool.name in role.tools
+        ]
+        shown = [policy.labels_of(tool, f"{tool.name} {preview(call.get('input'))}", place) for call, tool in used]
+        return reduce(or_, shown, Labels())
 
     def joined(self, roles: Iterable[Role | NewRole]) -> list[str]:
         """Returns the problems of roles whose tools no role may have together."""
@@ -135,11 +134,11 @@ class Toolbox:
             log.warning("refused tool call: role=%s tool=%s registered=%s", role.name, shown, name in self._tools)
             allowed = ", ".join(role.tools) or "none"
             return _error(f"The tool '{shown}' is not available to this role. Its tools are: {allowed}")
-        try:  # the arguments of an author's tool are checked in its thread: their model may hold code of the author
+        try:  # the thread of an author's tool, or the process of a server's, checks them: that may take its time
             # What a person approves, and what has effects, runs as it is written.
             loosely = tool.effects == "read" and tool.approve in (None, "never")
             read = read_form if loosely else lambda form, given: form.model_validate(given)
-            parsed = arguments if tool.own else read(tool.arguments, arguments)
+            parsed = arguments if tool.own or tool.pinned else read(tool.arguments, arguments)
         except ValidationError as error:
             return _error(f"Wrong arguments: {complaints(error)}")
         task = asyncio.create_task(_guarded(tool, parsed, replace(context, pinned=tool.pinned)))
@@ -185,20 +184,17 @@ async def _guarded(tool: Tool[Any], arguments: Any, context: ToolContext) -> Too
 def _checked(output: object) -> ToolRun:
     if not isinstance(output, ToolOutput):
         output = ToolOutput(_as_text(output))
-    text: str | bytes = output.text  # an author's own tool may return the bytes that it read
-    if isinstance(text, bytes):
-        text = text[: 4 * TOOL_KEPT_CHARS].decode("utf-8", "replace")
     sources = [one_line(clean(str(source)), limits.SOURCE_BYTES) for source in output.sources[: limits.FINDING_SOURCES]]
     for artifact in output.artifacts:
         if len(artifact.data) > limits.ARTIFACT_BYTES:
             raise ValueError(f"the artifact has {len(artifact.data)} bytes, at most {limits.ARTIFACT_BYTES} are kept")
-    names = [one_line(clean(new.name), _FILE_NAME_BYTES).replace("\\", "/") for new in output.artifacts]
-    artifacts = [
-        replace(new, name=PurePosixPath(name).name or "artifact")
-        for name, new in zip(names, output.artifacts, strict=True)
-    ]
-    shown = cap(text, TOOL_KEPT_CHARS)
+    artifacts = [replace(new, name=_file_name(new.name)) for new in output.artifacts]
+    shown = cap(output.text, TOOL_KEPT_CHARS)
     return ToolRun(shown, sources=sources, artifacts=artifacts, asks=output.asks, choices=output.choices)
+
+
+def _file_name(text: str) -> str:
+    return PurePosixPath(one_line(clean(text), _FILE_NAME_BYTES).replace("\\", "/")).name or "artifact"
 
 
 def _as_text(output: object) -> str:

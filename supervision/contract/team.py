@@ -58,16 +58,15 @@ ToolName = Annotated[str, _matching(_TOOL_NAME, "1 to 64 letters, digits, hyphen
 ServerName = Annotated[str, _matching(_SERVER_NAME, "1 to 32 lower-case letters, digits or hyphens, a letter first")]
 SecretName = Annotated[str, _matching(_SECRET_NAME, "the name of a variable, such as TICKETS_TOKEN, never its value")]
 Capability = Annotated[str, Field(max_length=_LINE_CHARS)]
+Line = Annotated[str, Field(min_length=1, max_length=_LINE_CHARS)]
+Paragraph = Annotated[str, Field(min_length=1, max_length=_PARAGRAPH_CHARS)]
 
 
 class PlanExample(StrictModel):
     """A goal, and how a good plan of this team would split it: a line for each subtask."""
 
-    goal: Annotated[str, Field(min_length=1, max_length=_PARAGRAPH_CHARS)]
-    subtasks: Annotated[
-        list[Annotated[str, Field(min_length=1, max_length=_PARAGRAPH_CHARS)]],
-        Field(min_length=1, max_length=12),
-    ]
+    goal: Paragraph
+    subtasks: Annotated[list[Paragraph], Field(min_length=1, max_length=12)]
 
 
 class Planning(StrictModel):
@@ -80,14 +79,14 @@ class Planning(StrictModel):
 class Route(StrictModel):
     """Goals that go to one role without the planner: a pattern is words of theirs, or has `*` for any text."""
 
-    pattern: Annotated[str, Field(min_length=1, max_length=_LINE_CHARS)]
+    pattern: Line
     role: str
 
 
 class Person(StrictModel):
     """A person who has a role: `who` it is, for people who read the inbox, and how long its subtasks wait."""
 
-    who: Annotated[str, Field(min_length=1, max_length=_LINE_CHARS)]
+    who: Line
     expires: Annotated[Duration, Field(gt=timedelta(), le=limits.MAX_DEADLINE)] = timedelta(days=7)
 
 
@@ -114,7 +113,7 @@ class RoleBase(Model):
     pool: Name | None = None
     pool_model: bool = True
     max_tokens: Annotated[int, Field(ge=_LEAST_TURN_TOKENS, le=limits.TURN_MAX_TOKENS)] | None = None
-    label: Annotated[str, Field(min_length=1, max_length=_LINE_CHARS)] | None = None
+    label: Line | None = None
     ask: bool = False
     person: Person | None = None
 

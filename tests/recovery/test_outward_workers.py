@@ -53,7 +53,8 @@ async def _team(folder: Path) -> None:
     (shop / "team.toml").write_text(TEAM)
     (shop / "tools.py").write_text(TOOLS)
     (shop / "data" / "sales.csv").write_text("article,pieces\ntea,41\n")
-    connection = TeamFiles([folder]).servers("shop")["store"]
+    files = TeamFiles([folder])
+    connection = files.servers(files.definition("shop"))["store"]
     write_pins(shop, {"store": {each.name: each for each in await connection.tools()}})
     connection.close()
 

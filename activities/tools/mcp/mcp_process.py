@@ -28,7 +28,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
 
 from activities.bounded.served import data_bytes
-from activities.tools.mcp.mcp_forms import Elicitation, Shown, complaint_about
+from activities.tools.mcp.mcp_forms import Elicitation, complaint_about, shown
 from activities.tools.mcp.pins import Pinned
 from supervision.base.text import clean, one_line, quoted
 from supervision.base.trust import Credentials
@@ -124,13 +124,13 @@ class _Process:
     async def _checked(self, asked: Json) -> str:
         """Returns the name of the tool that a call is of. Raises _Problem if it is not to be sent."""
         pinned = Pinned.model_validate(asked["tool"])
-        if complaint := complaint_about(pinned.input_schema, asked["arguments"]):
-            # Models write null for what they leave out.
-            needed = pinned.input_schema.get("required", [])
-            given = {name: value for name, value in asked["arguments"].items() if value is not None or name in needed}
-            if complaint_about(pinned.input_schema, given):
-                raise _Problem(f"Wrong arguments: {complaint}")
-            asked["arguments"] = given
+        given, needed = asked["arguments"], pinned.input_schema.get("required", [])
+        complaint = complaint_about(pinned.input_schema, given)
+        if complaint and isinstance(given, dict):  # models write null for what they leave out
+            asked["arguments"] = {name: value for name, value in given.items() if value is not None or name in needed}
+            complaint = complaint_about(pinned.input_schema, asked["arguments"])
+        if complaint:
+            raise _Problem(f"Wrong arguments: {complaint}")
         if asked["effects"] or time.monotonic() - self._listed > _LISTED_FRESH:
             await self._list()
         live = self._live.get(pinned.name, [])
@@ -142,12 +142,12 @@ class _Process:
         return pinned.name
 
     async def _call(self, number: int, asked: Json) -> Json:
-        tool, shown = await self._checked(asked), 0.0
+        tool, told = await self._checked(asked), 0.0
 
         async def show(progress: float, total: float | None, message: str | None) -> None:
-            nonlocal shown
-            if time.monotonic() - shown >= _PROGRESS_EVERY:
-                shown = time.monotonic()
+            nonlocal told
+            if time.monotonic() - told >= _PROGRESS_EVERY:
+                told = time.monotonic()
                 share = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
                 self.say({"id": number, "progress": one_line(clean(f"{share} {message or ''}"), _ERROR_CHARS)})
 
@@ -174,7 +174,7 @@ class _Process:
             question = self._asked.pop(number, None)
         if question:
             return question
-        return Shown(tool, [each for each in self._secrets if len(each) >= _LEAST_SECRET]).of(result)
+        return shown(result, tool, [each for each in self._secrets if len(each) >= _LEAST_SECRET])
 
     async def _list(self) -> None:
         """Asks for the definitions. A server that does not give them is ended: another one may."""
@@ -361,7 +361,7 @@ async def _main() -> None:
                 transport, elicitation_callback=process.elicited, cache=None, input_required_max_rounds=_ROUNDS
             )
             process.client = await stack.enter_async_context(client)
-            process.say({"ready": True})
+            process.say({"id": setup["id"]})
             await process.serve(reader)
             asyncio.get_running_loop().call_later(_END_SECONDS + 1, end)
     except MemoryError:

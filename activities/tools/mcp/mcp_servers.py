@@ -12,8 +12,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from pydantic import ConfigDict
-
 from activities.bounded.child_processes import start_child
 from activities.heartbeat import show
 from activities.tools.files import open_to_others
@@ -37,12 +35,6 @@ _CHECK_FIRST = "Its outcome is unknown. Check whether it took effect before you 
 Json = dict[str, Any]
 
 
-class AnyArguments(Arguments):
-    """Arguments of a tool of a server, whose process compares them with the pinned schema."""
-
-    model_config = ConfigDict(extra="allow")
-
-
 class McpFailed(Exception):
     """A question without an answer: `sent` if the server may have got it."""
 
@@ -54,26 +46,24 @@ class McpFailed(Exception):
 class McpTools(ToolSource):
     """The source of the tools of one server that a team file lists, as they are pinned."""
 
-    def __init__(self, folder: Path, name: str, server: McpServer, secrets: Secrets, memory_mib: int) -> None:
-        self._folder, self._name, self._listed = folder, name, server.tools
-        self._connection = McpConnection(folder, server, secrets, memory_mib)
-        self._timeout = timedelta(seconds=server.timeout)
+    def __init__(self, name: str, connection: "McpConnection") -> None:
+        self._name, self._connection = name, connection
+        self._timeout = timedelta(seconds=connection.server.timeout)
 
     async def open(self) -> list[Tool[Any]]:
         """Returns the tools without asking the server. Raises ValueError for those that are not pinned."""
-        pins = (await asyncio.to_thread(read_pins, self._folder)).get(self._name, {})
-        if missing := [name for name in self._listed if name not in pins]:
-            listed = one_line(", ".join(missing), limits.PARAGRAPH_BYTES)
-            raise ValueError(
-                f"not pinned: {listed}. {pin_command(self._folder)} shows what the server says, and pins it"
-            )
-        return [self._tool(pins[name], said) for name, said in self._listed.items()]
+        folder, listed = self._connection.folder, self._connection.server.tools
+        pins = (await asyncio.to_thread(read_pins, folder)).get(self._name, {})
+        if missing := [name for name in listed if name not in pins]:
+            names = one_line(", ".join(missing), limits.PARAGRAPH_BYTES)
+            raise ValueError(f"not pinned: {names}. {pin_command(folder)} shows what the server says, and pins it")
+        return [self._tool(pins[name], said) for name, said in listed.items()]
 
     def _tool(self, pinned: Pinned, said: McpTool) -> Tool[Any]:
         tool = Tool(
             server_tool(self._name, pinned.name),
             "",
-            AnyArguments,
+            Arguments,
             partial(self._run, said.effects != "read"),
             outside=True,
             **said.said,
@@ -81,11 +71,11 @@ class McpTools(ToolSource):
         )
         return tool.as_pinned(pinned)
 
-    async def _run(self, effects: bool, arguments: AnyArguments, context: ToolContext) -> ToolOutput:
+    async def _run(self, effects: bool, arguments: object, context: ToolContext) -> ToolOutput:
         assert context.pinned is not None
         question = {
             "tool": context.pinned.model_dump(),
-            "arguments": arguments.model_dump(),
+            "arguments": arguments,
             "replies": context.replies,
             "effects": effects,
             "key": context.idempotency_key,
@@ -114,7 +104,7 @@ class McpConnection:
     """
 
     def __init__(self, folder: Path, server: McpServer, secrets: Secrets, memory_mib: int) -> None:
-        self._folder, self._server, self._secrets, self._memory_mib = folder, server, secrets, memory_mib
+        self.folder, self.server, self._secrets, self._memory_mib = folder, server, secrets, memory_mib
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._child: asyncio.Task[_ServerProcess] | None = None
         self._idle: asyncio.TimerHandle | None = None
@@ -149,18 +139,18 @@ class McpConnection:
         return await asyncio.shield(child)  # the next call has use for it
 
     async def _started(self) -> "_ServerProcess":
-        server = self._server
+        server = self.server
         try:
-            if server.command and (why := open_to_others(self._folder / "team.toml")):
+            if server.command and (why := open_to_others(self.folder / "team.toml")):
                 raise ValueError(f"its command is not run: {why}")
             secrets = {name: self._secrets.value(name) for name in server.secrets}
         except ValueError as error:
             raise McpFailed(str(error)) from None
         kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-        child = await asyncio.to_thread(_ServerProcess, self._folder, {**kept, **secrets})
+        child = await asyncio.to_thread(_ServerProcess, self.folder, {**kept, **secrets})
         headers = {name: with_secrets(text, secrets) for name, text in server.headers.items()}
         setup = {**server.model_dump(include={"command", "args", "url"}), "headers": headers, "secrets": [*secrets]}
-        await child.start({**setup, "pin": pin_command(self._folder), "memory_mib": self._memory_mib})
+        await child.start({**setup, "pin": pin_command(self.folder), "memory_mib": self._memory_mib})
         return child
 
 
@@ -171,7 +161,7 @@ class _ServerProcess:
         self._process, self._socket = start_child(_BOOT, environment=environment, folder=folder)
         self._waiting: dict[int, asyncio.Future[Json]] = {}
         self._progress: dict[int, str] = {}
-        self._numbers = count(1)
+        self._numbers = count()
         self._reason = "its process ended"
         self.ended = False  # True once it answers no more
 
@@ -179,27 +169,29 @@ class _ServerProcess:
         """Returns once the server is connected. Raises McpFailed."""
         reader, self._writer = await asyncio.open_connection(sock=self._socket, limit=_LINE_BYTES)
         self._reading = asyncio.create_task(self._read(reader))
-        self._waiting[0] = asyncio.get_running_loop().create_future()
-        self._send(setup)
         try:
-            await self._answer(0, _START, f"no answer within {_START.total_seconds():g} s")
-        except asyncio.CancelledError:
-            self._reading.cancel()
-            raise
+            await self.ask(setup, _START)
         except McpFailed as failed:
             raise McpFailed(f"it does not start: {failed}") from None
 
     async def ask(self, question: Json, time: timedelta) -> Json:
-        """Returns the answer. Raises McpFailed."""
-        number = next(self._numbers)
+        """Returns the answer; that to the first question is that the server is connected. Raises McpFailed."""
+        number, seconds = next(self._numbers), (time + _PATIENCE).total_seconds()
         self._waiting[number] = asyncio.get_running_loop().create_future()
         show(lambda: {"progress": self._progress[number]} if number in self._progress else {})
         self._send({"id": number, **question})
         try:
-            answer = await self._answer(number, time + _PATIENCE, "its process hangs")
+            answer = await asyncio.wait_for(self._waiting[number], seconds)
+        except TimeoutError:
+            self._reason = f"no answer within {seconds:g} s"
+            self.end()
+            raise McpFailed(self._reason, sent=True) from None
         except asyncio.CancelledError:
             self._send({"cancel": number})
             raise
+        finally:
+            del self._waiting[number]
+            self._progress.pop(number, None)
         if "problem" in answer:
             raise McpFailed(answer["problem"], sent=answer["sent"])
         return answer
@@ -212,18 +204,6 @@ class _ServerProcess:
     def _send(self, message: Json) -> None:
         self._writer.write(json.dumps(message).encode() + b"\n")
 
-    async def _answer(self, number: int, time: timedelta, problem: str) -> Json:
-        try:
-            return await asyncio.wait_for(self._waiting[number], time.total_seconds())
-        except TimeoutError:
-            self._reason = problem
-            self._reading.cancel()
-            await asyncio.wait({self._reading})
-            raise McpFailed(problem, sent=True) from None
-        finally:
-            self._waiting.pop(number, None)
-            self._progress.pop(number, None)
-
     async def _read(self, reader: asyncio.StreamReader) -> None:
         try:
             try:
@@ -233,7 +213,7 @@ class _ServerProcess:
                         self._progress[message["id"]] = cut(message["progress"], limits.HEARTBEAT_TAIL_CHARS)
                     elif "end" in message:
                         self._reason = message["end"]
-                    elif (waiting := self._waiting.get(message.get("id", 0))) and not waiting.done():
+                    elif (waiting := self._waiting.get(message["id"])) and not waiting.done():
                         waiting.set_result(message)
             finally:
                 self.ended = True

@@ -92,7 +92,7 @@ class Shop:
     async def benign(self, server: str, listed: dict[str, str]) -> None:
         """Writes the team with the server of the SDK, and pins what it says of these tools."""
         self.set_up(server, listed)
-        connection = self.files.servers("shop")["store"]
+        connection = self.files.servers(self.files.definition("shop"))["store"]
         tools = [tool for tool in await connection.tools() if tool.name in listed]
         connection.close()
         write_pins(self.folder, {"store": {tool.name: tool for tool in tools}})
@@ -245,9 +245,9 @@ async def test_a_server_that_does_not_answer_at_all_does_not_start(shop: Shop, m
         (shop.folder / "team.toml").read_text().replace(sys.executable, "no-program")
     )
     assert "it does not start: 'no-program' can't be run: No such file" in (await shop.call("store__price")).text
-    monkeypatch.setattr(mcp_servers, "_START", mcp_servers._PATIENCE / 2)
+    monkeypatch.setattr(mcp_servers, "_START", timedelta(seconds=1))
     shop.hostile("silent")
-    assert "it does not start: no answer within 2.5 s" in (await shop.call("store__price")).text
+    assert "it does not start: no answer within 6 s" in (await shop.call("store__price")).text
 
 
 async def test_everything_that_a_server_started_ends_with_it(shop: Shop) -> None:
