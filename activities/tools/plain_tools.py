@@ -56,11 +56,9 @@ def evaluate(expression: str) -> Number:
         return _checked(evaluator.eval(expression, ast.parse(expression.strip(), mode="eval").body))
     except ZeroDivisionError:
         raise ToolMisuse("The expression divides by zero.") from None
-    except (RecursionError, MemoryError):
-        raise ToolMisuse("The expression is nested too deeply. Compute it in several calls.") from None
     except OverflowError:
         raise ToolMisuse(_TOO_LARGE) from None
-    except (SyntaxError, InvalidExpression, TypeError, KeyError, AttributeError):
+    except (SyntaxError, InvalidExpression, TypeError, KeyError, AttributeError, RecursionError, MemoryError):
         raise ToolMisuse(_NOT_COMPUTABLE) from None
     except (ArithmeticError, ValueError) as error:
         raise ToolMisuse(f"The expression cannot be computed: {one_line(str(error), limits.SENTENCE_BYTES)}") from None

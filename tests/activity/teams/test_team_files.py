@@ -250,23 +250,18 @@ async def test_without_the_data_of_a_team_its_other_tools_work(tmp_path: Path) -
     assert (await toolbox.run(roles[0], "search", {}, ToolContext())).text.startswith("This process does not read")
 
 
-async def test_an_inline_team_uses_registered_tools(tmp_path: Path) -> None:
-    loaded = await TeamFiles([BUNDLED]).load_inline(inline(("counter", ["calculate"]), ("reader", ["read_document"])))
-    assert loaded.sources == {"calculate": "default", "read_document": "default"}
-    assert loaded.toolbox.names() == ["calculate", "read_document"]
+async def test_an_inline_team_uses_tools_of_team_files_and_the_default_teams_by_their_names_alone(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path)
+    files = TeamFiles([tmp_path, BUNDLED])
+    loaded = await files.load_inline(inline(("counter", ["crew/calculate"]), ("reader", ["read_document"])))
+    assert loaded.sources == {"calculate": "crew", "read_document": "default"}
+    assert loaded.toolbox.get("calculate") is (await files.load("crew")).toolbox.get("calculate")
     ran = await loaded.toolbox.run(loaded.team.role("counter"), "calculate", {"expression": "2*3"}, ToolContext())
     assert ran.text == "2*3 = 6"
     refused = await loaded.toolbox.run(loaded.team.role("reader"), "calculate", {"expression": "2*3"}, ToolContext())
     assert refused.is_error
-
-
-async def test_a_tool_without_a_team_is_the_default_teams(tmp_path: Path) -> None:
-    write(tmp_path)
-    files = TeamFiles([tmp_path, BUNDLED])
-    for named, source in {"calculate": "default", "crew/calculate": "crew"}.items():
-        loaded = await files.load_inline(inline(("counter", [named])))
-        assert (loaded.team.roles[0].tools, loaded.sources) == (["calculate"], {"calculate": source})
-        assert loaded.toolbox.get("calculate") is (await files.load(source)).toolbox.get("calculate")
 
 
 WRONG_INLINE: list[tuple[Team, str]] = [
@@ -315,12 +310,8 @@ uses = "attachment"
     ("of_read", "of_greet", "problem"),
     [
         ("", 'effects="write"', ""),
-        ('returns = "untrusted"', 'effects="read"', ""),
         ('returns = "untrusted"', 'effects="write"', "greet reads private data, read returns untrusted text and greet"),
-        ('returns = "untrusted"', 'effects="outward", approve="tainted"', "read returns untrusted text and greet has"),
         ('returns = "untrusted"', 'effects="write", approve="always"', ""),
-        ('returns = "untrusted"\nreads = "public"', 'effects="write"', "greet reads private data, read returns"),
-        ('returns = "untrusted"\nreads = "public"', 'effects="write", reads="public"', ""),
         (
             'effects = "write"\ntargets = { name = ["a.txt"] }',
             'returns="untrusted"',

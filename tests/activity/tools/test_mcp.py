@@ -398,12 +398,6 @@ async def test_a_server_over_http_gets_the_secret_in_its_header_and_sends_it_now
         assert "there" not in {who for who, _ in seen}
 
 
-async def test_a_server_that_is_set_up_wrongly_is_a_problem_of_the_team(shop: Shop) -> None:
-    shop.set_up('url = "http://a.example"\nheaders = { X = "TOKEN" }', {"price": 'effects = "read"'}, [PRICE])
-    with pytest.raises(TeamError, match="plain http to 'a.example' would send its headers"):
-        await shop.files.load("shop")
-
-
 async def test_a_command_that_others_could_have_written_is_not_run(shop: Shop) -> None:
     shop.hostile("nothing")
     (shop.folder / "team.toml").chmod(0o666)

@@ -95,14 +95,8 @@ def test_no_address_but_a_public_one_is_connected_to(host: str, tmp_path: Path) 
     assert refused_at_all == (host in NEVER.split())
 
 
-@pytest.mark.parametrize("host", [host for host in ODD_HOSTS.split(" ") if host])
-def test_hosts_have_one_spelling(host: str) -> None:
-    with pytest.raises(NotFetched):
-        site_of(f"https://{host}/")
-
-
-@pytest.mark.parametrize("url", ODD_URLS)
-def test_what_is_no_plain_url_is_refused(url: str) -> None:
+@pytest.mark.parametrize("url", [*(f"https://{host}/" for host in ODD_HOSTS.split(" ") if host), *ODD_URLS])
+def test_a_url_and_its_host_have_one_spelling(url: str) -> None:
     with pytest.raises(NotFetched):
         site_of(url)
 
