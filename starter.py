@@ -75,10 +75,10 @@ app.command("repair")(command(repair))
 @command
 async def _teams(
     access: Access,
-    team: Annotated[str | None, typer.Argument(metavar="TEAM", help="only this one, checked as with --check")] = None,
+    team: Annotated[str | None, typer.Argument(metavar="TEAM", help="only this one, with all its data")] = None,
     name: Annotated[str | None, typer.Argument(help="`new NAME --data FOLDER` writes one, `pin NAME` its lock")] = None,
     data: Annotated[list[Path] | None, typer.Option(help="a folder or file for a new team; may be repeated")] = None,
-    check: Annotated[bool, typer.Option("--check", help="run each tools.py; of TEAM ask MCP servers, too")] = False,
+    check: Annotated[bool, typer.Option("--check", help="ask MCP servers what they offer, too")] = False,
     ask: Annotated[str | None, typer.Option(metavar="GOAL", help="say which role of TEAM would take it")] = None,
 ) -> Report | int:
     """List the teams that runs may name, with roles, tools and data; exit code 1 if one, or a file, can't be used."""

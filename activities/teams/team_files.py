@@ -30,7 +30,6 @@ from supervision.contract.request import complaint_lines
 from supervision.contract.team import NAME_RULE, Role, RoleBase, RoleCard, Team, TeamCard, ToolCard, is_name
 
 _DEFAULT_TEAM = "default"
-TEAM_FILE_BYTES = 1024 * 1024  # a team file is written by hand
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +89,15 @@ class TeamFiles:
 
     def definition(self, name: str) -> Team:
         """Returns the team of that name as its file says, without running any code of it; TeamError `UnknownTeam`."""
-        team = _definition(self.folder(name))
+        folder = self.folder(name)
+        try:
+            read = {**tomllib.loads((folder / "team.toml").read_text(encoding="utf-8")), "name": name}
+            team = Team.model_validate(read)
+        except ValidationError as error:
+            problems = [line.removeprefix("request: ") for line in complaint_lines(error, value=read)]
+            raise _broken(folder, problems) from error
+        except (ValueError, OSError) as error:  # TOML errors are ValueErrors that name the line
+            raise _broken(folder, [str(error)]) from error
         self._require_teams(team)
         return team
 
@@ -107,7 +114,7 @@ class TeamFiles:
             reading = self._readings[name] = _Reading(current, team, deadline)
         try:
             async with asyncio.timeout_at(reading.deadline):
-                loaded = await asyncio.shield(reading.team)
+                return await asyncio.shield(reading.team)
         except TimeoutError:
             seconds = limits.TEAM_READ_TIMEOUT.total_seconds()
             problem = f"it cannot be read within {seconds:g} s: tools.py must not block when it is imported"
@@ -116,8 +123,6 @@ class TeamFiles:
             if self._readings.get(name) is reading:  # the cause may be corrected without a change of these files
                 del self._readings[name]
             raise
-        self._require_teams(loaded.team)
-        return loaded
 
     async def _read(self, name: str, folder: Path) -> LoadedTeam:
         team = await asyncio.to_thread(self.definition, name)
@@ -231,22 +236,6 @@ def roles_of_teams(folders: Sequence[Path]) -> dict[str, Role]:
         with contextlib.suppress(TeamError):
             roles |= {f"{name}/{role.name}": role for role in files.definition(name).roles}
     return roles
-
-
-def _definition(folder: Path) -> Team:
-    file = folder / "team.toml"
-    try:
-        if file.stat().st_size > TEAM_FILE_BYTES:
-            raise ValueError(f"the file is larger than {TEAM_FILE_BYTES} bytes")
-        read = {**tomllib.loads(file.read_text(encoding="utf-8")), "name": folder.name}
-        return Team.model_validate(read)
-    except RecursionError:
-        raise _broken(folder, ["it is nested too deeply"]) from None
-    except ValidationError as error:
-        problems = [line.removeprefix("request: ") for line in complaint_lines(error, value=read)]
-        raise _broken(folder, problems) from error
-    except (ValueError, OSError) as error:  # TOML errors are ValueErrors that name the line
-        raise _broken(folder, [str(error)]) from error
 
 
 def _broken(folder: Path, problems: list[str]) -> TeamError:

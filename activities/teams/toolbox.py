@@ -23,7 +23,7 @@ from activities.tools.plain_tools import PLAIN
 from activities.tools.provider_tools import ProviderOptions, ProviderTools
 from activities.tools.secrets import Secrets
 from activities.tools.sql.sql_tools import Database, TableOptions, TableTools
-from activities.tools.tool import Arguments, NoOptions, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
+from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
 from activities.tools.web.web_tools import WebOptions, WebTools
 from supervision.agent import policy
 from supervision.base import limits
@@ -217,7 +217,7 @@ class Kind(NamedTuple):
     """
 
     source: Callable[[Any, dict[str, str], Any], ToolSource] | None = None
-    options: type[StrictModel] = NoOptions
+    options: type[StrictModel] = StrictModel
     files: str = ""
 
 

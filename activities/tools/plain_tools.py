@@ -7,7 +7,7 @@ from collections.abc import Callable
 from statistics import fmean
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from simpleeval import InvalidExpression, SimpleEval
 
 from activities.files.values import shown
@@ -137,10 +137,8 @@ async def _read(arguments: ReadAttachment, context: ToolContext) -> ToolOutput:
     return ToolOutput(text[arguments.offset :], sources=[arguments.name])
 
 
-class Section(BaseModel):
+class Section(Arguments):
     """One section; `body` is Markdown."""
-
-    model_config = ConfigDict(extra="forbid")
 
     heading: Annotated[str, Field(max_length=limits.SENTENCE_BYTES)]
     body: str

@@ -14,7 +14,6 @@ from pydantic import BaseModel, ConfigDict
 from activities.tools.mcp.pins import Pinned
 from supervision.agent.policy import ToolWords
 from supervision.base.text import clean
-from supervision.contract.base import StrictModel
 
 if TYPE_CHECKING:  # an author's tool needs nothing of the store
     from activities.files.file_cache import Files
@@ -27,10 +26,6 @@ class Arguments(BaseModel):
     """Base of every tool's arguments. Unknown ones are refused, so that the model learns of its mistake."""
 
     model_config = ConfigDict(extra="forbid")
-
-
-class NoOptions(StrictModel):
-    """The options of a kind of tools that takes none."""
 
 
 A = TypeVar("A", bound=Arguments)

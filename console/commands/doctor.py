@@ -103,7 +103,7 @@ async def _rows(access: Access) -> AsyncIterator[CheckRow]:
 
 
 async def _teams(settings: Settings) -> AsyncIterator[CheckRow]:
-    """Yields a row for each team that can't be used or has such files. No code of teams is run."""
+    """Yields a row for each team that can't be used or has such files."""
     from console.commands.team_commands import teams_report  # loads the tools' libraries: 0.3 s
 
     checked: Any = (await teams_report(settings)).data

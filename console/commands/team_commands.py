@@ -148,42 +148,35 @@ async def teams_command(
 async def teams_report(settings: Settings, *, name: str | None = None, check: bool = False) -> Report:
     """Returns each team with its roles, tools and data, or one; exit code 1 if a team or a file of it can't be used.
 
-    The code of a team (`tools.py`) is run for a team that is named, and for all with `check`. With both its MCP servers
-    are asked what they offer.
+    With `check` MCP servers are asked what they offer.
     """
     files = team_files(settings)
-    listed, rows, notes, unchecked = list[dict[str, Any]](), list[RenderableType](), list[str](), list[str]()
+    listed, rows, notes = list[dict[str, Any]](), list[RenderableType](), list[str]()
     if settings.teams_dir and not settings.teams_dir.is_dir():
         notes.append(f"SUPERVISOR_TEAMS_DIR names {settings.teams_dir}, which is no folder")
     wrong = False
     for each in [name] if name else files.names():
-        data, unread, offered = list[str](), list[str](), list[Offer]()
+        unread, offered = list[str](), list[Offer]()
         try:
-            if not (name or check) and (files.folder(each) / "tools.py").is_file():
-                team = files.definition(each)
-                unchecked.append(each)
-            else:
-                loaded = await files.load(each)
-                team, data = loaded.team, await loaded.toolbox.data()
-                unread = list(dict.fromkeys(await loaded.toolbox.problems()))
+            loaded = await files.load(each)
+            data = await loaded.toolbox.data()
+            unread = list(dict.fromkeys(await loaded.toolbox.problems()))
         except TeamError as error:
             listed.append({"name": each, "error": safe_line(error.message, limits.ERROR_BYTES)})
             notes.append(_unusable(each, error))
             wrong = True
         else:
-            listed.append({**team.model_dump(mode="json"), "error": None, "data": data, "unread": unread})
-            rows += _team_rows(team)
+            listed.append({**loaded.team.model_dump(mode="json"), "error": None, "data": data, "unread": unread})
+            rows += _team_rows(loaded.team)
             tables = sum(line.startswith("table ") for line in data)
             sizes = [f"data: {counted(tables, 'table')}, {counted(len(data) - tables, 'document')}"] if data else []
             rows += [indented(safe_line(line, limits.PARAGRAPH_BYTES), 2) for line in (data if name else sizes)]
             rows += [indented(f"✘ {safe_line(problem, limits.ERROR_BYTES)}", 2, "red") for problem in unread]
-        if name and check:
+        if check:
             with contextlib.suppress(TeamError):  # which is told
-                offered = await offers(files, name)
+                offered = await offers(files, each)
         rows += offer_rows(each, offered)
         wrong = wrong or bool(unread) or any(offer.problems or offer.changes for offer in offered)
-    if unchecked:
-        notes.append(f"tools.py is not run here: {hint('teams', '--check')} checks that of {', '.join(unchecked)}")
     return Report(listed, lambda _: rows, notes, code=FAILED if wrong else DONE)
 
 

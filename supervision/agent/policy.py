@@ -108,9 +108,6 @@ def _is_closed(schema: JsonValue) -> bool:
         return False
     if "enum" in schema or "const" in schema:
         return True
-    for branches in (schema.get("anyOf"), schema.get("oneOf")):
-        if isinstance(branches, list) and branches and all(map(_is_closed, branches)):
-            return True
     kinds = schema.get("type")
     return bool(kinds) and all(_is_closed_as(kind, schema) for kind in (kinds if isinstance(kinds, list) else [kinds]))
 

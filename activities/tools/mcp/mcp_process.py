@@ -43,7 +43,6 @@ _PROCESSES = 100  # of one server: a browser has some twenty
 _NO_MESSAGES = 1000  # lines of a server that are none: a greeting is read over, a flood is not
 _LIST_SECONDS = 10  # a server that is alive lists its tools in milliseconds
 _LISTED_FRESH = 60  # seconds for which a list of definitions counts, but for calls with effects
-_ROUNDS = 5  # of questions of a server before it does a call
 _END_SECONDS = 2  # for a server to end by itself
 _PROGRESS_EVERY = 0.5  # seconds: a heartbeat takes one a second
 _ERROR_CHARS = 600
@@ -73,7 +72,7 @@ class _Process:
         self._secrets = [os.environ[name] for name in setup["secrets"]]
         self._withheld = Credentials(self._secrets, least=_LEAST_SECRET)
         self._calls: dict[int, asyncio.Task[None]] = {}
-        self._live: dict[str, list[Pinned]] = {}
+        self._live: list[Pinned] = []
         self._listed = -float("inf")
         self.client: Client
         self._replies: dict[int, dict[str, str]] = {}  # of people, by the question, to the calls in flight
@@ -110,7 +109,7 @@ class _Process:
                 answer = await self._call(number, asked)
             else:
                 await self._list()
-                answer = {"tools": [tool.model_dump() for tools in self._live.values() for tool in tools]}
+                answer = {"tools": [tool.model_dump() for tool in self._live]}
         except _Problem as problem:
             answer = {"problem": str(problem), "sent": problem.sent}
         except MemoryError:
@@ -133,7 +132,7 @@ class _Process:
             raise _Problem(f"Wrong arguments: {complaint}")
         if asked["effects"] or time.monotonic() - self._listed > _LISTED_FRESH:
             await self._list()
-        live = self._live.get(pinned.name, [])
+        live = [tool for tool in self._live if tool.name == pinned.name]
         if len(live) != 1:
             raise _Problem("the server has two tools of this name" if live else "the server has this tool no longer")
         if live[0].sha256 != pinned.sha256:
@@ -178,7 +177,7 @@ class _Process:
 
     async def _list(self) -> None:
         """Asks for the definitions. A server that does not give them is ended: another one may."""
-        live: dict[str, list[Pinned]] = {}
+        live: list[Pinned] = []
         cursor = None
         try:
             async with asyncio.timeout(_LIST_SECONDS):
@@ -186,8 +185,7 @@ class _Process:
                     page = await self.client.list_tools(cursor=cursor)
                     for each in page.tools:
                         about = each.description or ""
-                        tool = Pinned(name=each.name, description=about, input_schema=each.input_schema)
-                        live.setdefault(tool.name, []).append(tool)
+                        live.append(Pinned(name=each.name, description=about, input_schema=each.input_schema))
                     if not (cursor := page.next_cursor):
                         break
         except TimeoutError:
@@ -357,9 +355,7 @@ async def _main() -> None:
                 bound(own, own)
             else:
                 transport = process.stdio()
-            client = Client(
-                transport, elicitation_callback=process.elicited, cache=None, input_required_max_rounds=_ROUNDS
-            )
+            client = Client(transport, elicitation_callback=process.elicited, cache=None)
             process.client = await stack.enter_async_context(client)
             process.say({"id": setup["id"]})
             await process.serve(reader)

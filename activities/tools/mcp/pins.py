@@ -13,7 +13,6 @@ from supervision.base.text import clean
 from supervision.contract.base import Model
 
 LOCK = "team.lock"
-_LOCK_BYTES = 8 * 1024 * 1024  # a few hundred definitions
 
 Pins = dict[str, dict[str, "Pinned"]]
 """By server and by the server's own name of the tool."""
@@ -40,8 +39,6 @@ def read_pins(folder: Path) -> Pins:
         return {}
     pins: Pins = {}
     try:
-        if file.stat().st_size > _LOCK_BYTES:
-            raise ValueError(f"it is larger than {_LOCK_BYTES} bytes")
         for server, tools in json.loads(file.read_text(encoding="utf-8")).items():
             for name, entry in tools.items():
                 pinned = Pinned.model_validate({**entry, "name": name})
