@@ -92,6 +92,7 @@ async def test_an_unknown_name_lists_the_known_ones_and_the_folders(tmp_path: Pa
     with pytest.raises(TeamError) as error:
         await TeamFiles([tmp_path, BUNDLED]).load(name)
     assert error.value.kind == "UnknownTeam"
+    assert ("a name is 1 to 48 lower-case letters" in error.value.message) == (name != "nobody")
     assert "known teams: crew, default" in error.value.message
     assert str(tmp_path) in error.value.message
     assert str(BUNDLED) in error.value.message
@@ -356,12 +357,6 @@ SEARCHES = TEAM.replace('name = "calculate"', 'name = "{tool}"').replace("calcul
             "web_search",
             'options = { allowed_domains = ["a.example"], blocked_domains = ["b.example"] }',
             "give either allowed_domains or blocked_domains",
-        ),
-        ("web_search", "options = { max_uses = 0 }", "max_uses: Input should be greater than or equal to 1"),
-        (
-            "web_search",
-            'reads = "private"',
-            "web_search reads private data, web_search returns untrusted text and web_",
         ),
     ],
 )
