@@ -30,6 +30,7 @@ from supervision.contract.request import complaint_lines
 from supervision.contract.team import NAME_RULE, Role, RoleBase, RoleCard, Team, TeamCard, ToolCard, is_name
 
 _DEFAULT_TEAM = "default"
+TEAM_FILE_BYTES = 1024 * 1024  # a team file is written by hand
 
 log = logging.getLogger(__name__)
 
@@ -90,9 +91,14 @@ class TeamFiles:
     def definition(self, name: str) -> Team:
         """Returns the team of that name as its file says, without running any code of it; TeamError `UnknownTeam`."""
         folder = self.folder(name)
+        file = folder / "team.toml"
         try:
-            read = {**tomllib.loads((folder / "team.toml").read_text(encoding="utf-8")), "name": name}
+            if file.stat().st_size > TEAM_FILE_BYTES:
+                raise ValueError(f"the file is larger than {TEAM_FILE_BYTES} bytes")
+            read = {**tomllib.loads(file.read_text(encoding="utf-8")), "name": name}
             team = Team.model_validate(read)
+        except RecursionError:
+            raise _broken(folder, ["it is nested too deeply"]) from None
         except ValidationError as error:
             problems = [line.removeprefix("request: ") for line in complaint_lines(error, value=read)]
             raise _broken(folder, problems) from error

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from activities.teams.team_files import TeamError, TeamFiles, team_card
+from activities.teams.team_files import TEAM_FILE_BYTES, TeamError, TeamFiles, team_card
 from activities.tools.tool import ToolContext
 from supervision.base import limits
 from supervision.contract.team import Role, Team, ToolCard, ToolEntry
@@ -191,6 +191,7 @@ async def test_all_problems_of_a_file_are_told_at_once(tmp_path: Path, text: str
 
 
 BROKEN: list[tuple[str, str | None, str]] = [
+    (TEAM + "x = " + "[" * 5000 + "]" * 5000, None, "team.toml: it is nested too deeply"),
     ("\udcff", None, "team.toml: "),
     (
         TEAM.replace("generalist =", "generalist"),
@@ -201,6 +202,7 @@ BROKEN: list[tuple[str, str | None, str]] = [
     (TEAM, "x = (\n", "tools.py: line 1: SyntaxError"),
     (TEAM, "\n\nimport no_such_module\n", "tools.py: line 3: ModuleNotFoundError"),
     (TEAM, "TOOLS = [1]\n", "tools.py: TOOLS[0] is of type int: it must be Tool("),
+    (TEAM + "#" * TEAM_FILE_BYTES, None, "the file is larger than"),
 ]
 
 
