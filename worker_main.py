@@ -76,7 +76,6 @@ async def serving(
         data = set(roles) != {"outward"}  # a process that goes out need not hold the files of teams
         cache, secrets = FileCache(process.cache_dir()), Secrets(settings.secrets_dir)
         files = TeamFiles(settings.teams_folders, cache, secrets, settings.mcp_memory_mib, data=data)
-        stack.push_async_callback(files.close)
         teams = StoredTeams(store, files)
         facts = ProcessFacts(
             model_queue=WORKFLOW_QUEUE if set(roles) == set(ALL_ROLES) and not settings.model_rpm else MODEL_QUEUE,

@@ -221,12 +221,12 @@ async def make_plan(desk: Desk, call: PlanInput) -> PlanReply:
     reply, written = await _written(desk, planner, previous)
     if written is None:
         return reply
-    team = await desk.teams.card(call.team_ref, call.model)
+    team = await desk.teams.card(call.team_ref)
     loaded, added = planner.loaded, written.new_roles
     reply.problems = new_role_problems(loaded.team, added) or loaded.toolbox.joined(added)
     if added and not reply.problems:
         reply.team_ref = await desk.teams.extend(call.run.run_id, call.team_ref, added)
-        reply.team = team = await desk.teams.card(reply.team_ref, call.model)
+        reply.team = team = await desk.teams.card(reply.team_ref)
     plan = None if reply.problems else await _checked(desk, planner, reply, written, previous, team)
     if plan is not None:
         await _accept(desk, call, reply, plan, goal)
@@ -350,7 +350,7 @@ async def choose_role(endpoint: ModelEndpoint, model: str, loaded: LoadedTeam, g
         run=RunRef(run_id="asked"), goal_ref="", team_ref="", model=model, max_subtasks=limits.MAX_SUBTASKS
     )
     call.strategy, call.nesting_left, call.attempt = "route", 1, limits.PLAN_TRIES
-    planner = Planner(call, loaded, goal, await catalogue(loaded.team, loaded.toolbox))
+    planner = Planner(call, loaded, goal, await catalogue(loaded.toolbox.named(loaded.team.named_tools)))
     if (fixed := planner.fixed_route()) is not None:
         return fixed, None
     request = ModelRequest(

@@ -90,7 +90,7 @@ class RunActivities:
                 await answer_schema.check_schema(role.output_schema, run.run_id, name)
         card = team_card(loaded, workers)
         if isinstance(request.team, Team):
-            facts.ceilings.check_inline_team(loaded.sources)
+            facts.ceilings.check_inline_team(frozenset(loaded.sources.values()))
         # A role that is a team calls no model itself.
         of_roles = [model for role in card.roles if role.team is None for model in role.models]
         models = list(dict.fromkeys([*supervisor, *of_roles]))

@@ -18,7 +18,6 @@ from activities.run.notices import UNREDIRECTED
 from activities.store.artifacts import ArtifactUnavailable
 from console.base.command import DONE, FAILED, Access, endpoint, hint, server_address, worker_hint
 from console.base.terminal import Report, console, counted, put, safe_line, wrapped
-from console.commands.team_commands import teams_report
 from console.run.command_line import AsJson
 from console.run.pollers import ACTIVITIES, SET_CURRENT, WORK, WORKFLOWS, builds, gone, pollers, shown, worker_of
 from console.run.run_handle import RPC_TIMEOUT, RunHandle, roots
@@ -97,7 +96,9 @@ async def _rows(access: Access) -> AsyncIterator[CheckRow]:
 
 
 async def _teams(settings: Settings) -> AsyncIterator[CheckRow]:
-    """Yields a row for each team that can't be used or has such files. No code of teams is run."""
+    """Yields a row for each team that can't be used or has such files."""
+    from console.commands.team_commands import teams_report  # loads the tools' libraries: 0.3 s
+
     checked: Any = (await teams_report(settings)).data
     wrong = {team["name"]: [team["error"]] if team["error"] else team["unread"] for team in checked}
     for name, (problem, *more) in ((name, problems) for name, problems in wrong.items() if problems):

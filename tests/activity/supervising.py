@@ -109,9 +109,9 @@ class Desk:
             for at, (subtask_id, text) in enumerate(texts.items())
         ]
 
-    async def team(self, team: str | Team, worker_model: str | None = "claude-haiku-5-5") -> str:
+    async def team(self, team: str | Team, worker_model: str = "claude-haiku-5-5") -> str:
         """Stores a team as a run's first activity does."""
-        ref, _ = await self.teams.save(self.run_id, team, [worker_model] if worker_model else [])
+        ref, _ = await self.teams.save(self.run_id, team, [worker_model])
         return ref
 
     def write_team(self, name: str, team: str, **files: str) -> Path:

@@ -121,7 +121,6 @@ def _text(response: http.client.HTTPResponse, body: bytes, folder: Path) -> str:
 
 
 def _links(body: bytes, url: str, listed: Collection[Site]) -> str:
-    """Returns a list of the links that lead to listed hosts; empty if there are none."""
     found = dict[str, None]()
     for link in islice(_LINK.finditer(body.decode("utf-8", "replace")), _LOOKED_AT):
         with contextlib.suppress(ValueError, NotFetched):

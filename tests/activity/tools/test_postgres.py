@@ -329,7 +329,6 @@ async def test_a_team_has_tables_of_files_and_of_a_database(tmp_path: Path, serv
     ]
     assert server.password not in str(team)
     assert await team.toolbox.problems() == []
-    await files.close()
 
 
 async def test_a_team_is_loaded_while_its_database_is_down_and_says_so(
@@ -343,7 +342,6 @@ async def test_a_team_is_loaded_while_its_database_is_down_and_says_so(
     assert down in await team.toolbox.data()
     ran = await team.toolbox.run(team.team.roles[0], "query_sales", {"sql": "SELECT 1"}, ToolContext())
     assert (ran.is_error, ran.text) == (True, down)
-    await files.close()
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ PROMPT = "Count every pear of the garden twice, and say where you stood. " * 130
 TEAM: Json = {
     "name": "counters",
     "generalist": "counter",
-    "roles": [{"name": "counter", "description": "Counts.", "system_prompt": PROMPT, "tools": ["lookup"]}],
+    "roles": [{"name": "counter", "description": "Counts.", "system_prompt": PROMPT, "tools": ["lab/lookup"]}],
 }
 
 
