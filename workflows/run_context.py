@@ -135,8 +135,8 @@ class RunContext:
         """Counts the time of the block as the supervisor's own, without pauses, if it ends without an error."""
         began = workflow.now()
         yield
-        held = self.state.time_and_budget.held_seconds(began, workflow.now())
-        self.state.own_seconds += (workflow.now() - began).total_seconds() - held
+        held = self.state.time_and_budget.held_time(began, workflow.now())
+        self.state.own_seconds += (workflow.now() - began - held).total_seconds()
 
     async def until_resumed(self) -> None:
         """Returns when the run is not paused."""

@@ -85,7 +85,7 @@ async def read_grounds(
         kind = tool.evidence if tool else "data"
         if kind != "nothing":
             name = one_line(f"{use.name} {preview(json.loads(use.arguments))}", _CALL_BYTES)
-            texts.append(Source(use.output, kind, use.arguments, name))
+            texts.append(Source(use.output, kind, use.arguments, name, ref))
     return Grounds(texts, calls[-_EVIDENCE_CALLS:], [*sources][:_SOURCES], artifacts[:_SOURCES])
 
 

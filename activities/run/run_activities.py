@@ -11,7 +11,6 @@ from temporalio import activity
 from activities import steps
 from activities.contracts.run_contracts import (
     AdoptInput,
-    AdoptReply,
     AttachmentRef,
     ChildRef,
     Consumed,
@@ -53,7 +52,7 @@ from supervision.contract.team import Team
 from supervision.contract.usage import Usage
 from supervision.grounding.citations import with_valid_marks
 from supervision.planning.estimate import sample_of
-from supervision.results.answer import answer_record, with_gaps
+from supervision.results.answer import Answer, answer_record, with_gaps
 
 GRANT_LIFETIME = timedelta(days=90)  # a deadline stands still while people are awaited, and a reset sets it again
 
@@ -256,7 +255,7 @@ class RunActivities:
             await self._store.create(ended_key(run.run_id, info.workflow_run_id or ""), ended)
             if facts:
                 whose = facts.model_dump(include={"owner", "team"})
-                spent = RunSpend(run_id=run.run_id, ended_at=ended_at, usage=result.usage, spend=result.spend, **whose)
+                spent = RunSpend(run_id=run.run_id, ended_at=ended_at, usage=result.usage, **whose)
                 await keep_run_spend(self._store, spent)
         if publication.team is not None:
             sample = sample_of(result, plan, publication.planned, publication.estimate)
@@ -268,13 +267,13 @@ class RunActivities:
         return refs
 
     @activity.defn
-    async def adopt_finding(self, adoption: AdoptInput) -> AdoptReply:
+    async def adopt_finding(self, adoption: AdoptInput) -> Answer:
         """Returns a finding as the run's answer, word for word."""
         text, ref = await read_text(self._store, adoption.text_ref), adoption.text_ref
         if adoption.label:
             text = f"**{adoption.label}**\n\n{text}"
             ref = await self._store.put_output(adoption.run.run_id, text)
-        return AdoptReply(answer=cut(text, limits.ANSWER_INLINE_BYTES), answer_ref=ref)
+        return Answer(text=cut(text, limits.ANSWER_INLINE_BYTES), ref=ref)
 
     @activity.defn
     async def keep_words(self, words: WordsInput) -> Finding:

@@ -232,13 +232,11 @@ class RunState:
         if rule != "any" and not met(rule, reports, by_id):
             raise SupervisionError(ErrorKind.QUORUM_NOT_MET, explain(rule, reports, by_id))
 
-    def answer_by_findings(self, why: str) -> bool:
+    def answer_by_findings(self, why: str) -> None:
         """Makes the findings stand in for an answer that could not be written, unless there is one already."""
-        if self.answer.text:
-            return False
-        self.answer = Answer(findings_as_answer(self.board.usable(), why), is_findings=True)
-        self.warn(f"no answer could be written: {why}")
-        return True
+        if not self.answer.text:
+            self.answer = Answer(text=findings_as_answer(self.board.usable(), why), is_findings=True)
+            self.open_point(ANSWER, f"no answer could be written: {why}")
 
     def add_contradiction(self, contradiction: Contradiction) -> None:
         """Adds a contradiction; the first between the same subtasks stands."""
@@ -283,7 +281,7 @@ class RunState:
         now = self.finished_at or self._now()
         reports = [self._timed(report, now) for report in self.board.reports()]
         gaps, answer = self.gaps, self.answer
-        wall, held = (now - self.started_at).total_seconds(), self.time_and_budget.held_seconds(self.started_at, now)
+        wall, held = now - self.started_at, self.time_and_budget.held_time(self.started_at, now)
         return RunResult(
             status=self._status(),
             answer=with_gaps(answer.text, gaps) if answer.text else "",
@@ -301,7 +299,7 @@ class RunState:
             artifacts=[*self.tables, *(each for r in reports if r.finding for each in r.finding.artifacts)],
             usage=self.usage,
             spend=self.spending.rows(),
-            timing=timing(reports, wall, self.own_seconds, now, held),
+            timing=timing(reports, wall.total_seconds(), self.own_seconds, now, held.total_seconds()),
             plan_revisions=self.revision,
             warnings=self.warnings,
             truncated=answer.json_ref is not None,
@@ -312,7 +310,7 @@ class RunState:
         if report.started_at is None:
             return report
         end = datetime.fromisoformat(report.finished_at) if report.finished_at else now
-        held = self.time_and_budget.held_seconds(datetime.fromisoformat(report.started_at), end)
+        held = self.time_and_budget.held_time(datetime.fromisoformat(report.started_at), end).total_seconds()
         return report.model_copy(update={"held_seconds": round(held, 3)}) if held else report
 
     def _confidence(self) -> float | None:

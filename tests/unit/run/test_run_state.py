@@ -69,7 +69,7 @@ def test_a_result_is_completed_only_with_an_answer_and_every_subtask(
 ) -> None:
     run = state(plan(subtask("a")))
     work(run.board, "a", outcome)
-    run.phase, run.answer = phase, Answer(answer)
+    run.phase, run.answer = phase, Answer(text=answer)
     result = run.result()
     assert (result.status, run.ending) == (status, ending)
     assert [gap.subtask_id for gap in result.gaps] == ([] if outcome == "completed" else ["a"])
@@ -199,10 +199,11 @@ def test_without_a_finding_the_end_of_budget_or_time_is_the_reason() -> None:
 
 def test_findings_stand_in_for_an_answer_unless_there_is_one() -> None:
     run = answered(None)
-    assert not run.answer_by_findings("the model is away")
+    run.answer_by_findings("the model is away")
+    assert (run.answer.is_findings, run.gaps) == (False, [])
     run.answer = Answer()
-    assert run.answer_by_findings("the model is away")
-    assert (run.answer.is_findings, run.warnings) == (True, ["no answer could be written: the model is away"])
+    run.answer_by_findings("the model is away")
+    assert (run.answer.is_findings, run.gaps[0].reason) == (True, "no answer could be written: the model is away")
 
 
 # --- Confidence -----------------------------------------------------------------------------------
@@ -212,7 +213,7 @@ def answered(confidence: float | None) -> RunState:
     """A run with one completed subtask, which its answer cites."""
     run = state(plan(subtask("a")))
     work(run.board, "a")
-    run.answer = Answer("Yes.", confidence=confidence, citations=[Citation(claim="c", subtask_ids=["a"])])
+    run.answer = Answer(text="Yes.", confidence=confidence, citations=[Citation(claim="c", subtask_ids=["a"])])
     return run
 
 
@@ -287,7 +288,7 @@ def test_a_result_has_the_artifacts_and_the_time_without_that_of_people() -> Non
     run.time_and_budget.hold("q")
     clock.tick(1.23456)
     run.time_and_budget.hold("q", wanted=False)
-    run.tables, run.answer = [table], Answer("Yes.", json_ref="r3")
+    run.tables, run.answer = [table], Answer(text="Yes.", json_ref="r3")
     result = run.result()
     assert (result.artifacts, result.truncated, state().result().truncated) == ([table, one], True, False)
     assert [report.held_seconds for report in result.subtasks] == [0, 1.235, 0]
@@ -296,7 +297,7 @@ def test_a_result_has_the_artifacts_and_the_time_without_that_of_people() -> Non
 
 def test_the_details_are_of_what_the_plan_names_and_have_the_answer_once_it_is_done() -> None:
     run = state(plan(subtask("t", for_each="rows:trees"), subtask("t.1")))
-    run.answer = Answer("Forty.")
+    run.answer = Answer(text="Forty.")
     first = markdown(run)
     assert ("Forty." in first, "\n>" in first, "| t |" in first, "| t.1 |" in first) == (False, False, True, False)
     run.adopt(run.plan.model_copy(update={"revision": 2}))
