@@ -255,7 +255,9 @@ class ToolLoop:
         for call, tool_reply in zip(calls, replies, strict=True):
             progress.usage += Usage(tool_calls=1)
             if tool_reply.asks:
-                progress.pending.append(_asking(call, tool_reply))
+                asked = {"asked": tool_reply.preview, "asked_ref": tool_reply.result.ref, "choices": tool_reply.choices}
+                waits = {"waits_for": "reply", "asks": tool_reply.asks, **asked}
+                progress.pending.append(call.model_copy(update=waits))
                 continue
             progress.results.append(tool_reply.result)
         if progress.pending:
@@ -308,12 +310,6 @@ class ToolLoop:
 def _taken(reply: TurnReply) -> list[ToolResultRef]:
     """Returns the answer to the call that gave a finding, if one did: the conversation continues after it."""
     return [ToolResultRef(call_id=reply.finish_call_id, text=prompts.FINISH_TAKEN)] if reply.finish_call_id else []
-
-
-def _asking(call: ToolCallRef, reply: ToolReply) -> ToolCallRef:
-    """Returns a call that waits for a person's reply to what its tool asks."""
-    asked = {"asks": reply.asks, "asked": reply.preview, "asked_ref": reply.result.ref, "choices": reply.choices}
-    return call.model_copy(update={"waits_for": "reply", **asked})
 
 
 def _finding_of(step: Next, reply: TurnReply, subtask_id: str) -> Finding | None:

@@ -44,8 +44,8 @@ async def run_nested(
 ) -> WorkerAgentResult:
     """Runs the supervisor of a role that is a team, and returns its result, its answer as the finding.
 
-    It gets the subtask as its goal and a slice of the deadline. `grant` is that of the account `name` in the
-    ledger, as is its workflow id: it grows if the nested supervisor asks for more.
+    It gets the subtask as its goal and a slice of the deadline. Its workflow id `name` is that of its account, too; the
+    `grant` grows if it asks for more.
     """
     subtask_id, links = brief.subtask_id, context.children
     terms = links.open(subtask_id, name, grant)
