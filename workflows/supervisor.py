@@ -31,7 +31,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.result import Problem, RunResult
     from supervision.contract.status import TraceEvent
     from supervision.contract.strategy import STRATEGIES, StrategyName
-    from supervision.results.answer import Answer, in_answer
+    from supervision.results.answer import Answer
     from supervision.results.payload_fit import fit, pages
     from supervision.run.run_state import RunState
     from workflows.answer.review_rounds import review
@@ -135,9 +135,7 @@ class SupervisorWorkflow(Handlers):
         self._enter(state, "planning")
         reply = await make_plan(context, state.request.strategy)
         if state.plan.direct_answer:
-            state.answer = Answer(
-                text=state.plan.direct_answer, ref=reply.answer_ref, unsupported=in_answer(reply.unsupported)
-            )
+            state.answer = reply.answer.model_copy(update={"text": state.plan.direct_answer})
             if context.setup.answer_schema_ref is None:
                 return await self._closed(state, "done")
         drafts = Drafts(context, reply)

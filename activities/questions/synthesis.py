@@ -40,8 +40,8 @@ from supervision.contract.plan import Plan
 from supervision.contract.result import Contradiction, Gap, Unsupported
 from supervision.grounding.answer_fields import field_claims
 from supervision.grounding.citations import CitedFindings, with_valid_marks
-from supervision.grounding.support import UNSUPPORTED_BYTES, Source, unsupported_texts
-from supervision.results.answer import ANSWER, Answer, in_answer
+from supervision.grounding.support import UNSUPPORTED_BYTES, Source, unsupported_in_answer
+from supervision.results.answer import ANSWER, Answer
 
 
 class SynthesisInput(SupervisorCall):
@@ -290,7 +290,7 @@ def _look_up(
     sources = [Source(ground) for ground in (*given, *cited.texts, *settled)]
     miscited = cited.miscited(text, citable, given)
     fields = field_claims(reply.answer.as_json, [*cited.texts, *settled], given)
-    reply.answer.unsupported = in_answer(unsupported_texts(text, sources, [*call.doubtful, *miscited])) + [
+    reply.answer.unsupported = unsupported_in_answer(text, sources, [*call.doubtful, *miscited]) + [
         Unsupported(text=cut(said, UNSUPPORTED_BYTES), where=path)
         for path, said in islice(((path, said) for path, said, found in fields if not found), limits.UNSUPPORTED_SHOWN)
     ]
