@@ -311,7 +311,6 @@ async def _stored(state: RunState, context: RunContext, result: RunResult) -> Pu
         result=head.model_copy(update={"subtasks": last}),
         pages=refs,
         plan_ref=context.plan_ref or None,
-        answer_ref=state.answer.ref,
         answer_json_ref=state.answer.json_ref,
         team=context.team.name if state.phase == "done" and context.nested is None else None,
         planned=state.planned,

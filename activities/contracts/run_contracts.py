@@ -218,7 +218,6 @@ class PublishInput(Model):
     is_page: bool = False
     pages: list[str] = []
     plan_ref: str | None = None
-    answer_ref: str | None = None
     answer_json_ref: str | None = None
     team: str | None = None
     planned: int = 0
