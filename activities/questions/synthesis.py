@@ -65,11 +65,6 @@ class SynthesisInput(SupervisorCall):
     max_tokens: int = limits.SYNTHESIS_MAX_TOKENS
 
     @property
-    def wants_json(self) -> bool:
-        """True if the answer is asked for as JSON, too."""
-        return self.answer_schema_ref is not None and self.mode == "final"
-
-    @property
     def terms(self) -> CallTerms:
         """Names the step after the number of the synthesis."""
         product = {"final": "the answer", "draft": "a draft", "digest": "a digest"}[self.mode]
@@ -185,7 +180,7 @@ def synthesis_request(
     if call.contradictions:
         parts.append("These findings disagree. Follow how it was settled, and say so in the answer:")
         parts += first_of([contradiction_block(item) for item in call.contradictions], room)
-    return "\n\n".join([*parts, _LAST_WORDS[call.mode] + (_JSON_WORDS if call.wants_json else "")])
+    return "\n\n".join([*parts, _LAST_WORDS[call.mode] + (_JSON_WORDS if call.answer_schema_ref else "")])
 
 
 _LAST_WORDS = {
@@ -203,7 +198,7 @@ _JSON_WORDS = (
 
 async def synthesize(desk: Desk, call: SynthesisInput) -> SynthesisReply:
     """Returns one text from the findings; citations that do not hold are dropped here, in code."""
-    schema = first_json(await read_text(desk.store, call.answer_schema_ref or "")) if call.wants_json else None
+    schema = first_json(await read_text(desk.store, call.answer_schema_ref)) if call.answer_schema_ref else None
     plan, run_id = await read_plan(desk.store, call.plan_ref), call.run.run_id
     answered = await _asked(desk, call, plan, schema)
     message, refusal = answered.message, refusal_of(answered.message)

@@ -224,7 +224,7 @@ async def test_conflicts_between_the_same_findings_are_one_with_all_that_differs
 )
 async def test_a_review_nobody_can_read_judges_nothing(desk: Desk, reply: Reply, problem: str) -> None:
     got = await review(desk, reply)
-    assert (got.verdicts, got.conflicts) == ([], [])
+    assert (got.feedback, got.conflicts) == ({}, [])
     assert got.problem.startswith(problem)
 
 

@@ -5,7 +5,7 @@ from collections import Counter
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.questions.judgement import REVIEW, ReviewInput, ReviewReply, Verdict
+    from activities.questions.judgement import REVIEW, ReviewInput, ReviewReply
     from supervision.contract.result import Contradiction, SubtaskReport
     from workflows.calls.asking import as_refs, ask_or_warn, judge
     from workflows.plan.make_plan import Replanning
@@ -28,7 +28,7 @@ async def review(context: RunContext, dispatch: Dispatch, replanning: Replanning
     context.enter("validating")
     state = context.state
     known_conflicts: set[frozenset[str]] = set()
-    former: list[Verdict] = []
+    former: dict[str, str] = {}
     for number in range(1, state.request.max_reviews + 2):
         if not state.time_and_budget.time_left:
             return
@@ -36,13 +36,9 @@ async def review(context: RunContext, dispatch: Dispatch, replanning: Replanning
             reply = await _review(context, number, former)
             if reply is None:
                 return
-            former = reply.verdicts
+            former = reply.feedback
             await _settle_conflicts(context, reply.conflicts, known_conflicts)
-        flagged = {
-            verdict.subtask_id: verdict.feedback
-            for verdict in reply.verdicts
-            if state.board[verdict.subtask_id].state == "completed"
-        }
+        flagged = {id_: words for id_, words in reply.feedback.items() if state.board[id_].state == "completed"}
         state.trace.note("reviewed", round=number, flagged=[*flagged], feedback={**flagged}, missing=[*reply.missing])
         state.plan_lacks(reply.missing)
         more_rounds = number <= state.request.max_reviews
@@ -85,7 +81,7 @@ async def _redo(context: RunContext, dispatch: Dispatch, feedback: dict[str, str
         }
 
 
-async def _review(context: RunContext, number: int, former: list[Verdict]) -> ReviewReply | None:
+async def _review(context: RunContext, number: int, former: dict[str, str]) -> ReviewReply | None:
     """Returns one round's verdicts; None, with a warning, if there could be none."""
     state = context.state
     findings = as_refs(_reviewable(state.board.usable()), state.board)
