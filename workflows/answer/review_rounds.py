@@ -27,7 +27,6 @@ async def review(context: RunContext, dispatch: Dispatch, replanning: Replanning
     """
     context.enter("validating")
     state = context.state
-    known_conflicts: set[frozenset[str]] = set()
     former: dict[str, str] = {}
     for number in range(1, state.request.max_reviews + 2):
         if not state.time_and_budget.time_left:
@@ -37,7 +36,7 @@ async def review(context: RunContext, dispatch: Dispatch, replanning: Replanning
             if reply is None:
                 return
             former = reply.feedback
-            await _settle_conflicts(context, reply.conflicts, known_conflicts)
+            await _settle_conflicts(context, reply.conflicts)
         flagged = {id_: words for id_, words in reply.feedback.items() if state.board[id_].state == "completed"}
         state.trace.note("reviewed", round=number, flagged=[*flagged], feedback={**flagged}, missing=[*reply.missing])
         state.plan_lacks(reply.missing)
@@ -45,35 +44,31 @@ async def review(context: RunContext, dispatch: Dispatch, replanning: Replanning
         added = more_rounds and await replanning.add_missing(list(reply.missing))
         if not flagged and not added:
             return
-        if not more_rounds:
-            for subtask_id, feedback in flagged.items():
-                state.open_point(subtask_id, f"a review still finds: {feedback}")
-            return
+        why = "there was no time to fix it" if more_rounds else "a review still finds"
         for subtask_id, feedback in flagged.items():
             # Open before the work begins, because that may end in many ways (deadline, cancellation, an error of the
             # run); only a better finding closes the point, where the subtask completes.
-            state.open_point(subtask_id, f"there was no time to fix it: {feedback}")
-        if flagged:
-            await _redo(context, dispatch, flagged)
-        else:
-            await dispatch.execute()
+            state.open_point(subtask_id, f"{why}: {feedback}")
+        if not more_rounds:
+            return
+        await _redo(context, dispatch, flagged)
 
 
 async def _redo(context: RunContext, dispatch: Dispatch, feedback: dict[str, str]) -> None:
-    """Has findings done again, then those that rest on a finding that changed, and so on along the plan.
+    """Has findings done again, and what was added to the plan, then those that rest on a finding that changed.
 
     The first continue their conversations; their dependents begin again, with these findings as they are now.
     What cannot be done again, for lack of time or budget, stays marked as resting on an older finding.
     """
     board, warm = context.state.board, True
-    while feedback:
+    while True:
         before = {subtask_id: board.text_ref(subtask_id) for subtask_id in feedback}
         for subtask_id, words in feedback.items():
             dispatch.reopen(subtask_id, words, warm=warm)
         await dispatch.execute()
         changed = [subtask_id for subtask_id, ref in before.items() if board.text_ref(subtask_id) != ref]
         dependents = board.mark_stale(changed)
-        if not context.state.time_and_budget.time_left:
+        if not dependents or not context.state.time_and_budget.time_left:
             return
         warm = False
         feedback = {
@@ -106,14 +101,13 @@ def _reviewable(usable: list[SubtaskReport]) -> list[SubtaskReport]:
     return chosen
 
 
-async def _settle_conflicts(context: RunContext, conflicts: list[Contradiction], known: set[frozenset[str]]) -> None:
+async def _settle_conflicts(context: RunContext, conflicts: list[Contradiction]) -> None:
     """Has new conflicts judged, the first JUDGED_CONFLICTS of a run; all stay in the result."""
     for conflict in conflicts:
-        parties = frozenset(conflict.subtask_ids)
-        if parties in known:
+        known = [set(item.subtask_ids) for item in context.state.contradictions]
+        if set(conflict.subtask_ids) in known:
             continue
-        known.add(parties)
-        if len(known) <= _JUDGED_CONFLICTS:
+        if len(known) < _JUDGED_CONFLICTS:
             findings = as_refs([context.state.board[subtask_id] for subtask_id in conflict.subtask_ids])
             preferred, reason = await judge(context, "conflict", conflict.description, findings)
             if reason and preferred is not None:
