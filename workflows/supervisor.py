@@ -294,7 +294,7 @@ async def _published(state: RunState, context: RunContext | None, parent: Parent
             result.answer_ref = stored.answer_ref or result.answer_ref
             state.answer.ref, record_ref = result.answer_ref, stored.record_ref
         # A call that was cancelled may have been answered while this waited: what it cost is booked.
-        result.usage, result.spend, result.warnings = state.usage, state.spending.rows(), state.all_warnings
+        result.usage, result.spend, result.warnings = state.usage, state.spending.rows(), state.warnings
     return fit(result, room) if parent is None else nested_result(state, result, record_ref)
 
 

@@ -137,7 +137,6 @@ class SubtaskBrief(Model):
     `labels` are those of all texts in it.
     """
 
-    goal_ref: str
     plan_ref: str
     subtask_id: str
     dependencies: FindingRefs = []

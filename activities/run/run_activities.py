@@ -30,7 +30,6 @@ from activities.model.port import ModelEndpoint, ModelUsage
 from activities.model.prompt_fit import brief_tokens
 from activities.prompts.agent_prompts import finding_block, tag
 from activities.replies import answer_schema
-from activities.replies.agent_story import AgentStories
 from activities.store.artifacts import ArtifactError, ArtifactMissing, ArtifactStore
 from activities.store.grants import RunGrant, find_grant, write_grant
 from activities.store.reading import read_findings, read_plan, read_text
@@ -56,7 +55,6 @@ from supervision.planning.estimate import sample_of
 from supervision.results.answer import Answer, answer_record, with_gaps
 
 GRANT_LIFETIME = timedelta(days=90)  # a deadline stands still while people are awaited, and a reset sets it again
-_STORIES = 100  # conversations told in a stored trace: reading them must not hold up the end of a run
 
 
 @dataclass(frozen=True)
@@ -241,7 +239,6 @@ class RunActivities:
             value = json.loads(await self._store.get(publication.answer_json_ref))
             result = result.model_copy(update={"answer_json": value})
         result = await self._whole(result, publication.pages, plan)
-        trace = await AgentStories(self._store).whole(trace, _STORIES)
         refs = Published(
             result_ref=await put(result.model_dump_json(indent=1)),
             trace_ref=await put("[" + ",\n".join(event.model_dump_json() for event in trace) + "]\n"),
@@ -258,7 +255,7 @@ class RunActivities:
             await self._store.create(ended_key(run.run_id, info.workflow_run_id or ""), ended)
             if facts:
                 whose = facts.model_dump(include={"owner", "team"})
-                spent = RunSpend(run_id=run.run_id, ended_at=ended_at, usage=result.usage, spend=result.spend, **whose)
+                spent = RunSpend(run_id=run.run_id, ended_at=ended_at, usage=result.usage, **whose)
                 await keep_run_spend(self._store, spent)
         if publication.team is not None:
             sample = sample_of(result, plan, publication.planned, publication.estimate)

@@ -57,7 +57,7 @@ async def read_small(store: ArtifactStore, attachments: list[AttachmentRef]) -> 
 
 
 async def read_texts(store: ArtifactStore, refs: list[str]) -> list[str]:
-    """Returns the stored texts at `refs`, read side by side from the store, which may have lost or changed them."""
+    """Returns the stored texts at `refs`, read side by side."""
     texts = await store.read_all(refs, text_of)
     return [texts[ref] for ref in refs]
 

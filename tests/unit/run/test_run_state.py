@@ -16,8 +16,7 @@ from supervision.contract.plan import Plan
 from supervision.contract.progress import Counts, NestedRun, Phase
 from supervision.contract.request import RunRequest
 from supervision.contract.result import Citation, Contradiction, Timing
-from supervision.contract.team import RoleCard
-from supervision.contract.usage import ToolTally, Usage
+from supervision.contract.usage import Usage
 from supervision.results.answer import Answer
 from supervision.run.run_state import RunState, longest_chain, timing
 from supervision.run.serving_models import Outage
@@ -119,7 +118,7 @@ def test_a_point_is_open_until_its_finding_is_better() -> None:
     assert [gap.subtask_id for gap in run.open_points] == ["b", "answer"]
 
 
-def test_a_warning_is_said_once_as_those_of_unknown_prices_and_of_tools_that_never_worked() -> None:
+def test_a_warning_is_said_once_as_that_of_unknown_prices() -> None:
     run = state(budget={"usd": 1.0})
     for usd, warnings in ((0.1, 0), (None, 1), (None, 1)):
         run.note_spending("hand", "m", Usage(usd=usd))
@@ -127,12 +126,9 @@ def test_a_warning_is_said_once_as_those_of_unknown_prices_and_of_tools_that_nev
     assert run.warnings == ["the dollar budget is not kept: the price of m is unknown"]
     run = state(budget={"usd": None})
     run.note_spending("hand", "m", Usage(usd=None))
-    run.warn("one")
-    run.count_tools({"dig": ToolTally(calls=2, failures=2, error="no spade"), "look": ToolTally(calls=2, failures=1)})
-    run.count_tools({"dig": ToolTally(calls=1, failures=1, error="no spade left")})
-    assert run.all_warnings == ["one", "tool dig failed 3 of 3 calls: no spade left"]
-    run.count_tools({"dig": ToolTally(calls=1)})
-    assert run.all_warnings == ["one"]
+    for _ in range(2):
+        run.warn("one")
+    assert run.warnings == ["one"]
 
 
 @pytest.mark.parametrize(
@@ -145,35 +141,18 @@ def test_the_plans_own_time_of_a_subtask_goes_before_the_requests(
     assert state(plan(item), subtask_timeout=usual).timeout_of("a") == seconds
 
 
-@pytest.mark.parametrize("where", ["root", "child", "board", "nested"])
+@pytest.mark.parametrize("where", ["root", "board", "nested"])
 def test_a_finding_on_any_level_counts(where: str) -> None:
     run = state(plan(subtask("a")))
     assert not run.has_finding
     if where == "root":
         run.root_has_finding = True
-    elif where == "child":
-        run.child_has_finding = True
     elif where == "board":
         work(run.board, "a")
     else:
         run.nested.begin("a")
         run.nested.report("a", NestedRun(counts=Counts(total=2, completed=1)), [])
     assert run.has_finding
-
-
-def test_a_finding_may_come_only_from_work_that_is_not_refused_and_from_who_has_a_slot() -> None:
-    run = state(plan(subtask("a"), subtask("b")))
-    slot = run.slots.take(RoleCard(name="digger", description="Digs.", model="m"))
-    assert slot
-    assert run.finding_may_come
-    run.slots.give_back(slot)
-    assert not run.finding_may_come
-    run.board.start("a", "w")
-    run.board.start("b", "w")
-    run.rejected_subtasks.add("a")
-    assert run.finding_may_come
-    run.rejected_subtasks.add("b")
-    assert not run.finding_may_come
 
 
 def test_a_model_is_away_longer_after_each_failed_try_and_without_a_time_until_a_person_resumes() -> None:
@@ -303,7 +282,7 @@ def test_a_result_has_the_artifacts_and_the_time_without_that_of_people() -> Non
     run = RunState(RunRequest(goal="g"), clock, START)
     run.adopt(plan(subtask("a"), subtask("b"), subtask("c")))
     for subtask_id in ("a", "b"):
-        run.board.start(subtask_id, "w")
+        run.board.start(subtask_id, "hand")
     clock.tick(2)
     run.board.complete("a", FINDING.model_copy(update={"artifacts": [one]}))
     run.time_and_budget.hold("q")
@@ -397,8 +376,7 @@ def calls_of_events(subtasks: int) -> int:
         assert board.skip_blocked() == []
         subtask_id = next(board.ready())
         assert board.in_flight().get("hand", 0) == board.counts().running
-        board.begin(subtask_id, "hand")
-        board.start(subtask_id, f"run/{subtask_id}/1")
+        board.start(subtask_id, "hand")
         run.trace.note("subtask_started", subtask_id)
         assert budget.ledger.grant(f"{subtask_id}.0", budget.shares(board.agents(limits.MAX_PARALLEL))) is not None
         assert not run.flags.waiting_provider
