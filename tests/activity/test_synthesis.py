@@ -164,7 +164,7 @@ async def test_the_tools_and_the_data_of_the_role_are_shown_to_the_one_who_rewri
     await refine(desk, as_json({"description": "Count the pears"}), team=desk.write_orchard(), role="counter")
     shown = desk.asked[-1].step.prompt
     assert "\n- query_data: " in shown
-    assert "table harvest (year 1990" in shown
+    assert "table harvest (year: 1990" in shown
     assert "- read_document:" not in shown
     assert "narrow the subtask to what they can give and say so in it" in desk.prompt
     assert "its outcome is partial" in desk.prompt
