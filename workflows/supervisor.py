@@ -31,7 +31,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.result import Problem, RunResult
     from supervision.contract.status import TraceEvent
     from supervision.contract.strategy import STRATEGIES, StrategyName
-    from supervision.results.answer import Answer, in_answer
+    from supervision.results.answer import Answer
     from supervision.results.payload_fit import fit, pages
     from supervision.run.run_state import RunState
     from workflows.answer.review_rounds import review
@@ -135,9 +135,7 @@ class SupervisorWorkflow(Handlers):
         self._enter(state, "planning")
         reply = await make_plan(context, state.request.strategy)
         if state.plan.direct_answer:
-            state.answer = Answer(
-                text=state.plan.direct_answer, ref=reply.answer_ref, unsupported=in_answer(reply.unsupported)
-            )
+            state.answer = reply.answer.model_copy(update={"text": state.plan.direct_answer})
             if context.setup.answer_schema_ref is None:
                 return await self._closed(state, "done")
         drafts = Drafts(context, reply)
@@ -299,7 +297,6 @@ async def _stored(state: RunState, context: RunContext, result: RunResult) -> Pu
         result=head.model_copy(update={"subtasks": last}),
         pages=refs,
         plan_ref=context.plan_ref or None,
-        answer_ref=state.answer.ref,
         answer_json_ref=state.answer.json_ref,
         team=context.team.name if state.phase == "done" and context.nested is None else None,
         planned=state.planned,

@@ -26,6 +26,7 @@ from supervision.contract.status import WaitKind
 from supervision.contract.strategy import StrategyName
 from supervision.contract.team import TeamCard
 from supervision.contract.usage import Usage
+from supervision.results.answer import Answer
 
 # Long lists are compressed: of a thousand findings the names of the fields alone would fill a payload.
 _SHOWN_BYTES = 16 * 1024  # up to here a value stays as people read it in the Web UI: some forty findings
@@ -211,7 +212,6 @@ class PublishInput(Model):
     is_page: bool = False
     pages: list[str] = []
     plan_ref: str | None = None
-    answer_ref: str | None = None
     answer_json_ref: str | None = None
     team: str | None = None
     planned: int = 0
@@ -325,14 +325,13 @@ class PlanReply(SupervisorReply):
     """A plan that can run, its descriptions perhaps shortened, or the problems with the reply.
 
     `team_ref` and `team` have the roles that the plan defines. `unknown_roles` are those that the planner made up, by
-    subtask: the generalist does these. `answer_ref` is a direct answer, `unsupported` its claims that the goal does not
-    hold. `finished`: nothing more is needed; `incapable`: no role has a capability that the plan asks for.
+    subtask: the generalist does these. `answer` is a direct answer, its text in the plan. `finished`: nothing more is
+    needed; `incapable`: no role has a capability that the plan asks for.
     """
 
     plan: PackedPlan = None
     plan_ref: str | None = None
-    answer_ref: str | None = None
-    unsupported: list[str] = []
+    answer: Answer = Answer()
     strategy: StrategyName = "plan"
     team_ref: str | None = None
     team: TeamCard | None = None

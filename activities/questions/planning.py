@@ -36,7 +36,7 @@ from supervision.contract.strategy import STRATEGIES, StrategyName
 from supervision.contract.team import Role, TeamCard
 from supervision.contract.usage import Usage
 from supervision.grounding.claims import without_quotes
-from supervision.grounding.support import Source, unsupported_texts
+from supervision.grounding.support import Source, unsupported_in_answer
 from supervision.planning import capabilities
 from supervision.planning.estimate import estimate_of
 from supervision.planning.expansion import NO_DATA
@@ -332,9 +332,9 @@ async def _accept(desk: Desk, call: PlanInput, reply: PlanReply, plan: Plan, goa
     run_id = call.run.run_id
     reply.plan_ref = await desk.store.put_output(run_id, plan.model_dump_json())
     if plan.direct_answer:
-        reply.answer_ref = await desk.store.put_output(run_id, plan.direct_answer)
+        reply.answer.ref = await desk.store.put_output(run_id, plan.direct_answer)
         own = without_quotes(plan.direct_answer)
-        reply.unsupported = await asyncio.to_thread(unsupported_texts, own, [Source(goal)])
+        reply.answer.unsupported = await asyncio.to_thread(unsupported_in_answer, own, [Source(goal)])
 
 
 def _input_price(model: str, tokens: float, searches: float) -> float | None:

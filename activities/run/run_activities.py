@@ -202,7 +202,7 @@ class RunActivities:
         put = partial(self.store.put_output, run.run_id)
         if publication.is_page:
             return Published(result_ref=await put(result.model_dump_json()))
-        answer_ref = publication.answer_ref
+        answer_ref = result.answer_ref
         plan = await read_plan(self.store, publication.plan_ref) if publication.plan_ref else Plan()
         if answer_ref:
             answer = await read_text(self.store, answer_ref)
