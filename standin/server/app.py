@@ -21,7 +21,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from standin.server.api_reply import ApiReply, Brain, ErrorReply, block_text, limited, output_tokens
-from standin.server.api_request import BadRequest, Json, parse
+from standin.server.api_request import Json, parse
 from standin.server.faults import Fault, FaultScript
 from standin.server.prompt_cache import PromptCache
 
@@ -116,8 +116,6 @@ class BrainServer:
             return await self._reply(exchange, headers, body)
         except ErrorReply as error:
             failure = error
-        except BadRequest as error:
-            failure = ErrorReply(400, str(error))
         except Exception as error:
             exchange.facts["error"] = f"{type(error).__name__}: {error}"
             failure = ErrorReply(500, f"the stand-in failed: {exchange.facts['error']}")
@@ -132,8 +130,8 @@ class BrainServer:
         config = self._script.config
         try:
             request = parse(json.loads(body))
-        except ValueError as error:
-            raise BadRequest(str(error)) from error
+        except (ValueError, LookupError, TypeError) as error:
+            raise ErrorReply(400, f"{type(error).__name__}: {error}") from error
         request = replace(request, number=exchange.number, call=exchange.facts["call"], headers=headers)
         exchange.facts["model"] = request.model
         fault = self._script.fault(request.call)

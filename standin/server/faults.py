@@ -5,7 +5,7 @@ from collections import Counter
 from fnmatch import fnmatchcase
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from standin.server.api_reply import ApiReply, text_reply
 from standin.server.api_request import Json
@@ -59,19 +59,6 @@ class ServerConfig(StrictModel):
         """Returns how many tokens a prompt and its reply may have together."""
         known = (*self.windows.items(), *_WINDOWS.items())
         return next(tokens for name, tokens in known if fnmatchcase(model, name))
-
-
-class BadConfig(ValueError):
-    """A configuration that does not fit."""
-
-
-def parse_config(data: str | bytes) -> ServerConfig:
-    """Returns the configuration in `data`; BadConfig says what is wrong with it."""
-    try:
-        return ServerConfig.model_validate_json(data)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise BadConfig(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
 
 
 class FaultScript:

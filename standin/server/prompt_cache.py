@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 
 from standin.server.api_reply import tokens
-from standin.server.api_request import ApiRequest, Json
+from standin.server.api_request import ApiRequest, Json, blocks_of
 
 _ENTRIES = 50_000  # ~10 MB; the oldest is forgotten first
 _LOOKBACK = 20  # blocks before a breakpoint at which an entry is found
@@ -95,8 +95,7 @@ def _parts(body: Json) -> Iterator[tuple[str, Json]]:
     texts = [("system", body.get("system") or [])]
     texts += [(message["role"] + settings, message["content"]) for message in body["messages"]]
     for head, content in texts:
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        yield from ((head, block) for block in blocks)
+        yield from ((head, block) for block in blocks_of(content))
 
 
 def _canonical(value: object) -> str:
