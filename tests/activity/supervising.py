@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 from temporalio.testing import ActivityEnvironment
 
 from activities.contracts.run_contracts import DependencyRef, RunRef
+from activities.contracts.turn_contracts import TurnInput
 from activities.model.anthropic_model import AnthropicModel
-from activities.model.journalled_call import CallName, ModelCalls
+from activities.model.journalled_call import ModelCalls
 from activities.questions import question as questions
 from activities.questions.question import C, Question, R
 from activities.run.run_activities import ProcessFacts, RunActivities
@@ -80,9 +81,9 @@ class Desk:
         first_run_id = f"first-{self._journals}"
         return RunRef(run_id=self.run_id, store_id=await self.store.identity(), first_run_id=first_run_id)
 
-    async def new_call(self, step: str) -> CallName:
-        """A name that no call of the run has had."""
-        return CallName(await self.run_ref(), step, "ab" * 32)
+    async def new_call(self, step: str) -> TurnInput:
+        """A call that the run has not made."""
+        return TurnInput(run=await self.run_ref(), team_ref="", role="", model="", step=step, max_tokens=1000)
 
     async def put(self, name: str, text: str) -> str:
         """Stores a text of the run."""
