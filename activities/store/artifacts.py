@@ -184,9 +184,8 @@ class ArtifactStore:
 
     async def latest_ended(self, run_id: str) -> bytes | None:
         """Returns what the latest execution of a run left when it ended; None if none of them ended."""
-        ended = [
-            meta async for meta in self.objects(store_keys.run_prefix(run_id)) if store_keys.is_ended(meta["path"])
-        ]
+        objects = self.objects(store_keys.run_prefix(run_id))
+        ended = [meta async for meta in objects if store_keys.is_named("ended", meta["path"])]
         return await self.find(max(ended, key=lambda meta: meta["last_modified"])["path"]) if ended else None
 
     async def put_output(self, run_id: str, content: bytes | str) -> str:
@@ -386,7 +385,7 @@ async def read_contents(store: ArtifactStore) -> tuple[list[Stored], list[Stored
         stored.modified = max(stored.modified, modified)
         stored.bytes += meta["size"]
         stored.objects += 1
-        stored.grant_ref = key if store_keys.is_grant(key) else stored.grant_ref
+        stored.grant_ref = key if store_keys.is_named("grant", key) else stored.grant_ref
         stored.digests |= {digest} if (digest := store_keys.digest_of(key)) else set()
     by_age = [sorted(kind.values(), key=lambda stored: stored.modified) for kind in (runs, uploads)]
     return by_age[0], by_age[1]

@@ -17,7 +17,7 @@ from activities.run.run_activities import ProcessFacts, RunActivities
 from activities.store.artifacts import ArtifactStore, open_store
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles
-from supervision.base.store_keys import named_key
+from supervision.base.store_keys import run_prefix
 from supervision.contract.plan import Plan, Subtask
 from supervision.contract.team import Team
 from tests.scripted_model import Call, Reply, ScriptedModel
@@ -87,7 +87,7 @@ class Desk:
 
     async def put(self, name: str, text: str) -> str:
         """Stores a text of the run."""
-        ref = named_key(self.run_id, name)
+        ref = run_prefix(self.run_id) + name
         await self.store.put(ref, text.encode())
         return ref
 

@@ -3,6 +3,7 @@
 import hashlib
 import os
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from temporalio.client import Client
 
 from activities.store.grants import RunGrant
 from runtime.connection import namespace_id
-from supervision.base.store_keys import encode, grant_key, output_key, run_prefix
+from supervision.base.store_keys import encode, named_key, output_key, run_prefix
 from tests.console.conftest import GOAL, Cli
 from tests.waiting import until
 
@@ -20,7 +21,7 @@ def _stored(part: Path, run_id: str, content: bytes = b"{}") -> Path:
     grant = RunGrant(
         run_id=run_id, workflow_id=run_id, depth=1, models=[], nested_teams=[], expires_at=datetime.now(UTC)
     )
-    for key_of, data in ((grant_key, grant.model_dump_json().encode()), (output_key, content)):
+    for key_of, data in ((partial(named_key, "grant"), grant.model_dump_json().encode()), (output_key, content)):
         file = part / key_of(run_id, hashlib.sha256(data).hexdigest())
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(data)
