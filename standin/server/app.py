@@ -11,7 +11,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
-from typing import Literal
 from urllib.parse import unquote
 
 import uvicorn
@@ -43,7 +42,6 @@ Entry = Json
 
 `answered`: the last byte of a whole reply was sent; `aborted`: the client left before that. `at` is in Unix seconds.
 """
-_Ending = Literal["answered", "failed"]
 
 
 @dataclass
@@ -110,8 +108,8 @@ class BrainServer:
     def _note(self, event: str, exchange: _Exchange) -> None:
         self._log({"at": time.time(), "event": event, **exchange.facts})
 
-    async def _answer(self, exchange: _Exchange, headers: dict[str, str], body: bytes) -> _Ending:
-        """Runs one request; an unforeseen error becomes a 500 that names it."""
+    async def _answer(self, exchange: _Exchange, headers: dict[str, str], body: bytes) -> str:
+        """Returns how one request ended; an unforeseen error becomes a 500 that names it."""
         try:
             return await self._reply(exchange, headers, body)
         except ErrorReply as error:
@@ -126,7 +124,7 @@ class BrainServer:
             await exchange.write(json.dumps(answer).encode(), more=False)
         return "failed"
 
-    async def _reply(self, exchange: _Exchange, headers: dict[str, str], body: bytes) -> _Ending:
+    async def _reply(self, exchange: _Exchange, headers: dict[str, str], body: bytes) -> str:
         config = self._script.config
         try:
             request = parse(json.loads(body))
@@ -157,7 +155,7 @@ class BrainServer:
         return await _stream(exchange, _events(reply, request.model, usage, config.delta_chars), fault)
 
 
-async def _stream(exchange: _Exchange, events: Iterator[Json], fault: Fault) -> _Ending:
+async def _stream(exchange: _Exchange, events: Iterator[Json], fault: Fault) -> str:
     """Sends events, stalled where the fault says so."""
     await exchange.start(200, "text/event-stream; charset=utf-8", {"cache-control": "no-cache"})
     await exchange.write(b"")
