@@ -59,16 +59,12 @@ _WORDS: Mapping[ErrorKind, str] = {
     # Spend limits arrive as 429: waiting does not lift them, an operator does.
     ErrorKind.PROVIDER_BILLING: """
         enforced_spend_limit_reached contract_spend_limit_reached linked_organization_spend_limit_reached
-        organization_on_hold linked_organization_billing_unavailable user_profile_not_billable
-        user_profile_billing_not_authorized billing_error 402""",
+        organization_on_hold billing_error 402""",
     # Some of these belong to the account and not to the request, though they come as 400.
     ErrorKind.PROVIDER_AUTHENTICATION: """
-        cmek_key_disabled cmek_key_network_blocked cmek_feature_unsupported key_profile_mismatch
-        workspace_policy_violation claude_code_key_creator_not_member claude_code_version_too_old
-        organization_not_enrolled_in_beta organization_type_not_supported parent_organization_required
-        user_profile_not_found user_profile_required authentication_error permission_error 401 403""",
-    ErrorKind.PROVIDER_REJECTED: "image_dimensions_too_large",
-    ErrorKind.CONTEXT_OVERFLOW: "request_body_too_large_after_decoding request_too_large 413",
+        cmek_key_disabled cmek_key_network_blocked workspace_policy_violation organization_not_enrolled_in_beta
+        authentication_error permission_error 401 403""",
+    ErrorKind.CONTEXT_OVERFLOW: "request_too_large 413",
     ErrorKind.RATE_LIMITED: "rate_limit_error 429",
     ErrorKind.OVERLOADED: "overloaded_error 529",
     ErrorKind.PROVIDER_ERROR: "api_error timeout_error conflict_error 408 409 499",
