@@ -156,20 +156,6 @@ class RunContext:
         self.state.slots.give_back(slot)
         self.changed.set()
 
-    async def wait_for_first_finding(self, subtask_id: str) -> bool:
-        """Returns True once the run has a finding, False when no work is left that could bring one.
-
-        The model calls of the subtask are refused, as those of any other would be, so without a finding the run fails.
-        The work under way decides that, not the order in which the provider answers.
-        """
-        state = self.state
-        state.rejected_subtasks.add(subtask_id)
-        try:
-            await workflow.wait_condition(lambda: state.has_finding or not state.finding_may_come)
-        finally:
-            state.rejected_subtasks.discard(subtask_id)
-        return state.has_finding
-
     async def wait_for(
         self,
         wait: Wait,

@@ -361,13 +361,12 @@ def _reason(error: Exception) -> str:
 
 @dataclass
 class Stored:
-    """The objects of a run, or an upload; `grant_ref` has the run's whole id, `digests` are hashes of content."""
+    """The objects of a run, or an upload; `digests` are hashes of content."""
 
     key: str
     modified: datetime
     bytes: int = 0
     objects: int = 0
-    grant_ref: str = ""
     digests: set[str] = field(default_factory=set)
 
 
@@ -385,7 +384,6 @@ async def read_contents(store: ArtifactStore) -> tuple[list[Stored], list[Stored
         stored.modified = max(stored.modified, modified)
         stored.bytes += meta["size"]
         stored.objects += 1
-        stored.grant_ref = key if store_keys.is_named("grant", key) else stored.grant_ref
         stored.digests |= {digest} if (digest := store_keys.digest_of(key)) else set()
     by_age = [sorted(kind.values(), key=lambda stored: stored.modified) for kind in (runs, uploads)]
     return by_age[0], by_age[1]
