@@ -202,8 +202,6 @@ class ToolLoop:
                 max_tokens=max_tokens,
             ),
             TurnReply,
-            f"{agent.role.name}, turn {turn}",
-            max_tokens,
             agent.expires_at,
             agent.model_queue,
             self._book,

@@ -39,7 +39,7 @@ from activities.teams.team_files import team_card
 from supervision.base import limits
 from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.prompt_marks import ITEM
-from supervision.base.store_keys import calls_of, calls_prefix, ended_key
+from supervision.base.store_keys import calls_of, calls_prefix, named_key
 from supervision.base.text import cut, size
 from supervision.contract.finding import ArtifactRef, Finding, FindingRecord
 from supervision.contract.plan import Plan
@@ -227,7 +227,7 @@ class RunActivities:
         ended_at, facts = datetime.now(UTC), publication.facts
         if info.workflow_id == run.run_id:  # found by the run's id alone, long after Temporal has forgotten the run
             ended = refs.model_copy(update={"facts": facts}).model_dump_json().encode("utf-8", "replace")
-            await self.store.create(ended_key(run.run_id, info.workflow_run_id or ""), ended)
+            await self.store.create(named_key("ended", run.run_id, info.workflow_run_id or ""), ended)
             if facts:
                 whose = facts.model_dump(include={"owner", "team"})
                 spent = RunSpend(run_id=run.run_id, ended_at=ended_at, usage=result.usage, **whose)

@@ -121,7 +121,7 @@ class RunState:
         self.request = self.request.without_content()
         if ceilings is not None:
             self.request = ceilings.lowered(self.request)
-            self.time_and_budget.keep_within(ceilings, self.request)
+            self.time_and_budget.keep_within(ceilings)
 
     def extend(self, budget: NewBudget | None, deadline: timedelta | None) -> None:
         """Sets new totals of budget and deadline; raises ValueError if they are below what is used."""
@@ -247,7 +247,7 @@ class RunState:
             next_cursor=following if following < max(len(reports), len(waiting)) else None,
             usage=self.usage + self.nested.usage,
             spend=self.spending.rows(),
-            limits=self.time_and_budget.card(),
+            limits=self.time_and_budget.card(self.request),
             waiting=waiting[cursor:following],
             breakers=[*self.waits.cards()[: limits.STATUS_PAGE]],
             review=f"up to {self.request.max_reviews} rounds" if self.request.max_reviews else "off",

@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 from temporalio.testing import ActivityEnvironment
 
 from activities.contracts.run_contracts import DependencyRef, ProcessFacts, RunRef
+from activities.contracts.turn_contracts import TurnInput
 from activities.model.anthropic_model import AnthropicModel
-from activities.model.journalled_call import CallName, ModelCalls
+from activities.model.journalled_call import ModelCalls
 from activities.model.port import ModelEndpoint
 from activities.questions import question as questions
 from activities.questions.question import C, Question, R
@@ -17,7 +18,7 @@ from activities.run.run_activities import RunActivities
 from activities.store.artifacts import ArtifactStore, open_store
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles
-from supervision.base.store_keys import named_key
+from supervision.base.store_keys import run_prefix
 from supervision.contract.plan import Plan, Subtask
 from supervision.contract.team import Team
 from tests.scripted_model import Call, Reply, ScriptedModel
@@ -81,13 +82,13 @@ class Desk:
         first_run_id = f"first-{self._journals}"
         return RunRef(run_id=self.run_id, store_id=await self.store.identity(), first_run_id=first_run_id)
 
-    async def new_call(self, step: str) -> CallName:
-        """A name that no call of the run has had."""
-        return CallName(await self.run_ref(), step, "ab" * 32)
+    async def new_call(self, step: str) -> TurnInput:
+        """A call that the run has not made."""
+        return TurnInput(run=await self.run_ref(), team_ref="", role="", model="", step=step, max_tokens=1000)
 
     async def put(self, name: str, text: str) -> str:
         """Stores a text of the run."""
-        ref = named_key(self.run_id, name)
+        ref = run_prefix(self.run_id) + name
         await self.store.put(ref, text.encode())
         return ref
 

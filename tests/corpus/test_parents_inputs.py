@@ -101,7 +101,7 @@ def use_nested(nested: NestedInput) -> None:
     for _ in range(2):
         budget = state.time_and_budget
         budget.spent_line()
-        budget.card().model_dump_json()
+        budget.card(state.request).model_dump_json()
         budget.ledger.has_room(1000)
         budget.ledger.shortfall(1000)
         timer((budget.deadline_at - NOW).total_seconds())

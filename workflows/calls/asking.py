@@ -98,8 +98,6 @@ async def _patiently(context: RunContext, question: Question[C, R], call: C, las
                 question.name,
                 call.model_copy(update=changes),
                 question.reply,
-                call.terms.summary,
-                call.terms.max_tokens,
                 expires_at,
                 context.setup.model_queue,
                 partial(_book, context, model),

@@ -182,7 +182,7 @@ def test_what_completed_is_enough_or_says_why_not(ends: str, success: str, kind:
 def test_without_a_finding_the_end_of_budget_or_time_is_the_reason() -> None:
     poor, late, stopped = state(budget={"tokens": 1}), state(), state()
     late.time_and_budget.extend(None, timedelta())
-    stopped.time_and_budget.stop("its history is full")
+    stopped.time_and_budget.stopped_because = "its history is full"
     for run, why in ((poor, "no finding within the budget"), (late, "the deadline came"), (stopped, "its history")):
         with pytest.raises(SupervisionError, match=why):
             run.check_success()
