@@ -75,12 +75,6 @@ class Access:
     _client: Client | None = None
     _send_rest: Callable[[], bool] = lambda: True
 
-    @property
-    def environment(self) -> dict[str, str]:
-        """The variables that name the server of these options to another program."""
-        named = {"TEMPORAL_ADDRESS": self.address, "TEMPORAL_NAMESPACE": self.namespace}
-        return {name: value for name, value in named.items() if value}
-
     @cached_property
     def settings(self) -> Settings:
         """The settings of this process. Raises ValueError if a variable is wrong."""

@@ -179,7 +179,6 @@ async def _open_runs(client: Client) -> AsyncIterator[CheckRow]:
 
 
 async def _model(settings: Settings) -> CheckRow:
-    """Returns whether the model endpoint of this environment answers."""
     address = endpoint(settings)
     if address is None:
         text = "this environment names no model, so Workers started in it can't make model calls"

@@ -114,7 +114,6 @@ def _said(failure: str) -> str:
 
 
 async def _reset(client: Client, workflow_id: str, execution_id: str, event_id: int, why: str) -> None:
-    """Resets the workflow to the task at which it ceases to replay."""
     request = ResetWorkflowExecutionRequest(
         namespace=client.namespace,
         workflow_execution=WorkflowExecutionRef(workflow_id=workflow_id, run_id=execution_id),

@@ -146,7 +146,6 @@ class PlanQuestion:
 
 
 def _left(page: PlanPage, wait: Wait, *, shown: bool) -> Report:
-    """Returns what to say about a plan that is left waiting."""
     rows = [*([] if shown else page.rows()), "the plan waits for approval", *way_rows(page.run_id, wait)]
     note = f"follow it: {hint('follow', page.run_id)}"
     return Report({"run_id": page.run_id, "state": "running", "waiting": [wait]}, lambda _: rows, [note], code=WAITS)
@@ -251,7 +250,6 @@ async def _followed(run: RunHandle, access: Access, as_json: bool, question: Pla
 
 
 async def _stored(access: Access, files: list[DataFile]) -> Attachment:
-    """Stores files and returns the attachment that names them all."""
     sent: list[int] = []
     ref = await put_files(await access.store(), files, lambda _, size: sent.append(size))
     news = f", {sum(map(bool, sent)):,} of them new ({sum(sent) / 2**20:,.1f} MiB)"
@@ -269,7 +267,6 @@ async def require_workers(client: Client, otherwise: str = ", or pass --queue-an
 
 
 async def _unserved(client: Client) -> str | None:
-    """Returns which queue has no Worker, and what to do."""
     server, key = server_address(client), "ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL"
     if not (seen := await pollers(client, WORKFLOW_QUEUE, WORKFLOWS)):
         return f"no worker serves queue '{WORKFLOW_QUEUE}' at {server}: start one with {worker_hint()} (it needs {key})"
@@ -282,7 +279,6 @@ async def _unserved(client: Client) -> str | None:
 
 
 async def _taken(run: RunHandle) -> str:
-    """Returns a sentence on the run that has the id, and on what to do."""
     other = await run.describe()
     known = "is already running" if is_open(other) else f"exists already ({state_word(other)})"
     helps = hint("follow" if is_open(other) else "result", run.id)

@@ -223,7 +223,6 @@ def _description(row: TreeRow) -> str:
 
 
 def _tail(tail: str, width: int) -> str:
-    """Returns the end of a text being written, cut to `width`."""
     text = safe_line(tail, limits.HEARTBEAT_TAIL_CHARS)
     return text if len(text) < width else "…" + text[-(width - 1) :]
 

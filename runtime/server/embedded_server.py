@@ -42,7 +42,6 @@ class ServerInfo(BaseModel):
 
 
 def _record() -> Path:
-    """Returns the file that records the shared server of the cache folder."""
     return cache_dir() / "server.json"
 
 
