@@ -17,9 +17,8 @@ from temporalio.service import RPCError
 from activities.run.notices import UNREDIRECTED
 from activities.store.artifacts import ArtifactUnavailable
 from console.base.command import DONE, FAILED, Access, endpoint, hint, server_address, worker_hint
-from console.base.terminal import Report, console, counted, put, safe_line, wrapped
+from console.base.terminal import Report, counted, safe_line, wrapped
 from console.commands.team_commands import teams_report
-from console.run.command_line import AsJson
 from console.run.pollers import ACTIVITIES, SET_CURRENT, WORK, WORKFLOWS, builds, gone, pollers, shown, worker_of
 from console.run.run_handle import RPC_TIMEOUT, RunHandle, roots
 from console.run.standstill import causes_of
@@ -49,14 +48,11 @@ class CheckRow:
     fix: str = ""
 
 
-async def examine(access: Access, as_json: AsJson = False) -> Report:
+async def examine(access: Access) -> Report:
     """Check everything that a run needs; exit code 1 if there is a problem."""
-    rows = []  # each is shown as soon as it is known
-    screen = console()
-    async for row in _rows(access):
-        rows.append(row)
-        put(screen, () if as_json else row_texts(row, screen.width))
-    return Report(rows, lambda _: (), code=FAILED if any(row.level == "problem" for row in rows) else DONE)
+    rows = [row async for row in _rows(access)]
+    code = FAILED if any(row.level == "problem" for row in rows) else DONE
+    return Report(rows, lambda screen: [text for row in rows for text in row_texts(row, screen.width)], code=code)
 
 
 def row_texts(row: CheckRow, width: int) -> Iterator[Text]:
