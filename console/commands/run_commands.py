@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -235,11 +236,7 @@ async def _followed(run: RunHandle, access: Access, as_json: bool, question: Pla
     web = web_address(run.client, run.id)
     try:
         with Screen(console(stderr=as_json), _HINT) as screen:
-
-            async def look(status: Status | None) -> None:
-                if question is not None:
-                    await question.ask(status, screen)
-
+            look = partial(question.ask, screen=screen) if question else None
             outcome = await follow(run, screen, await access.store_or_none(), web, look)
     except PlanLeft as left:
         return left.report
