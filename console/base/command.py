@@ -39,11 +39,6 @@ def hint(*words: str, **environ: str) -> str:
     return command(PROGRAM, [*connection, *words], **environ)
 
 
-def worker_hint(*words: str, build: str = "") -> str:
-    """Returns the command that starts a Worker, of that build if one is named."""
-    return hint("worker", *words, **({"SUPERVISOR_BUILD_ID": build} if build else {}))
-
-
 DONE = 0
 FAILED = 1
 BAD_INPUT = 2

@@ -16,7 +16,7 @@ from temporalio.service import RPCError
 
 from activities.run.notices import UNREDIRECTED
 from activities.store.artifacts import ArtifactUnavailable
-from console.base.command import DONE, FAILED, Access, endpoint, hint, server_address, worker_hint
+from console.base.command import DONE, FAILED, Access, endpoint, hint, server_address
 from console.base.terminal import Report, counted, safe_line, wrapped
 from console.commands.team_commands import teams_report
 from console.run.pollers import ACTIVITIES, SET_CURRENT, WORK, WORKFLOWS, builds, gone, pollers, shown, worker_of
@@ -131,14 +131,14 @@ async def queue_rows(client: Client) -> AsyncIterator[CheckRow]:
             yield CheckRow("ok", f"queue {queue}", f"{work} are served by {shown(workers)}")
         else:
             last = f", the last one was {shown(workers)}" if workers else ""
-            fix = f"start one with {worker_hint(*worker_of(queue)[1])}"
+            fix = f"start one with {hint('worker', *worker_of(queue)[1])}"
             level: Level = "warning" if queue == OUTWARD_QUEUE else "problem"  # few teams have such tools
             yield CheckRow(level, f"queue {queue}", f"no Worker serves {work}{last}", fix)
     known, why = await builds(client, seen[WORKFLOW_QUEUE])
     for build in known:
         if not build.served and (build.current or build.open):
             what = "new runs wait for it" if build.current else "runs that began with it are open"
-            fix = f"start one with {worker_hint(build=build.build_id)}"
+            fix = f"start one with {hint('worker', SUPERVISOR_BUILD_ID=build.build_id)}"
             yield CheckRow("problem", f"build {build.build_id}", f"no Worker serves it: {what}", fix)
     served = [build for build in known if build.served]
     if why:

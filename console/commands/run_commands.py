@@ -28,7 +28,6 @@ from console.base.command import (
     server_address,
     user,
     web_address,
-    worker_hint,
 )
 from console.base.terminal import Report, console, counted, print_err, put, safe_json
 from console.commands.people_commands import way_rows
@@ -266,12 +265,14 @@ async def require_workers(client: Client, otherwise: str = ", or pass --queue-an
 async def _unserved(client: Client) -> str | None:
     server, key = server_address(client), "ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL"
     if not (seen := await pollers(client, WORKFLOW_QUEUE, WORKFLOWS)):
-        return f"no worker serves queue '{WORKFLOW_QUEUE}' at {server}: start one with {worker_hint()} (it needs {key})"
+        return (
+            f"no worker serves queue '{WORKFLOW_QUEUE}' at {server}: start one with {hint('worker')} (it needs {key})"
+        )
     if why := (await builds(client, seen))[1]:
         return f"no run begins at {server}, of the builds of its Workers {why}: {SET_CURRENT}"
     if not await pollers(client, MODEL_QUEUE, ACTIVITIES):
         none = f"no worker makes model calls (queue '{MODEL_QUEUE}' at {server})"
-        return f"{none}: set {key} and start one with {worker_hint()}"
+        return f"{none}: set {key} and start one with {hint('worker')}"
     return None
 
 
