@@ -22,7 +22,6 @@ from console.demo import Served
 from runtime.connection import connect
 from runtime.server.embedded_server import EmbeddedServer, ServerInfo
 from standin.server.app import BrainServer, serving
-from standin.server.call_log import CallLog
 from standin.server.faults import FaultScript, ServerConfig
 from supervision.base import limits
 
@@ -94,9 +93,9 @@ class BenchModel:
 
     def __init__(self) -> None:
         self.url = ""
-        self._log = CallLog()
+        self._log = list[dict[str, Any]]()
         self._script = FaultScript()
-        self.server = BrainServer(think, self._log, self._script)
+        self.server = BrainServer(think, self._log.append, self._script)
 
     def prepare(self, latency: float) -> None:
         """Answers take `latency` seconds from now on; the call log begins again."""
@@ -105,7 +104,7 @@ class BenchModel:
 
     def ledger(self) -> list[dict[str, Any]]:
         """Returns the call log: two entries for each call, as received and as ended."""
-        return self._log.entries()
+        return list(self._log)
 
     def answered(self) -> list[str]:
         """Returns the calls that are answered."""

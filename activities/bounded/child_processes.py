@@ -10,20 +10,14 @@ import subprocess
 import sys
 import tempfile
 import weakref
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from activities.bounded.served import TOO_DEEP, TOO_LARGE, Json
 
-_BOUNDED_TIME = timedelta(seconds=3)  # one function on foreign text; honest text takes milliseconds
 CHILD_REPLY_BYTES = 4 * 1024 * 1024  # one answer of a child process; a tool's output is a hundredth of it
 _CHILD_START_TIMEOUT = timedelta(seconds=30)  # of a child process: 0.3 s on a quiet machine
-_BOUNDED_MEMORY = 128 * 1024 * 1024  # what its process may take beside its libraries
-_BOUNDED_PROCESSES = 2  # per kind of text: a slow one does not block the next run's
-
-R = TypeVar("R")
 
 _ROOT = Path(__file__).parents[2]
 _BOOT = (
@@ -32,8 +26,6 @@ _BOOT = (
 )
 _CHUNK = 1 << 16
 _ORPHAN_SECONDS = 10  # for one question: then a child whose Worker is gone ends itself
-
-_pools: dict[str, "ChildProcesses"] = {}
 
 
 class BoundExceeded(Exception):
@@ -52,15 +44,6 @@ class Failed(Exception):
         self.text = text
 
 
-async def run_bounded(function: Callable[..., R], *arguments: Any, owner: str) -> R:
-    """Returns `function(*arguments)`, JSON in and out, of a child process. Raises as `ChildProcesses.call`."""
-    module = function.__module__
-    if module not in _pools:
-        _pools[module] = ChildProcesses(module, _BOUNDED_PROCESSES, _BOUNDED_MEMORY)
-    result: R = await _pools[module].call(owner, _BOUNDED_TIME, function.__name__, *arguments)
-    return result
-
-
 class ChildProcesses:
     """Up to `size` processes that serve the functions of a module.
 
@@ -69,25 +52,14 @@ class ChildProcesses:
     """
 
     def __init__(
-        self,
-        module: str,
-        size: int,
-        memory: int,
-        *,
-        seconds: float = _ORPHAN_SECONDS,
-        file_bytes: int = 0,
+        self, module: str, size: int, memory: int, *, seconds: float = _ORPHAN_SECONDS, file_bytes: int = 0
     ) -> None:
         """A process may take so much `memory` beside its libraries, and write files of `file_bytes`.
 
         One whose Worker is gone ends after so many `seconds` on one question.
         """
         self._module = module
-        self._setup = {
-            "module": module,
-            "seconds": seconds,
-            "file_bytes": file_bytes,
-            "memory": memory,
-        }
+        self._setup = {"module": module, "seconds": seconds, "file_bytes": file_bytes, "memory": memory}
         self._turns: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
         self._slots = asyncio.Semaphore(size)
         self._idle: list[_ChildProcess] = []
@@ -160,15 +132,13 @@ class _ChildProcess:
         try:
             async with asyncio.timeout(time.total_seconds()):
                 await loop.sock_sendall(self._socket, line)
-                while not reply.endswith(b"\n"):
+                while not reply.endswith(b"\n") and (chunk := await loop.sock_recv(self._socket, _CHUNK)):
+                    reply += chunk
                     if len(reply) > CHILD_REPLY_BYTES:
                         problem = f"its answer is longer than {CHILD_REPLY_BYTES >> 20} MiB"
-                        raise OSError(problem)
-                    chunk = await loop.sock_recv(self._socket, _CHUNK)
-                    if not chunk:
-                        raise OSError(problem)
-                    reply += chunk
-            answer: Json = json.loads(reply)
+                        break
+            answer: Json = json.loads(reply)  # no JSON if it ended before its end
+            return answer
         except TimeoutError:
             problem = f"it takes longer than {time.total_seconds():g} s"
         except (OSError, ValueError, RecursionError):
@@ -176,8 +146,6 @@ class _ChildProcess:
         except asyncio.CancelledError:  # its answer would be taken for the next one's
             self.end()
             raise
-        else:
-            return answer
         self.end()
         return {"exceeded": problem}
 

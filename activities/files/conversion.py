@@ -129,8 +129,7 @@ def index_documents(files: list[list[str]], index: str) -> int:
     """Writes the full-text index over documents, [name, title, file] each. Returns the number of passages."""
     import sqlite3
 
-    folder = tempfile.mkdtemp(dir=Path(index).parent)  # others may write the same index
-    part = Path(folder) / "part"
+    part = Path(tempfile.mkstemp(dir=Path(index).parent)[1])  # others may write the same index
     with sqlite3.connect(part) as database:
         database.execute("PRAGMA journal_mode = OFF")
         database.execute(
@@ -144,5 +143,4 @@ def index_documents(files: list[list[str]], index: str) -> int:
         (count,) = database.execute("SELECT count(*) FROM passages").fetchone()
     database.close()
     part.replace(index)
-    Path(folder).rmdir()
     return int(count)

@@ -23,8 +23,7 @@ _WORD_BYTES = 64 << 20  # of XML: up to 50 s
 _PAGES = 5000
 _TEXT_CHARS = 20_000_000
 _CHUNK = 1 << 20
-_HEADING = re.compile(r"#{1,6}[ \t]+(\S.*)")
-_TITLE = re.compile(r"(?:\A|\n)[ \t]*\n?#{1,6}[ \t]+(\S.*)")
+_HEADING = re.compile(r"(?:\A\s*|\n[ \t]*\n)#{1,6}[ \t]+(\S.*)")
 _WORD_PARTS = ("styles", "document", "footnotes", "endnotes")
 _WORD_PART = re.compile(rf"word/({'|'.join(_WORD_PARTS)})\d*\.xml")
 _SIGNS = {"tab": " ", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
@@ -66,11 +65,7 @@ def pdf_document(path: Path, out: Path) -> Passages:
                 raise Unreadable(f"it has {pages} pages, at most {_PAGES} are read")
             title = str(pdf.get_metadata_dict().get("Title") or "").strip()
             for number in range(pages):
-                page = pdf[number]
-                text_page = page.get_textpage()
-                text = text_page.get_text_bounded().replace("\r\n", "\n").strip()
-                text_page.close()
-                page.close()
+                text = pdf[number].get_textpage().get_text_bounded().replace("\r\n", "\n").strip()
                 passages += [(f"p. {number + 1}", part) for part in _parts(text)]
                 if (chars := chars + len(text)) > _TEXT_CHARS:
                     raise Unreadable(f"its first {number + 1} pages have {chars:,} characters, at most {_TEXT_CHARS:,}")
@@ -110,37 +105,20 @@ def plain_document(path: Path, out: Path) -> Passages:
     """Returns the document of a text or Markdown file."""
     text = _read(path, out)
     (out / TEXT_FILE).write_text(text, encoding="utf-8", errors="replace")
-    title = _TITLE.search(text)
+    title = _HEADING.search(text)
     return Passages(text_passages(text), title[1] if title else "")
 
 
 def text_passages(text: str) -> Iterator[tuple[str, str]]:
     """Yields the passages of a text with Markdown headings, each with the heading above it."""
-    heading, place, room = "", "", 0
-    held: list[str] = []
-    for block in _blocks(text):
-        mark = _HEADING.match(block)
+    place, start, empty = "", 0, True
+    for mark in chain(_HEADING.finditer(text), [None]):
+        for part in _parts(text[start : mark.start() if mark else None]):
+            yield place, part
+            empty = False
         if mark:
-            heading, room = mark[1].strip(), 0
-            block = block[mark.end() :]
-        for part in _parts(block):
-            if held and len(part) >= room:
-                yield place, "\n\n".join(held)
-                held = []
-            if not held:
-                place, room = heading, PASSAGE_CHARS
-            held.append(part)
-            room -= len(part) + 2
-    yield from [(place, "\n\n".join(held))] if held else [("", part) for part in _parts(text)]
-
-
-def _blocks(text: str) -> Iterator[str]:
-    """Yields what stands between blank lines: one at a time, as there may be millions."""
-    start = 0
-    for blank in re.finditer(r"\n[ \t]*\n", text):
-        yield text[start : blank.start()]
-        start = blank.end()
-    yield text[start:]
+            place, start = mark[1].strip(), mark.end()
+    yield from (("", part) for part in _parts(text) if empty)
 
 
 def _parts(text: str) -> Iterator[str]:
@@ -149,8 +127,8 @@ def _parts(text: str) -> Iterator[str]:
     while start < len(text):
         end = start + PASSAGE_CHARS
         if end < len(text):
-            cut = max(text.rfind(sign, start + PASSAGE_CHARS // 2, end) for sign in ("\n\n", "\n", " "))
-            end = cut if cut > 0 else end
+            cuts = (text.rfind(sign, start + PASSAGE_CHARS // 2, end) for sign in ("\n\n", "\n", " "))
+            end = next((cut for cut in cuts if cut > 0), end)
         if part := text[start:end].strip():
             yield part
         start = end

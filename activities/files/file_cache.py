@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from activities.bounded.child_processes import BoundExceeded, ChildProcesses, Failed
-from activities.files.values import VERSION, is_data, numbered
+from activities.files.values import VERSION, is_data, literal, numbered
 from supervision.base import limits
 from supervision.base.text import clean, one_line
 from supervision.contract.base import Model
@@ -72,16 +72,24 @@ class FileReport:
 
     @property
     def described(self) -> str:
-        """The file's name, with those of its tables and its document where tools call them otherwise."""
+        """The file's name, which is its document's id, with the names of its tables."""
         tables = ", ".join(table["name"] for table in self.tables)
-        other = document_id(self.name) if self.document and document_id(self.name) != self.name else ""
-        parts = [self.name, f"table {tables}" if tables else "", f"document {other}" if other else ""]
-        return ", ".join(part for part in parts if part)
+        return f"{self.name}, table {tables}" if tables else self.name
 
 
-def document_id(name: str) -> str:
-    """Returns a document's id: its file's name, without the ending of a plain text."""
-    return name.removesuffix(".md").removesuffix(".txt")
+def contents(column: Json, most: int | None = None) -> str:
+    """Returns the range of a column, or its first values and how many more it has; empty if nothing is known."""
+    if "range" in column:
+        return " to ".join(column["range"])
+    values = column.get("values", [])
+    more = len(values) - len(values[:most]) + column.get("more", 0)
+    return ", ".join(map(_listed, values[:most])) + (f", ... and {more} more" if more else "")
+
+
+def _listed(value: str) -> str:
+    """Returns a value as it is listed; one that contains the separator is written as in SQL."""
+    plain = clean(value).replace("\n", " ")
+    return literal(plain) if ", " in plain else plain
 
 
 class FileCache:

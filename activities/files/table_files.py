@@ -44,7 +44,7 @@ _NUMBERLIKE = re.compile(r"[+-]?[€$£]?\d[\d.,\s]*[%€$£]?")
 
 Rows = Callable[[], Iterable[list[str]]]
 Scalar = Callable[..., tuple[int, ...]]
-"""Returns the row of one SELECT list over the table, or over some rows of it."""
+"""Returns the row of some aggregates over the table, or over some rows of it."""
 
 BLANKS = ("", "-", "–", "na", "n/a", "#n/a", "null", "none", "nan", "k.a.", "?")
 _MOSTLY = 0.8  # of a column's values: with fewer numbers or dates among them it is meant as text
@@ -62,7 +62,7 @@ _DATES = {
 }
 # every text of these shapes
 _ALIKE = r"^(\d{1,4}[./ -] *(\d{1,2}|[A-Za-z]{3,9})[./ -] *\d{1,4}|[A-Za-z]{3,9} +\d{1,2}, *\d{4})( +\d.*)?$"
-_TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
+_TIMES = {"DATE": [""], "TIMESTAMP": ["", " %H:%M", " %H:%M:%S", " %I:%M %p"]}
 _FIRST_ROWS = "(FROM texts LIMIT 2000)"  # what most of them are not is not tried on all: each look takes time
 
 
@@ -76,14 +76,10 @@ class ColumnReading(NamedTuple):
     note: str = ""
 
     @property
-    def shaped(self) -> str:
-        """The SQL that is true for a value of the shape; the engine takes others, such as 'nan', for numbers, too."""
-        return f"regexp_matches({self.text}, {literal(self.shape)})"
-
-    @property
-    def fits(self) -> str:
-        """The SQL of the number of values that can be read so."""
-        return f"count(TRY_CAST({self.sql} AS {self.kind})) FILTER ({self.shaped})"
+    def read(self) -> str:
+        """The SQL of a value, null for one of another shape: the engine takes texts such as 'nan' for numbers, too."""
+        shaped = f"regexp_matches({self.text}, {literal(self.shape)})"
+        return f"TRY_CAST(CASE WHEN {shaped} THEN {self.sql} END AS {self.kind})"
 
 
 def _readings(value: str, *, semicolons: bool) -> list[ColumnReading]:
@@ -100,10 +96,10 @@ def _readings(value: str, *, semicolons: bool) -> list[ColumnReading]:
         ColumnReading("DATE", value, r"^\d{4}-\d\d-\d\d$", value),
         ColumnReading("TIMESTAMP", value, r"^\d{4}-\d\d-\d\d([ T]\d\d:\d\d.*)?$", value),
     ]
-    for time in _TIMES:
+    for kind, times in _TIMES.items():
         for note, days in _DATES.items():
-            dated = f"try_strptime({value}, {[day + time for day in days]})"
-            readings.append(ColumnReading("TIMESTAMP" if time else "DATE", value, _ALIKE, dated, note))
+            dated = f"try_strptime({value}, {[day + time for day in days for time in times]})"
+            readings.append(ColumnReading(kind, value, _ALIKE, dated, note))
     return readings
 
 
@@ -116,11 +112,11 @@ def typed(name: str, scalars: Scalar, *, semicolons: bool) -> tuple[ColumnReadin
     value = f"trim({quoted(name)})"
     filled = f"count(*) FILTER (lower({value}) NOT IN ({', '.join(map(literal, BLANKS))}))"
     readings = _readings(value, semicolons=semicolons)
-    first, *fits = scalars(", ".join([filled, *(reading.fits for reading in readings)]), _FIRST_ROWS)
+    first, *fits = scalars([filled, *(f"count({each.read})" for each in readings)], _FIRST_ROWS)
     readings = [reading for reading, fit in zip(readings, fits, strict=True) if fit >= _MOSTLY * first]
     identifiers = f"count(*) FILTER (regexp_matches({value}, {literal(_IDENTIFIER)}))"
     signs = f"count(*) FILTER (regexp_matches({value}, {literal(_SIGNS)}))"
-    count, odd, signed, *fits = scalars(", ".join([filled, identifiers, signs, *(each.fits for each in readings)]))
+    count, odd, signed, *fits = scalars([filled, identifiers, signs, *(f"count({each.read})" for each in readings)])
     if not count or odd or not readings:
         return None, []
     fitting = [reading for reading, fit in zip(readings, fits, strict=True) if fit == count]
@@ -273,16 +269,17 @@ json_tables = partial(_engine_table, "read_json_auto(?, maximum_object_size = 41
 def _typed_table(database: duckdb.DuckDBPyConnection, stem: str, out: Path, *, semicolons: bool) -> Json:
     names = [name for name, *_ in database.execute("DESCRIBE texts").fetchall()]
 
-    def scalars(select: str, rows: str = "texts") -> tuple[int, ...]:
-        return database.execute(f"SELECT {select} FROM {rows}").fetchone() or ()
+    def scalars(selects: list[str], rows: str = "texts") -> tuple[int, ...]:
+        return database.execute(f"SELECT {', '.join(selects)} FROM {rows}").fetchone() or ()
 
     totals = _totals(scalars, names)
     columns = {name: typed(name, scalars, semicolons=semicolons) for name in names}
     for name, (reading, _) in columns.items():  # one by one: an expression over a column takes some 2 MiB
         if reading:
-            read = f"{reading.kind} USING TRY_CAST(CASE WHEN {reading.shaped} THEN {reading.sql} END AS {reading.kind})"
-            database.execute(f"ALTER TABLE texts ALTER {quoted(name)} TYPE {read}")
-    unnamed = [name for name in names if re.fullmatch(r"column_\d+", name) and not scalars(f"count({quoted(name)})")[0]]
+            database.execute(f"ALTER TABLE texts ALTER {quoted(name)} TYPE {reading.kind} USING {reading.read}")
+    unnamed = [
+        name for name in names if re.fullmatch(r"column_\d+", name) and not scalars([f"count({quoted(name)})"])[0]
+    ]
     kept = {name: quoted(name) for name in names if name not in unnamed or len(unnamed) == len(names)}
     return _write(database, stem, out, kept, totals + [note for name in kept for note in columns[name][1]])
 
@@ -290,7 +287,7 @@ def _typed_table(database: duckdb.DuckDBPyConnection, stem: str, out: Path, *, s
 def _totals(scalars: Scalar, names: Sequence[str]) -> list[str]:
     """Returns a note on rows that begin with a word for a sum: who adds up a column would count all twice."""
     begins = ", ".join(f"nullif(trim({quoted(name)}), '')" for name in names[:_BEGINNING])
-    (count,) = scalars(f"count(*) FILTER (regexp_full_match(lower(coalesce({begins})), {literal(_TOTAL)}))")
+    (count,) = scalars([f"count(*) FILTER (regexp_full_match(lower(coalesce({begins})), {literal(_TOTAL)}))"])
     rows = "1 row begins" if count == 1 else f"{count:,} rows begin"
     return [f"{rows} with a word such as Total or Summe: leave totals out of sums"] if count else []
 
@@ -319,11 +316,11 @@ def _described(database: duckdb.DuckDBPyConnection, name: str, kind: str, column
         return {"name": name, "sql": sql_name(name), "type": kind, "range": [shown(value) for value in found]}
     distinct = f"SELECT DISTINCT left({column}, {_VALUE_CHARS}) FROM typed WHERE {column} IS NOT NULL"
     values = [value for (value,) in database.execute(f"{distinct} LIMIT {TABLE_VALUES + 1}").fetchall()]
-    more = 0
-    if len(values) > (TABLE_VALUES if columns <= _NARROW else _WIDE_VALUES):
-        some = _SOME_VALUES if columns <= _NARROW else _WIDE_VALUES
+    more, most = 0, TABLE_VALUES if columns <= _NARROW else _WIDE_VALUES
+    if len(values) > most:
         (count,) = database.execute(f"SELECT count(DISTINCT {column}) FROM typed").fetchone() or (0,)
-        values, more = sorted(values)[:some], count - some
+        values = sorted(values)[: min(most, _SOME_VALUES)]
+        more = count - len(values)
     return {"name": name, "sql": sql_name(name), "type": kind, "values": sorted(values), "more": more}
 
 

@@ -6,15 +6,20 @@ checked (`schema_rules`) in a child process, with a bound on time and memory.
 
 import json
 from contextlib import suppress
+from datetime import timedelta
 from typing import Any
 
-from activities.bounded.child_processes import BoundExceeded, run_bounded
+from activities.bounded.child_processes import BoundExceeded, ChildProcesses
 from activities.model.port import Json
 from activities.replies import schema_rules
 from supervision.base import limits
 from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.prompt_marks import JSON_AS_TEXT
 from supervision.base.text import size
+
+_TIME = timedelta(seconds=3)  # of one check; honest ones take milliseconds
+_MEMORY_BYTES = 128 << 20
+_checkers = ChildProcesses(schema_rules.__name__, 2, _MEMORY_BYTES)  # two: a slow check does not block the next run's
 
 
 async def check_schema(schema: Json, run_id: str, name: str = "answer_schema") -> None:
@@ -26,7 +31,7 @@ async def check_schema(schema: Json, run_id: str, name: str = "answer_schema") -
     if total > limits.ANSWER_SCHEMA_BYTES:
         raise _refused(name, f"it has {total} bytes, at most {limits.ANSWER_SCHEMA_BYTES} are allowed")
     try:
-        complaint = await run_bounded(schema_rules.complaint, schema, owner=run_id)
+        complaint = await _checkers.call(run_id, _TIME, "complaint", schema)
     except BoundExceeded as error:
         raise _refused(name, f"{error} to check: use fewer references and less nesting") from None
     if complaint:
@@ -40,12 +45,12 @@ def sendable(schema: Json) -> Json:
 
 
 def value_of(schema: Json, answered: Any) -> Any:
-    """Returns the value that a reply gave, with what is a text there for no reason as what it is."""
+    """Returns the value that a reply gave; models write JSON as a text, asked for or not."""
     sent = schema_rules.as_sent(schema)
-    if sent is None and isinstance(answered, str):
+    if isinstance(answered, str) and (sent is None or sent.get("type") in ("object", "array")):
         with suppress(ValueError, RecursionError):
-            answered = json.loads(answered)
-    return schema_rules.typed(sent or schema, answered)
+            return json.loads(answered)
+    return answered
 
 
 async def problems(schema: Json, value: Any, run_id: str, name: str = "answer_json") -> list[str]:
@@ -57,15 +62,16 @@ async def problems(schema: Json, value: Any, run_id: str, name: str = "answer_js
     if total > limits.ANSWER_JSON_BYTES:
         return [f"{name} has {total} bytes, at most {limits.ANSWER_JSON_BYTES} are allowed: make it shorter"]
     try:
-        return await run_bounded(schema_rules.problems, schema, value, name, owner=run_id)
+        found: list[str] = await _checkers.call(run_id, _TIME, "problems", schema, value, name)
     except BoundExceeded as error:
         return [f"{name} can't be checked, {error}: make its texts and lists shorter"]
+    return found
 
 
 async def row_problems(schema: Json, rows: list[Any], name: str, run_id: str) -> tuple[dict[int, str], str]:
     """Returns why rows of the answer's list `name` do not fit `schema`, by their places, and why the others do not."""
     try:
-        misfits, whole = await run_bounded(schema_rules.row_problems, schema, rows, name, owner=run_id)
+        misfits, whole = await _checkers.call(run_id, _TIME, "row_problems", schema, rows, name)
     except BoundExceeded as error:
         return {}, f"they can't be checked, {error}"
     return dict(misfits), whole

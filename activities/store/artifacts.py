@@ -233,19 +233,14 @@ class ArtifactStore:
             await self._done("delete", key)
 
     async def delete_run(self, run_prefix: str) -> int:
-        """Deletes all objects below a `store_keys.run_prefix`. Returns how many; ValueError for another prefix."""
-        segment, slash, rest = run_prefix.partition("/")
-        if (
-            not store_keys.is_key(segment)
-            or segment in (store_keys.STORE_ID, *store_keys.OF_NO_RUN)
-            or slash + rest != "/"
-        ):
+        """Deletes all objects below a `store_keys.run_prefix`. Returns how many; ValueError for what is no run's."""
+        if not store_keys.run_of(run_prefix) or run_prefix.count("/") > 1:
             raise ValueError(f"'{run_prefix}' is not the prefix of one run")
         keys = await self.list_keys(run_prefix)
         # Another process may have deleted it meanwhile.
         with self._reported(f"delete '{run_prefix}'"), contextlib.suppress(FileNotFoundError):
             if self._root:  # with the folders, and with what a killed process left half written
-                await asyncio.to_thread(shutil.rmtree, self._root / segment)
+                await asyncio.to_thread(shutil.rmtree, self._root / run_prefix)
             elif keys:
                 await obstore.delete_async(self._backend, keys)
         return len(keys)
@@ -367,13 +362,12 @@ def _reason(error: Exception) -> str:
 
 @dataclass
 class Stored:
-    """The objects of a run, or an upload; `grant_ref` has the run's whole id, `digests` are hashes of content."""
+    """The objects of a run, or an upload; `digests` are hashes of content."""
 
     key: str
     modified: datetime
     bytes: int = 0
     objects: int = 0
-    grant_ref: str = ""
     digests: set[str] = field(default_factory=set)
 
 
@@ -391,7 +385,6 @@ async def read_contents(store: ArtifactStore) -> tuple[list[Stored], list[Stored
         stored.modified = max(stored.modified, modified)
         stored.bytes += meta["size"]
         stored.objects += 1
-        stored.grant_ref = key if store_keys.is_grant(key) else stored.grant_ref
         stored.digests |= {digest} if (digest := store_keys.digest_of(key)) else set()
     by_age = [sorted(kind.values(), key=lambda stored: stored.modified) for kind in (runs, uploads)]
     return by_age[0], by_age[1]

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from activities.files.file_cache import FileCache, FileReport, Files, document_id
+from activities.files.file_cache import FileCache, FileReport, Files
 from activities.files.values import TEXT_FILE
 from activities.tools.files import FileData, FolderFiles
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
@@ -86,7 +86,7 @@ class ReadDocument(Arguments):
 
 @dataclass(frozen=True)
 class Document:
-    """A document: `file` holds its passages, as `activities.files.conversion` writes them."""
+    """A document, its id the name of its file: `file` holds its passages, as `conversion` writes them."""
 
     id: str
     title: str
@@ -112,14 +112,6 @@ class Document:
         return "\n\n".join(parts)
 
 
-class Hit(NamedTuple):
-    """The best passage of one document, and its source: the document's id with the page; headings are in the text."""
-
-    source: str
-    title: str
-    passage: str
-
-
 class Library:
     """Documents by id, with a full-text index over them, and the files that cannot be read."""
 
@@ -129,34 +121,30 @@ class Library:
         self.documents: dict[str, Document] = {}
         for report in reports:
             if found := report.document:
-                title, own_id = one_line(clean(found["title"]), limits.SENTENCE_BYTES), document_id(report.name)
-                self.documents[own_id] = Document(own_id, title or own_id, Path(found["file"]))
+                title = one_line(clean(found["title"]), limits.SENTENCE_BYTES) or report.name
+                self.documents[report.name] = Document(report.name, title, Path(found["file"]))
         self.unread = [f"{report.name}: {report.problem}" for report in reports if report.problem]
 
     def find(self, written: str) -> tuple[Document, str] | None:
-        """Returns the document that an id, a source or the name of a file means, and the page of a source."""
+        """Returns the document of an id or a source, and the page of a source; None if there is none."""
         name, _, page = written.strip().removeprefix("[").removesuffix("]").partition(" p. ")
-        if document := self.documents.get(name) or self.documents.get(document_id(name)):
-            return document, page and f"p. {page}"
-        alike = [document for own, document in self.documents.items() if own.rpartition("/")[2] == document_id(name)]
-        return (alike[0], page and f"p. {page}") if len(alike) == 1 else None
+        return (self.documents[name], page and f"p. {page}") if name in self.documents else None
 
-    async def search(self, query: str, limit: int) -> list[Hit]:
-        """Returns the best passage of each of the best documents; none if no word occurs."""
+    async def search(self, query: str, limit: int) -> list[tuple[str, str]]:
+        """Returns source and text of the best passage of each of the best documents; none if no word occurs."""
         words = re.findall(r"\w+", query)[:_SEARCH_TERMS]
         if not (self.documents and words):
             return []
         match = " OR ".join(f'"{word}"' for word in words)  # quoted: nothing of it is FTS syntax
         return await asyncio.to_thread(self._search, await self._cache.index(self._reports), match, limit)
 
-    def _search(self, file: Path, match: str, limit: int) -> list[Hit]:
-        hits: dict[str, Hit] = {}
+    def _search(self, file: Path, match: str, limit: int) -> list[tuple[str, str]]:
+        hits: dict[str, tuple[str, str]] = {}
         with contextlib.closing(sqlite3.connect(f"{file.as_uri()}?mode=ro&immutable=1", uri=True)) as index:
             found = "SELECT name, place, text FROM passages WHERE passages MATCH ?"
             for name, place, passage in index.execute(f"{found} ORDER BY bm25(passages, 0, 0, 2, 2, 1)", [match]):
-                document = self.documents[document_id(name)]
-                page = f" {place}" if re.fullmatch(r"p\. \d+", place) else ""
-                hits.setdefault(document.id, Hit(document.id + page, document.title, passage))
+                source = f"{name} {place}" if re.fullmatch(r"p\. \d+", place) else name  # headings are in the text
+                hits.setdefault(name, (source, f"[{source}] {self.documents[name].title}: {passage}"))
                 if len(hits) == limit:
                     break
         return list(hits.values())
@@ -201,8 +189,8 @@ class DocumentTools(ToolSource):
                 "No document contains any of these keywords. Try other words for the same thing. "
                 f"These are all documents:\n{library.catalogue()}"
             )
-        text = "\n\n".join(f"[{hit.source}] {hit.title}: {hit.passage}" for hit in hits)
-        return ToolOutput(clean(text), sources=[hit.source for hit in hits])
+        sources, texts = zip(*hits, strict=True)
+        return ToolOutput(clean("\n\n".join(texts)), sources=list(sources))
 
     async def _read(self, arguments: ReadDocument, context: ToolContext) -> ToolOutput:
         library = await self._library.get(context.files)

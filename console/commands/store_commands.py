@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from pydantic import TypeAdapter, ValidationError
@@ -13,11 +13,10 @@ from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.files.file_cache import FileCache, FileReport, copy_file, local_file
+from activities.files.file_cache import FileCache, FileReport, contents, copy_file, local_file
 from activities.files.manifest import MANIFEST_TYPE, DataFile, put_files
 from activities.files.values import is_data
-from activities.store.artifacts import ArtifactStore, Stored, read_contents
-from activities.store.grants import RunGrant
+from activities.store.artifacts import Stored, read_contents
 from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint
 from console.base.terminal import Report, console, counted, print_err, print_out, safe_line
 from console.run.command_line import RunId
@@ -61,7 +60,9 @@ def _rows(reports: list[FileReport], screen: Console) -> Iterable[str]:
             yield f"{report.name}: a document of {pages}{counted(report.document['chars'], 'character')}{title}"
         for table in report.tables:
             yield f"{report.name}: table {table['name']}, {counted(table['rows'], 'row')}"
-            yield from (f"    {_column(column)}" for column in table["columns"][:_SHOWN_COLUMNS])
+            for column in table["columns"][:_SHOWN_COLUMNS]:
+                words = f"{column['sql']} {column['type']}: {contents(column, _SHOWN_VALUES)}"
+                yield f"    {safe_line(words, limits.SENTENCE_BYTES)}"
             if (more := len(table["columns"]) - _SHOWN_COLUMNS) > 0:
                 yield f"    and {counted(more, 'more column')}: `--json` shows all"
             yield from (f"  ! {safe_line(note, limits.SENTENCE_BYTES)}" for note in table["notes"])
@@ -71,17 +72,6 @@ def _rows(reports: list[FileReport], screen: Console) -> Iterable[str]:
     rows = counted(sum(table["rows"] for table in tables), "row")
     ending = f", {unread} that can't be read" if unread else ""
     yield f"{counted(len(tables), 'table')} with {rows}, {counted(documents, 'document')}{ending}"
-
-
-def _column(column: dict[str, Any]) -> str:
-    """Returns one line on a column: its name as a query has to write it, and its range or some values."""
-    name = safe_line(column["sql"], 80)
-    if "range" in column:
-        low, high = column["range"]
-        return f"{name} {column['type']}: {low} to {high}"
-    values = [safe_line(value, 30) for value in column["values"][:_SHOWN_VALUES]]
-    left = len(column["values"]) - len(values) + column["more"]
-    return f"{name}: {', '.join(values)}{f' and {left:,} more' if left else ''}"
 
 
 async def put_path(
@@ -108,7 +98,7 @@ async def prune(
     store = await access.store()
     client = await access.client()
     stored, uploads = await read_contents(store)
-    runs = [run for run in stored if run.modified < oldest and await _has_ended(client, store, run)]
+    runs = [run for run in stored if run.modified < oldest and await _has_ended(client, run)]
     ended = {run.key for run in runs}
     stays = [run for run in stored if run.key not in ended]
     uploads = await _unused_uploads(client, [upload for upload in uploads if upload.modified < oldest], stays)
@@ -127,7 +117,7 @@ async def prune(
         return DONE
     deleted = 0
     for run in runs:
-        if await _has_ended(client, store, run):  # it may have been started again in the meantime
+        if await _has_ended(client, run):  # it may have been started again in the meantime
             deleted += await store.delete_run(run.key)
     for upload in uploads:
         await store.delete(upload.key)
@@ -185,14 +175,10 @@ def _line(stored: Stored, name: str) -> str:
     return f"{stored.modified:%Y-%m-%d}  {stored.bytes:>12,} bytes  {stored.objects:>6} objects  {name}"
 
 
-async def _has_ended(client: Client, store: ArtifactStore, run: Stored) -> bool:
-    """True if the server says that the run closed, or no longer knows it."""
+async def _has_ended(client: Client, run: Stored) -> bool:
+    """True if the server says that the run closed, or no longer knows it; an id may be too long for its key."""
     run_id = run_of(run.key)
-    if run_prefix(run_id) != run.key:  # too long to be read back from a key
-        if not run.grant_ref:
-            return False
-        run_id = RunGrant.model_validate_json(await store.get(run.grant_ref)).run_id
-    return await _is_closed(client, run_id)
+    return run_prefix(run_id) == run.key and await _is_closed(client, run_id)
 
 
 async def _is_closed(client: Client, run_id: str) -> bool:

@@ -14,10 +14,9 @@ from standin.server.api_request import ApiRequest, Json
 from supervision.base import limits
 from supervision.base import prompt_marks as marks
 
-_JUDGED = {"verdicts", "choice", "prefer", "description"}  # the defaults accept all, and change nothing
+_JUDGED = {"verdicts", "choice", "description"}  # the defaults accept all, and change nothing
 _NO_JUDGEMENT = "The stand-in model does not judge."
 _NO_ROWS = "The stand-in model fills in no lists: an empty one does not say that there is nothing."
-_MOST_ROLES = 4  # of a larger team only those that fit the goal best
 _CAP = re.compile(marks.MOST_SUBTASKS.format(most=r"(\d+)"))
 _OPENER = re.compile(r"^(how|what|why|when)\s+(did|do|does|is|are|was|were|has|have)\s+", re.IGNORECASE)
 _PURPOSE_CHARS = 300
@@ -73,7 +72,7 @@ def _wanted(prompt: Parts, filler: Filler, fields: Json) -> Json | None:
         return made
     if "secondary_role" in fields:
         return _route(prompt, filler)
-    return dict.fromkeys(("reason", "resolution"), _NO_JUDGEMENT) if fields.keys() & _JUDGED else None
+    return {"reason": _NO_JUDGEMENT} if fields.keys() & _JUDGED else None
 
 
 def _structured_answer(prompt: Parts, schema: Json, text: str = "") -> Any:
@@ -113,15 +112,10 @@ def _route(prompt: Parts, filler: Filler) -> Json:
 
 
 def _roles(prompt: Parts, filler: Filler) -> list[RoleLine]:
-    """The roles that the plan's schema offers, of a large team those that fit the goal best; composing ones last."""
+    """The roles that the plan's schema offers, one that composes last."""
     item = filler.properties(filler.properties()["subtasks"].get("items"))
     roles = _offered(prompt, item.get("role", {}))
-    working = [role for role in roles if not role.composes]
-    if len(roles) > _MOST_ROLES:
-        fit = {role: role.fit(prompt.question) for role in working}
-        best = sorted(filter(fit.get, working), key=lambda role: -fit[role])[: _MOST_ROLES - 1] or working[:1]
-        working = [role for role in working if role in best]
-    return working + [role for role in roles if role.composes][:1]
+    return [role for role in roles if not role.composes] + [role for role in roles if role.composes][:1]
 
 
 def _offered(prompt: Parts, schema: Json) -> list[RoleLine]:

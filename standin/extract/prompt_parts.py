@@ -1,7 +1,6 @@
 """The marked parts of a prompt: goal, subtask, roles, findings, attachments; and words, what a text is about."""
 
 import re
-from functools import cached_property
 from html import unescape
 from os.path import commonprefix
 from typing import NamedTuple
@@ -15,8 +14,8 @@ compare compared did do does during each explain figure figures find for from gi
 into is it its list long many me more most much need of on one or other our over please question report
 same show since so some state such table tables tell than that the their them then there these they this those
 through to two until up us use using very was we were what when where which while who whom whose why will with
-within would write you your change changed changes summarise summarize describe data information short brief
-document documents results result part
+within would should could must might may shall know write you your change changed changes summarise summarize describe
+data information short brief document documents results result part
 """
 _STOP = frozenset(_STOP_WORDS.split())
 _WORD = re.compile(r"[^\W_]+")
@@ -32,9 +31,7 @@ _SENTENCES = 6
 def stem(word: str) -> str:
     """Returns `word` in lower case without its plural ending."""
     low = word.lower()
-    if len(low) > 4 and low.endswith("ies"):
-        return low[:-3] + "y"
-    return low[:-1] if len(low) > 3 and low.endswith("s") and not low.endswith(("ss", "us", "is")) else low
+    return f"{low[:-3]}y" if low.endswith("ies") else low[:-1] if len(low) > 3 and low.endswith("s") else low
 
 
 def stems(text: str) -> list[str]:
@@ -141,9 +138,9 @@ def blocks(prompt: str, tag: str) -> list[Block]:
     return [({k: unescape(v) for k, v in _ATTRIBUTE.findall(head)}, unescape(text).strip()) for head, text in parts]
 
 
-def block(prompt: str, tag: str) -> str | None:
-    """Returns the text of the last `<tag>...</tag>` of the prompt; None if there is none."""
-    return next((text for _, text in reversed(blocks(prompt, tag))), None)
+def block(prompt: str, tag: str) -> str:
+    """Returns the text of the last `<tag>...</tag>` of the prompt, empty if there is none."""
+    return next((text for _, text in reversed(blocks(prompt, tag))), "")
 
 
 def focus(text: str) -> str:
@@ -152,59 +149,41 @@ def focus(text: str) -> str:
     return match[1].strip() if match else text.strip()
 
 
+def _roles(prompt: str) -> list[RoleLine]:
+    """Returns the roles that are listed after the heading of roles, up to a line that is none."""
+    listed: list[RoleLine] = []
+    for line in prompt.partition(f"{marks.ROLES}\n")[2].splitlines():
+        if match := _ROLE.match(line):
+            listed.append(RoleLine(match[1], match[2], match[3] or ""))
+        elif listed and line.strip() and not line.startswith((" ", "\t")):
+            break
+    return listed
+
+
+def _attachments(prompt: str) -> list[str]:
+    """Returns the names of the attachments: one a line, with or without a size, or with their texts."""
+    named = [head.get("name", "") for head, _ in blocks(prompt, marks.ATTACHMENT)]
+    listed = re.sub(rf"<{marks.ATTACHMENT}\s.*?</{marks.ATTACHMENT}>", "", block(prompt, marks.ATTACHMENTS), flags=re.S)
+    lines = filter(None, map(str.strip, listed.splitlines()))
+    return named + [re.sub(r"^[-*]\s+|(?<!\s)\s*+\([^()]*+\)$", "", line) for line in lines]
+
+
 class Parts:
-    """What a request asks for: the marked parts of its text, each read once."""
+    """What a request asks for: the marked parts of its text, each empty if there is none.
+
+    `question` is that of the subtask, else of the goal, else all that users wrote; `item` is what a template's subtask
+    is for; `planned` are the subtasks of the plan so far, with their states.
+    """
 
     def __init__(self, request: ApiRequest) -> None:
         self.request = request
         self.text = request.prompt
-
-    @cached_property
-    def goal(self) -> str:
-        """The goal; empty if there is none."""
-        return block(self.text, marks.GOAL) or ""
-
-    @cached_property
-    def question(self) -> str:
-        """What is asked: the question of the subtask, else of the goal, else all that users wrote."""
-        return focus(block(self.text, marks.SUBTASK) or self.goal or self.request.user_text)
-
-    @cached_property
-    def item(self) -> str:
-        """What a template's subtask is for; empty for others."""
-        return block(self.text, marks.ITEM) or ""
-
-    @cached_property
-    def draft(self) -> str:
-        """The draft of an answer; empty if there is none."""
-        return block(self.text, marks.DRAFT) or ""
-
-    @cached_property
-    def findings(self) -> list[FindingText]:
-        """The findings, in order."""
+        self.goal = block(self.text, marks.GOAL)
+        self.question = focus(block(self.text, marks.SUBTASK) or self.goal or request.user_text)
+        self.item = block(self.text, marks.ITEM)
+        self.draft = block(self.text, marks.DRAFT)
+        self.planned = blocks(self.text, marks.PLANNED)
+        self.roles = _roles(self.text)
+        self.attachments = _attachments(self.text)
         parts = blocks(self.text, marks.FINDING)
-        return [FindingText(head.get("subtask_id", ""), head.get("role", ""), text) for head, text in parts]
-
-    @cached_property
-    def planned(self) -> list[Block]:
-        """The subtasks of the plan so far, with their states."""
-        return blocks(self.text, marks.PLANNED)
-
-    @cached_property
-    def roles(self) -> list[RoleLine]:
-        """The roles that are listed after the heading of roles, up to a line that is none."""
-        listed: list[RoleLine] = []
-        for line in self.text.partition(f"{marks.ROLES}\n")[2].splitlines():
-            if match := _ROLE.match(line):
-                listed.append(RoleLine(match[1], match[2], match[3] or ""))
-            elif listed and line.strip() and not line.startswith((" ", "\t")):
-                break
-        return listed
-
-    @cached_property
-    def attachments(self) -> list[str]:
-        """The names of the attachments: one a line, with or without a size, or with their texts."""
-        listed = block(self.text, marks.ATTACHMENTS) or ""
-        named = [head.get("name", "") for head, _ in blocks(self.text, marks.ATTACHMENT)]
-        lines = re.sub(rf"<{marks.ATTACHMENT}\s.*?</{marks.ATTACHMENT}>", "", listed, flags=re.DOTALL).splitlines()
-        return named + [re.sub(r"^[-*]\s+|(?<!\s)\s*+\([^()]*+\)$", "", line.strip()) for line in lines if line.strip()]
+        self.findings = [FindingText(head.get("subtask_id", ""), head.get("role", ""), text) for head, text in parts]

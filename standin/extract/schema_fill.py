@@ -75,14 +75,13 @@ class Filler:
     def _figure(self, name: str) -> float | None:
         """Of the lines that share most words with the name, the largest of their last numbers that are no years."""
         lines = [line for line in self._text.splitlines() if _NUMBER.search(line)]
-        best = max(((len(shared(key_stems(name), line)), _last(line, name)) for line in lines), default=(0, None))
+        best = max(((len(shared(key_stems(name), line)), _last(line)) for line in lines), default=(0, None))
         return best[1]
 
 
-def _last(line: str, name: str) -> float:
-    """Returns the last number of a line that is no year; a percentage only if the name asks for one."""
-    plain = line if "percent" in name else re.sub(r"-?(?<![\d.,])[\d.,]++\s*+%", "", line)
-    numbers = [float(number.replace(",", "")) for number in _NUMBER.findall(plain) or _NUMBER.findall(line)]
+def _last(line: str) -> float:
+    """Returns the last number of a line that is no year."""
+    numbers = [float(number.replace(",", "")) for number in _NUMBER.findall(line)]
     return ([one for one in numbers if one not in _YEARS] or numbers)[-1]
 
 

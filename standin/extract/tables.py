@@ -4,6 +4,7 @@ import re
 from calendar import monthrange
 from dataclasses import dataclass, field
 from html import unescape
+from typing import NamedTuple
 
 from standin.extract.prompt_parts import key_stems, shared, stems
 from supervision.base.prompt_marks import EXAMPLE
@@ -15,9 +16,8 @@ _MORE = re.compile(r",?(?<!\s)\s*+(?:(?:\.\.\.|…)\s*+)?and \d++ more\s*$")
 _VALUE = re.compile(r"'((?:[^']|'')*)'(?:, |$)|(.+?)(?:, |$)")
 _TIME_NAMES = {"date", "year", "month", "quarter", "week", "day", "time", "period"}
 _TIME_VALUE = re.compile(r"(1[5-9]|20|21)\d\d(-\d\d(-\d\d)?([T ].*)?|-?Q[1-4])?")
+_NUMBER = re.compile(r"[+-]?(\d[\d,]*\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 _SERIES = 8  # so many of a result get a sentence each
-_COMPUTED = 4  # so many get arithmetic
-_RESULT = re.compile(r"=\s*(-?[\d.,]+(?:e[+-]?\d+)?)\s*$", re.IGNORECASE)
 
 
 @dataclass
@@ -36,8 +36,7 @@ class Table:
         return next((entry for entry in dated if _names_time(entry[0])), None)
 
 
-@dataclass(frozen=True)
-class Grid:
+class Grid(NamedTuple):
     """A result: a Markdown table."""
 
     header: list[str]
@@ -55,7 +54,7 @@ class Grid:
     def is_number(self, at: int) -> bool:
         """True if a column holds figures."""
         cells = [row[at] for row in self.rows if row[at] != "NULL"]
-        return bool(cells) and all(number(cell) is not None for cell in cells) and not self.is_time(at)
+        return bool(cells) and all(map(_NUMBER.fullmatch, cells)) and not self.is_time(at)
 
 
 def parse_tables(text: str) -> list[Table]:
@@ -89,14 +88,6 @@ def parse_grids(text: str) -> list[Grid]:
     return grids
 
 
-def number(text: str) -> float | None:
-    """Returns the number that a cell holds; None if it holds none."""
-    try:
-        return float(text.replace(",", "").replace("_", "x"))
-    except ValueError:
-        return None
-
-
 def _names_time(column: str) -> bool:
     return not _TIME_NAMES.isdisjoint(stems(column.replace("_", " "))[:2])
 
@@ -105,32 +96,17 @@ def _cells(line: str) -> list[str]:
     return [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
 
 
-@dataclass(frozen=True)
-class Series:
-    """One measure of one thing, as (time, value as printed), in the order of time; time is empty if undated."""
-
-    name: str
-    points: list[tuple[str, str]]
-
-    @property
-    def moves(self) -> bool:
-        """True if there are two times to compare."""
-        return self.points[0][0] != self.points[-1][0]
-
-    @property
-    def difference(self) -> str:
-        """Returns the last minus the first value, as an expression."""
-        return f"{_operand(self.points[-1][1])} - {_operand(self.points[0][1])}"
-
-    @property
-    def percentage(self) -> str:
-        """Returns the change in percent of the first value, as an expression; empty if that is zero."""
-        first = self.points[0][1]
-        return f"({self.difference}) / {_operand(first)} * 100" if number(first) else ""
+def statements(grids: list[Grid]) -> list[str]:
+    """Returns sentences with the figures of result tables: the first and the last of each measure of each thing."""
+    lines = [
+        (f"of the first {_ROWS} rows, " if len(grid.rows) >= _ROWS else "") + line
+        for grid in grids
+        for line in _stated(grid)[:_SERIES]
+    ]
+    return list(dict.fromkeys(line[0].upper() + line[1:] for line in lines))
 
 
-def series(grid: Grid) -> list[Series]:
-    """Returns the series of a result table, in its order."""
+def _stated(grid: Grid) -> list[str]:
     columns = range(len(grid.header))
     time = next((at for at in columns if grid.is_time(at)), None)
     figures = [at for at in columns if at != time and grid.is_number(at)]
@@ -143,75 +119,32 @@ def series(grid: Grid) -> list[Series]:
             name = ": ".join(filter(None, (label, grid.header[at].replace("_", " "))))
             if row[at] != "NULL":
                 points.setdefault(name, []).append((row[time] if time is not None else "", row[at]))
-    return [Series(name, sorted(values, key=lambda point: point[0])) for name, values in points.items()]
-
-
-def expressions(grids: list[Grid]) -> list[str]:
-    """Returns what is worth calculating: change and relative change of the series that move."""
-    moving = [one for grid in grids for one in series(grid) if one.moves][:_COMPUTED]
-    return list(dict.fromkeys(made for one in moving for made in (one.difference, one.percentage) if made))
-
-
-def statements(grids: list[Grid], calculated: dict[str, str]) -> list[str]:
-    """Returns sentences with the figures of result tables and of calculator results (expression -> output)."""
-    lines = [
-        (f"of the first {_ROWS} rows, " if len(grid.rows) >= _ROWS else "") + _stated(one, calculated)
-        for grid in grids
-        for one in series(grid)[:_SERIES]
-    ]
-    return list(dict.fromkeys(line[0].upper() + line[1:] for line in lines))
-
-
-def result_of(output: str) -> str:
-    """Returns the value in a calculator's `expression = value`, rounded for reading; empty if there is none."""
-    match = _RESULT.search(output.strip().partition("\n")[0])
-    value = number(match[1]) if match else None
-    if value is None:
-        return ""
-    return f"{value:,.2f}".removesuffix(".00") if abs(value) >= 1 else f"{value:.4g}"
-
-
-def _stated(one: Series, calculated: dict[str, str]) -> str:
-    (start, first), (end, last) = one.points[0], one.points[-1]
-    if not one.moves:
-        return f"{one.name} was {last} ({end})." if end else f"{one.name} is {last}."
-    text = f"{one.name} went from {first} ({start}) to {last} ({end})"
-    if by := result_of(calculated.get(one.difference, "")):
-        share = result_of(calculated.get(one.percentage, ""))
-        text += f", a change of {by}" + (f" ({share} %)" if share else "")
-    return text + "."
-
-
-def _operand(value: str) -> str:
-    text = value.replace(",", "").strip()
-    return f"({text})" if text.startswith("-") else text
+    lines = []
+    for name, values in points.items():
+        dated = sorted(values, key=lambda point: point[0])
+        (start, first), (end, last) = dated[0], dated[-1]
+        if start != end:
+            lines.append(f"{name} went from {first} ({start}) to {last} ({end}).")
+        else:
+            lines.append(f"{name} was {last} ({end})." if end else f"{name} is {last}.")
+    return lines
 
 
 _ROWS = 200  # of a query without an example: as many as a tool shows, so that nothing is missing in between
-_FURTHER = 2  # key words that the first example leaves open make one over another table worth a query
 _EXAMPLE = re.compile(rf'<{EXAMPLE} question="([^"]*)">(.*?)</{EXAMPLE}>', re.DOTALL)
 _CONDITION = re.compile(r"(?<!\w)((?:\w++\.)?(\w++))\s*+(?:=\s*('(?:[^']|'')*')|\bIN\s*\(([^()]*)\))", re.IGNORECASE)
 _LITERAL = re.compile(r"'((?:[^']|'')*)'")
-_YEAR = r"(?:1[5-9]|20|21)\d\d"
-_TIME = re.compile(rf"(?<![\d.]){_YEAR}(?:-(?:0[1-9]|1[0-2]))?(?!\d)")
-_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
-_MONTH = re.compile(rf"\b({'|'.join(_MONTHS)})[a-z]*\.?,?\s+({_YEAR})\b", re.IGNORECASE)
+_TIME = re.compile(r"(?<![\d.])(?:1[5-9]|20|21)\d\d(?:-(?:0[1-9]|1[0-2]))?(?!\d)")
 
 
-@dataclass(frozen=True)
-class Example:
+class Example(NamedTuple):
     """A question and the query that answers it, as a tool's output shows them."""
 
     question: str
     sql: str
 
 
-@dataclass(frozen=True)
-class _Candidate:
-    table: str
-    sql: str
-    covered: set[str]
-    fit: int = 0
+_Query = tuple[str, str]  # its SQL, and what it is about
 
 
 def parse_examples(text: str) -> list[Example]:
@@ -219,29 +152,23 @@ def parse_examples(text: str) -> list[Example]:
     return [Example(unescape(question), sql.strip()) for question, sql in _EXAMPLE.findall(text)]
 
 
-def write_queries(tables: list[Table], examples: list[Example], focus: str, context: str = "") -> list[str]:
-    """Returns one SELECT per table that the subtask is about, the best first; none if it is about none."""
+def write_query(tables: list[Table], examples: list[Example], focus: str, context: str = "") -> str:
+    """Returns a SELECT over the table that the subtask is about most; empty if it is about none."""
     wanted = [stem for stem in key_stems(focus) if not stem.isdigit()]
-    times = times_in(focus) or times_in(context)
-    every, left, chosen = list[_Candidate](), set(wanted), list[str]()
+    times = _times_in(focus) or _times_in(context)
+    made: list[_Query] = []
     for table in tables:
         names = {column: named(values, focus) or named(values, context) for column, values in table.values.items()}
-        every += [one for example in examples if (one := _adapted(table, example, names, times, wanted))]
-        every.append(_plain(table, names, times, wanted))
-    while every:
-        best = max(every, key=lambda one: (len(one.covered & left), one.fit))
-        if len(best.covered & left) < (_FURTHER if chosen else 1):
-            break
-        chosen.append(best.sql)
-        left -= best.covered
-        every = [one for one in every if one.table != best.table]
-    return chosen
+        made += filter(None, (_adapted(table, example, names, times) for example in examples))
+        made.append(_plain(table, names, times))
+    fitting = [(len(shared(wanted, about)), sql) for sql, about in made]
+    words, best = max(fitting, key=lambda one: one[0], default=(0, ""))
+    return best if words else ""
 
 
-def times_in(text: str) -> list[str]:
+def _times_in(text: str) -> list[str]:
     """Returns the years (`YYYY`) and months (`YYYY-MM`) that `text` names, in order of time."""
-    dated = _MONTH.sub(lambda match: f"{match[2]}-{_MONTHS.index(match[1].lower()) + 1:02d}", text)
-    return sorted(set(_TIME.findall(dated)))
+    return sorted(set(_TIME.findall(text)))
 
 
 def named(values: list[str], text: str) -> list[str]:
@@ -260,13 +187,11 @@ def named(values: list[str], text: str) -> list[str]:
     return [value for value in values if value in whole]
 
 
-def _adapted(
-    table: Table, example: Example, names: dict[str, list[str]], times: list[str], wanted: list[str]
-) -> _Candidate | None:
+def _adapted(table: Table, example: Example, names: dict[str, list[str]], times: list[str]) -> _Query | None:
     """The example with the names and times of the subtask in place of its own; None if names lack."""
     if not re.search(rf"(?<!\w){re.escape(table.name)}(?!\w)", example.sql):
         return None
-    own, ends = times_in(example.question), [moment[:7] for moment in table.time[1:]] if table.time else []
+    own, ends = _times_in(example.question), [moment[:7] for moment in table.time[1:]] if table.time else []
     given = [*times, *ends[len(times) :]] if len(times) < len(own) else times
     lacking, used = list[str](), list[str]()
 
@@ -284,11 +209,10 @@ def _adapted(
         return _like(given[-1 if last else min(own.index(match[0]), len(given) - 1)], match[0], last)
 
     sql = _TIME.sub(time, _CONDITION.sub(condition, example.sql))
-    covered = shared(wanted, " ".join([example.question, *used]))
-    return None if lacking else _Candidate(table.name, sql, covered, 1 + len(used) + (len(own) == len(times)))
+    return None if lacking else (sql, " ".join([example.question, *used]))
 
 
-def _plain(table: Table, names: dict[str, list[str]], times: list[str], wanted: list[str]) -> _Candidate:
+def _plain(table: Table, names: dict[str, list[str]], times: list[str]) -> _Query:
     """All columns of the rows that the subtask names."""
     clauses = [_one_of(column, values) for column, values in names.items() if values]
     if times and table.time:
@@ -298,7 +222,7 @@ def _plain(table: Table, names: dict[str, list[str]], times: list[str], wanted: 
         clauses.append(f"{column} BETWEEN {quote}{first}{quote} AND {quote}{last}{quote}")
     where = f" WHERE {' AND '.join(clauses)}" if clauses else ""
     about = " ".join([table.text.replace("_", " "), *(value for values in names.values() for value in values)])
-    return _Candidate(table.name, f"SELECT * FROM {table.name}{where} ORDER BY 1 LIMIT {_ROWS}", shared(wanted, about))
+    return f"SELECT * FROM {table.name}{where} ORDER BY 1 LIMIT {_ROWS}", about
 
 
 def _like(time: str, pattern: str, last: bool = False) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from standin.extract.answers import digest, sections
 from standin.extract.prompt_parts import Parts, clip, focus, key_lines, key_stems, key_words, sentences, shared, stem
 from standin.extract.schema_fill import Filler
-from standin.extract.tables import expressions, parse_examples, parse_grids, parse_tables, write_queries
+from standin.extract.tables import parse_examples, parse_tables, write_query
 from standin.server.api_request import Json
 from supervision.base import prompt_marks as marks
 
@@ -122,22 +122,13 @@ def next_calls(prompt: Parts) -> list[NewCall]:
     request = prompt.request
     if request.turns >= _TURNS or marks.LAST_TURN_MARK in request.last_text:
         return []
-    called = {*marks.OWN_TOOLS, *(call.name for call in request.calls)}
-    early, composing = _question(prompt), list[NewCall]()
+    called = {marks.FINISH_TOOL, marks.READ_OUTPUT_TOOL, *(call.name for call in request.calls)}
+    early, composing = list[NewCall](), list[NewCall]()
     for tool in request.tools:
         if tool["name"] not in called:
             calls = [(tool["name"], chosen) for chosen in _argument_sets(tool, prompt)]
             (composing if composes(tool) else early).extend(calls)
     return (early or composing)[:_MOST_CALLS]
-
-
-def _question(prompt: Parts) -> list[NewCall]:
-    """The call that asks a person, once in a conversation, if the role may."""
-    names = {*(tool["name"] for tool in prompt.request.tools)} - {call.name for call in prompt.request.calls}
-    if marks.ASK_TOOL not in names:
-        return []
-    asked = clip(prompt.question, _NAME_CHARS)
-    return [(marks.ASK_TOOL, {"question": f"What do you know of this that no tool tells: {asked}"})]
 
 
 def composes(tool: Json) -> bool:
@@ -182,9 +173,10 @@ def _texts(kind: str, prompt: Parts) -> list[str]:
     shown = "\n".join([subtask, goal, *outputs])
     keys = [word for word in key_words(subtask) if not word.isdigit()][:_KEYS]
     if kind == "sql":
-        return write_queries(parse_tables(shown), parse_examples(shown), f"{subtask} {prompt.item}", goal)
+        query = write_query(parse_tables(shown), parse_examples(shown), f"{subtask} {prompt.item}", goal)
+        return [query] if query else []
     if kind == "expression":
-        return expressions(parse_grids(shown)) or _ARITHMETIC.findall(subtask)
+        return _ARITHMETIC.findall(subtask)
     if kind == "url":
         return list(dict.fromkeys(_URL.findall(shown)))[:_DOCUMENTS]
     if kind == "attachment":

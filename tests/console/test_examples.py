@@ -56,7 +56,7 @@ def test_the_facts_of_the_page_are_those_of_the_data() -> None:
 async def test_the_shop_names_the_cause_and_where_it_stands(cli: Cli) -> None:
     result = await answered(cli, "shop")
     assert "insolvency on 14 July 2025" in result["answer"]
-    assert {"notes/carriers", "orders 2025.csv"} <= sources(result)
+    assert {"notes/carriers.md", "orders 2025.csv"} <= sources(result)
 
 
 async def test_the_contracts_name_their_pages(cli: Cli) -> None:

@@ -46,6 +46,7 @@ async def test_prompts_and_replies_can_be_read(asked: tuple[Cli, str]) -> None:
     shown = await cli("trace", RUN, "--full", "t1")
     assert "You are the " in shown.out
     assert "── user: tool_result" in shown.out
+    assert re.search(r"^━━ .* turn\.1 · .* · \d{4}-\d\d-\d\dT[\d:]{8} UTC$", shown.out, re.MULTILINE)
     calls = await cli.json("trace", RUN, "--full", "all")
     assert {"plan", "review", "synthesis", "turn"} <= {call["step"].partition(".")[0] for call in calls}
     unknown = await cli("trace", RUN, "--full", "t9")

@@ -24,7 +24,7 @@ EFFECTS: defaultdict[str, list[str]] = defaultdict(list)
 _DO = re.compile(r"\[\[(\w+) ([\w-]+)\]\]")
 _OTHER_ARGUMENTS: dict[str, Json] = {
     "query_rows": {"sql": "SELECT * FROM notes"},
-    "read_paper": {"document_id": "paper"},
+    "read_paper": {"document_id": "paper.md"},
     "read_letter": {"name": "letter.txt"},
 }
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from activities.bounded import child_processes
+from activities.replies import answer_schema
 from activities.replies.answer_schema import check_schema, problems, sendable
 from activities.tools.sql.sql_tools import SQL_CHARS
 from activities.tools.tool import ToolMisuse
@@ -115,8 +115,7 @@ VALUES: list[Any] = ["a" * 50 + "!", "x" * 50, [[]] * 200, {"a": {"a": {}}}, lis
 
 @pytest.mark.timeout(300)
 async def test_no_answer_schema_holds_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("activities.bounded.child_processes._BOUNDED_TIME", timedelta(milliseconds=400))
-    monkeypatch.setattr(child_processes, "_pools", {})
+    monkeypatch.setattr(answer_schema, "_TIME", timedelta(milliseconds=400))
     late = 0
     for schema in [*SCHEMAS, *({"type": "string", "pattern": pattern} for pattern in PATTERNS)]:
         outcome, spent = await captive(check_schema(schema, "run"))

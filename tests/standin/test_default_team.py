@@ -12,7 +12,7 @@ from activities.prompts.agent_prompts import worker_request, worker_system
 from activities.teams.team_files import LoadedTeam, TeamFiles
 from activities.tools.tool import ToolContext
 from standin.extract.kind_of_call import think
-from standin.extract.tables import parse_examples, parse_tables, write_queries
+from standin.extract.tables import parse_examples, parse_tables, write_query
 from standin.server.api_request import parse
 from supervision.contract.plan import Subtask
 
@@ -86,16 +86,7 @@ async def test_every_example_of_the_team_answers_its_own_question() -> None:
     examples = parse_examples(listing.text)
     assert len(examples) > 5
     for example in examples:
-        assert write_queries(parse_tables(listing.text), examples, example.question) == [example.sql]
+        assert write_query(parse_tables(listing.text), examples, example.question) == example.sql
         result = await loaded.toolbox.run(role, "query_data", {"sql": example.sql}, ToolContext())
         assert "| --- |" in result.text, result.text
         assert not result.text.endswith("\n0 rows")
-
-
-async def test_a_question_about_two_tables_asks_both() -> None:
-    answer, queries = await analyse(
-        TEAMS, "How did Apple's share price and US manufacturing employment change between 2007 and 2009?"
-    )
-    assert len(queries) == 2
-    assert "- Apple: " in answer
-    assert "- Manufacturing: " in answer

@@ -124,14 +124,6 @@ def test_a_description_begins_with_the_part_and_leaves_the_goal_out() -> None:
     assert all("harvest of leeks change from 1990 to 2020, and why" in description for description in descriptions)
 
 
-def test_of_a_large_team_only_fitting_roles_work() -> None:
-    lines = {"astronomer": "stars and planets", "plumber": "pipes", "baker": "bread and dough", "pilot": "aircraft",
-             "lawyer": "contracts and law", "editor": "Edits the final text"}  # fmt: skip
-    system = "Roles:\n" + "\n".join(f"- {role}: {field} (tools: none)" for role, field in lines.items())
-    made = plan("<goal>Which contracts does a baker of bread need?</goal>", system, " ".join(lines))
-    assert [one["role"] for one in made] == ["baker", "lawyer", "editor"]
-
-
 def test_attachments_are_handed_on_to_roles_that_read_them() -> None:
     goal = "<goal>Read the notes</goal>\n<attachments>\n- my notes, part 1.txt (12 bytes)\n</attachments>"
     made = plan(goal, KITCHEN.replace("search_recipes,", "search_recipes, read_attachment,"))

@@ -7,7 +7,7 @@ from typing import Any
 import duckdb
 
 from standin.extract.kind_of_call import think
-from standin.extract.tables import parse_grids, parse_tables, statements, write_queries
+from standin.extract.tables import parse_grids, parse_tables, statements, write_query
 from standin.server.api_reply import ApiReply
 from standin.server.api_request import parse
 from tests.standin.conftest import FOOTER
@@ -128,12 +128,14 @@ def reader(question: str, found: str, opened: Callable[[str], str], more: str = 
     return Agent(about(question, more), NOTES, functions)
 
 
-def test_figures_are_looked_up_and_computed_by_the_tools() -> None:
+def test_figures_are_looked_up_by_the_tools() -> None:
     agent = analyst("How did the pear crop of Hill Farm change from 1980 to 2020?")
     answer = agent.run()
-    assert agent.named() == ["show_shelves", "look", "reckon", "reckon"]
-    assert "went from 20.0 (1980) to 44.0 (2020), a change of 24 (120 %)" in answer
+    assert agent.named() == ["show_shelves", "look"]
+    assert "went from 20.0 (1980) to 44.0 (2020)." in answer
     assert answer.index(FOOTER) < answer.index("Limitations: ")
+    asked = analyst("How much are 12 * 4 boxes?")
+    assert "12 * 4 = 48" in asked.run()
 
 
 def test_a_note_on_a_table_is_no_column() -> None:
@@ -151,7 +153,7 @@ def test_an_example_that_a_tool_shows_is_followed() -> None:
     agent = analyst("How did Hill Farm's pear crop develop since 2000?", LISTING + examples)
     answer = agent.run()
     assert "WHERE farm IN ('Hill Farm') AND fruit IN ('Pears') AND year IN (2000, 2020)" in agent.calls[1][1]["sql"]
-    assert "Hill Farm: best crop went from 32.0 (2000) to 44.0 (2020), a change of 12" in answer
+    assert "Hill Farm: best crop went from 32.0 (2000) to 44.0 (2020)." in answer
 
 
 def test_documents_are_searched_then_read_then_quoted() -> None:
@@ -209,12 +211,12 @@ def test_the_last_turn_calls_nothing() -> None:
 
 def test_what_dates_and_names_rows_is_no_figure() -> None:
     (table,) = parse_tables('table sales ("Order ID" BIGINT, Day DATE, Net DOUBLE): x\n  Day: 2025-01-01 to 2026-02-28')
-    (query,) = write_queries([table], [], "Net sales in 2025")
+    query = write_query([table], [], "Net sales in 2025")
     assert "BETWEEN '2025-01-01' AND '2025-12-31'" in query
     shown = "| Order ID | Day | Net |\n| --- | --- | --- |\n| 1 | 2025-01-01 | 5 |\n| 2 | 2025-12-31 | NULL |"
-    assert statements(parse_grids(shown), {}) == ["Net was 5 (2025-01-01)."]
+    assert statements(parse_grids(shown)) == ["Net was 5 (2025-01-01)."]
     many = shown + "\n| 3 | 2025-12-31 | 7 |" * 200
-    (cut,) = statements(parse_grids(many), {})
+    (cut,) = statements(parse_grids(many))
     assert cut.startswith("Of the first 200 rows, Net went from 5")
 
 
@@ -236,10 +238,10 @@ def test_a_finding_is_handed_over_by_the_tool_that_takes_it() -> None:
 def test_a_role_that_may_ask_asks_once_beside_its_tools_and_quotes_the_reply() -> None:
     ask = tool("ask_person", "Asks a person.", question=TEXT)
     agent = reader("Which pears grew?", "[a] Pears of the valley", lambda note_id: "Pears grew well.")
-    agent.tools = [*NOTES, ask]
+    agent.tools = [ask, *NOTES]
     agent.functions["ask_person"] = lambda question: "Only Hill Farm counts"
     answer = agent.run()
     assert agent.named()[:2] == ["ask_person", "find_notes"]
     assert agent.named().count("ask_person") == 1
-    assert agent.calls[0][1] == {"question": "What do you know of this that no tool tells: Which pears grew?"}
+    assert agent.calls[0][1] == {"question": "Which pears grew?"}
     assert "A person said: Only Hill Farm counts" in answer

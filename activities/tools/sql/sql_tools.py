@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from activities.bounded.child_processes import BoundExceeded, ChildProcesses, Failed
-from activities.files.file_cache import FileReport, Files
+from activities.files.file_cache import FileReport, Files, contents
 from activities.tools.files import FileData
 from activities.tools.secrets import Secrets
 from activities.tools.sql.sql_check import Refused, check
@@ -20,8 +20,8 @@ from supervision.base.prompt_marks import EXAMPLE
 from supervision.base.text import clean, cut, one_line, quoted
 from supervision.contract.base import StrictModel
 
-_PROCESSES = 2
-_MEMORY_BYTES = 256 * 1024 * 1024  # of a process: 200 rows of large texts
+_PROCESSES = 2  # per set of tables: a query that runs into its timeout does not block the next run's
+_MEMORY_BYTES = 256 * 1024 * 1024  # of 200 rows of large texts, and of what DuckDB counts itself
 _SECONDS = {"connect": 5, "statement": 10, "lock": 1}  # of a server that others use, too
 _TIME = timedelta(seconds=20)  # of a question: connection and statements
 _DESCRIBED_SECONDS = 300  # tables are rarely made or changed
@@ -34,23 +34,17 @@ SQL_CELL_CHARS = 300
 _CATALOGUE_VALUES = 5  # of a text column: enough to see what kind of names there are
 _LAST_LINE_CHARS = 100  # room for the number of rows
 _REST_CHARS = 4000  # room for example queries and the files that can't be read
-_SQL_PROCESSES = 2  # per set of tables: a query that runs into its timeout does not block the next run's
-_SQL_MEMORY_BYTES = 256 * 1024 * 1024  # what the engine may use by its own accounting
 CHILD = "activities.tools.sql.sql_process"
-_SQL = (
-    "One SELECT statement over the listed tables, in {}'s SQL. Write names in double quotes where the list of tables "
-    "shows them so."
-)
 _FENCE = re.compile(r"\A\s*+```\w*|```\s*+\Z")  # Markdown's
 _LIST_WORDS = (
     "Lists all tables with their columns and types, the values of text columns, the ranges of other columns, "
     "and example queries. Call it before the first query, and write names and values as it shows them."
 )
 _QUERY_WORDS = (
-    f"Runs one SELECT statement and returns the first {limits.SQL_ROWS} rows as a Markdown table, with the "
-    "number of rows at the end. A query that matches nothing returns 0 rows. Filter and aggregate in the query "
-    "instead of fetching many rows. The tables cannot be changed. A query that fails returns the reason and "
-    "the names of all tables and columns."
+    f"Runs one SELECT statement, in {{}}'s SQL, and returns the first {limits.SQL_ROWS} rows as a Markdown table, with "
+    "the number of rows at the end. Write names in double quotes where the list of tables shows them so. A query "
+    "that matches nothing returns 0 rows. Filter and aggregate in the query instead of fetching many rows. The tables "
+    "cannot be changed. A query that fails returns the reason and the names of all tables and columns."
 )
 
 
@@ -93,10 +87,8 @@ class Database:
             return await _answer(self._children, owner, _TIME, function, url, _SECONDS, *arguments)
         except Failed:  # its text is that of any exception
             raise ToolMisuse(f"{problem}: its process failed.") from None
-        except ValueError as error:
-            raise ToolMisuse(f"{problem}: {error}") from None
-        except _Down as down:
-            raise ToolMisuse(f"{problem}: {down}") from None
+        except (ValueError, _Down) as why:
+            raise ToolMisuse(f"{problem}: {why}") from None
 
 
 async def _answer(children: ChildProcesses, owner: str, time: timedelta, function: str, *arguments: Any) -> Json:
@@ -153,13 +145,9 @@ class ListTables(Arguments):
 class QueryData(Arguments):
     """One query."""
 
-    sql: Annotated[str, Field(min_length=1, max_length=SQL_CHARS, description=_SQL.format("DuckDB"))]
-
-
-class QueryDatabase(QueryData):
-    """One query."""
-
-    sql: Annotated[str, Field(min_length=1, max_length=SQL_CHARS, description=_SQL.format("PostgreSQL"))]
+    sql: Annotated[
+        str, Field(min_length=1, max_length=SQL_CHARS, description="One SELECT statement over the listed tables.")
+    ]
 
 
 class TableStore:
@@ -171,11 +159,11 @@ class TableStore:
         self.unread = [f"{report.name}: {report.problem}" for report in reports if report.problem]
         self._setup = {
             "tables": {table["name"]: table["file"] for table in self.tables},
-            "memory": _SQL_MEMORY_BYTES,
+            "memory": _MEMORY_BYTES,
             "rows": limits.SQL_ROWS,
             "cell": SQL_CELL_CHARS,
         }
-        self._children = ChildProcesses(CHILD, _SQL_PROCESSES, SQL_CHILD_BYTES)
+        self._children = ChildProcesses(CHILD, _PROCESSES, SQL_CHILD_BYTES)
 
     async def query(self, sql: str, run_id: str = "") -> Json:
         """Returns `columns`, `rows` of texts, `more` and the tables `read`. Raises ToolMisuse."""
@@ -197,12 +185,12 @@ class TableTools(ToolSource):
             if self._options.tables and not store.names:
                 raise ValueError("; ".join(store.unread) or "the files hold no table")
             self._check_options(store.names, "duckdb")
-        query = QueryDatabase if self._options.database else QueryData
+        outside = isinstance(self._store, Database)
+        query = _QUERY_WORDS.format("PostgreSQL" if outside else "DuckDB")
         made: dict[str, tuple[str, type[Arguments], Callable[..., Any]]] = {
             "sql_tables": (_LIST_WORDS, ListTables, self._list),
-            "sql_query": (_QUERY_WORDS, query, self._query),
+            "sql_query": (query, QueryData, self._query),
         }
-        outside = isinstance(self._store, Database)
         return [
             Tool(name, *made[kind], catalogue=self.catalogue, outside=outside) for name, kind in self._tools.items()
         ]
@@ -237,7 +225,7 @@ class TableTools(ToolSource):
         lines = {}
         for table in store.tables:
             about = _about(table, self._options)
-            columns = ", ".join(map(_summary, table["columns"]))
+            columns = "; ".join(map(_summary, table["columns"]))
             lines[f"table {table['name']}"] = (
                 f"table {table['name']} ({columns}; rows: {table['rows']}){': ' if about else ''}{about}"
             )
@@ -276,15 +264,8 @@ def _about(table: Json, options: TableOptions) -> str:
 
 
 def _summary(column: Json) -> str:
-    name = column["sql"]
-    if "range" in column:
-        low, high = column["range"]
-        return f"{name} {low} to {high}"
-    if "values" not in column:
-        return f"{name} {column['type']}"
-    shown, more = column["values"][:_CATALOGUE_VALUES], column["more"]
-    count = len(column["values"]) + more
-    return f"{name}: {' | '.join(shown)}{f' | ... {count} in all' if count > len(shown) else ''}"
+    known = contents(column, _CATALOGUE_VALUES)
+    return f"{column['sql']}: {known}" if known else f"{column['sql']} {column['type']}"
 
 
 def _describe(table: Json, options: TableOptions) -> str:
@@ -294,26 +275,13 @@ def _describe(table: Json, options: TableOptions) -> str:
     notes = [f"  Note: {note}" for note in table["notes"]]
     source = options.sources.get(name, table["source"])
     lines = [f"table {name} ({columns}): {about}. Rows: {table['rows']}. Source: {source}"]
-    for column in table["columns"]:
-        if "values" in column:
-            values = ", ".join(map(_listed, column["values"]))
-            more = f", ... and {column['more']} more" if column["more"] else ""
-            lines.append(f"  {column['sql']}: {values}{more}")
-        elif "range" in column:
-            low, high = column["range"]
-            lines.append(f"  {column['sql']}: {low} to {high}")
+    lines += [f"  {column['sql']}: {known}" for column in table["columns"] if (known := contents(column))]
     return "\n".join(lines + notes)
 
 
 def _example(example: QueryExample) -> str:
     question = one_line(example.question, limits.SENTENCE_BYTES).replace('"', "'")
     return f'<{EXAMPLE} question="{question}">\n{example.sql.strip()}\n</{EXAMPLE}>'
-
-
-def _listed(value: str) -> str:
-    """Returns a value as it is listed; one that contains the separator is written as in SQL."""
-    plain = clean(value).replace("\n", " ")
-    return "'" + plain.replace("'", "''") + "'" if ", " in plain else plain
 
 
 def _overview(tables: list[Json]) -> str:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from activities.tools.documents import Document, DocumentOptions, DocumentTools, Library
+from activities.tools.documents import DocumentOptions, DocumentTools
 from activities.tools.files import FolderFiles, files_inside
 from activities.tools.tool import Tool, ToolContext, ToolMisuse, ToolOutput
 from tests.activity.files.made_tables import CACHE
@@ -47,35 +47,42 @@ async def read(folder: Path, document_id: str, place: str = "", pattern: str = P
 
 async def test_a_search_gives_the_best_passage_of_each_document_with_its_id(folder: Path) -> None:
     output = await search(folder, "the SUN in line?")
-    assert output.text.startswith("[tides] Tides: Sun and moon in line.")
-    assert output.sources[0] == "tides"
+    assert output.text.startswith("[tides.md] Tides: Sun and moon in line.")
+    assert output.sources[0] == "tides.md"
 
 
 async def test_a_search_without_a_hit_lists_the_documents(folder: Path) -> None:
     output = await search(folder, "xylophone")
-    assert "[bread] bread\n[tides] Tides" in output.text
+    assert "[bread.md] bread.md\n[tides.md] Tides" in output.text
     assert output.sources == []
+
+
+async def test_files_that_differ_in_their_endings_are_documents_of_their_own(folder: Path) -> None:
+    (folder / "documents" / "tides.txt").write_text("The ferry waits for the tide.")
+    pattern = "documents/*"
+    texts = [(await read(folder, name, pattern=pattern)).text for name in ("tides.md", "tides.txt")]
+    assert ["moon" in text for text in texts] == [True, False]
 
 
 async def test_a_changed_document_is_seen_by_the_next_search(folder: Path) -> None:
     tool, _ = await tools(folder)
     assert (await tool.run(tool.arguments(query="yeast"), ToolContext())).sources == []
     (folder / "documents" / "bread.md").write_text("# Bread\n\nYeast makes it rise.\n")
-    assert (await tool.run(tool.arguments(query="yeast"), ToolContext())).sources == ["bread"]
+    assert (await tool.run(tool.arguments(query="yeast"), ToolContext())).sources == ["bread.md"]
 
 
 @pytest.mark.parametrize("document_id", ["../secret.txt", "/etc/passwd", "documents/tides.md", "/dev/zero"])
 async def test_an_id_that_no_search_showed_is_answered_with_the_ids(folder: Path, document_id: str) -> None:
-    with pytest.raises(ToolMisuse, match=r"\[tides\] Tides") as misuse:
+    with pytest.raises(ToolMisuse, match=r"\[tides\.md\] Tides") as misuse:
         await read(folder, document_id)
     assert "canary" not in str(misuse.value)
 
 
-@pytest.mark.parametrize("written", ["tides", "[tides]", "tides.md", "[tides.md]"])
+@pytest.mark.parametrize("written", ["tides.md", "[tides.md]"])
 async def test_a_document_is_found_by_its_id_as_searches_and_lists_of_files_write_it(
     folder: Path, written: str
 ) -> None:
-    assert (await read(folder, written)).sources == ["tides"]
+    assert (await read(folder, written)).sources == ["tides.md"]
 
 
 @pytest.mark.parametrize(
@@ -88,15 +95,8 @@ async def test_a_page_is_found_as_people_write_it(tmp_path: Path, written: str, 
         await read(tmp_path, "lease.pdf", "7", "*")
 
 
-def test_a_document_is_found_without_its_folder_if_no_other_has_the_name() -> None:
-    library = Library(CACHE, [])
-    library.documents = {name: Document(name, name, Path(name)) for name in ("a/lease.pdf", "a/memo.pdf", "b/memo.pdf")}
-    found = [library.find(name) for name in ("lease.pdf", "memo.pdf", "b/memo.pdf")]
-    assert [each and each[0].id for each in found] == ["a/lease.pdf", None, "b/memo.pdf"]
-
-
 async def test_a_heading_is_a_place_with_its_marks_too(folder: Path) -> None:
-    assert (await read(folder, "tides", "## spring tides")).text == "## Spring tides\n\nSun and moon in line."
+    assert (await read(folder, "tides.md", "## spring tides")).text == "## Spring tides\n\nSun and moon in line."
 
 
 @pytest.mark.parametrize("pattern", ["../*.txt", "documents/\0*", "none/*.md"])
@@ -136,4 +136,4 @@ async def test_no_query_breaks_the_search(query: str) -> None:
 
 
 async def test_a_question_finds_the_bundled_document_about_it() -> None:
-    assert "iowa-wind" in (await search(BUNDLED, "Why did wind power grow in Iowa?")).sources
+    assert "iowa-wind.md" in (await search(BUNDLED, "Why did wind power grow in Iowa?")).sources

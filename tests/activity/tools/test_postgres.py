@@ -99,7 +99,7 @@ async def test_the_tables_that_the_user_may_read_are_described_by_the_server(sal
         "  net: 0.00 to 91.00\n"
         '  "user": u0, u1, u2'
     )
-    assert "in PostgreSQL's SQL" in str(query.schema())
+    assert "in PostgreSQL's SQL" in query.description
 
 
 async def test_a_query_gives_its_rows_and_the_tables_it_read(sales: Database) -> None:

@@ -57,7 +57,7 @@ def searching(step: Step, entry: Entry) -> Reply:
     if step.number == 1:
         return tools(("search_articles", {"query": entry.goal}))
     if step.number == 2:
-        return tools(("read_article", {"document_id": re.findall(r"\[(\w+)\]", step.prompt)[0]}))
+        return tools(("read_article", {"document_id": re.findall(r"\[(\w+\.md)\]", step.prompt)[0]}))
     return text(f"{step.prompt}\n\nConfidence: 0.8\nLimitations: none")
 
 
