@@ -121,6 +121,10 @@ class Served:
         """The process id."""
         return self._process.pid
 
+    async def wait(self) -> int:
+        """Returns the exit code once it has ended."""
+        return await self._process.wait()
+
     async def __aenter__(self) -> Self:
         paths = os.pathsep.join(filter(None, [str(_ROOT), self.environ.get("PYTHONPATH")]))
         with self.log.open("wb") as output:
@@ -171,7 +175,7 @@ class KeptWorker(Served):
     async def keep(self) -> None:
         """Starts another Worker whenever one is killed. Raises CommandFailed if one ends by itself."""
         while True:
-            code = await self._process.wait()
+            code = await self.wait()
             if code >= 0:
                 raise CommandFailed(FAILED, f"the worker ended with exit code {code}: {_last_line(self.log)}")
             self.report(f"worker {self.pid} was killed (signal {-code}): starting another one")
