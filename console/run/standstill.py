@@ -12,7 +12,7 @@ from temporalio.api.enums.v1 import PendingActivityState, PendingWorkflowTaskSta
 from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.client import Client, WorkflowExecutionDescription
 
-from console.base.command import UNREACHABLE, CommandFailed, hint, worker_hint
+from console.base.command import UNREACHABLE, CommandFailed, hint
 from console.base.terminal import safe_line
 from console.run.pollers import ACTIVITIES, SET_CURRENT, WORKFLOWS, builds, pollers, shown, worker_of
 from console.run.run_handle import RUN_TYPE, WAITING, NoAnswer, RunHandle, is_open, short_id, stuck
@@ -180,7 +180,7 @@ async def _no_worker(run: RunHandle, described: WorkflowExecutionDescription) ->
         if why := (await builds(run.client, seen))[1]:
             return Standstill("worker", ("the run",), f"a current build ({why})", SET_CURRENT, since)
         which = f" (the last one was {shown(seen)})" if seen else ""
-    helps = f"start one with {worker_hint(build=build)}; the run is safe and continues then"
+    helps = f"start one with {hint('worker', SUPERVISOR_BUILD_ID=build)}; the run is safe and continues then"
     return Standstill("worker", ("the run",), f"a Worker{which}", helps, since)
 
 
@@ -206,7 +206,7 @@ async def _of_activity(run: RunHandle, workflow_id: str, activity: PendingActivi
         return Standstill("store", who, f"the artifact store, to keep a received answer: {held}", _STORE_HELPS)
     is_queued = activity.state == PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED
     if is_queued and datetime.now(UTC) - queued > _QUEUED_LONG and not await pollers(run.client, queue, ACTIVITIES):
-        helps = f"start one with {worker_hint(*words)}"
+        helps = f"start one with {hint('worker', *words)}"
         return Standstill("worker", who, f"{kind}: there is none", helps, queued.isoformat())
     if activity.attempt < 2 or not activity.HasField("last_failure"):
         return None
@@ -215,7 +215,7 @@ async def _of_activity(run: RunHandle, workflow_id: str, activity: PendingActivi
     # under way: its number says so; else the next attempt has its own
     tried = f"attempt {activity.attempt}" + (f" in {wait:.0f} s" if wait > 0 else " under way")
     if failure.HasField("timeout_failure_info"):
-        helps = f"another Worker takes it up; where there is none, start one with {worker_hint(*words)}"
+        helps = f"another Worker takes it up; where there is none, start one with {hint('worker', *words)}"
         return Standstill("worker", who, f"a Worker that was lost, {tried}", helps)
     other: tuple[WaitsFor, str, str] = ("provider", "the model provider", _PROVIDER_HELPS)
     if activity.activity_type.name == "run_tool":
