@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from html import unescape
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
 from xml.parsers import expat
@@ -23,7 +23,7 @@ _WORD_BYTES = 64 << 20  # of XML: up to 50 s
 _PAGES = 5000
 _TEXT_CHARS = 20_000_000
 _CHUNK = 1 << 20
-_HEADING = re.compile(r"(?:\A\s*|\n[ \t]*\n)#{1,6}[ \t]+(\S.*)")
+HEADING = re.compile(r"(?:\A\s*|\n[ \t]*\n)#{1,6}[ \t]+(\S.*)")
 _WORD_PARTS = ("styles", "document", "footnotes", "endnotes")
 _WORD_PART = re.compile(rf"word/({'|'.join(_WORD_PARTS)})\d*\.xml")
 _SIGNS = {"tab": " ", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
@@ -53,29 +53,31 @@ class Passages:
 
 
 def pdf_document(path: Path, out: Path) -> Passages:
-    """Returns the document of a PDF: a passage for each page, or several for a long one."""
+    """Returns the document of a PDF, its pages as places."""
     import pypdfium2
 
-    passages: list[tuple[str, str]] = []
-    chars = 0
     try:
         with pypdfium2.PdfDocument(path) as pdf:
-            pages = len(pdf)
-            if pages > _PAGES:
+            if (pages := len(pdf)) > _PAGES:
                 raise Unreadable(f"it has {pages} pages, at most {_PAGES} are read")
             title = str(pdf.get_metadata_dict().get("Title") or "").strip()
-            for number in range(pages):
-                text = pdf[number].get_textpage().get_text_bounded().replace("\r\n", "\n").strip()
-                passages += [(f"p. {number + 1}", part) for part in _parts(text)]
-                if (chars := chars + len(text)) > _TEXT_CHARS:
-                    raise Unreadable(f"its first {number + 1} pages have {chars:,} characters, at most {_TEXT_CHARS:,}")
+            document = _written(_pages(pdf), out)
     except pypdfium2.PdfiumError as error:
         encrypted = "password" in str(error).lower()
         raise Unreadable("it is encrypted" if encrypted else f"it is no PDF that can be read: {error}") from None
-    if not passages:
-        raise Unreadable(f"its {pages} pages hold no text: it may be a scan")
-    first = next((line.strip() for line in passages[0][1].splitlines() if line.strip()), "")
-    return Passages(passages, title or first, pages)
+    with (out / TEXT_FILE).open(encoding="utf-8") as text:
+        first = next((line.strip() for line in islice(text, 1, None) if line.strip()), "")
+    return Passages(document.passages, title or first, pages)
+
+
+def _pages(pdf: Any) -> Iterator[str]:
+    empty = True
+    for number in range(len(pdf)):
+        if text := pdf[number].get_textpage().get_text_bounded().replace("\r\n", "\n").strip():
+            yield f"## p. {number + 1}\n\n" + text.replace("\n#", "\n #") + "\n\n"  # no heading but the page's
+            empty = False
+    if empty:
+        raise Unreadable(f"its {len(pdf)} pages hold no text: it may be a scan")
 
 
 def docx_document(path: Path, out: Path) -> Passages:
@@ -105,14 +107,14 @@ def plain_document(path: Path, out: Path) -> Passages:
     """Returns the document of a text or Markdown file."""
     text = _read(path, out)
     (out / TEXT_FILE).write_text(text, encoding="utf-8", errors="replace")
-    title = _HEADING.search(text)
+    title = HEADING.search(text)
     return Passages(text_passages(text), title[1] if title else "")
 
 
 def text_passages(text: str) -> Iterator[tuple[str, str]]:
     """Yields the passages of a text with Markdown headings, each with the heading above it."""
     place, start, empty = "", 0, True
-    for mark in chain(_HEADING.finditer(text), [None]):
+    for mark in chain(HEADING.finditer(text), [None]):
         for part in _parts(text[start : mark.start() if mark else None]):
             yield place, part
             empty = False
