@@ -19,7 +19,6 @@ _FOLDER = Path(__file__).parents[2] / "teams" / "default" / "documents"
 _SITE = "https://pages.example/"  # a reserved name
 _FOUND = 3
 _CITED = 3  # sentences of a page
-_WORDS = 10  # of a query
 
 
 def looked_up(prompt: Parts) -> list[Json]:
@@ -36,7 +35,7 @@ def looked_up(prompt: Parts) -> list[Json]:
     elif "web_search" in request.provided:
         wanted = key_stems(subtask)
         urls = sorted(_pages(), key=lambda url: -len(shared(wanted, _pages()[url])))[:_FOUND]
-        words = [word for word in key_words(subtask) if not word.isdigit()][:_WORDS]
+        words = [word for word in key_words(subtask) if not word.isdigit()][:_KEYS]
         tool, arguments = "web_search", {"query": " ".join(words)}
         content = [_hit(url) for url in urls]
     else:
