@@ -1,4 +1,6 @@
-"""The text of a document with the places in it: pages of a PDF, headings of anything else.
+"""The text of a document with its headings, which are the places in it: pages of a PDF, own ones of anything else.
+
+Each reader writes the text to a file and returns `title`, number of `pages` if it has any, `chars` and `file`.
 
 Runs in a child process. Imports a library only for the kind of file that needs it: each process pays for it. What is
 read takes time in proportion to the file, and memory for one copy of the text.
@@ -7,8 +9,7 @@ read takes time in proportion to the file, and memory for one copy of the text.
 import re
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from html import unescape
 from itertools import chain, islice
 from pathlib import Path
@@ -16,9 +17,11 @@ from typing import IO, Any
 from xml.parsers import expat
 
 from activities.files.texts import Unreadable, as_utf8
-from activities.files.values import TEXT_FILE
+
+Json = dict[str, Any]
 
 PASSAGE_CHARS = 1500
+_TITLE_CHARS = 200
 _WORD_BYTES = 64 << 20  # of XML: up to 50 s
 _PAGES = 5000
 _TEXT_CHARS = 20_000_000
@@ -43,16 +46,7 @@ _BLOCKS = {"p", "div", "table", "section", "article", "blockquote", "pre", "dt",
 _LINES = {"br", "tr", "li", "dd"}
 
 
-@dataclass
-class Passages:
-    """The parts of a document, each with its place, a title if it has one, and the number of pages if it has any."""
-
-    passages: Iterable[tuple[str, str]]
-    title: str = ""
-    pages: int = 0
-
-
-def pdf_document(path: Path, out: Path) -> Passages:
+def pdf_document(path: Path, out: Path) -> Json:
     """Returns the document of a PDF, its pages as places."""
     import pypdfium2
 
@@ -60,14 +54,14 @@ def pdf_document(path: Path, out: Path) -> Passages:
         with pypdfium2.PdfDocument(path) as pdf:
             if (pages := len(pdf)) > _PAGES:
                 raise Unreadable(f"it has {pages} pages, at most {_PAGES} are read")
-            title = str(pdf.get_metadata_dict().get("Title") or "").strip()
+            title = str(pdf.get_metadata_dict().get("Title") or "")
             document = _written(_pages(pdf), out)
     except pypdfium2.PdfiumError as error:
         encrypted = "password" in str(error).lower()
         raise Unreadable("it is encrypted" if encrypted else f"it is no PDF that can be read: {error}") from None
-    with (out / TEXT_FILE).open(encoding="utf-8") as text:
-        first = next((line.strip() for line in islice(text, 1, None) if line.strip()), "")
-    return Passages(document.passages, title or first, pages)
+    with Path(document["file"]).open(encoding="utf-8") as text:
+        first = next((line for line in islice(text, 1, None) if line.strip()), "")
+    return {**document, "title": (title or first).strip()[:_TITLE_CHARS], "pages": pages}
 
 
 def _pages(pdf: Any) -> Iterator[str]:
@@ -80,7 +74,7 @@ def _pages(pdf: Any) -> Iterator[str]:
         raise Unreadable(f"its {len(pdf)} pages hold no text: it may be a scan")
 
 
-def docx_document(path: Path, out: Path) -> Passages:
+def docx_document(path: Path, out: Path) -> Json:
     """Returns the document of a Word file, its headings as places."""
     with path.open("rb") as file:
         if file.read(4) == b"\xd0\xcf\x11\xe0":
@@ -98,17 +92,22 @@ def docx_document(path: Path, out: Path) -> Passages:
         raise Unreadable(f"it is no Word document that can be read: {error}") from None
 
 
-def html_document(path: Path, out: Path) -> Passages:
+def html_document(path: Path, out: Path) -> Json:
     """Returns the document of a web page."""
     return _written(_html_text(_read(path, out)), out)
 
 
-def plain_document(path: Path, out: Path) -> Passages:
+def plain_document(path: Path, out: Path) -> Json:
     """Returns the document of a text or Markdown file."""
     text = _read(path, out)
-    (out / TEXT_FILE).write_text(text, encoding="utf-8", errors="replace")
-    title = HEADING.search(text)
-    return Passages(text_passages(text), title[1] if title else "")
+    file, title = out / "document.txt", HEADING.search(text)
+    file.write_text(text, encoding="utf-8", errors="replace")
+    return {
+        "title": title[1][:_TITLE_CHARS].strip() if title else "",
+        "pages": 0,
+        "chars": len(text),
+        "file": str(file),
+    }
 
 
 def text_passages(text: str) -> Iterator[tuple[str, str]]:
@@ -149,7 +148,7 @@ def _read(path: Path, out: Path) -> str:
     return text
 
 
-def _written(pieces: Iterator[str], out: Path) -> Passages:
+def _written(pieces: Iterator[str], out: Path) -> Json:
     """Returns the document of a text that is written first, so that it is in memory once."""
     plain = out / "plain.md"
     with plain.open("w", encoding="utf-8", errors="replace") as file:

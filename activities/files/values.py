@@ -18,8 +18,6 @@ DOCUMENTS = {
     **dict.fromkeys((".md", ".txt", ".text", ".rst", ".log"), "plain_document"),
 }
 """The reader in `document_files` of each ending."""
-TEXT_FILE = "document.txt"
-"""Beside the passages of a document: its text as it stands in its file, each page of a PDF below a heading."""
 _READABLE = (*TABLES, *DOCUMENTS, ".json", ".zip")
 
 

@@ -19,7 +19,6 @@ from activities.contracts.run_contracts import (
 )
 from activities.files.file_cache import FileReport
 from activities.files.manifest import unread_of
-from activities.files.values import TEXT_FILE
 from activities.replies import answer_schema, schema_rules
 from activities.store.artifacts import ArtifactStore
 from activities.store.reading import read_plan, read_text, read_texts
@@ -73,7 +72,7 @@ class RunData:
             text = await read_text(self._store, ref)
         else:
             files = [Path(r.document["file"]) for r in await self._reports() if r.name == name and r.document]
-            text = "\n".join(file.with_name(TEXT_FILE).read_text(encoding="utf-8") for file in files)
+            text = "\n".join(file.read_text(encoding="utf-8") for file in files)
         return [line for line in text.splitlines() if line.strip() and not line.startswith("## p. ")]
 
     async def files(self, pattern: str) -> list[FileReport]:

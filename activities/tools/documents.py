@@ -14,7 +14,6 @@ from pydantic import Field
 
 from activities.files.document_files import HEADING
 from activities.files.file_cache import FileCache, FileReport, Files
-from activities.files.values import TEXT_FILE
 from activities.tools.files import FileData, FolderFiles
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
 from supervision.base import limits
@@ -113,7 +112,7 @@ class Library:
         for report in reports:
             if found := report.document:
                 title = one_line(clean(found["title"]), limits.SENTENCE_BYTES) or report.name
-                self.documents[report.name] = Document(report.name, title, Path(found["file"]).with_name(TEXT_FILE))
+                self.documents[report.name] = Document(report.name, title, Path(found["file"]))
         self.unread = [f"{report.name}: {report.problem}" for report in reports if report.problem]
 
     def find(self, written: str) -> tuple[Document, str] | None:

@@ -17,7 +17,6 @@ from typing import Any
 from urllib.parse import urldefrag, urljoin, urlsplit
 
 from activities.files.document_files import html_document, pdf_document, plain_document
-from activities.files.values import TEXT_FILE
 from activities.tools.web.web_rules import NotFetched, Site, is_allowed, site_of
 
 Json = dict[str, Any]
@@ -112,8 +111,7 @@ def _text(response: http.client.HTTPResponse, body: bytes, folder: Path) -> str:
         with contextlib.suppress(LookupError, ValueError):  # else the encoding is found out
             body = body.decode(charset, "replace").encode("utf-8", "replace")
     page.write_bytes(body)
-    _READERS[kind](page, folder)
-    text = (folder / TEXT_FILE).read_text(encoding="utf-8").strip()
+    text = Path(_READERS[kind](page, folder)["file"]).read_text(encoding="utf-8").strip()
     return text if len(text) <= _TEXT_CHARS else f"{text[:_TEXT_CHARS]}\n[The page is longer: this is its beginning.]"
 
 

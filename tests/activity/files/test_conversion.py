@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from activities.files import table_files
 from activities.files.conversion import convert
+from activities.files.document_files import text_passages
 from activities.files.file_cache import FileCache, FileReport, copy_file, local_file
 from activities.tools.sql.sql_check import check
 from standin.extract.tables import parse_tables
@@ -52,11 +53,11 @@ def test_an_export_of_another_country_is_a_table_of_numbers_and_dates(tmp_path: 
         ("Süd", 12.5, "2025-02-13", 7.5),
     ]
     assert table["name"] == "umsätze_2025"
-    assert table["notes"][0] == "the first 2 lines, above the header, are left out: 'Export vom 1.1.2025'"
+    assert table["notes"][0] == "what stands above the header is left out: 'Export vom 1.1.2025'"
     two_columns = "\n".join(";".join(line.split(";")[:2]) for line in GERMAN.splitlines() if line)
     (table,) = converted(tmp_path, "two.csv", two_columns.encode(encoding))["tables"]
     assert types(table) == {"Kunde": "VARCHAR", "Betrag (€)": "DOUBLE"}
-    assert table["notes"][0] == "the first line, above the header, is left out: 'Export vom 1.1.2025'"
+    assert table["notes"][0] == "what stands above the header is left out: 'Export vom 1.1.2025'"
     assert "Betrag (€): decimal commas are read as numbers" in table["notes"]
 
 
@@ -205,7 +206,7 @@ def test_spreadsheets_sqlite_json_and_parquet_are_tables(tmp_path: Path) -> None
 
 
 def places(report: Json) -> dict[str, str]:
-    return dict(json.loads(line) for line in Path(report["document"]["file"]).read_text().splitlines())
+    return dict(text_passages(Path(report["document"]["file"]).read_text()))
 
 
 def test_documents_keep_pages_and_headings(tmp_path: Path) -> None:
