@@ -55,7 +55,7 @@ check: $(DEV) ## Check format, lint, types and the lock
 	$(UV) lock --check
 
 serve: $(READY) ## Run the embedded Temporal server with its Web UI until Ctrl-C
-	@$(VENV) -m runtime.server
+	@$(VENV) starter.py serve
 
 worker: $(READY) ## Run a Worker process
 	@$(VENV) worker_main.py

@@ -14,7 +14,7 @@ try:
 except ModuleNotFoundError as missing:
     raise SystemExit(f"{missing}: run `make setup` once, then .venv/bin/temporal-supervisor") from None
 
-from console.base.command import BAD_INPUT, Access, CommandFailed, keep_connection
+from console.base.command import BAD_INPUT, Access, CommandFailed, access
 from console.base.terminal import Report, print_out
 from console.commands import people_commands as people
 from console.commands import report_commands as reports
@@ -24,7 +24,8 @@ from console.commands.doctor import examine
 from console.commands.evidence_commands import artifacts_report, print_artifact, verify_run
 from console.commands.repair_command import repair
 from console.commands.run_commands import follow_run, run_goal
-from console.run.command_line import access, command
+from console.commands.serve_command import serve
+from console.run.command_line import command
 from runtime.process import exit_now, keep_files_private, run_worker
 
 _PEOPLE = "People decide"
@@ -50,7 +51,6 @@ def settings(
     if version:
         print_out(f"temporal-supervisor {metadata.version('temporal-supervisor')}")
         raise typer.Exit
-    keep_connection(address, namespace, env_file)
     access.address, access.namespace, access.env_file, access.debug = address, namespace, env_file, debug
 
 
@@ -126,12 +126,7 @@ async def _mcp(
 _PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
 
-@app.command(context_settings=_PASSED_ON)
-def serve(context: typer.Context) -> None:
-    """Run the embedded Temporal server with its Web UI until Ctrl-C; `serve -h` lists its options."""
-    from runtime.server.__main__ import main as serve_temporal
-
-    serve_temporal(context.args)
+app.command("serve")(serve)
 
 
 @app.command("codec")

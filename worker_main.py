@@ -12,7 +12,6 @@ try:
     from temporalio.client import Client
 except ModuleNotFoundError as missing:
     raise SystemExit(f"{missing}: run `make setup` once, then .venv/bin/temporal-supervisor-worker") from None
-from temporalio.worker import Worker
 
 from activities.agent.agent_turn import AgentTurnActivities
 from activities.agent.tool_calls import ToolActivities
@@ -68,7 +67,7 @@ async def serving(
     Missing ones are added first, unless `attributes` says which ones to use. `strict_sandbox` is for tests.
     """
     usable = await search_attributes.ensure(client) if attributes is None else list(attributes)
-    namespace = await namespace_id(client)
+    store = open_store(settings.artifacts_url, await namespace_id(client), settings.keys)
     endpoint = model_endpoint(settings)
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(endpoint.close)  # first in, last out: calls in flight may finish
@@ -76,67 +75,51 @@ async def serving(
         cache, secrets = FileCache(process.cache_dir()), Secrets(settings.secrets_dir)
         files = TeamFiles(settings.teams_folders, cache, secrets, settings.mcp_memory_mib, data=data)
         stack.push_async_callback(files.close)
-        for worker in compose(client, settings, endpoint, files, roles, usable, namespace, pool, strict_sandbox):
+        teams = StoredTeams(store, files)
+        facts = ProcessFacts(
+            endpoint=endpoint,
+            model_queue=WORKFLOW_QUEUE if set(roles) == set(ALL_ROLES) and not settings.model_rpm else MODEL_QUEUE,
+            tools_queue=WORKFLOW_QUEUE if "tools" in roles else TOOLS_QUEUE,
+            outward_queue=WORKFLOW_QUEUE if "outward" in roles else OUTWARD_QUEUE,
+            supervisor_model=settings.supervisor_model,
+            worker_model=settings.worker_model,
+            search_attributes=usable,
+            warnings=search_attributes.warnings(usable),
+            model_notice=STANDIN_NOTICE if settings.model == "standin" else None,
+            notices=bool(settings.notice_words),
+            ceilings=settings.ceilings,
+        )
+        run, items = RunActivities(store, teams, facts), Expansions(store, teams)
+        header = settings.call_header == "on"
+        calls = ModelCalls(endpoint, store, settings.model_calls, call_header=header, daily_usd=settings.daily_usd)
+        desk = Desk(calls, teams)
+        questions = [question.activity(desk) for question in (PLAN, REFINE, REVIEW, JUDGE, SYNTHESIS)]
+        of_model = [*questions, AgentTurnActivities(calls, teams).call_model]
+        for worker in workers(
+            client,
+            roles,
+            workflows=[SupervisorWorkflow, WorkerAgentWorkflow],
+            run_activities=[
+                run.prepare_run,
+                items.expand_plan,
+                items.tabulate,
+                run.adopt_finding,
+                run.keep_words,
+                run.publish_result,
+                NoticeActivities(settings.notice_words).notify,
+                run.child_consumed,
+            ],
+            model_activities=of_model if "model" in roles else [],
+            tool_activities=[ToolActivities(store, teams, endpoint).run_tool],
+            interceptors=[Attempts(store, telemetry.parent_of, content=settings.capture_content)],
+            model_rate=model_rate(settings),
+            model_slots=settings.model_calls,
+            pool=pool,
+            strict_sandbox=strict_sandbox,
+            build_id=settings.build_id,
+        ):
             await stack.enter_async_context(worker)
         yield usable
-
-
-def compose(
-    client: Client,
-    settings: Settings,
-    endpoint: ModelEndpoint,
-    files: TeamFiles,
-    roles: Sequence[WorkerRole],
-    attributes: list[str],
-    namespace: str,
-    pool: str | None = None,
-    strict_sandbox: bool = True,
-) -> list[Worker]:
-    """Returns everything that a Worker process consists of, wired together."""
-    store = open_store(settings.artifacts_url, namespace, settings.keys)
-    teams = StoredTeams(store, files)
-    facts = ProcessFacts(
-        endpoint=endpoint,
-        model_queue=WORKFLOW_QUEUE if set(roles) == set(ALL_ROLES) and not settings.model_rpm else MODEL_QUEUE,
-        tools_queue=WORKFLOW_QUEUE if "tools" in roles else TOOLS_QUEUE,
-        outward_queue=WORKFLOW_QUEUE if "outward" in roles else OUTWARD_QUEUE,
-        supervisor_model=settings.supervisor_model,
-        worker_model=settings.worker_model,
-        search_attributes=attributes,
-        warnings=search_attributes.warnings(attributes),
-        model_notice=STANDIN_NOTICE if settings.model == "standin" else None,
-        notices=bool(settings.notice_words),
-        ceilings=settings.ceilings,
-    )
-    run, items = RunActivities(store, teams, facts), Expansions(store, teams)
-    header = settings.call_header == "on"
-    calls = ModelCalls(endpoint, store, settings.model_calls, call_header=header, daily_usd=settings.daily_usd)
-    desk = Desk(calls, teams)
-    questions = [question.activity(desk) for question in (PLAN, REFINE, REVIEW, JUDGE, SYNTHESIS)]
-    of_model = [*questions, AgentTurnActivities(calls, teams).call_model]
-    return workers(
-        client,
-        roles,
-        workflows=[SupervisorWorkflow, WorkerAgentWorkflow],
-        run_activities=[
-            run.prepare_run,
-            items.expand_plan,
-            items.tabulate,
-            run.adopt_finding,
-            run.keep_words,
-            run.publish_result,
-            NoticeActivities(settings.notice_words).notify,
-            run.child_consumed,
-        ],
-        model_activities=of_model if "model" in roles else [],
-        tool_activities=[ToolActivities(store, teams, endpoint).run_tool],
-        interceptors=[Attempts(store, telemetry.parent_of, content=settings.capture_content)],
-        model_rate=model_rate(settings),
-        model_slots=settings.model_calls,
-        pool=pool,
-        strict_sandbox=strict_sandbox,
-        build_id=settings.build_id,
-    )
 
 
 def model_rate(settings: Settings) -> float | None:

@@ -1,4 +1,4 @@
-"""What a run costs in time, CPU and history, beside a minimal system or another version on the same machine.
+"""What a run costs in time and CPU, beside a minimal system or another version on the same machine.
 
 `python -m benchmarks` starts everything it needs on loopback and measures; see docs/benchmarks.md.
 """

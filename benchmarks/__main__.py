@@ -1,33 +1,16 @@
-"""The command behind `make bench`: a row on a system, its time, CPU, memory and history; and tables of them."""
+"""The command behind `make bench`: a row on a system, its time and CPU; and tables of them."""
 
 import argparse
 import asyncio
-import dataclasses
-import json
 import os
-import platform
 import statistics
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 
-from temporalio.client import Client
-
-from benchmarks.scene import (
-    LONG,
-    ROWS,
-    WARM_UP,
-    BenchModel,
-    Row,
-    Run,
-    System,
-    cpu_seconds,
-    measured,
-    resident_bytes,
-    scene,
-)
+from benchmarks.scene import LONG, ROWS, WARM_UP, BenchModel, Row, Run, System, cpu_seconds, scene
+from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, perform
 from runtime.process import exit_now, say
 
 _ROW_TIMEOUT = 300.0  # seconds; the longest row takes ten on two cores
@@ -40,9 +23,6 @@ _COLUMNS = {
     "worker CPU ms/call": ".1f",
     "server CPU ms/call": ".1f",
     "first call ms": ".0f",
-    "worker RSS MiB": ".0f",
-    "events of an agent": ".0f",
-    "KiB of an agent": ".1f",
 }
 _TO_FLOOR = {
     "beyond, to floor": ["beyond critical path s"],
@@ -56,48 +36,27 @@ class Sample:
 
     row: str
     system: str
-    load: float
     values: dict[str, float] = field(default_factory=dict)
     failed: str | None = None
 
 
 async def measure(system: System, model: BenchModel, row: Row, base: str) -> Sample:
     """Returns one sample; a row that fails or takes too long is a sample that says so."""
-    try:
-        async with asyncio.timeout(_ROW_TIMEOUT):
-            return await _measure(system, model, row, base)
-    except Exception as error:
-        why = f"{type(error).__name__}: {error} {error.__cause__ or ''}".strip()
-    return Sample(row.name, system.name, os.getloadavg()[0], failed=why)
-
-
-async def _measure(system: System, model: BenchModel, row: Row, base: str) -> Sample:
     model.prepare(row.latency)
     pids = (system.worker.pid, system.server_pid)
     before = [cpu_seconds(pid) for pid in pids]
-    runs = await system.run(row, base)
+    try:
+        async with asyncio.timeout(_ROW_TIMEOUT):
+            runs = await system.run(row, base)
+    except Exception as error:
+        why = f"{type(error).__name__}: {error} {error.__cause__ or ''}".strip()
+        return Sample(row.name, system.name, failed=why)
     await asyncio.sleep(_SETTLE)
     spent = [1000 * (cpu_seconds(pid) - old) / row.model_calls for pid, old in zip(pids, before, strict=True)]
     first_call = min(entry["at"] for entry in model.ledger()) - runs[0].began
-    events, size = await _agents(system.client, runs[0].id)
     wall = statistics.median(run.wall for run in runs)
-    mebibytes = resident_bytes(system.worker.pid) / 2**20
-    values = [wall, wall - row.critical_path, *spent, 1000 * first_call, mebibytes, events, size / 1024]
-    by_column = dict(zip(_COLUMNS, values, strict=True))
-    return Sample(row.name, system.name, os.getloadavg()[0], by_column, _mistake(row, runs, len(model.answered())))
-
-
-async def _agents(client: Client, run_id: str) -> tuple[float, float]:
-    """Returns events and bytes of the history of a run's worker agents, in the mean."""
-    children = [
-        event.start_child_workflow_execution_initiated_event_attributes.workflow_id
-        async for event in client.get_workflow_handle(run_id).fetch_history_events()
-        if event.HasField("start_child_workflow_execution_initiated_event_attributes")
-    ]
-    described = [(await client.get_workflow_handle(child).describe()).raw_description for child in children]
-    infos = [each.workflow_execution_info for each in described]
-    events = statistics.mean(info.history_length for info in infos)
-    return events, statistics.mean(info.history_size_bytes for info in infos)
+    values = dict(zip(_COLUMNS, [wall, wall - row.critical_path, *spent, 1000 * first_call], strict=True))
+    return Sample(row.name, system.name, values, _mistake(row, runs, len(model.answered())))
 
 
 def _mistake(row: Row, runs: list[Run], calls: int) -> str | None:
@@ -134,41 +93,27 @@ def _medians(samples: list[Sample], row: str, system: str) -> dict[str, float]:
 
 
 def main() -> None:
-    """Exit codes: 0 measured, 1 something did not run."""
+    """Exit codes: 0 measured, else something did not run."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure what a run costs.")
-    parser.add_argument("--quick", action="store_true", help="one repetition, fewer small runs")
-    parser.add_argument("--only", action="append", metavar="TEXT", help="rows whose name holds it; may be repeated")
-    parser.add_argument("--floor", help=f"folder with {_FLOOR}; else SUPERVISOR_BENCH_FLOOR")
-    parser.add_argument("--out", type=Path, help="write all samples there as JSON")
+    parser.add_argument("--only", default="", metavar="TEXT", help="rows whose name holds it")
     options = parser.parse_args()
-    rows = [row for row in ROWS if not options.only or any(part in row.name for part in options.only)]
-    if options.quick:
-        rows = [replace(row, runs=max(1, row.runs // 4)) for row in rows]
-    folder = options.floor or os.environ.get("SUPERVISOR_BENCH_FLOOR")
+    rows = [row for row in ROWS if options.only in row.name]
+    exit_now(perform(Access(), lambda: _run(rows, os.environ.get("SUPERVISOR_BENCH_FLOOR"))))
+
+
+async def _run(rows: list[Row], folder: str | None) -> int:
+    """Starts everything, measures all rows, the systems in turn, and ends everything. Returns the exit code."""
     floor = Path(folder).absolute() / _FLOOR if folder else None
     if floor and not floor.is_file():
-        say(f"{floor} does not exist: --floor names the folder that has it")
-        exit_now(1)
+        raise CommandFailed(BAD_INPUT, f"{floor} does not exist: SUPERVISOR_BENCH_FLOOR names the folder that has it")
     say(f"floor: {floor or 'none'}")
-    samples = measured(_run(rows, 1 if options.quick else _REPETITIONS, floor))
-    sys.stdout.write(report(rows, samples))
-    if options.out:
-        versions = {name: version(name) for name in ("temporalio", "anthropic", "pydantic")}
-        seen = [dataclasses.asdict(sample) for sample in samples]
-        document = {"cpus": os.cpu_count(), "system": platform.platform(), "versions": versions, "samples": seen}
-        options.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    exit_now(1 if any(sample.failed for sample in samples) else 0)
-
-
-async def _run(rows: list[Row], repetitions: int, floor: Path | None) -> list[Sample]:
-    """Starts everything, measures all rows, the systems in turn, and ends everything."""
     samples = []
     async with scene() as place:
         systems = [await place.project(), *([await place.floor(floor)] if floor else [])]
         for system in systems:
             await place.stack.enter_async_context(system.worker)
             await measure(system, place.model, WARM_UP, f"{system.name}-warm")
-        for repetition in range(repetitions):
+        for repetition in range(_REPETITIONS):
             for number, row in enumerate(rows):
                 # Each second time the other way round: what comes first on a machine is no advantage.
                 for system in systems[:: -1 if repetition % 2 else 1]:
@@ -178,8 +123,9 @@ async def _run(rows: list[Row], repetitions: int, floor: Path | None) -> list[Sa
                     samples.append(sample)
                     outcome = sample.failed or f"{sample.values['wall s']:.2f} s"
                     at = f"{datetime.now(UTC):%H:%M:%S} {repetition + 1}"
-                    say(f"{at}  {row.name}, {system.name}: {outcome} (load {sample.load:.1f})")
-    return samples
+                    say(f"{at}  {row.name}, {system.name}: {outcome} (load {os.getloadavg()[0]:.1f})")
+    sys.stdout.write(report(rows, samples))
+    return FAILED if any(sample.failed for sample in samples) else DONE
 
 
 if __name__ == "__main__":

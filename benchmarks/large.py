@@ -7,16 +7,17 @@ import argparse
 import asyncio
 import contextlib
 import json
-import sys
 import time
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from temporalio.api.enums.v1 import EventType, TimeoutType, WorkflowTaskFailedCause
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from benchmarks.scene import BenchModel, Row, System, holds_all, measured, scene
+from benchmarks.scene import BenchModel, Row, System, holds_all, scene
+from console.base.command import DONE, FAILED, Access, perform
+from console.base.terminal import print_out
 from runtime.process import exit_now
 
 LONGEST_TASK = 3.0  # seconds a workflow task may take, of the server's ten
@@ -64,27 +65,23 @@ class Tasks:
 
 
 def main() -> None:
-    """Exit codes: 0 all sizes hold, 1 one does not."""
+    """Exit codes: 0 all sizes hold, else one does not."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.large", description="Run the largest sizes.")
     parser.add_argument("--only", action="append", choices=list(SIZES), help="may be repeated")
-    parser.add_argument("--scale", type=float, default=1.0, help="share of the subtasks, for a shorter run")
-    options = parser.parse_args()
-    exit_now(0 if measured(_run(options)) else 1)
+    sizes = parser.parse_args().only or list(SIZES)
+    exit_now(perform(Access(), lambda: _run(sizes)))
 
 
-async def _run(options: argparse.Namespace) -> bool:
-    holds = True
+async def _run(sizes: list[str]) -> int:
+    code = DONE
     async with scene() as place:
         project = await place.project()
-        for name in options.only or SIZES:
+        for name in sizes:
             row, kill = SIZES[name]
-            agents, dependents = (round(options.scale * number) for number in (row.agents, row.dependents))
-            row = replace(row, agents=max(1, agents), dependents=dependents)
             seen = await _cross(project, place.model, row, kill, f"large-{name}")
-            holds = holds and seen["holds"]
-            sys.stdout.write(json.dumps(seen) + "\n")
-            sys.stdout.flush()
-    return holds
+            code = code if seen["holds"] else FAILED
+            print_out(json.dumps(seen))
+    return code
 
 
 async def _cross(project: System, model: BenchModel, row: Row, kill: bool, base: str) -> dict[str, Any]:
@@ -95,7 +92,7 @@ async def _cross(project: System, model: BenchModel, row: Row, kill: bool, base:
     tasks = Tasks()
     model.prepare(row.latency)
     began = time.time()
-    ready = first_call = None
+    first_call = None
     results: list[Any] = []
     async with project.worker:
         handles = [await project.start(row, f"{base}-{number}", **_MORE) for number in range(row.runs)]
@@ -108,7 +105,6 @@ async def _cross(project: System, model: BenchModel, row: Row, kill: bool, base:
             await project.worker.kill()
             tasks.killed = time.time()
             await project.worker.__aenter__()
-            ready = time.time() - tasks.killed
         with contextlib.suppress(TimeoutError):
             results = await asyncio.wait_for(waiting, max(1.0, _PATIENCE - (time.time() - began)))
         wall = time.time() - began
@@ -124,7 +120,7 @@ async def _cross(project: System, model: BenchModel, row: Row, kill: bool, base:
     whole = sum(result["status"] == "completed" and holds_all(row, result) for result in ended)
     answered = model.answered()
     holds = whole == row.runs and tasks.longest <= LONGEST_TASK and not tasks.failed
-    seen = {"name": row.name, "whole": whole, "runs": row.runs, "wall": wall, "ready": ready, "first_call": first_call}
+    seen = {"name": row.name, "whole": whole, "runs": row.runs, "wall": wall, "first_call": first_call}
     return {**seen, "repeated": len(answered) - len(set(answered)), "holds": holds, **asdict(tasks)}
 
 

@@ -121,12 +121,6 @@ def page(requests: list[tuple[str, dict[str, Any]]]) -> str:
     return re.sub(r"(?<=Today is )[\d-]+", "YYYY-MM-DD", text)  # or the page would change each day
 
 
-def main() -> int:
-    """Writes the page. Returns 0."""
+if __name__ == "__main__":
     PAGE.write_text(page(asyncio.run(sent())), encoding="utf-8")
     sys.stdout.write(f"{PAGE}\n")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -6,27 +6,22 @@ queue, its input and result as JSON. So the floor is measured as the project is.
 
 import asyncio
 import os
-import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import psutil
 from temporalio.client import Client, WorkflowHandle
 
 from benchmarks.bench_brain import think
-from console.base.command import CommandFailed
 from console.demo import Served
-from runtime.connection import ConnectionFailed, connect
-from runtime.process import exit_now
-from runtime.server.embedded_server import EmbeddedServer, ServerFailed, ServerInfo
-from runtime.server.temporal_binary import TemporalNotFound
+from runtime.connection import connect
+from runtime.server.embedded_server import EmbeddedServer, ServerInfo
 from standin.server.app import BrainServer, serving
-from standin.server.call_log import CallLog
 from standin.server.faults import FaultScript, ServerConfig
 from supervision.base import limits
 
@@ -41,7 +36,6 @@ _OPTIONS = {
     "max_reviews": 0,
     "deadline": "PT30M",
 }
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -99,9 +93,9 @@ class BenchModel:
 
     def __init__(self) -> None:
         self.url = ""
-        self._log = CallLog()
+        self._log = list[dict[str, Any]]()
         self._script = FaultScript()
-        self.server = BrainServer(think, self._log, self._script)
+        self.server = BrainServer(think, self._log.append, self._script)
 
     def prepare(self, latency: float) -> None:
         """Answers take `latency` seconds from now on; the call log begins again."""
@@ -110,7 +104,7 @@ class BenchModel:
 
     def ledger(self) -> list[dict[str, Any]]:
         """Returns the call log: two entries for each call, as received and as ended."""
-        return self._log.entries()
+        return list(self._log)
 
     def answered(self) -> list[str]:
         """Returns the calls that are answered."""
@@ -216,28 +210,8 @@ async def scene() -> AsyncIterator[Scene]:
 
 def cpu_seconds(pid: int) -> float:
     """Returns user and system time of a process and its children."""
-    return _sum(pid, lambda process: sum(process.cpu_times()[:2]))
-
-
-def resident_bytes(pid: int) -> float:
-    """Returns the resident memory of a process and its children."""
-    return _sum(pid, lambda process: process.memory_info().rss)
-
-
-def _sum(pid: int, value: Callable[[psutil.Process], float]) -> float:
     total, root = 0.0, psutil.Process(pid)
     for process in (root, *root.children(recursive=True)):
-        try:
-            total += value(process)
-        except psutil.Error:  # a child that has just ended
-            continue
+        with suppress(psutil.Error):  # a child that has just ended
+            total += sum(process.cpu_times()[:2])
     return total
-
-
-def measured(measuring: Coroutine[Any, Any, T]) -> T:
-    """Returns what a measurement returns; ends the process with 1 where something it needs did not run."""
-    try:
-        return asyncio.run(measuring)
-    except (TemporalNotFound, ServerFailed, ConnectionFailed, CommandFailed) as error:
-        sys.stderr.write(f"{error}\n")
-        exit_now(1)

@@ -12,24 +12,23 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
 
 from console.base.command import FAILED, Access, CommandFailed, endpoint, perform, web_address
 from console.base.terminal import console, print_out
-from console.run.pollers import WORKFLOWS, pollers
 from console.run.run_handle import RunHandle
-from console.run.run_outcome import RunOutcome
 from console.view.answer_text import answer_report
 from console.view.event_lines import now_line
 from console.view.follow import follow
-from console.view.live_view import open_screen
-from runtime.process import INTERRUPTED, cache_dir, exit_now, keep_files_private
+from console.view.live_view import Screen
+from runtime.process import cache_dir, exit_now, keep_files_private
 from runtime.server.embedded_server import EmbeddedServer, read_record
-from runtime.server.temporal_binary import TemporalNotFound, find_temporal
-from supervision.base.queues import WORKFLOW_QUEUE
+from runtime.server.temporal_binary import find_temporal
 from supervision.contract.request import parse_request
+from supervision.contract.status import Status
 from temporal_supervisor import start
 
 GOAL = (
@@ -72,9 +71,6 @@ async def demo(goal: str, team: str | None, access: Access) -> int:
         print_out(f"worker  process {worker.pid}, log {worker.log}")
         print_out(f"        kill it: kill -9 {worker.pid}   (another one takes over)")
         client = await access.client()
-        names = [poller.identity for poller in await pollers(client, WORKFLOW_QUEUE, WORKFLOWS)]
-        if others := [name for name in names if str(worker.pid) not in name]:
-            print_out(f"        beside it {', '.join(others)} may serve the run, too, with another model")
         run = RunHandle(client, await start(client, request))
         return await _watch(run, access, worker)
 
@@ -86,9 +82,14 @@ async def _watch(run: RunHandle, access: Access, worker: "KeptWorker") -> int:
     keeping = asyncio.create_task(worker.keep())
     screen_console = console()
     try:
-        async with open_screen(screen_console, _FOLLOWING) as screen:
+        with Screen(screen_console, _FOLLOWING) as screen:
             worker.report = lambda text: screen.log(now_line(text, "head"))
-            outcome: RunOutcome = await _unless(keeping, follow(run, screen, await access.store(), web))
+
+            async def look(_: Status | None) -> None:
+                if keeping.done():
+                    keeping.result()  # raises what ended it
+
+            outcome = await follow(run, screen, await access.store(), web, look)
         worker.report = print_out
         code = answer_report(run.id, outcome, web).show(screen_console)
         if screen_console.is_terminal:
@@ -100,33 +101,20 @@ async def _watch(run: RunHandle, access: Access, worker: "KeptWorker") -> int:
         keeping.cancel()
 
 
-async def _unless(keeping: asyncio.Task[None], following: Coroutine[Any, Any, RunOutcome]) -> RunOutcome:
-    """Returns the outcome of `following`. Raises CommandFailed as soon as the worker can't be kept."""
-    task = asyncio.create_task(following)
-    try:
-        await asyncio.wait({task, keeping}, return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
-            keeping.result()
-        return await task
-    finally:
-        task.cancel()
-
-
+@dataclass
 class Served:
     """A Python process for the time of an `async with` block, which begins when its `log` has a `line` with `ready`.
 
     Raises CommandFailed if none comes.
     """
 
-    def __init__(self, name: str, words: list[str], environ: Mapping[str, str], log: Path, ready: str) -> None:
-        self.log = log
-        self.line = ""
-        self._name = name
-        self._words = words
-        paths = [str(_ROOT), environ.get("PYTHONPATH", "")]
-        self._environ = {**environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
-        self._ready = ready
-        self._process: asyncio.subprocess.Process
+    name: str
+    words: list[str]
+    environ: Mapping[str, str]
+    log: Path
+    ready: str
+    line: str = field(default="", init=False)
+    _process: asyncio.subprocess.Process = field(init=False)
 
     @property
     def pid(self) -> int:
@@ -138,11 +126,12 @@ class Served:
         return await self._process.wait()
 
     async def __aenter__(self) -> Self:
+        paths = os.pathsep.join(filter(None, [str(_ROOT), self.environ.get("PYTHONPATH")]))
         with self.log.open("wb") as output:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
-                *self._words,
-                env=self._environ,
+                *self.words,
+                env={**self.environ, "PYTHONPATH": paths},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -152,11 +141,11 @@ class Served:
         try:
             while self._process.returncode is None and time.monotonic() < latest:
                 lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
-                if line := next((line for line in lines if self._ready in line and line.endswith("\n")), ""):
+                if line := next((line for line in lines if self.ready in line and line.endswith("\n")), ""):
                     self.line = line.strip()
                     return self
                 await asyncio.sleep(_POLL.total_seconds())
-            raise CommandFailed(FAILED, f"{self._name} did not start: {_last_line(self.log)}")
+            raise CommandFailed(FAILED, f"{self.name} did not start: {_last_line(self.log)}")
         except BaseException:
             await self.__aexit__()
             raise
@@ -210,16 +199,14 @@ def main() -> None:
     for name in [name for name in os.environ if name.startswith("TEMPORAL_")]:
         del os.environ[name]  # another cluster's configuration would redirect or encrypt the way to the demo's server
     os.environ["TEMPORAL_CONFIG_FILE"] = os.devnull
-    try:
+    access = Access(debug=options.debug)
+
+    def begun() -> Coroutine[Any, Any, int]:
         if read_record() is None:
             find_temporal()  # before any event loop, so that Ctrl-C ends a build at once
-    except (TemporalNotFound, OSError) as error:
-        sys.stderr.write(f"{error}\n")
-        exit_now(3)
-    except KeyboardInterrupt:
-        exit_now(INTERRUPTED)
-    access = Access(debug=options.debug)
-    exit_now(perform(access, lambda: demo(options.goal, options.team, access)))
+        return demo(options.goal, options.team, access)
+
+    exit_now(perform(access, begun))
 
 
 if __name__ == "__main__":

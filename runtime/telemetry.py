@@ -37,10 +37,9 @@ def is_wanted(signal: Signal, environ: Mapping[str, str]) -> bool:
         return False
     if exporter != "otlp":
         raise ValueError(f"OTEL_{signal}_EXPORTER={exporter} is not supported: use otlp or none")
-    own = f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL"
-    name = own if environ.get(own) else "OTEL_EXPORTER_OTLP_PROTOCOL"
-    if (protocol := environ.get(name, "")) not in _OTLP_HTTP:
-        raise ValueError(f"{name}={protocol} is not supported: use http/protobuf, on a collector's port 4318")
+    own = environ.get(f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL")
+    if (protocol := own or environ.get("OTEL_EXPORTER_OTLP_PROTOCOL", "")) not in _OTLP_HTTP:
+        raise ValueError(f"OTEL_EXPORTER_OTLP_*={protocol} is not supported: use http/protobuf, on port 4318")
     if address and urlsplit(address).scheme not in ("http", "https"):
         raise ValueError(f"OTEL_EXPORTER_OTLP_* names {address}: write http://host:4318")
     return True
@@ -60,7 +59,15 @@ def configure(service: str, environ: Mapping[str, str] = os.environ, *, measured
 
     resource = Resource.create({"service.name": service}).merge(OTELResourceDetector().detect())
     shutdowns = [begin(resource) for begin in begins]
-    return lambda: _in_time(shutdowns)
+
+    def send_rest() -> bool:
+        # An exporter retries for longer than a command may take.
+        ending = threading.Thread(target=lambda: [shutdown() for shutdown in shutdowns], daemon=True)
+        ending.start()
+        ending.join(limits.TRACES_WAIT.total_seconds())
+        return not ending.is_alive()
+
+    return send_rest
 
 
 def core_metrics(environ: Mapping[str, str] = os.environ) -> OpenTelemetryConfig | None:
@@ -170,13 +177,3 @@ def _measured(resource: "Resource") -> Callable[[], None]:
     provider = MeterProvider([reader], resource, exemplar_filter=exemplars, shutdown_on_exit=False)
     metrics.set_meter_provider(provider)
     return provider.shutdown
-
-
-def _in_time(shutdowns: list[Callable[[], None]]) -> bool:
-    """Returns False if they do not end soon: an exporter retries for longer than a command may take."""
-    ending = [threading.Thread(target=shutdown, daemon=True) for shutdown in shutdowns]
-    for thread in ending:
-        thread.start()
-    for thread in ending:
-        thread.join(limits.TRACES_WAIT.total_seconds())
-    return not any(thread.is_alive() for thread in ending)

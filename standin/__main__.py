@@ -1,13 +1,13 @@
 """Serves the stand-in model until SIGTERM or Ctrl-C, by default on loopback."""
 
 import argparse
+import json
 import os
 import sys
 from pathlib import Path
 
 from standin.extract.kind_of_call import think
 from standin.server.app import BrainServer, listen, run
-from standin.server.call_log import CallLog
 from standin.server.faults import BadConfig, FaultScript, ServerConfig, parse_config
 
 
@@ -22,18 +22,18 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--latency-ms", type=float, default=0, help="wait before each reply")
     options = parser.parse_args(arguments)
     try:
-        log = CallLog(options.ledger)
+        if options.ledger:
+            options.ledger.parent.mkdir(parents=True, exist_ok=True)
+        log = (options.ledger or Path(os.devnull)).open("a", encoding="utf-8", buffering=1)
         config = parse_config(options.config.read_bytes()) if options.config else ServerConfig()
         config.latency_ms = config.latency_ms or options.latency_ms
-        server = BrainServer(think, log, FaultScript(config))
+        server = BrainServer(think, lambda entry: log.write(f"{json.dumps(entry)}\n"), FaultScript(config))
         listener, url = listen(options.host, options.port)
     except (BadConfig, OSError) as error:
         sys.stderr.write(f"the stand-in model cannot start: {error}\n")
         return 1
-    try:
+    with log:
         run(server, listener, url)
-    finally:
-        log.close()
     return 0
 
 

@@ -14,8 +14,7 @@ from typing import Any
 
 from standin.server.api_reply import ApiReply, ErrorReply, text_block
 from standin.server.api_request import ApiRequest, Json
-from standin.server.app import BrainServer, serving
-from standin.server.call_log import CallLog, Entry
+from standin.server.app import BrainServer, Entry, serving
 from standin.server.faults import FaultScript, ServerConfig
 
 Reply = Callable[[], Awaitable[ApiReply]]
@@ -102,7 +101,7 @@ async def scripted_model() -> AsyncIterator[ScriptedModel]:
     """Gives a ScriptedModel that serves."""
     model = ScriptedModel()
     script = FaultScript(ServerConfig(delta_chars=1 << 20))
-    async with serving(BrainServer(model.think, CallLog(listener=model.hear), script)) as model.url:
+    async with serving(BrainServer(model.think, model.hear, script)) as model.url:
         yield model
 
 

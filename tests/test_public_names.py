@@ -13,18 +13,16 @@ from typing import Any
 import pytest
 import typer.main
 from temporalio import activity, workflow
+from temporalio.client import Client
 
 import starter
 import supervision.contract
 import worker_main
 from activities.teams import toolbox
-from activities.teams.team_files import TeamFiles
 from activities.tools import tool
 from runtime import search_attributes
 from runtime.connection import connect
-from runtime.server.embedded_server import ServerInfo
 from runtime.settings import Settings
-from runtime.workers import ALL_ROLES
 from supervision.base import errors, queues
 from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
@@ -42,7 +40,7 @@ def variables() -> set[str]:
 
     def variable(name: str) -> str:
         alias: Any = Settings.model_fields[name].validation_alias
-        return alias.choices[0] if alias else f"SUPERVISOR_{name}".upper()
+        return alias or f"SUPERVISOR_{name}".upper()
 
     return {variable(name) for name in Settings.model_fields}
 
@@ -93,13 +91,15 @@ def test_names_are_those_that_are_kept(group: str) -> None:
     assert set(GROUPS[group]()) == KEPT[group]
 
 
-async def test_activity_types_are_those_that_are_kept(settings: Settings, server: ServerInfo) -> None:
-    # A client of its own: one client refuses a second Worker for the same queue.
-    alone, endpoint = await connect(address=server.address), worker_main.model_endpoint(settings)
-    workers = worker_main.compose(alone, settings, endpoint, TeamFiles([]), ALL_ROLES, [], "space-1")
-    functions = {function for worker in workers for function in worker.config()["activities"]}
+async def test_activity_types_are_those_that_are_kept(
+    settings: Settings, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: dict[str, Any] = {}
+    monkeypatch.setattr(worker_main, "workers", lambda *_, **given: made.update(given) or [])
+    async with worker_main.serving(client, settings):
+        functions = [each for name, group in made.items() if name.endswith("_activities") for each in group]
     names = {activity._Definition.must_from_callable(each).name for each in functions}
-    assert names - {None} == KEPT["activities"]
+    assert names == KEPT["activities"]
 
 
 def test_each_group_that_is_kept_is_one_that_there_is() -> None:

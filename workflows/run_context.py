@@ -135,8 +135,8 @@ class RunContext:
         """Counts the time of the block as the supervisor's own, without pauses, if it ends without an error."""
         began = workflow.now()
         yield
-        held = self.state.time_and_budget.held_seconds(began, workflow.now())
-        self.state.own_seconds += (workflow.now() - began).total_seconds() - held
+        held = self.state.time_and_budget.held_time(began, workflow.now())
+        self.state.own_seconds += (workflow.now() - began - held).total_seconds()
 
     async def until_resumed(self) -> None:
         """Returns when the run is not paused."""
@@ -155,20 +155,6 @@ class RunContext:
         """Gives the slot back; other work that waits for one begins."""
         self.state.slots.give_back(slot)
         self.changed.set()
-
-    async def wait_for_first_finding(self, subtask_id: str) -> bool:
-        """Returns True once the run has a finding, False when no work is left that could bring one.
-
-        The model calls of the subtask are refused, as those of any other would be, so without a finding the run fails.
-        The work under way decides that, not the order in which the provider answers.
-        """
-        state = self.state
-        state.rejected_subtasks.add(subtask_id)
-        try:
-            await workflow.wait_condition(lambda: state.has_finding or not state.finding_may_come)
-        finally:
-            state.rejected_subtasks.discard(subtask_id)
-        return state.has_finding
 
     async def wait_for(
         self,

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -32,7 +31,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.result import Problem, RunResult
     from supervision.contract.status import TraceEvent
     from supervision.contract.strategy import STRATEGIES, StrategyName
-    from supervision.results.answer import Answer
+    from supervision.results.answer import Answer, in_answer
     from supervision.results.payload_fit import fit, pages
     from supervision.run.run_state import RunState
     from workflows.answer.review_rounds import review
@@ -136,7 +135,9 @@ class SupervisorWorkflow(Handlers):
         self._enter(state, "planning")
         reply = await make_plan(context, state.request.strategy)
         if state.plan.direct_answer:
-            state.answer = Answer(state.plan.direct_answer, reply.answer_ref, unsupported=[*reply.unsupported])
+            state.answer = Answer(
+                text=state.plan.direct_answer, ref=reply.answer_ref, unsupported=in_answer(reply.unsupported)
+            )
             if context.setup.answer_schema_ref is None:
                 return await self._closed(state, "done")
         drafts = Drafts(context, reply)
@@ -214,7 +215,7 @@ class SupervisorWorkflow(Handlers):
         state.error = problem
         message = cut(problem.message, limits.ERROR_BYTES)
         if self._context is not None and (advice := self._context.team.on_failure.strip()):
-            state.answer = Answer(advice)
+            state.answer = Answer(text=advice)
             message = f"{advice} ({message})"
         result = await self._closed(state, "failed", problem)
         return ApplicationError(message, result, type=problem.type, non_retryable=True)
@@ -293,9 +294,9 @@ async def _published(state: RunState, context: RunContext | None, parent: Parent
             result.result_ref = state.result_ref = stored.result_ref
             result.trace_ref = state.trace_ref = stored.trace_ref
             result.answer_ref = stored.answer_ref or result.answer_ref
-            state.answer, record_ref = replace(state.answer, ref=result.answer_ref), stored.record_ref
+            state.answer.ref, record_ref = result.answer_ref, stored.record_ref
         # A call that was cancelled may have been answered while this waited: what it cost is booked.
-        result.usage, result.spend, result.warnings = state.usage, state.spending.rows(), state.all_warnings
+        result.usage, result.spend, result.warnings = state.usage, state.spending.rows(), state.warnings
     return fit(result, room) if parent is None else nested_result(state, result, record_ref)
 
 

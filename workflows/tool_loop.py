@@ -1,7 +1,6 @@
 """The tool loop of a worker agent: model call, tool calls, model call, ... until the finding."""
 
 import asyncio
-from collections.abc import Sequence
 
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
@@ -15,32 +14,20 @@ with workflow.unsafe.imports_passed_through():
         TurnInput,
         TurnReply,
     )
-    from activities.prompts.agent_prompts import (
-        FINISH_TAKEN,
-        LAST_ITEMS,
-        LAST_TURN,
-        NO_ITEMS,
-        NOT_RUN,
-        NUDGE,
-        TURNS_LEFT,
-        UNKNOWN_OUTCOME,
-        no_outcome,
-        objection,
-        steering,
-    )
+    from activities.prompts import agent_prompts as prompts
     from supervision.agent.turn_rules import WINDOW_FULL, LoopState, Next, more_room, next_step
     from supervision.base import limits
     from supervision.base.errors import RESUMABLE, STORE, ErrorKind
-    from supervision.base.prompt_marks import FINISH_TOOL, READ_OUTPUT_TOOL
+    from supervision.base.prompt_marks import DEADLY, READ_OUTPUT_TOOL
     from supervision.base.text import cut
     from supervision.budget.amount import NextCall, next_call
     from supervision.contract.finding import Finding
     from supervision.contract.result import Problem
-    from supervision.contract.usage import ToolTally, Usage
+    from supervision.contract.usage import Usage
     from supervision.run.events import Trace
     from workflows.calls import activity_calls
     from workflows.calls.failures import CallFailed
-    from workflows.children.child_contracts import LoopProgress, WorkerAgentInput, WorkerAgentResult
+    from workflows.children.child_contracts import WorkerAgentInput, WorkerAgentResult
 
 _TURN_GROWTH_TOKENS = 500  # by how much a worker agent's next call is expected to be larger than its last one
 
@@ -48,12 +35,11 @@ _TURN_GROWTH_TOKENS = 500  # by how much a worker agent's next call is expected 
 class ToolLoop:
     """The loop of one attempt. `agent.progress` is its state: a conversation's head, counts, what was consumed."""
 
-    def __init__(self, agent: WorkerAgentInput, trace: Trace) -> None:
+    def __init__(self, agent: WorkerAgentInput) -> None:
         self._agent = agent
         self._progress = agent.progress
-        self._trace = trace
+        self.trace = Trace(workflow.now, agent.progress.trace_seq)
         self._began = workflow.now()
-        self._turn_open = False
         self.instructions = agent.instructions
 
     @property
@@ -65,29 +51,21 @@ class ToolLoop:
     async def run(self) -> WorkerAgentResult:
         """Returns the finding. Raises the error that ends the attempt, CallFailed, or CancelledError."""
         agent, progress = self._agent, self._progress
-        asked_again, insisted = 0, False
+        state = LoopState(progress.turn, agent.max_turns)
         max_tokens = agent.role.max_tokens or limits.TURN_MAX_TOKENS
         await self._run_approved()
         while True:
-            last = self._begin_turn()
+            state.last = self._is_last()
             # Words that come while the call is under way are for the next one.
             unheard, heard = self._unheard()
-            note = "\n\n".join(part for part in (progress.note, unheard) if part)
-            reply = await self._call_model(self._with_turns_left(note or None, last), max_tokens, last=last)
-            state = LoopState(
-                progress.turn,
-                agent.max_turns,
-                asked_again,
-                progress.pauses,
-                last=last,
-                insisted=insisted,
-                can_grow=not reply.fullest and more_room(max_tokens) > max_tokens,
-            )
+            reply = await self._call_model(self._note(unheard, state.last), max_tokens, last=state.last)
+            state.turn, state.pauses = progress.turn, progress.pauses
+            state.can_grow = not reply.fullest and more_room(max_tokens) > max_tokens
             step = next_step(reply.stop_reason, reply.finding is not None, len(reply.calls), state)
             if step is Next.ASK_AGAIN:
-                asked_again, max_tokens = asked_again + 1, more_room(max_tokens)
+                state.asked_again, max_tokens = state.asked_again + 1, more_room(max_tokens)
                 continue
-            progress.head, progress.results, progress.note, asked_again = reply.head, [], None, 0
+            progress.head, progress.results, progress.note, state.asked_again = reply.head, [], None, 0
             progress.feedback_due, progress.heard = False, heard
             if finding := _finding_of(step, reply, agent.subtask_id):
                 if self._goes_on(step, reply):
@@ -96,25 +74,29 @@ class ToolLoop:
                 result.finish_call_id = reply.finish_call_id
                 return result
             if step is Next.TOOLS:
-                await self._run_tools(reply)
+                self._take_calls(reply.calls)
+                await self._run_calls()
             elif step is Next.CONTINUE:
                 progress.pauses += 1
             elif step is Next.NUDGE:
-                progress.note = NUDGE
+                progress.note = prompts.NUDGE
             elif step is Next.INSIST:
-                insisted, progress.results = True, [_error(call, NOT_RUN) for call in reply.calls]
+                state.insisted = True
+                progress.results = [call.without_result(prompts.NOT_RUN) for call in reply.calls]
                 continue
             else:
                 raise self.failure(_loop_problem(step, reply, agent.max_turns))
             if so_far := self._handed_over():
                 return so_far
 
-    def _begin_turn(self) -> bool:
-        """Begins a turn: True if it is the last one. Raises the error that ends the agent while the run is paused."""
+    def _is_last(self) -> bool:
+        """True if the turn that comes now is the last one, by turns or by budget; raises if there can be none."""
         if self.instructions.paused:
             raise self.failure(Problem(type=ErrorKind.PAUSED, message="the run is paused"))
-        self._progress.turn, self._turn_open = self._progress.turn + 1, True
-        return self._must_conclude()
+        allowed = self._allowed()
+        if allowed is NextCall.STOP:
+            raise self.failure(Problem(type=ErrorKind.BUDGET_EXHAUSTED, message="its share of the budget is used up"))
+        return allowed is NextCall.CONCLUDE or self._progress.turn + 1 >= self._agent.max_turns
 
     def _goes_on(self, step: Next, reply: TurnReply) -> bool:
         """True if more follows a conclusion: what people said meanwhile, or an objection."""
@@ -128,18 +110,15 @@ class ToolLoop:
     def _unheard(self) -> tuple[str, int]:
         """Returns what people said that is not in the conversation yet, as a note, and the number of its last word."""
         words = [word for word in self.instructions.words if word.number > self._progress.heard]
-        return steering(word.text for word in words), words[-1].number if words else self._progress.heard
+        return prompts.steering(word.text for word in words), words[-1].number if words else self._progress.heard
 
     def _handed_over(self) -> WorkerAgentResult | None:
         """Returns the progress of a worker agent that went first; continues as new if the server suggests it."""
         agent, progress = self._agent, self._progress
         if agent.goes_first:
-            result = self._result(None)
-            result.progress = self._resumable()
-            return result
+            return self._result(None, resumable=True)
         if workflow.info().is_continue_as_new_suggested():
-            progress.trace_seq = self._trace.last_seq
-            progress.worked_seconds = self._worked()
+            progress.trace_seq, progress.worked_seconds = self.trace.last_seq, self._worked()
             agent.instructions = self.instructions
             workflow.continue_as_new(agent)
         return None
@@ -155,42 +134,33 @@ class ToolLoop:
         if reply.impossible:
             raise self.failure(Problem(type=ErrorKind.CANNOT_DO, message=cut(finding.summary, limits.ERROR_BYTES)))
         lacks_items = agent.brief.names_items and not finding.items_ref
-        misfit = [*reply.misfit, *([NO_ITEMS] if lacks_items else [])]
+        misfit = [*reply.misfit, *([prompts.NO_ITEMS] if lacks_items else [])]
         if not (finding.unsupported or reply.unclear or misfit) or progress.objected or not self._has_a_turn_left():
             if lacks_items:
-                problem = Problem(type=ErrorKind.CANNOT_DO, message=f"its finding names no items: {NO_ITEMS}")
-                raise self.failure(problem, keeps_finding=True)
+                why = f"its finding names no items: {prompts.NO_ITEMS}"
+                raise self.failure(Problem(type=ErrorKind.CANNOT_DO, message=why), keeps_finding=True)
             return None
         progress.objected = True
         progress.results = _taken(reply)
-        self._trace.note("finding_returned", agent.subtask_id, unsupported=[*finding.unsupported, *misfit])
-        return objection(finding.unsupported, reply.unclear, misfit)
+        self.trace.note("finding_returned", agent.subtask_id, unsupported=[*finding.unsupported, *misfit])
+        return prompts.objection(finding.unsupported, reply.unclear, misfit)
 
     def stopped(self) -> WorkerAgentResult:
         """Returns what a cancelled worker agent has; a run that is reset continues from there."""
-        return self._resumable_result(stopped=True)
+        return self._result(self._finding_so_far(), resumable=True).when_stopped()
 
     def failure(self, problem: Problem, retry_after: float = 0.0, *, keeps_finding: bool = False) -> ApplicationError:
         """Returns the error of this attempt; one that it can go on from later carries where it stands."""
-        if problem.type in RESUMABLE:
-            consumed = self._resumable_result()
-            consumed.retry_after = retry_after
-        else:
-            keeps = keeps_finding or problem.type is ErrorKind.TIMEOUT
-            consumed = self._result(_finding_so_far(self._progress, self._agent.subtask_id) if keeps else None)
+        resumable = problem.type in RESUMABLE
+        keeps = keeps_finding or resumable or problem.type is ErrorKind.TIMEOUT
+        consumed = self._result(self._finding_so_far() if keeps else None, resumable=resumable)
+        consumed.retry_after = retry_after
         return ApplicationError(problem.message, consumed, type=problem.type, non_retryable=True)
 
-    def _resumable_result(self, *, stopped: bool = False) -> WorkerAgentResult:
-        result = self._result(_finding_so_far(self._progress, self._agent.subtask_id), stopped=stopped)
-        # The turn that could not be made is counted when it is.
-        result.turns = max(0, result.turns - int(self._turn_open))
-        result.progress = self._resumable()
-        return result
-
-    def _resumable(self) -> LoopProgress:
-        """Returns the progress without the turn that is under way."""
-        turn = max(0, self._progress.turn - int(self._turn_open))
-        return self._progress.model_copy(update={"turn": turn, "worked_seconds": self._worked()})
+    def _finding_so_far(self) -> Finding | None:
+        """Returns the last text of the worker agent, if any, as a finding."""
+        missing, finding = "the worker agent was stopped before it had finished", self._progress.last_finding
+        return finding and _lacking(finding, [missing], self._agent.subtask_id)
 
     def _worked(self) -> float:
         return self._progress.worked_seconds + (workflow.now() - self._began).total_seconds()
@@ -204,24 +174,16 @@ class ToolLoop:
         estimate = progress.last_tokens + _TURN_GROWTH_TOKENS
         return next_call(agent.grant, progress.usage, estimate, last_grant=agent.last_grant)
 
-    def _must_conclude(self) -> bool:
-        """True if the call that comes now is the last one, by turns or by budget; raises if there can be none."""
+    def _note(self, words: str, last: bool) -> str | None:
+        """Returns what the model is told in a turn: by the system, by people, and in two turns how many are left."""
         agent, progress = self._agent, self._progress
-        allowed = self._allowed()
-        if allowed is NextCall.STOP:
-            raise self.failure(Problem(type=ErrorKind.BUDGET_EXHAUSTED, message="its share of the budget is used up"))
-        return allowed is NextCall.CONCLUDE or progress.turn >= agent.max_turns
-
-    def _with_turns_left(self, note: str | None, last: bool) -> str | None:
-        """Returns the note of a turn with the word on the turns that are left: in the last one, and two before it."""
-        agent, progress = self._agent, self._progress
-        ahead = progress.turn + limits.TURNS_NOTICE == agent.max_turns and progress.head is not None
-        turns_left = LAST_TURN if last else TURNS_LEFT if ahead else None
-        items = LAST_ITEMS if last and agent.brief.names_items else None
-        return "\n\n".join(part for part in (note, turns_left, items) if part) or None
+        ahead = progress.turn + 1 + limits.TURNS_NOTICE == agent.max_turns and progress.head is not None
+        turns_left = prompts.LAST_TURN if last else prompts.TURNS_LEFT if ahead else None
+        items = prompts.LAST_ITEMS if last and agent.brief.names_items else None
+        return "\n\n".join(filter(None, (progress.note, words, turns_left, items))) or None
 
     async def _call_model(self, note: str | None, max_tokens: int, *, last: bool) -> TurnReply:
-        agent, progress = self._agent, self._progress
+        agent, progress, turn = self._agent, self._progress, self._progress.turn + 1
         reply = await activity_calls.model_call(
             "call_model",
             TurnInput(
@@ -230,7 +192,7 @@ class ToolLoop:
                 role=agent.role.name,
                 model=agent.role.model,
                 effort=agent.effort,
-                step=f"turn.{progress.turn}",
+                step=f"turn.{turn}",
                 brief=agent.brief if progress.head is None or progress.feedback_due else None,
                 head=progress.head,
                 results=progress.results,
@@ -240,89 +202,75 @@ class ToolLoop:
                 max_tokens=max_tokens,
             ),
             TurnReply,
-            f"{agent.role.name}, turn {progress.turn}",
+            f"{agent.role.name}, turn {turn}",
             max_tokens,
             agent.expires_at,
             agent.model_queue,
             self._book,
             stopped=lambda: self.instructions.paused and self.instructions.now,
         )
-        self._turn_open = False
-        progress.last_tokens, progress.labels = reply.usage.tokens, reply.labels
+        progress.turn, progress.last_tokens, progress.labels = turn, reply.usage.tokens, reply.labels
         progress.last_finding = reply.finding or reply.earlier or progress.last_finding
-        self._trace.note(
+        self.trace.note(
             "turn",
             agent.subtask_id,
-            turn=progress.turn,
+            turn=turn,
             stop_reason=reply.stop_reason,
             preview=reply.preview[:200],
             tokens=reply.usage.tokens,
             model=reply.model,
-            **reply.model_dump(include={"cleared", "withheld"}, exclude_defaults=True),
+            **reply.model_dump(include={"withheld"}, exclude_defaults=True),
         )
         return reply
 
     def _book(self, usage: Usage) -> None:
         self._progress.usage += usage
 
-    async def _run_tools(self, reply: TurnReply) -> None:
-        """Runs the tool calls of a turn. Raises the error of a loop of which some wait for a person."""
-        first, rest = reply.calls[: limits.TOOL_CALLS_PER_TURN], reply.calls[limits.TOOL_CALLS_PER_TURN :]
-        surplus = f"Not run: one turn runs at most {limits.TOOL_CALLS_PER_TURN} tool calls. Call it in the next one."
-        calls, waiting = [[call for call in first if bool(call.waits_for) is waits] for waits in (False, True)]
-        await self._run_calls(reply.head, calls, waiting, [_error(call, surplus) for call in rest])
-
     async def _run_approved(self) -> None:
         """Runs the calls that a person has approved, or replied to; then the last turn's calls are all answered."""
-        progress = self._progress
-        if not progress.approved or progress.head is None or self.instructions.paused:
-            return
-        calls, progress.approved = progress.approved, []
-        await self._run_calls(progress.head, calls)
+        if self._progress.approved and not self.instructions.paused:
+            await self._run_calls()
 
-    async def _run_calls(
-        self,
-        head: str,
-        calls: list[ToolCallRef],
-        waiting: Sequence[ToolCallRef] = (),
-        not_run: Sequence[ToolResultRef] = (),
-    ) -> None:
-        """Runs calls in parallel. Raises the error of a loop of which calls wait for a person: `waiting`, or some."""
-        # Progress is changed only after all have ended: a cancellation in between finds it as it was at the reply.
+    def _take_calls(self, calls: list[ToolCallRef]) -> None:
+        """Sorts the calls of a turn into those that are run, that wait for a person, and that are too many."""
+        progress, most = self._progress, limits.TOOL_CALLS_PER_TURN
+        surplus = f"Not run: one turn runs at most {most} tool calls. Call it in the next one."
+        progress.approved = [call for call in calls[:most] if not call.waits_for]
+        progress.pending = [call for call in calls[:most] if call.waits_for]
+        progress.results = [call.without_result(surplus) for call in calls[most:]]
+
+    async def _run_calls(self) -> None:
+        """Runs the approved calls in parallel. Raises the error of a loop of which others wait for a person."""
+        # Results are changed only after all have ended: a cancellation in between finds them as at the reply.
         progress = self._progress
+        calls, progress.approved = progress.approved, []
         try:
-            replies = await asyncio.gather(*[self._run_tool(head, call) for call in calls])
+            replies = await asyncio.gather(*map(self._run_tool, calls))
         except asyncio.CancelledError:
             # The turn was made: the next attempt has to answer its calls.
-            stopped = [_error(call, f"This call was stopped. {UNKNOWN_OUTCOME}") for call in [*calls, *waiting]]
-            progress.results = [*progress.results, *stopped, *not_run]
+            words, stopped = f"This call was stopped. {prompts.UNKNOWN_OUTCOME}", [*calls, *progress.pending]
+            progress.results = [*progress.results, *(call.without_result(words) for call in stopped)]
+            progress.pending = []
             raise
-        progress.pending = [*waiting]
         for call, tool_reply in zip(calls, replies, strict=True):
             progress.usage += Usage(tool_calls=1)
             if tool_reply.asks:
                 progress.pending.append(_asking(call, tool_reply))
                 continue
             progress.results.append(tool_reply.result)
-            if call.name != FINISH_TOOL:  # a conclusion that came too early is no failure of a tool
-                tally = progress.tools.get(call.name, ToolTally())
-                progress.tools[call.name] = tally.counted(tool_reply.preview if tool_reply.result.is_error else None)
-        progress.results += not_run
         if progress.pending:
             raise self.failure(Problem(type=ErrorKind.NEEDS_PERSON, message="it waits for a person"))
 
-    async def _run_tool(self, head: str, call: ToolCallRef) -> ToolReply:
+    async def _run_tool(self, call: ToolCallRef) -> ToolReply:
         agent, tool = self._agent, self._agent.role.tool(call.name)
         payload = ToolInput(
             run=agent.run,
             team_ref=agent.team_ref,
             role=agent.role.name,
-            head=head,
+            head=self._progress.head or "",
             call=call,
             attachments=agent.brief.attachments,
             findings=agent.brief.dependencies if call.name == READ_OUTPUT_TOOL else [],
-            # One that has asked was allowed or approved before, for the same arguments.
-            approved_sha256=call.arguments_sha256 if call.waits_for else None,
         )
         try:
             queue = agent.outward_queue if tool.outward else agent.tools_queue
@@ -331,8 +279,9 @@ class ToolLoop:
             if failed.problem.type in STORE | {ErrorKind.NOT_GRANTED}:
                 raise  # what the run needs is gone, which is no result of the tool
             why = failed.problem.message  # it may have had effects
-            reply = ToolReply(result=_error(call, no_outcome(why)), preview=why[:200])
-        self._trace.note(
+            words = prompts.DEADLY_CALL if DEADLY in why else prompts.UNKNOWN_OUTCOME
+            reply = ToolReply(result=call.without_result(words), preview=why[:200])
+        self.trace.note(
             "tool",
             agent.subtask_id,
             name=call.name,
@@ -343,28 +292,22 @@ class ToolLoop:
         )
         return reply
 
-    def _result(self, finding: Finding | None, *, stopped: bool = False) -> WorkerAgentResult:
+    def _result(self, finding: Finding | None, *, resumable: bool = False) -> WorkerAgentResult:
         progress = self._progress
         return WorkerAgentResult(
             finding=finding,
-            stopped=stopped,
             turns=progress.turn - progress.turns_booked,
             usage=progress.usage,
-            tools=progress.tools,
             head=progress.head,
             heard=progress.heard,
             labels=progress.labels,
+            progress=progress.model_copy(update={"worked_seconds": self._worked()}) if resumable else None,
         )
 
 
 def _taken(reply: TurnReply) -> list[ToolResultRef]:
     """Returns the answer to the call that gave a finding, if one did: the conversation continues after it."""
-    return [ToolResultRef(call_id=reply.finish_call_id, text=FINISH_TAKEN)] if reply.finish_call_id else []
-
-
-def _error(call: ToolCallRef, text: str) -> ToolResultRef:
-    """Returns the answer to a call that gave no result."""
-    return ToolResultRef(call_id=call.call_id, text=text, is_error=True)
+    return [ToolResultRef(call_id=reply.finish_call_id, text=prompts.FINISH_TAKEN)] if reply.finish_call_id else []
 
 
 def _asking(call: ToolCallRef, reply: ToolReply) -> ToolCallRef:
@@ -379,20 +322,8 @@ def _finding_of(step: Next, reply: TurnReply, subtask_id: str) -> Finding | None
         finding = reply.finding
     else:
         finding = reply.earlier if step in (Next.TURN_LIMIT, Next.BROKEN) else None
-    if finding is None:
-        return None
-    missing: list[str] = []
-    if reply.stop_reason in ("tool_use", "pause_turn") or finding is reply.earlier:
-        missing.append("the finding is not whole: the turns were over before the worker agent concluded")
-    elif step is Next.FINISH_CUT:
-        missing.append(f"the finding is not whole: the model stopped with {reply.stop_reason}")
-    return _lacking(finding, missing, subtask_id)
-
-
-def _finding_so_far(progress: LoopProgress, subtask_id: str) -> Finding | None:
-    """Returns the last text of the worker agent, if any, as a finding."""
-    missing = ["the worker agent was stopped before it had finished"]
-    return progress.last_finding and _lacking(progress.last_finding, missing, subtask_id)
+    cut_off = f"the finding is not whole: the worker agent had not concluded when it ended with {reply.stop_reason}"
+    return finding and _lacking(finding, [] if step is Next.FINISH else [cut_off], subtask_id)
 
 
 def _lacking(finding: Finding, missing: list[str], subtask_id: str) -> Finding:
@@ -406,7 +337,6 @@ def _lacking(finding: Finding, missing: list[str], subtask_id: str) -> Finding:
 
 
 def _loop_problem(step: Next, reply: TurnReply, max_turns: int) -> Problem:
-    """Returns the problem of a loop that ends without a finding."""
     if step is Next.REFUSED:
         detail = f": {reply.stop_detail}" if reply.stop_detail else ""
         return Problem(type=ErrorKind.REFUSED, message=f"the model refused this subtask{detail}")

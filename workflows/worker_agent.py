@@ -1,6 +1,7 @@
 """One attempt of one subtask as a workflow: its input, its ends, its trace. The work is in `tool_loop`."""
 
 import asyncio
+import contextlib
 
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
@@ -10,7 +11,6 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.result import Problem
     from supervision.contract.status import TracePage
     from supervision.run.decisions import Instructions
-    from supervision.run.events import Trace
     from workflows.calls.failures import CallFailed
     from workflows.children.child_contracts import WorkerAgentInput, WorkerAgentResult
     from workflows.tool_loop import ToolLoop
@@ -27,14 +27,9 @@ class WorkerAgentWorkflow:
     @workflow.init
     def __init__(self, agent: WorkerAgentInput | None = None, *surplus: object) -> None:
         """Reads the input. A bad one is refused by `run`: an error raised here would block the workflow."""
-        self._trace = Trace(workflow.now)
         self._loop: ToolLoop | None = None
-        try:
-            valid = WorkerAgentInput.model_validate(agent)
-        except ValueError:
-            return
-        self._trace = Trace(workflow.now, valid.progress.trace_seq)
-        self._loop = ToolLoop(valid, self._trace)
+        with contextlib.suppress(ValueError):
+            self._loop = ToolLoop(WorkerAgentInput.model_validate(agent))
 
     @workflow.run
     async def run(self, agent: WorkerAgentInput | None = None, *surplus: object) -> WorkerAgentResult:
@@ -69,4 +64,4 @@ class WorkerAgentWorkflow:
     @workflow.query
     def trace(self, cursor: int = 0) -> TracePage:
         """The turns and tool calls of this run of the workflow, after a cursor."""
-        return self._trace.page(cursor)
+        return self._loop.trace.page(cursor) if self._loop else TracePage()

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial, reduce
 from operator import or_
@@ -20,14 +20,7 @@ from activities.model.journalled_call import Answered, CallName, CallOptions, Mo
 from activities.model.port import Json, user_message
 from activities.model.prompt_fit import PromptWriter, brief_tokens
 from activities.model.request_body import ALL_JSON, first_json
-from activities.prompts.agent_prompts import (
-    LAST_OUTPUT,
-    correction_request,
-    is_correction_request,
-    withheld_words,
-    worker_request,
-    worker_system,
-)
+from activities.prompts import agent_prompts as prompts
 from activities.replies import answer_schema
 from activities.replies.agent_story import read_tool_uses
 from activities.store.reading import list_bytes, read_findings, read_plan, read_records, read_small, read_text
@@ -38,13 +31,13 @@ from supervision.agent import agent_tools, policy
 from supervision.base import limits
 from supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, READ_OUTPUT_TOOL, STEER
 from supervision.base.text import clean, cut, one_line, size
-from supervision.contract.finding import ArtifactRef, CheckedClaim, Evidence, Finding, FindingRecord, Labels
+from supervision.contract.finding import ArtifactRef, Evidence, Finding, FindingRecord, Labels
 from supervision.contract.team import Role
 from supervision.grounding.support import UNSUPPORTED_BYTES, Source, check, found_nowhere
 from supervision.run.attempt_rules import subtask_path
 
 _EVIDENCE_CALLS = 60  # the last ones of a worker agent: what it concluded from
-SOURCES = 50  # of one finding, and as many artifacts: each has a line on a screen
+_SOURCES = 50  # of one finding, and as many artifacts: each has a line on a screen
 _CHECKED_CLAIMS = 40  # of one finding, for those who judge it
 _CHOICES = 20  # of a question to a person: more do not fit on a screen
 _CALL_BYTES = 100  # a tool call beside the line that was found in its output
@@ -66,12 +59,6 @@ class Grounds(NamedTuple):
     calls: list[Evidence]
     sources: list[str]
     artifacts: list[ArtifactRef]
-
-    @property
-    def left_out(self) -> list[str]:
-        """One sentence for each kind of which a finding cannot carry all."""
-        more = {"sources": len(self.sources) - SOURCES, "artifacts": len(self.artifacts) - SOURCES}
-        return [f"{count} more {kind} stand only in the tool outputs" for kind, count in more.items() if count > 0]
 
 
 async def read_grounds(
@@ -98,8 +85,8 @@ async def read_grounds(
         kind = tool.evidence if tool else "data"
         if kind != "nothing":
             name = one_line(f"{use.name} {preview(json.loads(use.arguments))}", _CALL_BYTES)
-            texts.append(Source(use.output, kind, use.arguments, name))
-    return Grounds(texts, calls[-_EVIDENCE_CALLS:], [*sources], artifacts)
+            texts.append(Source(use.output, kind, use.arguments, name, ref))
+    return Grounds(texts, calls[-_EVIDENCE_CALLS:], [*sources][:_SOURCES], artifacts[:_SOURCES])
 
 
 class AgentTurnActivities:
@@ -115,8 +102,6 @@ class AgentTurnActivities:
         loaded, conversations = await self._teams.load(turn.team_ref), self._calls.conversations
         role, place = loaded.team.role(turn.role), subtask_path(activity.info().workflow_id or "", turn.run.run_id)
         labels, withheld = await self._labels(turn, loaded, role, place)
-        if turn.last and role.output_schema is not None:
-            turn = turn.model_copy(update={"note": "\n".join(filter(None, [turn.note, LAST_OUTPUT]))})
         options = CallOptions(
             max_tokens=turn.max_tokens,
             labels=labels,
@@ -127,7 +112,9 @@ class AgentTurnActivities:
         )
         name = CallName.of(turn, turn.step)
         known = [] if turn.head is None else (await conversations.entry(turn.head)).view.withheld
-        note = "\n\n".join(filter(None, [turn.note, withheld_words(tool for tool in withheld if tool not in known)]))
+        missing = ", ".join(tool for tool in withheld if tool not in known)
+        ending = prompts.LAST_OUTPUT if turn.last and role.output_schema is not None else ""
+        note = "\n\n".join(filter(None, [turn.note, ending, f"{prompts.WITHHELD} {missing}." if missing else ""]))
         if turn.head is None:
             assert turn.brief is not None
             opening, text = await self._opening(turn, turn.brief, loaded, role)
@@ -136,7 +123,7 @@ class AgentTurnActivities:
             # Tool results and the note are one user message, as the API wants it; there is none if the model paused.
             results = conversations.tool_result_message(turn.results)
             if turn.brief is not None and turn.brief.feedback:  # on the finding that this conversation gave
-                results["content"] += user_message(correction_request(turn.brief.feedback))["content"]
+                results["content"] += user_message(prompts.correction_request(turn.brief.feedback))["content"]
             results["content"] += user_message(note)["content"] if note else []
             messages = [results] if results["content"] else []
             answered = await self._calls.follow_up(name, turn.head, messages, options)
@@ -155,7 +142,7 @@ class AgentTurnActivities:
         previous = None if brief.previous_ref is None else await read_text(store, brief.previous_ref)
 
         async def within(tokens: int) -> str:
-            return worker_request(
+            return prompts.worker_request(
                 subtask,
                 await read_findings(store, brief.dependencies, brief_tokens(tokens)),
                 brief.missing,
@@ -174,7 +161,7 @@ class AgentTurnActivities:
         tools += [agent_tools.ask_tool()] if role.ask else []
         schema = role.output_schema and answer_schema.sendable(role.output_schema)
         tools.append(agent_tools.finish_tool(brief.names_items, schema))
-        system = worker_system(role, turn.max_turns, turn.run.date, cites)
+        system = prompts.worker_system(role, turn.max_turns, turn.run.date, cites)
         return Opening(system=system, model=turn.model, effort=turn.effort, tools=tools), within
 
     async def _labels(self, turn: TurnInput, loaded: LoadedTeam, role: Role, place: str) -> tuple[Labels, list[str]]:
@@ -209,7 +196,6 @@ class AgentTurnActivities:
             preview=cut(text, limits.REPLY_PREVIEW_BYTES),
             calls=[] if concluded else await self._tool_calls(turn, loaded, role, calls, answered.labels),
             fullest=message.fullest,
-            cleared=answered.view.cleared,
             withheld=answered.view.withheld,
             labels=answered.labels,
             usage=answered.usage,
@@ -262,7 +248,9 @@ class AgentTurnActivities:
         for entry in reversed(await self._calls.conversations.chain(head)):
             if text := entry.reply.text().strip():
                 return text
-            if any(map(is_correction_request, texts_of(entry.input))):  # before it is the finding to be corrected
+            if any(
+                map(prompts.is_correction_request, texts_of(entry.input))
+            ):  # before it is the finding to be corrected
                 break
         return ""
 
@@ -279,13 +267,11 @@ class AgentTurnActivities:
         if labels.untrusted and policy.is_quarantined(role) and isinstance(output, dict) and not misfit:
             conclusion = agent_tools.Conclusion("", conclusion.confidence, [], conclusion.outcome)
             labels = labels.model_copy(update={"untrusted": ""})
-        cells = {path or "output": _cell(path, text) for path, text in agent_tools.cells_of(output)}
-        listed = "\n".join(f"- {path}: {cell}" for path, cell in cells.items())
-        text = "\n\n".join(filter(None, [conclusion.text, listed]))
+        cells = [f"- {path or 'output'}: {_cell(path, cell)}" for path, cell in agent_tools.cells_of(output)]
+        text = "\n\n".join(filter(None, [conclusion.text, "\n".join(cells)]))
         grounds = await read_grounds(self._calls.conversations, answered.head, loaded.toolbox, keep)
         checks = role.grounding == "tools" and conclusion.text
         claims = await asyncio.to_thread(check, text, grounds.texts) if checks else []
-        claims = [claim if claim.source else _named(claim, conclusion.text, cells) for claim in claims]
         telling = [claim for claim in claims if not claim.source or not _YEAR.fullmatch(claim.text)]
         shown = sorted(telling, key=lambda claim: bool(claim.source))[:_CHECKED_CLAIMS]  # first those found nowhere
         limitations = [*misfit, *conclusion.limitations][: limits.LIMITATIONS]
@@ -294,8 +280,8 @@ class AgentTurnActivities:
             grounding=role.grounding,
             summary=conclusion.summary or cut(conclusion.text or text, limits.SUMMARY_BYTES),
             confidence=conclusion.confidence,
-            limitations=[*(cut(item, limits.SENTENCE_BYTES) for item in limitations), *grounds.left_out],
-            sources=grounds.sources[:SOURCES],
+            limitations=[cut(item, limits.SENTENCE_BYTES) for item in limitations],
+            sources=grounds.sources,
             unsupported=found_nowhere(claims),
             checked=[claim.model_copy(update={"text": cut(claim.text, UNSUPPORTED_BYTES)}) for claim in shown],
             evidence=grounds.calls,
@@ -303,7 +289,7 @@ class AgentTurnActivities:
         )
         finding = Finding(
             **record.model_dump(exclude={"checked", "evidence"}),
-            artifacts=grounds.artifacts[:SOURCES],
+            artifacts=grounds.artifacts,
             text_ref=await keep(text),
             items_ref="" if conclusion.items is None else await keep(json.dumps([*conclusion.items])),
             output_ref=await keep(json.dumps(output)) if isinstance(output, dict) else "",
@@ -348,9 +334,3 @@ def _cell(path: str, text: str) -> str:
     """Returns a plain value of an output as the finding's text has it: a quotation is looked up as one."""
     line = " ".join(text.split())
     return f"“{line.strip(_QUOTES).translate(_PLAIN_QUOTES)}”" if path.endswith(_QUOTED_FIELDS) else line
-
-
-def _named(claim: CheckedClaim, text: str, cells: Mapping[str, str]) -> CheckedClaim:
-    """Returns a claim with the name of the field that makes it; unchanged if the text makes it, too."""
-    path = next((path for path, cell in cells.items() if claim.text in cell), None)
-    return claim.model_copy(update={"text": f"{path}: {claim.text}"}) if path and claim.text not in text else claim

@@ -75,8 +75,8 @@ class ToolActivities:
         if tool is not None and tool.name in role.tools:
             labels = entry.labels | loaded.toolbox.labels_of(role, entry.reply.provided_uses())
             verdict = policy.decide(tool, labels, block.get("input"))
-            # The call's hash is that of the arguments in the conversation: see _shown_block.
-            approved = verdict == "ask" and request.approved_sha256 == request.call.arguments_sha256
+            # What a person approved has the arguments in the conversation: see _shown_block.
+            approved = verdict == "ask" and request.call.waits_for is not None
             if verdict != "allowed" and not approved:
                 words = NOT_APPROVED if verdict == "ask" else REFUSED
                 return await self._reply(request, ToolRun(words, is_error=True))
@@ -89,8 +89,8 @@ class ToolActivities:
         try:
             call = read_call(block.get("input"))
             refs = [finding.text_ref for finding in request.findings if finding.subtask_id == call.output]
-            earlier = None if refs else earlier_output(self._conversations, request.head, call)
-            text = await (earlier or read_text(self._store, refs[0]))
+            found = read_text(self._store, refs[0]) if refs else earlier_output(self._conversations, request.head, call)
+            text = await found
             opening = (await self._conversations.entry([*entry.ancestors, request.head][0])).opening
             window = self._endpoint.window(opening.model).tokens if opening else limits.UNKNOWN_WINDOW_TOKENS
             return ToolRun(page(text, call, page_chars(window)))
@@ -118,7 +118,7 @@ class ToolActivities:
             return None if first.labels.untrusted else "\n".join(texts_of(first.input))
 
         context = ToolContext(
-            replies={reply.asked: await read_text(self._store, reply.text_ref) for reply in request.call.replies},
+            replies={asked: await read_text(self._store, ref) for asked, ref in request.call.replies.items()},
             attachments={a.name: partial(read_text, self._store, a.ref) for a in request.attachments},
             idempotency_key=f"{request.head}/{request.call.index}",
             run_id=request.run.run_id,

@@ -136,7 +136,6 @@ class SubtaskBrief(Model):
     `labels` are those of all texts in it.
     """
 
-    goal_ref: str
     plan_ref: str
     subtask_id: str
     dependencies: FindingRefs = []
@@ -282,13 +281,6 @@ class WordsInput(Model):
     source: str
 
 
-class AdoptReply(Model):
-    """The answer, shortened if it is long: `answer_ref` has all of it."""
-
-    answer: str
-    answer_ref: str
-
-
 class WorkNote(Model):
     """A subtask of an earlier revision in the planner's prompt."""
 
@@ -403,6 +395,6 @@ class TableReply(Model):
     tables: list[ArtifactRef] = []
     fills: str = ""
     answer_json: JsonValue = None
-    answer_json_ref: str = ""
+    answer_json_ref: str | None = None
     first_rows: DependencyRef | None = None
     problem: str = ""

@@ -51,19 +51,12 @@ class TurnInput(Model):
     max_tokens: int
 
 
-class PersonReply(Model):
-    """A person's reply, as stored, to what a tool asked under a key."""
-
-    asked: str
-    text_ref: str
-
-
 class ToolCallRef(Model):
     """A tool call that the model asks for; its arguments stay in the conversation.
 
     `index` is its place among the calls of the reply: that is how it is found again. One that `waits_for` a person has
     all that the person is `asked`, unless that is long; it comes `after` some untrusted text was read. A call whose
-    tool `asks` something under that key waits for it; made again, it has the `replies`.
+    tool `asks` something under that key waits for it; made again, it has the `replies`, as stored, by their keys.
     """
 
     index: int = 0
@@ -77,7 +70,11 @@ class ToolCallRef(Model):
     choices: list[str] = []
     after: Annotated[str, Field(exclude_if=lambda after: not after)] = ""
     asks: Annotated[str, Field(exclude_if=lambda asks: not asks)] = ""
-    replies: Annotated[list[PersonReply], Field(exclude_if=lambda replies: not replies)] = []
+    replies: Annotated[dict[str, str], Field(exclude_if=lambda replies: not replies)] = {}
+
+    def without_result(self, why: str) -> ToolResultRef:
+        """Returns the answer to this call if it gave no result."""
+        return ToolResultRef(call_id=self.call_id, text=why, is_error=True)
 
 
 class TurnReply(Model):
@@ -101,14 +98,13 @@ class TurnReply(Model):
     finish_call_id: str | None = None
     earlier: Finding | None = None
     fullest: bool = False
-    cleared: int = 0
     withheld: Annotated[list[str], Field(exclude_if=lambda names: not names)] = []
     labels: Read = Labels()
     usage: Usage
 
 
 class ToolInput(Model):
-    """One tool call of the reply at `head`; it may read `findings`. `approved_sha256` is of what a person approved."""
+    """One tool call of the reply at `head`; it may read `findings`. One that waited for a person was approved."""
 
     run: RunRef
     team_ref: str
@@ -117,7 +113,6 @@ class ToolInput(Model):
     call: ToolCallRef
     attachments: list[AttachmentRef] = []
     findings: FindingRefs = []
-    approved_sha256: str | None = None
 
 
 class ToolReply(Model):

@@ -19,9 +19,6 @@ GATE_WAIT = timedelta(seconds=5)  # a known wait that long is spent in the proce
 
 _log = logging.getLogger(__name__)
 _meter = metrics.get_meter(spans.SCOPE)
-_transitions = _meter.create_counter(
-    spans.BREAKER_CHANGES, description="changes of a provider breaker's state, by model and state"
-)
 _state = _meter.create_gauge(
     spans.BREAKER_OPEN, description="by model: 1 while no call is sent or only a probe, else 0"
 )
@@ -123,7 +120,6 @@ class ModelGate:
         if state == before:
             return
         self._seen[model] = state
-        _transitions.add(1, {"model": model, "state": state})
         _state.set(int(state != "closed"), {"model": model})
         detail = f" for {breaker.remaining(now):.0f} s" if state == "open" else ""
         _log.warning("provider breaker of %s: %s -> %s%s", model, before, state, detail)

@@ -44,16 +44,14 @@ into one turn. Most subtasks take 2 to 5 calls. You have {max_turns} turns in al
 - An error message of a tool is not a result. If something cannot be found, say what you looked for and where; that is \
 a useful finding. Never fill the hole with a guess."""
 _CHECKED = """
-- Every figure, quotation and URL in your finding must stand in {grounds}: a program checks each one. Leave out what \
-you only remember."""
-_BRIEF = "your brief, which is the first message"
-_COMPUTED = " Write the calculation beside a figure that you compute, as in 5,550 (3 × 1,850): it is checked, too."
+- Every figure, quotation and URL in your finding must stand in {grounds}your brief, which is the first message: a \
+program checks each one. Leave out what you only remember. Write the calculation beside a figure that you compute, as \
+in 5,550 (3 × 1,850): it is checked, too."""
+_OUTPUTS = "the output of one of your tools or in "
 _COMPUTE = " Compute more than that with a tool, not in your head."
 _KNOWLEDGE = """
 - You may answer from your own knowledge; your finding is marked so. Say which statements you are not sure of, and \
 what may have changed since you learned it. Never make up a source, a quotation or a URL."""
-
-
 _CITE = """
 - Of a page of the web only the passages that you cite are kept. Write what you take from it as text, cited, before \
 you call {finish}. Say of each figure on which day it was fetched and, where the page says it, from when it is."""
@@ -65,8 +63,7 @@ def worker_system(role: Role, max_turns: int, date: str, cites: bool = False) ->
     if role.grounding == "knowledge":
         rules += _KNOWLEDGE
     else:
-        grounds = f"the output of one of your tools or in {_BRIEF}" if role.tools else _BRIEF
-        rules += _CHECKED.format(grounds=grounds) + _COMPUTED + (_COMPUTE if role.tools else "")
+        rules += _CHECKED.format(grounds=_OUTPUTS) + _COMPUTE if role.tools else _CHECKED.format(grounds="")
     rules += _CITE.format(finish=FINISH_TOOL) if cites else ""
     today = f"\n\nToday is {date}." if date else ""
     return f"""{role.system_prompt.strip()}{today}
@@ -161,9 +158,7 @@ FINISH_MISUSE = (
 )
 ASK_MISUSE = f"{ASK_TOOL} was not called: it takes one question, and it may not be open to this role."
 NOT_APPROVED = "This call was not run: a person has to approve it first. Call it again to have it approved."
-_DENIED = (
-    "Do not make the same call again. Make another one only if that meets the reason; otherwise continue without it."
-)
+_DENIED = "Do not make the same call again. Make another one only if that meets the reason; else continue without it."
 REFUSED = "This call was not run: this tool may not be called after texts of others were read. Continue without it."
 _UNSUPPORTED = """Your finding was not accepted yet. These figures, quotations or URLs stand neither in a tool output \
 nor in your brief, or were computed from figures that do not:
@@ -173,6 +168,7 @@ finding again."""
 _MISFIT = """The fields of your finding do not have the form that was asked for:
 {problems}
 Correct exactly these, and hand in the whole finding again."""
+WITHHELD = "Not available for this subtask, as its texts may not leave:"
 NO_ITEMS = f"the field items of {FINISH_TOOL} is missing: it lists the items that the subtask asks for"
 _UNCLEAR = f"""Your finding reads as if the subtask could not be done. Decide which it is: done (everything that was \
 asked is answered), partial (some of it is), or impossible (nothing could be answered with your tools and sources). \
@@ -192,21 +188,10 @@ def unanswered(is_question: bool) -> str:
     return f"No person has {said}. Continue without it, and name what is missing among your limitations."
 
 
-def withheld_words(tools: Iterable[str]) -> str:
-    """Returns what an agent is told of tools that its role has and it may not use; empty without any."""
-    names = ", ".join(tools)
-    return f"Not available for this subtask, as its texts may not leave: {names}." if names else ""
-
-
 def steering(words: Iterable[str]) -> str:
     """Returns what people said to those at work, as a prompt has it; empty without such words."""
     said = [tag(STEER, word) for word in words]
     return "\n".join([*said, f"The person in charge says what stands in <{STEER}>. Follow it."]) if said else ""
-
-
-def no_outcome(message: str) -> str:
-    """Returns what the model reads in place of a tool's output, if the call ended with this error."""
-    return DEADLY_CALL if DEADLY in message else UNKNOWN_OUTCOME
 
 
 def objection(claims: Iterable[str], unclear: bool, misfit: Iterable[str] = ()) -> str:

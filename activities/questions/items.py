@@ -184,8 +184,9 @@ class Expansions:
         if whole:
             reply.problem = f"the rows are in {reply.fills}.csv alone: {whole}"
         else:
-            reply.answer_json_ref = await self._store.put_output(run_id, data)
             reply.answer_json = json.loads(data) if len(data) <= limits.ANSWER_JSON_BYTES else None
+            if reply.answer_json is None:
+                reply.answer_json_ref = await self._store.put_output(run_id, data)
         text = first_rows(reply.fills, columns, rows)
         ref = await self._store.put_output(run_id, text)
         reply.first_rows = DependencyRef(subtask_id=reply.fills, role=DIGEST, text_ref=ref, bytes=size(text))

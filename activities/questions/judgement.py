@@ -7,10 +7,12 @@ import contextlib
 from functools import partial
 from typing import Literal
 
+from pydantic import ConfigDict
+
 from activities.contracts.run_contracts import CallTerms, FindingRefs, SupervisorCall, SupervisorReply
 from activities.prompts.agent_prompts import DATA_RULE, block, described, finding_block, findings_block, plain, tag
 from activities.questions.planning_prompts import role_means
-from activities.questions.question import Desk, Question, ask
+from activities.questions.question import Desk, Question, all_required, ask
 from activities.replies.agent_story import attempt_story
 from activities.store.artifacts import ArtifactError
 from activities.store.reading import FindingExcerpt, list_bytes, read_plan, read_text, with_findings
@@ -110,11 +112,10 @@ async def _refine(desk: Desk, call: RefineInput) -> RefineReply:
 
 
 class Verdict(Model):
-    """A finding that falls short, and exactly what its worker agent should fix; `anew` not in its old conversation."""
+    """A finding that falls short, and exactly what its worker agent should fix."""
 
     subtask_id: str
     feedback: str
-    anew: bool = False
 
 
 class ReviewInput(SupervisorCall):
@@ -144,7 +145,6 @@ class VerdictDraft(Model):
     subtask_id: str
     feedback: str = ""
     ok: bool
-    wrong_approach: bool = False
 
 
 class ConflictDraft(Model):
@@ -178,7 +178,7 @@ answer would depend on that figure.
 nothing is ok.
 - feedback names the one figure, period or question and what to do: "Rwanda 1992 is missing: query year 1992 and add \
 the fall from 1987", not "add more detail". It is empty where ok is true. The worker agent continues its conversation \
-with it; wrong_approach is true where it should start from the beginning instead.
+with it.
 - Ask for no more than the subtask does, and not for style. What your former verdicts accepted stays accepted unless \
 the finding changed.
 - missing lists what the goal asks for and no subtask covers, one short sentence each.
@@ -220,7 +220,7 @@ async def _review(desk: Desk, call: ReviewInput) -> ReviewReply:
     # Of each finding the first verdict counts; one without feedback gives its worker agent nothing to fix.
     first = {verdict.subtask_id: verdict for verdict in reversed(draft.verdicts) if verdict.subtask_id in reviewed}
     reply.verdicts = [
-        Verdict(subtask_id=id_, feedback=cut(said, limits.FEEDBACK_BYTES), anew=verdict.wrong_approach)
+        Verdict(subtask_id=id_, feedback=cut(said, limits.FEEDBACK_BYTES))
         for id_, verdict in reversed(first.items())
         if not verdict.ok and (said := verdict.feedback.strip())
     ][: limits.VERDICTS]
@@ -264,18 +264,13 @@ class JudgeReply(SupervisorReply):
     resolution: str = ""
 
 
-class ChoiceDraft(Model):
-    """The best candidate as the judge names it, counted from 1."""
+class JudgementDraft(Model):
+    """A judgement as the judge writes it, the findings counted from 1."""
+
+    model_config = ConfigDict(json_schema_extra=all_required)
 
     reason: str = ""
-    choice: int
-
-
-class ResolutionDraft(Model):
-    """The settled conflict as the judge writes it."""
-
-    resolution: str
-    prefer: str | None = None
+    choice: int | None = None
 
 
 SELECT_SYSTEM = f"""You supervise worker agents. Several of them did the same subtask independently. Choose the best \
@@ -294,41 +289,34 @@ CONFLICT_SYSTEM = f"""You supervise worker agents. Some of their findings disagr
 the difference. Below each finding stands what a program found in the tool outputs behind it.
 
 - Prefer a number that a tool returned over one that the worker agent stated without a source.
-- resolution says in one or two sentences how the answer should treat each difference.
-- prefer is the id of the finding to follow. It is null when neither deserves it, or when both hold in their own sense.
+- reason says in one or two sentences how the answer should treat each difference.
+- choice is the number of the candidate to follow. It is null when neither deserves it, or when both hold in their own \
+sense.
 
 {DATA_RULE}"""
 
 
 def judge_request(question: str, goal: str, description: str, findings: list[FindingExcerpt]) -> str:
-    """Returns the prompt of a choice, its candidates numbered from 1, or of a conflict with what disagrees on it."""
-    if question == "conflict":
-        parts = [tag("conflict", description), findings_block(findings, with_evidence=True), "Settle the conflict."]
-    else:
-        candidates = [
-            f'<{CANDIDATE} number="{number}">\n{finding_block(finding, with_evidence=True)}\n</{CANDIDATE}>'
-            for number, finding in enumerate(findings, 1)
-        ]
-        parts = [tag(SUBTASK, description), block("candidates", candidates), "Choose the best candidate."]
-    return "\n\n".join([tag(GOAL, goal), *parts])
+    """Returns the prompt of a choice, or of a conflict with what disagrees, its candidates numbered from 1."""
+    candidates = [
+        f'<{CANDIDATE} number="{number}">\n{finding_block(finding, with_evidence=True)}\n</{CANDIDATE}>'
+        for number, finding in enumerate(findings, 1)
+    ]
+    selects = question == "select"
+    about, last = (SUBTASK, "Choose the best candidate.") if selects else ("conflict", "Settle the conflict.")
+    return "\n\n".join([tag(GOAL, goal), tag(about, description), block("candidates", candidates), last])
 
 
 async def _judge(desk: Desk, call: JudgeInput) -> JudgeReply:
     """Returns the judge's choice; None if there is none, or none that can be read."""
-    goal = await read_text(desk.store, call.goal_ref)
-    write = partial(judge_request, call.question, goal, call.description)
+    write = partial(judge_request, call.question, await read_text(desk.store, call.goal_ref), call.description)
     text = partial(with_findings, desk.store, call.findings, write)
-    if call.question == "select":
-        reply, chosen = await ask(desk, call, JudgeReply, SELECT_SYSTEM, ChoiceDraft, text)
-        if chosen is not None:
-            reply.choice = chosen.choice - 1 if 1 <= chosen.choice <= len(call.findings) else None
-            reply.resolution = cut(chosen.reason.strip(), limits.PARAGRAPH_BYTES)
-        return reply
-    reply, settled = await ask(desk, call, JudgeReply, CONFLICT_SYSTEM, ResolutionDraft, text)
-    if settled is not None:
-        ids = [finding.subtask_id for finding in call.findings]
-        reply.choice = ids.index(settled.prefer) if settled.prefer in ids else None
-        reply.resolution = cut(settled.resolution.strip(), limits.PARAGRAPH_BYTES)
+    system = SELECT_SYSTEM if call.question == "select" else CONFLICT_SYSTEM
+    reply, judged = await ask(desk, call, JudgeReply, system, JudgementDraft, text)
+    if judged is not None:
+        chosen = judged.choice or 0
+        reply.choice = chosen - 1 if 1 <= chosen <= len(call.findings) else None
+        reply.resolution = cut(judged.reason.strip(), limits.PARAGRAPH_BYTES)
     return reply
 
 

@@ -107,8 +107,13 @@ def read_reply(form: type[M], message: ModelMessage, root: str = "reply") -> M:
         raise ValueError(f"the model refused: {refusal}")
     if message.stop_reason == "max_tokens":
         raise ValueError(f"the {root} was cut off: make it shorter")
+    return read_json(form, message.text(), root)
+
+
+def read_json(form: type[M], text: str, root: str = "reply") -> M:
+    """Returns the `form` in a text. Raises ValueError with what is wrong."""
     try:
-        return read_form(form, first_json(message.text()))
+        return read_form(form, first_json(text))
     except ValidationError as error:
         problem = describe_errors(error, root=root)
     except ValueError as error:

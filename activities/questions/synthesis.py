@@ -5,7 +5,7 @@ from functools import partial
 from itertools import islice
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, JsonValue, ValidationError, WithJsonSchema, create_model
+from pydantic import ConfigDict, JsonValue, WithJsonSchema, create_model
 
 from activities.contracts.run_contracts import CallTerms, FindingRefs, SupervisorCall, SupervisorReply
 from activities.model.journalled_call import Answered
@@ -20,7 +20,7 @@ from activities.prompts.agent_prompts import (
     repair,
     tag,
 )
-from activities.questions.question import Desk, Question, all_required, refusal_of, send
+from activities.questions.question import Desk, Question, all_required, read_json, refusal_of, send
 from activities.replies import answer_schema
 from activities.store.reading import (
     FindingExcerpt,
@@ -33,16 +33,15 @@ from activities.store.reading import (
 )
 from supervision.agent.agent_tools import share_of
 from supervision.base import limits
-from supervision.base.loose_form import read_form
 from supervision.base.prompt_marks import DIGEST, DRAFT, GOAL, MISSING
 from supervision.base.text import cut, size
 from supervision.contract.base import Model
 from supervision.contract.plan import Plan
-from supervision.contract.request import describe_errors
-from supervision.contract.result import Citation, Contradiction, Gap, Unsupported
+from supervision.contract.result import Contradiction, Gap, Unsupported
 from supervision.grounding.answer_fields import field_claims
 from supervision.grounding.citations import CitedFindings, with_valid_marks
 from supervision.grounding.support import UNSUPPORTED_BYTES, Source, unsupported_texts
+from supervision.results.answer import ANSWER, Answer, in_answer
 
 
 class SynthesisInput(SupervisorCall):
@@ -63,7 +62,7 @@ class SynthesisInput(SupervisorCall):
     problems: list[str] = []
     doubtful: list[str] = []
     number: int = 1
-    max_tokens: int
+    max_tokens: int = limits.SYNTHESIS_MAX_TOKENS
 
     @property
     def wants_json(self) -> bool:
@@ -75,29 +74,23 @@ class SynthesisInput(SupervisorCall):
         """Names the step after the number of the synthesis."""
         product = {"final": "the answer", "draft": "a draft", "digest": "a digest"}[self.mode]
         summary = f"{product} from {len(self.findings)} findings"
-        work = "a draft" if self.mode == "draft" else "the answer"
-        return CallTerms(f"synthesis.{self.number}", work, summary, self.max_tokens)
+        return CallTerms(f"synthesis.{self.number}", product, summary, self.max_tokens)
 
 
 class SynthesisReply(SupervisorReply):
-    """The answer, shortened when it is long; `problems` say why its JSON cannot be used."""
+    """The answer, and the `bytes` of its whole text; `problems` say why its JSON cannot be used."""
 
-    answer: str | None = None
-    answer_ref: str | None = None
-    answer_bytes: int = 0
-    answer_json: JsonValue = None
-    confidence: float | None = None
-    citations: list[Citation] = []
+    answer: Answer = Answer()
+    bytes: int = 0
     contradictions: list[Contradiction] = []
     problems: list[str] = []
-    unsupported: list[str] = []
-    unsupported_fields: list[Unsupported] = []
     stop_reason: str
 
     @property
     def unsupported_claims(self) -> list[str]:
         """What no finding says, as the author of the answer reads it."""
-        return [*self.unsupported, *(f"{item.text} ({item.where})" for item in self.unsupported_fields)]
+        listed = self.answer.unsupported
+        return [item.text if item.where == ANSWER else f"{item.text} ({item.where})" for item in listed]
 
     @property
     def to_fix(self) -> list[str]:
@@ -110,14 +103,10 @@ class SynthesisReply(SupervisorReply):
         return [*self.problems, f"{said}. {fix}"]
 
 
-class ContradictionDraft(Model):
+class ContradictionDraft(Contradiction):
     """A contradiction as the model writes it."""
 
     model_config = ConfigDict(json_schema_extra=all_required)
-
-    subtask_ids: list[str]
-    description: str
-    resolution: str = ""
 
 
 class AnswerDraft(Model):
@@ -176,10 +165,9 @@ def synthesis_request(
     room: int = limits.PROMPT_LIST_BYTES,
 ) -> str:
     """Returns the prompt of a synthesis; `draft` is an answer from findings that are not repeated here."""
-    parts, digest = [tag(GOAL, goal)], call.mode == "digest"
-    if plan.final_instruction.strip() and not digest:
-        parts.append(tag("final_instruction", plan.final_instruction))
-    if not digest:
+    parts = [tag(GOAL, goal)]
+    if call.mode != "digest":
+        parts += [tag("final_instruction", plan.final_instruction)] if plan.final_instruction.strip() else []
         parts.append(tag("subtasks", described(plan.subtasks, room)))
     if draft is not None:
         parts.append(tag(DRAFT, draft))
@@ -190,9 +178,8 @@ def synthesis_request(
     parts.append(findings_block(findings))
     if any(finding.role == DIGEST for finding in findings):
         parts.append(f"A finding of the role {DIGEST} condenses several findings. Cite the ids in its square brackets.")
-    if not digest:
-        parts += gap_blocks(MISSING, call.missing, room)
-    if call.open_points and not digest:
+    parts += gap_blocks(MISSING, call.missing, room)
+    if call.open_points:
         parts.append("A review found these faults, which could not be fixed. Say so where it matters in the answer:")
         parts += gap_blocks("open_point", call.open_points, room)
     if call.contradictions:
@@ -239,8 +226,8 @@ async def synthesize(desk: Desk, call: SynthesisInput) -> SynthesisReply:
         ][: limits.CONFLICTS]
     if text.strip():  # of drafts and digests, which are read by reference only, history gets a preview
         inline = limits.ANSWER_INLINE_BYTES if call.mode == "final" else limits.REPLY_PREVIEW_BYTES
-        reply.answer, reply.answer_bytes = cut(text, inline), size(text)
-        reply.answer_ref = await desk.store.put_output(run_id, text)
+        reply.answer.text, reply.bytes = cut(text, inline), size(text)
+        reply.answer.ref = await desk.store.put_output(run_id, text)
     given = [await read_text(desk.store, call.goal_ref), *(item.whole for item in plan.subtasks)]
     await asyncio.to_thread(_look_up, reply, text, call, citable, cited, given)
     return reply
@@ -267,22 +254,21 @@ async def _asked(desk: Desk, call: SynthesisInput, plan: Plan, schema: Json | No
 async def _read_answer(reply: SynthesisReply, text: str, schema: Json | None, run_id: str) -> _AnswerWithJson:
     """Returns what the model answered; its confidence and JSON go into the reply."""
     try:
-        draft = read_form(_AnswerWithJson, first_json(text))
+        draft = read_json(_AnswerWithJson, text)
     except ValueError as error:
         if reply.stop_reason == "max_tokens":
             return _AnswerWithJson(answer="")
         if schema is not None or ALL_JSON.match(text):
-            problem = describe_errors(error, "reply") if isinstance(error, ValidationError) else str(error)
-            reply.problems = [f"the reply is not the JSON asked for: {cut(problem, limits.SENTENCE_BYTES)}"]
+            reply.problems = [cut(str(error), limits.SENTENCE_BYTES)]
         # A model that answers in prose has answered: the text stands, without a confidence.
         return _AnswerWithJson(answer=text)
-    reply.confidence = share_of(draft.confidence)
+    reply.answer.confidence = share_of(draft.confidence)
     if schema is not None and "answer_json" not in draft.model_fields_set:
         reply.problems = ["answer_json is missing"]
     elif schema is not None:
         value = answer_schema.value_of(schema, draft.answer_json)
         reply.problems = await answer_schema.problems(schema, value, run_id)
-        reply.answer_json = None if reply.problems else value
+        reply.answer.as_json = None if reply.problems else value
     return draft
 
 
@@ -299,15 +285,14 @@ def _look_up(
 ) -> None:
     """Writes into the reply what it cites, and what it claims that is neither `given` nor in the finding it cites."""
     if call.mode != "digest":
-        reply.citations = list(islice(cited.citations(text, citable), limits.CITATIONS))
+        reply.answer.citations = list(islice(cited.citations(text, citable), limits.CITATIONS))
     settled = [f"{item.description}\n{item.resolution}" for item in call.contradictions]
     sources = [Source(ground) for ground in (*given, *cited.texts, *settled)]
     miscited = cited.miscited(text, citable, given)
-    reply.unsupported = unsupported_texts(text, sources, [*call.doubtful, *miscited])
-    missing = (claim for claim in field_claims(reply.answer_json, [*cited.texts, *settled], given) if not claim.found)
-    reply.unsupported_fields = [
-        Unsupported(text=cut(claim.text, UNSUPPORTED_BYTES), where=claim.path)
-        for claim in islice(missing, limits.UNSUPPORTED_SHOWN)
+    fields = field_claims(reply.answer.as_json, [*cited.texts, *settled], given)
+    reply.answer.unsupported = in_answer(unsupported_texts(text, sources, [*call.doubtful, *miscited])) + [
+        Unsupported(text=cut(said, UNSUPPORTED_BYTES), where=path)
+        for path, said in islice(((path, said) for path, said, found in fields if not found), limits.UNSUPPORTED_SHOWN)
     ]
 
 

@@ -6,7 +6,7 @@ The event that ends an attempt names the head of its conversation; what happened
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -47,10 +47,12 @@ async def read_tool_uses(conversations: ConversationStore, chain: list[Entry]) -
     for entry in chain:
         stored, shown = tool_results(entry.input), tool_results([next(resolved) for _ in entry.input])
         answers.append({block.get("tool_use_id"): (block, raw) for block, raw in zip(shown, stored, strict=True)})
-    provided, uses = _Provided(chain), list[ToolUse]()
+    provided, uses = _provided(chain), list[ToolUse]()
     for entry, answered in zip(chain, [*answers[1:], {}], strict=True):
         uses += [_tool_use(call, *answered.get(call.get("id"), (None, {}))) for call in entry.reply.tool_uses()]
-        uses += map(provided.use, entry.reply.provided_uses())
+        uses += [
+            _tool_use(call, *provided.get(str(call.get("id")), (None, {}))) for call in entry.reply.provided_uses()
+        ]
     return uses
 
 
@@ -67,46 +69,39 @@ def _tool_use(call: Json, answer: Json | None, stored: Json) -> ToolUse:
     )
 
 
-class _Provided:
-    """The results of tools that the provider ran, in a conversation.
+def _provided(chain: list[Entry]) -> dict[str, tuple[Json, Json]]:
+    """Returns the answers to calls of tools that the provider ran, by their ids.
 
     The text of a search's pages is encrypted and for the provider alone: of it only cited passages can be read.
     """
+    blocks = [(block, (entry.at or "")[:10]) for entry in chain for block in entry.reply.content]
+    cited = defaultdict[str, dict[str, None]](dict)  # passages by URL, or by title where they have no URL
+    for part in (part for block, _ in blocks for part in _dicts(block.get("citations"))):
+        cited[str(part.get("url") or part.get("document_title"))][str(part.get("cited_text"))] = None
+    kinds = ("web_search_tool_result", "web_fetch_tool_result")
+    found = [(block, day) for block, day in blocks if block.get("type") in kinds and block.get("content") is not None]
+    return {str(block.get("tool_use_id")): _provided_answer(block["content"], day, cited) for block, day in found}
 
-    def __init__(self, chain: list[Entry]) -> None:
-        self._results: dict[str, tuple[Any, str]] = {}  # with the day on which they came
-        self._cited = defaultdict[str, dict[str, None]](dict)  # passages by URL, or by title where they have no URL
-        for entry in chain:
-            for block in entry.reply.content:
-                if block.get("type") in ("web_search_tool_result", "web_fetch_tool_result"):
-                    self._results[str(block.get("tool_use_id"))] = block.get("content"), (entry.at or "")[:10]
-                for cited in _dicts(block.get("citations")):
-                    page = str(cited.get("url") or cited.get("document_title"))
-                    self._cited[page][str(cited.get("cited_text"))] = None
 
-    def use(self, call: Json) -> ToolUse:
-        """Returns a call with its pages, and their passages or text."""
-        content, day = self._results.get(str(call.get("id")), (None, ""))
-        if content is None:
-            return _tool_use(call, None, {})
-        pages = list(_dicts(content if isinstance(content, list) else [content]))
-        if failed := [str(page["error_code"]) for page in pages if "error_code" in page]:
-            words = f"The provider's tool failed: {', '.join(failed)}."
-            return _tool_use(call, {"content": words, "is_error": True}, {})
-        shown, cited, others = list[str](), list[str](), list[str]()
-        for page in pages:
-            document = next(_dicts([page.get("content")]), page)
-            names = (page.get("url"), document.get("title"))
-            url, title = (one_line(clean(str(name or "")), limits.SOURCE_BYTES) for name in names)
-            passages = [f'"{passage}"' for name in names for passage in self._cited.get(str(name), {})]
-            fetched = f"fetched on {str(page.get('retrieved_at') or day)[:10]}"
-            age = one_line(clean(str(page.get("page_age") or "")), limits.LINE_BYTES)
-            dated = f"of {age}, {fetched}" if age else fetched
-            source = next(_dicts([document.get("source")]), {})
-            text = [str(source.get("data"))] if source.get("type") == "text" else []
-            shown.append("\n".join([f"{title}: {url} ({dated})", *text, *passages]))
-            (cited if passages else others).append(f"{url} ({dated})")
-        return _tool_use(call, {"content": "\n\n".join(shown) or "Nothing was found."}, {"sources": cited or others})
+def _provided_answer(content: Any, day: str, cited: Mapping[str, Iterable[str]]) -> tuple[Json, Json]:
+    """Returns an answer with its pages, and their passages or text, and its sources."""
+    pages = list(_dicts(content if isinstance(content, list) else [content]))
+    if failed := [str(page["error_code"]) for page in pages if "error_code" in page]:
+        return {"content": f"The provider's tool failed: {', '.join(failed)}.", "is_error": True}, {}
+    shown, quoted, others = list[str](), list[str](), list[str]()
+    for page in pages:
+        document = next(_dicts([page.get("content")]), page)
+        names = (page.get("url"), document.get("title"))
+        url, title = (one_line(clean(str(name or "")), limits.SOURCE_BYTES) for name in names)
+        passages = [f'"{passage}"' for name in names for passage in cited.get(str(name), ())]
+        fetched = f"fetched on {str(page.get('retrieved_at') or day)[:10]}"
+        age = one_line(clean(str(page.get("page_age") or "")), limits.LINE_BYTES)
+        dated = f"of {age}, {fetched}" if age else fetched
+        source = next(_dicts([document.get("source")]), {})
+        text = [str(source.get("data"))] if source.get("type") == "text" else []
+        shown.append("\n".join([f"{title}: {url} ({dated})", *text, *passages]))
+        (quoted if passages else others).append(f"{url} ({dated})")
+    return {"content": "\n\n".join(shown) or "Nothing was found."}, {"sources": quoted or others}
 
 
 def _dicts(values: object) -> Iterator[Json]:
@@ -144,12 +139,12 @@ class AgentStories:
         self._conversations = ConversationStore(store)
         self._seen: set[str] = set()
 
-    async def whole(self, events: list[TraceEvent], most: int | None = None) -> list[TraceEvent]:
+    async def whole(self, events: list[TraceEvent]) -> list[TraceEvent]:
         """Returns the events in order of time, with what happened in conversations and nested runs before their ends.
 
-        One that can't be read, or comes after the first `most`, stays named in its event.
+        One that can't be read stays named in its event.
         """
-        named = [event for event in events if event.data.keys() & {"head", "trace_ref"}][:most]
+        named = [event for event in events if event.data.keys() & {"head", "trace_ref"}]
         told: dict[int, list[TraceEvent]] = {}
         for first in range(0, len(named), _STORIES_AT_ONCE):
             some = named[first : first + _STORIES_AT_ONCE]

@@ -45,12 +45,12 @@ def sendable(schema: Json) -> Json:
 
 
 def value_of(schema: Json, answered: Any) -> Any:
-    """Returns the value that a reply gave, with what is a text there for no reason as what it is."""
+    """Returns the value that a reply gave; models write JSON as a text, asked for or not."""
     sent = schema_rules.as_sent(schema)
-    if sent is None and isinstance(answered, str):
+    if isinstance(answered, str) and (sent is None or sent.get("type") in ("object", "array")):
         with suppress(ValueError, RecursionError):
-            answered = json.loads(answered)
-    return schema_rules.typed(sent or schema, answered)
+            return json.loads(answered)
+    return answered
 
 
 async def problems(schema: Json, value: Any, run_id: str, name: str = "answer_json") -> list[str]:

@@ -4,9 +4,7 @@ The provider's client takes a part of JSON Schema. A schema within that part is 
 JSON text instead. Either way the whole schema is enforced here.
 """
 
-import json
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from itertools import count, islice
 from typing import Any
 
@@ -28,10 +26,6 @@ _WORDS = {"type", "title", "description", "default", "examples", "deprecated", "
 _OBJECT_RULES = {"properties", "required", "additionalProperties"}
 _ARRAY_RULES = {"items", "minItems", "maxItems", "uniqueItems"}
 _SHOWN = 5  # complaints about one answer
-
-
-class _Beyond(Exception):
-    """A part of a schema that providers do not take."""
 
 
 def complaint(schema: Json) -> str | None:
@@ -79,25 +73,6 @@ def row_problems(schema: Json, rows: list[Any], name: str) -> tuple[list[tuple[i
     return list(misfits.items()), _sentence(whole, "answer_json") if whole else ""
 
 
-def typed(schema: Any, value: Any) -> Any:
-    """Returns the value with texts that are a number, null or JSON as what they are, where the schema takes no text."""
-    if not isinstance(schema, dict):
-        return value
-    branches = [each for each in (schema, *schema.get("anyOf", ())) if isinstance(each, dict)]
-    named = [each.get("type", []) for each in branches]
-    kinds = {kind for each in named for kind in ([each] if isinstance(each, str) else each)}
-    if isinstance(value, str) and kinds and "string" not in kinds:
-        with suppress(ValueError, RecursionError):
-            value = json.loads(value)
-    if isinstance(value, dict):
-        fields = {name: part for each in branches for name, part in each.get("properties", {}).items()}
-        return {name: typed(fields.get(name), part) for name, part in value.items()}
-    if isinstance(value, list):
-        items = next((each["items"] for each in branches if "items" in each), None)
-        return [typed(items, part) for part in value]
-    return value
-
-
 def _sentence(error: ValidationError, name: str) -> str:
     cause = best_match([error]) or error  # of alternatives the one that nearly fits
     where = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in cause.absolute_path)
@@ -111,17 +86,17 @@ def as_sent(schema: Json) -> Json | None:
     """
     try:
         return _plain(schema, schema, (), count())
-    except (_Beyond, RecursionError):
+    except (ValueError, RecursionError):
         return None
 
 
 def _plain(part: Any, root: Json, inside: tuple[str, ...], parts: Iterator[int]) -> Json:
-    """`inside` are the references being resolved: one that comes again has no end."""
+    """`inside` are the references being resolved: one that comes again has no end. Raises ValueError for the rest."""
     if not isinstance(part, dict) or next(parts) >= _PARTS:
-        raise _Beyond
+        raise ValueError
     if isinstance(reference := part.get("$ref"), str):
         if reference in inside or part.keys() & {*_BRANCHES, "type", "properties"}:
-            raise _Beyond
+            raise ValueError
         return _plain(_target(root, reference), root, (*inside, reference), parts)
     own = {name: value for name, value in part.items() if not name.startswith("$") and name != "definitions"}
 
@@ -131,7 +106,7 @@ def _plain(part: Any, root: Json, inside: tuple[str, ...], parts: Iterator[int])
     rules, kind = own.keys() - _WORDS, own.get("type")
     if rules and rules <= {"enum", "const"}:
         if any(isinstance(value, dict | list) for value in own.get("enum", [own.get("const")])):
-            raise _Beyond
+            raise ValueError
         return own
     if isinstance(kind, list):
         return {"anyOf": [inner({**own, "type": one}) for one in kind]}
@@ -152,7 +127,7 @@ def _typed(own: Json, rules: set[str], inner: Callable[[Any], Json]) -> Json:
         return {**own, "items": inner(own["items"])}
     if kind in _PLAIN and not rules & {*_BRANCHES, "enum", "const"}:
         return own
-    raise _Beyond
+    raise ValueError
 
 
 def _references(schema: Resource[Any]) -> Iterator[str]:

@@ -11,7 +11,6 @@ from temporalio import activity
 from activities import steps
 from activities.contracts.run_contracts import (
     AdoptInput,
-    AdoptReply,
     AttachmentRef,
     ChildRef,
     Consumed,
@@ -31,7 +30,6 @@ from activities.model.port import ModelEndpoint, ModelUsage
 from activities.model.prompt_fit import brief_tokens
 from activities.prompts.agent_prompts import finding_block, tag
 from activities.replies import answer_schema
-from activities.replies.agent_story import AgentStories
 from activities.store.artifacts import ArtifactError, ArtifactMissing, ArtifactStore
 from activities.store.grants import RunGrant, find_grant, write_grant
 from activities.store.reading import read_findings, read_plan, read_text
@@ -54,10 +52,9 @@ from supervision.contract.team import Team
 from supervision.contract.usage import Usage
 from supervision.grounding.citations import with_valid_marks
 from supervision.planning.estimate import sample_of
-from supervision.results.answer import answer_record, with_gaps
+from supervision.results.answer import Answer, answer_record, with_gaps
 
 GRANT_LIFETIME = timedelta(days=90)  # a deadline stands still while people are awaited, and a reset sets it again
-_STORIES = 100  # conversations told in a stored trace: reading them must not hold up the end of a run
 
 
 @dataclass(frozen=True)
@@ -242,7 +239,6 @@ class RunActivities:
             value = json.loads(await self._store.get(publication.answer_json_ref))
             result = result.model_copy(update={"answer_json": value})
         result = await self._whole(result, publication.pages, plan)
-        trace = await AgentStories(self._store).whole(trace, _STORIES)
         refs = Published(
             result_ref=await put(result.model_dump_json(indent=1)),
             trace_ref=await put("[" + ",\n".join(event.model_dump_json() for event in trace) + "]\n"),
@@ -259,7 +255,7 @@ class RunActivities:
             await self._store.create(ended_key(run.run_id, info.workflow_run_id or ""), ended)
             if facts:
                 whose = facts.model_dump(include={"owner", "team"})
-                spent = RunSpend(run_id=run.run_id, ended_at=ended_at, usage=result.usage, spend=result.spend, **whose)
+                spent = RunSpend(run_id=run.run_id, ended_at=ended_at, usage=result.usage, **whose)
                 await keep_run_spend(self._store, spent)
         if publication.team is not None:
             sample = sample_of(result, plan, publication.planned, publication.estimate)
@@ -271,13 +267,13 @@ class RunActivities:
         return refs
 
     @activity.defn
-    async def adopt_finding(self, adoption: AdoptInput) -> AdoptReply:
+    async def adopt_finding(self, adoption: AdoptInput) -> Answer:
         """Returns a finding as the run's answer, word for word."""
         text, ref = await read_text(self._store, adoption.text_ref), adoption.text_ref
         if adoption.label:
             text = f"**{adoption.label}**\n\n{text}"
             ref = await self._store.put_output(adoption.run.run_id, text)
-        return AdoptReply(answer=cut(text, limits.ANSWER_INLINE_BYTES), answer_ref=ref)
+        return Answer(text=cut(text, limits.ANSWER_INLINE_BYTES), ref=ref)
 
     @activity.defn
     async def keep_words(self, words: WordsInput) -> Finding:

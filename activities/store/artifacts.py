@@ -233,19 +233,14 @@ class ArtifactStore:
             await self._done("delete", key)
 
     async def delete_run(self, run_prefix: str) -> int:
-        """Deletes all objects below a `store_keys.run_prefix`. Returns how many; ValueError for another prefix."""
-        segment, slash, rest = run_prefix.partition("/")
-        if (
-            not store_keys.is_key(segment)
-            or segment in (store_keys.STORE_ID, *store_keys.OF_NO_RUN)
-            or slash + rest != "/"
-        ):
+        """Deletes all objects below a `store_keys.run_prefix`. Returns how many; ValueError for what is no run's."""
+        if not store_keys.run_of(run_prefix) or run_prefix.count("/") > 1:
             raise ValueError(f"'{run_prefix}' is not the prefix of one run")
         keys = await self.list_keys(run_prefix)
         # Another process may have deleted it meanwhile.
         with self._reported(f"delete '{run_prefix}'"), contextlib.suppress(FileNotFoundError):
             if self._root:  # with the folders, and with what a killed process left half written
-                await asyncio.to_thread(shutil.rmtree, self._root / segment)
+                await asyncio.to_thread(shutil.rmtree, self._root / run_prefix)
             elif keys:
                 await obstore.delete_async(self._backend, keys)
         return len(keys)

@@ -14,7 +14,7 @@ from activities.store.artifacts import ArtifactStore
 from supervision.base.store_keys import spend_key, spend_prefix, stats_key, stats_prefix
 from supervision.base.text import money
 from supervision.contract.base import Model
-from supervision.contract.usage import Spend, Usage
+from supervision.contract.usage import Usage
 from supervision.planning.estimate import RunSample
 
 M = TypeVar("M", bound=Model)
@@ -32,7 +32,6 @@ class RunSpend(Model):
     team: str = ""
     ended_at: datetime
     usage: Usage = Usage()
-    spend: list[Spend] = []
 
 
 class _Spent(Model):

@@ -30,18 +30,13 @@ from supervision.contract.request import describe_errors
 from temporal_supervisor import UpdateRefused
 
 EXAMPLE_GOAL = "Which source of electricity grew most in Iowa from 2001 to 2017?"
-_connection: list[str] = []
-
-
-def keep_connection(address: str | None, namespace: str | None, env_file: Path | None) -> None:
-    """Makes all hints repeat these options: without them a command would look elsewhere."""
-    given = {"--address": address, "--namespace": namespace, "--env-file": env_file and str(env_file)}
-    _connection[:] = [word for name, value in given.items() if value for word in (name, value)]
 
 
 def hint(*words: str, **environ: str) -> str:
-    """Returns a command of this program, after the variables that it is to have."""
-    return command(PROGRAM, [*_connection, *words], **environ)
+    """Returns a command of this program, with the options without which it would look elsewhere."""
+    given = {"--address": access.address, "--namespace": access.namespace, "--env-file": access.env_file}
+    connection = [word for name, value in given.items() if value for word in (name, str(value))]
+    return command(PROGRAM, [*connection, *words], **environ)
 
 
 def worker_hint(*words: str, build: str = "") -> str:
@@ -122,6 +117,10 @@ class Access:
         """Sends the remaining spans."""
         if not self._send_rest():
             print_err(TRACES_LOST)
+
+
+access = Access()
+"""As the options of this command line say."""
 
 
 def perform(access: Access, work: Callable[[], Coroutine[Any, Any, Report | int]], *, as_json: bool = False) -> int:

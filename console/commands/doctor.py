@@ -2,15 +2,13 @@
 
 import asyncio
 import http.client
-import time
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-import typer
 from rich.text import Text
 from temporalio.api.workflowservice.v1 import GetSystemInfoRequest
 from temporalio.client import Client
@@ -51,18 +49,13 @@ class CheckRow:
     fix: str = ""
 
 
-async def examine(
-    access: Access,
-    quiet: Annotated[bool, typer.Option("--quiet", help="only warnings and problems")] = False,
-    as_json: AsJson = False,
-) -> Report:
+async def examine(access: Access, as_json: AsJson = False) -> Report:
     """Check everything that a run needs; exit code 1 if there is a problem."""
     rows = []  # each is shown as soon as it is known
     screen = console()
     async for row in _rows(access):
-        if row.level != "ok" or not quiet:
-            rows.append(row)
-            put(screen, () if as_json else row_texts(row, screen.width))
+        rows.append(row)
+        put(screen, () if as_json else row_texts(row, screen.width))
     return Report(rows, lambda _: (), code=FAILED if any(row.level == "problem" for row in rows) else DONE)
 
 
@@ -193,7 +186,6 @@ async def _model(settings: Settings) -> CheckRow:
         fix = "set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a compatible endpoint, where Workers run"
         return CheckRow("warning", "model", text, fix)
     name = f"{_STANDIN}, at {address}" if settings.model == "standin" else address
-    begun = time.monotonic()
     try:
         status = await asyncio.to_thread(_status, settings)
     except (OSError, http.client.HTTPException, ValueError) as error:
@@ -206,8 +198,7 @@ async def _model(settings: Settings) -> CheckRow:
         return CheckRow("problem", "model", f"{name}: it refuses the credential ({status})", fix)
     if status >= 500:
         return CheckRow("warning", "model", f"{name}: it answers with {status}", "runs wait until it answers")
-    took = f"{name} answers in {(time.monotonic() - begun) * 1000:.0f} ms, as seen from here"
-    return CheckRow("warning" if settings.model == "standin" else "ok", "model", took)
+    return CheckRow("warning" if settings.model == "standin" else "ok", "model", f"{name} answers, as seen from here")
 
 
 def _status(settings: Settings) -> int:

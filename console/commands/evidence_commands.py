@@ -16,7 +16,7 @@ from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed,
 from console.base.terminal import Report, print_err, safe, safe_line
 from console.report.report_data import entries_of, evidence_of, said_in, stored_calls
 from console.run.command_line import AnyRun
-from console.run.run_handle import NoAnswer, RunHandle, find_run
+from console.run.run_handle import RunHandle, find_run
 from console.run.run_outcome import outcome_so_far, published_end, read_result
 from supervision.base import limits
 from supervision.base.store_keys import run_prefix
@@ -62,7 +62,16 @@ def _link_rows(links: list[Link], answer: str) -> Iterator[str]:
         if sentence not in ("", shown):
             yield f"“{safe_line(sentence, limits.SENTENCE_BYTES)}”"
         shown = sentence or shown
-        yield from _claim_rows(link)
+        yield f"{'✘' if link.problem else '✔'} {link.kind}: {safe_line(link.text, limits.SENTENCE_BYTES)}"
+        if link.findings:
+            yield f"    findings: {', '.join(link.findings)}"
+        for item in link.outputs:
+            call = safe_line(f"{item.tool}({item.arguments})", _CALL_CHARS)
+            yield f"    {call} → {item.output_ref.rpartition('/')[2][:_HASH_CHARS]}"
+        if link.elsewhere:
+            yield f"    from {link.elsewhere}"
+        if link.problem:
+            yield f"    {safe_line(link.problem, limits.ERROR_BYTES)}"
 
 
 def _sentence(answer: str, words: str) -> str:
@@ -75,19 +84,6 @@ def _sentence(answer: str, words: str) -> str:
     return f"{before}{found[0]}{after}".strip(" -*|>#.!?")
 
 
-def _claim_rows(link: Link) -> Iterator[str]:
-    yield f"{'✘' if link.problem else '✔'} {link.kind}: {safe_line(link.text, limits.SENTENCE_BYTES)}"
-    if link.findings:
-        yield f"    findings: {', '.join(link.findings)}"
-    for item in link.outputs:
-        call = safe_line(f"{item.tool}({item.arguments})", _CALL_CHARS)
-        yield f"    {call} → {item.output_ref.rpartition('/')[2][:_HASH_CHARS]}"
-    if link.elsewhere:
-        yield f"    from {link.elsewhere}"
-    if link.problem:
-        yield f"    {safe_line(link.problem, limits.ERROR_BYTES)}"
-
-
 async def artifacts_report(
     run: AnyRun,
     access: Access,
@@ -95,10 +91,7 @@ async def artifacts_report(
 ) -> Report:
     """List the files that a run made for you, or save them."""
     store = await access.store()
-    try:
-        result = (await outcome_so_far(run, store)).result
-    except NoAnswer:
-        result = None
+    result = (await outcome_so_far(run, store)).result
     listed = result.artifacts if result else []
     if save is not None:
         save.mkdir(parents=True, exist_ok=True)
@@ -191,7 +184,7 @@ async def calls_report(run: RunHandle, access: Access, which: str) -> Report:
                 "reply": entry.reply.content,
             }
         )
-        head = f"━━ {call.workflow_id} {call.step} · {entry.reply.model} · {(entry.at or '')[:19]}"
+        head = f"━━ {call.workflow_id} {call.step} · {entry.reply.model} · {(entry.at or '')[:19]} UTC"
         rows.append(Text(safe_line(head, 400), "bold"))
         for title, text in await said_in(conversations, entry):
             rows += [Text(safe_line(f"── {title}", 100), "cyan"), text]

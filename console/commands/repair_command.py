@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from uuid import uuid4
 
@@ -20,23 +19,9 @@ from console.run.command_line import AnyRun
 from console.run.run_handle import is_open, state_word, stuck, tree
 from supervision.base import limits
 
-_REASON = "mended by the command repair: "
 _RESET_WAIT = timedelta(seconds=10)
 _MESSAGE = re.compile(r'message: "((?:[^"\\]|\\.)*)"')
 _COMPLETED = EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
-
-
-@dataclass(frozen=True)
-class ReplayFault:
-    """Where a history ceases to replay, and why.
-
-    `event_id` is the end of the first workflow task with another outcome than in the history.
-    """
-
-    workflow_id: str
-    execution_id: str
-    event_id: int
-    why: str
 
 
 class CodeFails(Exception):
@@ -58,16 +43,17 @@ async def repair(run: AnyRun) -> int:
     for workflow_id, execution_id in [*await _children(run.client, run.id), (run.id, described.run_id)]:
         history = await run.client.get_workflow_handle(workflow_id, run_id=execution_id).fetch_history()
         try:
-            fault = await fault_of(history, execution_id, replays)
+            fault = await fault_of(history, replays)
         except CodeFails as error:
             left += 1
             _say(print_err, workflow_id, f"raises an error ({error}): it needs fixed code, a reset does not help")
             continue
         if fault is not None:
-            await _mend(run.client, fault)
+            event_id, why = fault
+            await _reset(run.client, workflow_id, execution_id, event_id, why)
             mended += 1
             reset = "it was reset to the workflow task that ends there, and continues"
-            _say(print_out, workflow_id, f"did not replay from event {fault.event_id} on ({fault.why}): {reset}")
+            _say(print_out, workflow_id, f"did not replay from event {event_id} on ({why}): {reset}")
     if not mended and not left:
         failing = stuck(described)
         yet = f"; yet {failing}: start its Workers with the code of this program" if failing else ""
@@ -85,8 +71,11 @@ async def _children(client: Client, run_id: str) -> list[tuple[str, str]]:
     return sorted(children, key=lambda child: (-child[0].count("/"), child[0]))
 
 
-async def fault_of(history: WorkflowHistory, execution_id: str, replayer: Replayer) -> ReplayFault | None:
-    """Returns where a history ceases to replay; None if all of it does. Raises CodeFails."""
+async def fault_of(history: WorkflowHistory, replayer: Replayer) -> tuple[int, str] | None:
+    """Returns where a history ceases to replay, and why; None if all of it does. Raises CodeFails.
+
+    That is the id of the event that ends the first workflow task with another outcome than in the history.
+    """
     events = history.events
     why = await _refusal(history.workflow_id, events, replayer)
     if why is None:
@@ -104,7 +93,7 @@ async def fault_of(history: WorkflowHistory, execution_id: str, replayer: Replay
             low = middle
         else:
             high, why = middle, refusal
-    return ReplayFault(history.workflow_id, execution_id, events[ends[low]].event_id, why)
+    return events[ends[low]].event_id, why
 
 
 async def _refusal(workflow_id: str, events: Sequence[HistoryEvent], replayer: Replayer) -> str | None:
@@ -124,15 +113,13 @@ def _said(failure: str) -> str:
     return safe_line(message[1].replace('\\"', '"') if message else failure, limits.SENTENCE_BYTES)
 
 
-async def _mend(client: Client, fault: ReplayFault) -> None:
+async def _reset(client: Client, workflow_id: str, execution_id: str, event_id: int, why: str) -> None:
     """Resets the workflow to the task at which it ceases to replay."""
-    await client.workflow_service.reset_workflow_execution(
-        ResetWorkflowExecutionRequest(
-            namespace=client.namespace,
-            workflow_execution=WorkflowExecutionRef(workflow_id=fault.workflow_id, run_id=fault.execution_id),
-            reason=f"{_REASON}the history did not replay from event {fault.event_id} on: {fault.why}",
-            workflow_task_finish_event_id=fault.event_id,
-            request_id=str(uuid4()),
-        ),
-        timeout=_RESET_WAIT,
+    request = ResetWorkflowExecutionRequest(
+        namespace=client.namespace,
+        workflow_execution=WorkflowExecutionRef(workflow_id=workflow_id, run_id=execution_id),
+        reason=f"mended by the command repair: the history did not replay from event {event_id} on: {why}",
+        workflow_task_finish_event_id=event_id,
+        request_id=str(uuid4()),
     )
+    await client.workflow_service.reset_workflow_execution(request, timeout=_RESET_WAIT)

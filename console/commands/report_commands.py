@@ -37,7 +37,7 @@ from console.run.run_handle import (
 )
 from console.run.run_outcome import full_trace, outcome_so_far, read_result, run_outcome
 from console.run.standstill import Standstill, causes_of, observed
-from console.view.answer_text import answer_file, answer_report, tables_of, why_partial
+from console.view.answer_text import answer_file, answer_report, why_partial
 from console.view.event_lines import line
 from console.view.live_view import ENDED_PHASES, LINE_CHARS, Picture, draw, story
 from console.view.plan_view import plan_page
@@ -122,7 +122,6 @@ def _table(names: Sequence[str], numbers: Sequence[str], rows: Iterable[Sequence
 
 
 def _limits(status: Status) -> str:
-    """Returns one line on review, deadline and budget."""
     allowed, used = status.limits, status.usage
     tokens = "any" if allowed.budget_tokens is None else f"{allowed.budget_tokens:,}"
     dollars = "" if allowed.budget_usd is None else f", {money(used.usd)} of {money(allowed.budget_usd)}"
@@ -179,7 +178,7 @@ async def result_report(
         if outcome.result is None or not (outcome.result.answer or outcome.result.answer_json):
             raise CommandFailed(FAILED, f"run '{run.id}' has no answer: {hint('status', run.id)} says why")
         try:
-            tables = tables_of(outcome.result) if output.suffix == ".csv" else []
+            tables = outcome.result.tables if output.suffix == ".csv" else []
             made = await store.get(tables[0].ref) if len(tables) == 1 else answer_file(outcome.result, output.suffix)
             write_file(output, made)
         except ValueError as error:

@@ -37,9 +37,10 @@ from console.run.request_options import check_run_id, parsed_plan, prepared_requ
 from console.run.run_handle import NoAnswer, RunHandle, is_open, state_word
 from console.view.answer_text import answer_report
 from console.view.follow import follow
-from console.view.live_view import Screen, open_screen
+from console.view.live_view import Screen
 from console.view.plan_view import PlanPage, plan_page
 from supervision.base.queues import MODEL_QUEUE, WORKFLOW_QUEUE
+from supervision.base.text import did_you_mean, quoted
 from supervision.contract.plan import Plan
 from supervision.contract.request import Attachment
 from supervision.contract.status import Status, Wait
@@ -64,7 +65,7 @@ class PlanQuestion:
         self._can_ask = can_ask
         self._shown = ""
         self._decided = set[str]()
-        self._file: Path | None = None  # the plan as the person has edited it
+        self._text = b""  # the plan as the person has edited it
 
     async def ask(self, status: Status | None, screen: Screen) -> None:
         """Asks once if a plan waits. Raises PlanLeft if it is left waiting."""
@@ -78,7 +79,7 @@ class PlanQuestion:
             wait = page.asked.wait
             if not self._can_ask:
                 raise PlanLeft(_left(page, wait, shown=False))
-            if wait.id != self._shown and self._file:  # an edited plan came back
+            if wait.id != self._shown and self._text:  # an edited plan came back
                 self._say(wait.prompt_preview)
             elif wait.id != self._shown:
                 put(console(), page.rows())
@@ -102,7 +103,7 @@ class PlanQuestion:
         await decide(self._run.client, item, _WORDS[key], text, plan=plan, by=user())
         self._decided.add(wait.id)
         if key != "e":
-            self.clean_up()
+            self._text = b""
 
     async def _typed(self, prompt: str, wait: Wait) -> str:
         """Returns the line that a person types, empty at the end of the input. Raises CommandFailed without a wait."""
@@ -129,26 +130,19 @@ class PlanQuestion:
 
     async def _edited(self, plan: Plan) -> Plan:
         """Returns the plan as the person's editor leaves it. Raises CommandFailed if it can't run, or is the same."""
-        if self._file is None:
-            descriptor, name = tempfile.mkstemp(".json", "plan-")
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(f"{safe_json(plan.model_dump(mode='json'))}\n")
-            self._file = Path(name)
         editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
-        await (await asyncio.create_subprocess_exec(*editor, str(self._file))).wait()
-        edited = parsed_plan(read_text_file(self._file), str(self._file))
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "plan.json")
+            file.write_bytes(self._text or safe_json(plan.model_dump(mode="json")).encode())
+            await (await asyncio.create_subprocess_exec(*editor, str(file))).wait()
+            self._text = read_text_file(file)
+        edited = parsed_plan(self._text, file.name)
         if edited == plan:
             raise CommandFailed(BAD_INPUT, "nothing was changed")
         return edited
 
     def _say(self, problem: str) -> None:
-        print_err(problem + (f"\nyour text is kept in {self._file}: e opens it again" if self._file else ""))
-
-    def clean_up(self) -> None:
-        """Removes the file of an edited plan."""
-        if self._file:
-            self._file.unlink(missing_ok=True)
-        self._file = None
+        print_err(problem + ("\nyour text is kept: e opens it again" if self._text else ""))
 
 
 def _left(page: PlanPage, wait: Wait, *, shown: bool) -> Report:
@@ -203,6 +197,10 @@ async def run_goal(
 ) -> Report:
     """Start a run and follow it to its answer. Ctrl-C stops following, never the run."""
     wanted, uploads, files = prepared_request(locals())
+    known = [file.parent.name for folder in access.settings.teams_folders for file in folder.glob("*/team.toml")]
+    if team and team not in known and access.settings.teams_dir:  # without one the Workers may know other teams
+        close = did_you_mean(team, known)
+        raise CommandFailed(BAD_INPUT, f"there is no team {quoted(team)}{close}; {hint('teams')} lists them")
     given = check_run_id(run_id) if run_id is not None else None
     client = await access.client()
     run_id = given or new_run_id(client, wanted.goal)
@@ -237,7 +235,7 @@ async def _followed(run: RunHandle, access: Access, as_json: bool, question: Pla
     """Returns the outcome of a run; with a `question` a person is asked about plans that wait for approval."""
     web = web_address(run.client, run.id)
     try:
-        async with open_screen(console(stderr=as_json), _HINT) as screen:
+        with Screen(console(stderr=as_json), _HINT) as screen:
 
             async def look(status: Status | None) -> None:
                 if question is not None:
@@ -249,8 +247,6 @@ async def _followed(run: RunHandle, access: Access, as_json: bool, question: Pla
     except asyncio.CancelledError:
         print_err(f"the run continues: {hint('follow', run.id)}")
         raise
-    if question is not None:
-        question.clean_up()
     return answer_report(run.id, outcome, web)
 
 

@@ -7,7 +7,7 @@ import io
 import json
 from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -20,18 +20,15 @@ from activities.store.reading import read_text
 from console.base.command import Access, CommandFailed
 from console.run.run_handle import RunHandle, facts, find_run, is_open, state_word
 from console.run.run_outcome import RunOutcome, full_trace, outcome_so_far, read_result, stored_end, stored_trace
-from console.run.standstill import stated
-from console.view.answer_text import answer_file, rows_of, tables_of
+from console.view.answer_text import answer_file, rows_of
 from runtime.connection import ConnectionFailed
 from supervision.base import limits
 from supervision.base.prompt_marks import FINISH_TOOL
 from supervision.base.store_keys import run_prefix
-from supervision.base.text import cut
-from supervision.contract.finding import CheckedClaim, Finding, FindingRecord
+from supervision.contract.finding import Finding, FindingRecord
 from supervision.contract.result import RunResult, SubtaskReport
 from supervision.contract.status import TraceEvent
-from supervision.grounding.chain import Grounded, Link, answer_chain, field_links
-from supervision.grounding.support import BRIEF
+from supervision.grounding.chain import Grounded, Link, answer_chain
 from supervision.run.attempt_rules import subtask_path
 
 _CALL_SEGMENTS = 5  # of the key of a stored model call
@@ -57,8 +54,7 @@ async def evidence_of(store: ArtifactStore, result: RunResult) -> AnswerEvidence
     read = await asyncio.gather(*(grounded(store, finding) for _, finding in current))
     findings = dict(zip([subtask_id for subtask_id, _ in current], read, strict=True))
     planned = [subtask.description for subtask in result.subtasks]
-    links = answer_chain(answer, result.citations, findings, planned)
-    links += field_links(result.answer_json, findings, planned)
+    links = answer_chain(answer, result.citations, findings, planned, result.answer_json)
     problems += [problem for finding in read for problem in finding.problems]
     return AnswerEvidence(answer, links, findings, list(dict.fromkeys(problems)))
 
@@ -139,27 +135,20 @@ def _block_text(block: Json) -> str:
     return said if isinstance(said, str) else json.dumps(shown, ensure_ascii=False, indent=2)
 
 
-CALL_BYTES = 4 * limits.KIB  # of the arguments, the output or a part of the prompt of one call
-FINDING_BYTES = 32 * limits.KIB
 _TABLE_ROWS = 100
 
 
-class Prompt(NamedTuple):
-    """What a model call added to its conversation, and the reply, each part with who says it."""
-
-    call: StoredCall
-    entry: Entry
-    parts: list[tuple[str, str]]
+Prompt = tuple[StoredCall, Entry, list[tuple[str, str]]]
+"""What a model call added to its conversation, and the reply, each part with who says it."""
 
 
 @dataclass(frozen=True)
 class SubtaskPart:
-    """A subtask by its path, as `t1/t2` below a team; `proofs` are its claims, each with the output that has it."""
+    """A subtask by its path, as `t1/t2` below a team."""
 
     path: str
     report: SubtaskReport
-    finding: str = ""
-    proofs: list[tuple[CheckedClaim, str]] = field(default_factory=list)
+    found: Grounded = field(default_factory=Grounded)
     calls: list[ToolUse] = field(default_factory=list)
     prompts: list[Prompt] = field(default_factory=list)
 
@@ -176,7 +165,7 @@ class AnswerTable(NamedTuple):
 
 @dataclass
 class ReportData:
-    """A run as its report shows it: `waits` is what an open run waits for, `prompts` are the supervisor's own."""
+    """A run as its report shows it; `prompts` are the supervisor's own."""
 
     run_id: str
     outcome: RunOutcome
@@ -184,7 +173,6 @@ class ReportData:
     goal: str = ""
     team: str = ""
     notice: str = ""
-    waits: list[str] = field(default_factory=list)
     made_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     evidence: AnswerEvidence = field(default_factory=lambda: AnswerEvidence("", [], {}, []))
     tables: list[AnswerTable] = field(default_factory=list)
@@ -215,24 +203,20 @@ async def report_data(access: Access, given: str | None, *, prompts: bool = Fals
 
 async def _known(run: RunHandle, store: ArtifactStore) -> ReportData:
     """Returns what is known of a run beside its findings and calls. Raises CommandFailed."""
+    ended = await _ended(run.id, store)
     try:
         described = await run.require()
     except CommandFailed:
-        if ended := await _ended(run.id, store):
-            return ended
-        raise
-    if state_word(described) in ("completed", "failed", "cancelled") and (ended := await _ended(run.id, store)):
+        if ended is None:
+            raise
+        return ended
+    if ended and state_word(described) in ("completed", "failed", "cancelled"):
         return ended  # what is stored of another state may be of an earlier execution
     _, team, _ = await facts(described)
     outcome, events = await outcome_so_far(run, store), await full_trace(run, store)
     data = ReportData(run.id, outcome, events, await run.recorded_goal(), team)
     if is_open(described):
-        status = await run.status()
-        data.result.subtasks = data.result.subtasks or [  # else the plan waits for approval
-            SubtaskReport(id=each.id, role=each.role, description=each.whole, depends_on=each.depends_on)
-            for each in (await run.plan()).subtasks
-        ]
-        data.notice, data.waits = status.model_notice or "", [cause.cause for cause in stated(status, run.id)]
+        data.notice = (await run.status()).model_notice or ""
     return data
 
 
@@ -258,19 +242,14 @@ async def _add_content(data: ReportData, store: ArtifactStore, *, with_prompts: 
                 answered.add(asked)
                 before = await conversations.entry(asked)
                 uses = (await read_tool_uses(conversations, [before, entry]))[: len(before.reply.tool_uses())]
-                calls[stored.subtask] += [_short(use) for use in uses if use.name != FINISH_TOOL]
+                calls[stored.subtask] += [use for use in uses if use.name != FINISH_TOOL]
             if with_prompts:
-                parts = [(who, cut(text, CALL_BYTES)) for who, text in await said_in(conversations, entry)]
-                prompts[stored.subtask].append(Prompt(stored, entry, parts))
+                prompts[stored.subtask].append((stored, entry, await said_in(conversations, entry)))
         except ArtifactError as error:
             data.evidence.changed.append(str(error))
     data.tables = [table async for table in _tables(store, data.result)]
     parts_of = _subtasks(store, data.result.subtasks, data.evidence.findings, calls, prompts)
     data.subtasks, data.prompts = [part async for part in parts_of], prompts[""]
-
-
-def _short(use: ToolUse) -> ToolUse:
-    return replace(use, arguments=cut(use.arguments, CALL_BYTES), output=cut(use.output or "", CALL_BYTES))
 
 
 async def _subtasks(
@@ -288,11 +267,11 @@ async def _subtasks(
         own = calls.get(path, [])
         listed = {call.output_ref for call in own}
         own = own + [  # what a finding is based on is there, wherever its call was made
-            _short(ToolUse(item.tool, item.arguments, found.outputs[item.output_ref], item.output_ref))
+            ToolUse(item.tool, item.arguments, found.outputs[item.output_ref], item.output_ref)
             for item in found.evidence
             if item.output_ref in found.outputs and item.output_ref not in listed
         ]
-        yield SubtaskPart(path, report, cut(found.text, FINDING_BYTES), _proofs(found), own, prompts.get(path, []))
+        yield SubtaskPart(path, report, found, own, prompts.get(path, []))
         if report.nested and report.nested.result_ref:
             with contextlib.suppress(ArtifactError):
                 nested = await read_result(store, report.nested.result_ref)
@@ -300,20 +279,9 @@ async def _subtasks(
                     yield part
 
 
-def _proofs(found: Grounded) -> list[tuple[CheckedClaim, str]]:
-    """Returns where the claims of a finding stand; a line of its brief, or of nothing, is in no output."""
-    outputs = {ref: " ".join(text.split()) for ref, text in found.outputs.items()}
-
-    def ref_of(claim: CheckedClaim) -> str:
-        words = " ".join(claim.line.strip("…").split()) if claim.source != BRIEF else ""
-        return next((ref for ref, text in outputs.items() if words and words in text), "")
-
-    return [(claim, ref_of(claim)) for claim in found.checked]
-
-
 async def _tables(store: ArtifactStore, result: RunResult) -> AsyncIterator[AnswerTable]:
     """Yields the tables of the answer: those that code made of items, else the list of objects in its JSON."""
-    made = [(each.name, each.ref) for each in tables_of(result)]
+    made = [(each.name, each.ref) for each in result.tables]
     for name, ref in made or ([("answer.json", result.result_ref or "")] if rows_of(result.answer_json) else []):
         with contextlib.suppress(ArtifactError, csv.Error):
             text = await read_text(store, ref) if made else answer_file(result, ".csv").decode()

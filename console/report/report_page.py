@@ -2,13 +2,12 @@
 
 import re
 from collections.abc import Iterator, MutableMapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from graphlib import TopologicalSorter
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -31,52 +30,45 @@ from supervision.results.success_rule import is_whole
 from supervision.run.run_state import longest_chain
 
 _MOST_LINES = 800  # more of them show nothing
-_MOST_BOXES = 40  # with words in them
-_LEGIBLE = (5, 158, 58, 14, 46)  # boxes in a row, their width and height, the gaps beside and below
-_SMALL = (13, 58, 22, 8, 18)
+_IN_ROW = 5  # boxes, their width and height, and the gaps beside and below
+_WIDTH, _HEIGHT, _BESIDE, _BELOW = 158, 58, 14, 46
 _ENDS = ("done", "failed", "cancelled")  # phases without a length
 _Span = tuple[str, bool, float, float, float]
 
 
-@dataclass(frozen=True)
-class PlanPicture:
-    """A plan as boxes in rows, each below all that it depends on; `lines` are the first dependencies of `count`."""
+class PlanPicture(NamedTuple):
+    """A plan as boxes in rows, each below all that it depends on; `lines` are the first of `dependencies`."""
 
     width: int
     height: int
-    box_width: int
-    box_height: int
-    is_small: bool
     boxes: list[tuple[SubtaskReport, int, int]]
     lines: list[tuple[int, int, int, int]]
-    count: int
+    dependencies: int
 
 
 def plan_picture(reports: Sequence[SubtaskReport]) -> PlanPicture:
     """Returns the picture of a plan; the items of a template are drawn as one."""
     shown = {report.id: report for report in reports if report.template is None}
     depends_on = {name: [d for d in folded(report.depends_on) if d in shown] for name, report in shown.items()}
-    levels: list[list[str]] = []
+    rows: list[list[str]] = []
     sorter = TopologicalSorter(depends_on)
     sorter.prepare()
     while ready := sorter.get_ready():
-        levels.append(sorted(ready, key=list(shown).index))
+        names = sorted(ready, key=list(shown).index)
+        rows += [names[at : at + _IN_ROW] for at in range(0, len(names), _IN_ROW)]
         sorter.done(*ready)
-    is_small = len(shown) > _MOST_BOXES
-    in_row, width, height, beside, below = _SMALL if is_small else _LEGIBLE
-    rows = [names[at : at + in_row] for names in levels for at in range(0, len(names), in_row)]
-    whole = max(map(len, rows), default=1) * (width + beside) + beside
-    places: dict[str, tuple[int, int]] = {}
-    for number, row in enumerate(rows):
-        left = (whole - len(row) * (width + beside) + beside) // 2
-        places |= {
-            name: (left + at * (width + beside), beside + number * (height + below)) for at, name in enumerate(row)
-        }
+    width, height = _WIDTH + _BESIDE, _HEIGHT + _BELOW
+    whole = max(map(len, rows), default=1) * width + _BESIDE
+    places = {
+        name: ((whole - len(row) * width + _BESIDE) // 2 + at * width, _BESIDE + number * height)
+        for number, row in enumerate(rows)
+        for at, name in enumerate(row)
+    }
     ends = [(places[d], places[name]) for name, before in depends_on.items() for d in before]
-    lines = [(x1 + width // 2, y1 + height, x2 + width // 2, y2) for (x1, y1), (x2, y2) in ends]
+    lines = [(x1 + _WIDTH // 2, y1 + _HEIGHT, x2 + _WIDTH // 2, y2) for (x1, y1), (x2, y2) in ends]
     boxes = [(shown[name], *place) for name, place in places.items()]
-    tall = len(rows) * (height + below) - below + 2 * beside
-    return PlanPicture(whole, tall, width, height, is_small, boxes, lines[:_MOST_LINES], len(lines))
+    tall = len(rows) * height - _BELOW + 2 * _BESIDE
+    return PlanPicture(whole, tall, boxes, lines[:_MOST_LINES], len(lines))
 
 
 def timeline(parts: Sequence[SubtaskPart], events: Sequence[TraceEvent], until: datetime) -> list[_Span]:
@@ -108,12 +100,11 @@ def _times(report: SubtaskReport, until: datetime) -> tuple[datetime, datetime]:
 
 PAGE_BYTES = 5_000_000
 _TEXT_BYTES = 3_200_000  # of them for findings, calls and prompts, at first
+_MOST_BYTES = 16 * 1024  # of one of these texts
 _ANSWER_BYTES = 512 * 1024
 _LINKS = 1000  # claims in the table
 _OUTPUTS = 5  # of one claim
-_PROOFS = 6000  # lines behind the claims of all findings
-_CALLS = 5000  # of tools
-_PROMPTS = 1000  # model calls
+_ROWS = 5000  # of one kind, in all subtasks: tool calls, model calls, lines behind claims
 _COURSE = 300  # events
 _DECISIONS = (*("decided", "paused", "resumed", "steered", "retry_asked"), *("skip_asked", "limits_extended"))
 _NOT_IN_COURSE = (*_DECISIONS, "turn", "tool", "note", "subtask_started", "subtask_completed", "phase")
@@ -146,13 +137,14 @@ class _Page:
         self.outputs = {
             call.output_ref: f"{self.places[part.path]}c{at}"
             for part in data.subtasks
-            for at, call in enumerate(self.of_subtask(part.calls, _CALLS), 1)
+            for at, call in enumerate(self.of_subtask(part.calls), 1)
             if call.output_ref
         }
         texts = [text for part in data.subtasks for call in part.calls for text in (call.arguments, call.output or "")]
         prompts = [*data.prompts, *(prompt for part in data.subtasks for prompt in part.prompts)]
-        texts += [text for prompt in prompts[:_PROMPTS] for _, text in prompt.parts]
-        self._longest = level([size(text) for text in [*texts, *(part.finding for part in data.subtasks)]], room)
+        texts += [text for _, _, parts in prompts for _, text in parts]
+        texts += [part.found.text for part in data.subtasks]
+        self._longest = level([min(size(text), _MOST_BYTES) for text in texts], room)
 
     def html(self) -> str:
         """Returns the page."""
@@ -165,7 +157,7 @@ class _Page:
             state=data.outcome.state if data.outcome.error else data.result.status,
             all_links=data.evidence.links,
             doubted=sum(bool(link.problem) for link in data.evidence.links),
-            lines={claim.text: claim.line for part in data.subtasks[::-1] for claim, ref in part.proofs if ref},
+            lines={claim.text: claim.line for part in data.subtasks[::-1] for claim in part.found.checked if claim.ref},
             picture=plan_picture(subtasks),
             spans=timeline([part for part in data.subtasks if not part.report.counts], data.events, data.made_at),
             course=course[-_COURSE:],
@@ -174,16 +166,15 @@ class _Page:
             sums={"Role": _sums(data.result.spend, "role"), "Model": _sums(data.result.spend, "model")},
             critical=longest_chain([r for r in subtasks if r.counts is None], data.made_at)[1],
             worked_on=[r for r in subtasks if r.replaced_by is None and r.counts is None],
-            most={"outputs": _OUTPUTS, "calls": _CALLS, "proofs": _PROOFS, "prompts": _PROMPTS},
+            most_outputs=_OUTPUTS,
         )
 
     def _most(self, count: int) -> int:
-        """Returns how many of a list there is room for."""
         return int(count * self._share) + 1
 
-    def of_subtask(self, items: Sequence[Any], most: int) -> Sequence[Any]:
-        """Returns the first items of a subtask's list, of which all subtasks together have `most`."""
-        return items[: self._most(most // max(1, len(self._data.subtasks)))]
+    def of_subtask(self, items: Sequence[Any]) -> Sequence[Any]:
+        """Returns the first items of a subtask's list, of which all subtasks together have _ROWS."""
+        return items[: self._most(_ROWS // max(1, len(self._data.subtasks)))]
 
     def markdown(self, text: str, above: str = "", unsupported: Sequence[str] = ()) -> Markup:
         """Returns a foreign text as HTML: its marks lead to subtasks of the run `above`, its claims to evidence.
@@ -217,7 +208,6 @@ class _Page:
 
 
 def _sums(spend: Sequence[Spend], name: str) -> list[tuple[str, Usage]]:
-    """Returns the usage by role or by model, the dearest first."""
     sums: dict[str, Usage] = {}
     for row in spend:
         key = getattr(row, name)
@@ -251,6 +241,7 @@ _ENVIRONMENT = Environment(
 )
 _ENVIRONMENT.filters.update(moment=_moment, duration=partial(duration, digits=1), whole=is_whole)
 _ENVIRONMENT.globals.update(money=money, counted=counted, short=_short, look_alikes=look_alikes)
+_ENVIRONMENT.globals.update(box_width=_WIDTH, box_height=_HEIGHT)
 
 
 class _Renderer(RendererHTML):

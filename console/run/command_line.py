@@ -6,12 +6,10 @@ from typing import Annotated, Any, NoReturn, get_args
 
 import typer
 
-from console.base.command import Access, perform
+from console.base.command import access, perform
 from console.base.terminal import Report
 from console.run.run_handle import NoAnswer, RunHandle, find_run
 from console.run.standstill import silence
-
-access = Access()
 
 _WORDS = "its id as `run` and `list` print it, or the beginning of one"
 _ONE = typer.Argument(metavar="RUN_ID", help=_WORDS)

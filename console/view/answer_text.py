@@ -15,7 +15,6 @@ from console.base.terminal import Report, counted, safe, safe_json, safe_line, w
 from console.run.run_outcome import RunOutcome
 from supervision.base import limits
 from supervision.base.text import money
-from supervision.contract.finding import ArtifactRef
 from supervision.contract.result import RunResult
 from supervision.results.answer import with_gaps
 from supervision.results.answer_table import csv_of
@@ -77,7 +76,7 @@ def _fact_lines(run_id: str, outcome: RunOutcome, result: RunResult, web: str | 
         lines.append(f"artifact {artifact.name} ({artifact.media_type}, {artifact.bytes:,} bytes)")
     if result.artifacts:
         lines.append(f"artifacts are fetched by {hint('artifacts', run_id, '--save', 'DIR')}")
-    if rows_of(result.answer_json) or len(tables_of(result)) == 1:
+    if rows_of(result.answer_json) or len(result.tables) == 1:
         lines.append(f"as a table: {hint('result', run_id, '-o', 'table.csv')}")
     elif len(safe_json(result.answer_json).splitlines()) > _JSON_ROWS:
         lines.append(f"the whole JSON: {hint('result', run_id, '-o', 'answer.json')}")
@@ -126,12 +125,6 @@ def answer_file(result: RunResult, suffix: str) -> bytes:
     return csv_of(list(dict.fromkeys(name for row in rows for name in row)), rows)
 
 
-def tables_of(result: RunResult) -> list[ArtifactRef]:
-    """Returns the tables that code made of the items of templates."""
-    templates = {report.id for report in result.subtasks if report.counts is not None}
-    return [artifact for artifact in result.artifacts if artifact.subtask_id in templates]
-
-
 def rows_of(value: JsonValue) -> list[dict[str, JsonValue]] | None:
     """Returns the list of objects that a structured answer is, or the only one in it; None if it has none."""
     parts = value.values() if isinstance(value, dict) else [value]
@@ -154,5 +147,4 @@ def _source_lines(result: RunResult, cited: Counter[str]) -> list[str]:
 
 
 def _first(names: list[str], between: str) -> str:
-    """Returns the first names on one line."""
     return between.join([*names[:_FIRST], *(["…"] if len(names) > _FIRST else [])])

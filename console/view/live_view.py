@@ -1,11 +1,10 @@
 """A followed run: on a terminal its plan as a tree, redrawn in place, with events above; elsewhere lines."""
 
-import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -24,7 +23,6 @@ from supervision.results.success_rule import is_whole
 from supervision.run.events import Mood
 
 LINE_CHARS = 240  # one event on one line
-_REDRAW = timedelta(milliseconds=250)  # clocks move, and no flicker
 _STATES = {  # the sign, its style, and which give way first on a low screen
     "running": ("▶", "bold cyan", 0),
     "waiting": ("·", "dim", 1),
@@ -275,19 +273,58 @@ def _elapsed(report: SubtaskReport) -> str:
 
 
 class Screen:
-    """Shows a followed run: one line per event, one for each notice, warning and wait that is new."""
+    """Shows a followed run for the time of a `with` block.
 
-    def __init__(self, console: Console) -> None:
+    On a terminal the plan and a footer are redrawn in place, below the events. Elsewhere there is a line for each
+    event, and for each notice, warning and wait that is new.
+    """
+
+    def __init__(self, console: Console, hint: str = "") -> None:
         self._console = console
+        self._hint = hint
+        self._picture: Picture | None = None
         self._said: set[str] = set()
+        self._live: Live | None = None
+
+    def __enter__(self) -> "Screen":
+        if self._console.is_terminal and not self._console.is_dumb_terminal:
+            self._live = Live(
+                console=self._console, get_renderable=self._draw, auto_refresh=False, redirect_stderr=False
+            )
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leaves the last frame on the screen, without the hint."""
+        self._hint = ""
+        if self._live is not None:
+            self._live.refresh()
+            self._live.stop()
+
+    @contextlib.contextmanager
+    def cleared(self) -> Iterator[None]:
+        """Takes the live part off the terminal; unless an error ends the block it is drawn again below."""
+        if self._live is not None:
+            self._live.transient = True
+            self._live.stop()
+        yield
+        self.__enter__()
 
     def log(self, line: Line, limit: int = LINE_CHARS) -> None:
         """Writes the line."""
-        self._console.file.write(log_line(line, limit).plain + "\n")
-        self._console.file.flush()
+        if self._live is None:
+            self._console.file.write(log_line(line, limit).plain + "\n")
+            self._console.file.flush()
+            return
+        is_own = line.mood == "head"  # nothing of the console's own lines is cut
+        self._console.print(log_line(line, limit), no_wrap=not is_own, overflow="fold" if is_own else "ellipsis")
 
     def show(self, picture: Picture) -> None:
-        """Writes what is new."""
+        """Draws the picture, or writes what is new in it."""
+        self._picture = picture
+        if self._live is not None:
+            self._live.refresh()
+            return
         status, notices = picture.status, [picture.notice]
         notices += [status.model_notice, *status.warnings] if status else []
         said = {text: now_line(text) for text in notices if text}
@@ -298,72 +335,7 @@ class Screen:
                 self.log(words, limits.ERROR_BYTES)
         self._said = set(said)
 
-    @contextlib.contextmanager
-    def cleared(self) -> Iterator[None]:
-        """Leaves the terminal to others for the time of the block."""
-        yield
-
-
-class _LiveScreen(Screen):
-    """The plan and a footer, redrawn in place; events scroll above."""
-
-    def __init__(self, console: Console, hint: str) -> None:
-        super().__init__(console)
-        self._hint = hint
-        self._picture: Picture | None = None
-        self._begin()
-
-    def _begin(self) -> None:
-        self.live = Live(console=self._console, get_renderable=self._draw, auto_refresh=False, redirect_stderr=False)
-        self.live.start()
-
-    @contextlib.contextmanager
-    def cleared(self) -> Iterator[None]:
-        """Takes the live part off the terminal; unless an error ends the block it is drawn again below."""
-        self.live.transient = True
-        self.live.stop()
-        yield
-        self._begin()
-
-    def log(self, line: Line, limit: int = LINE_CHARS) -> None:
-        """Prints the line above the live part."""
-        is_own = line.mood == "head"  # nothing of the console's own lines is cut
-        self._console.print(log_line(line, limit), no_wrap=not is_own, overflow="fold" if is_own else "ellipsis")
-
-    def show(self, picture: Picture) -> None:
-        """Draws the picture."""
-        self._picture = picture
-        self.live.refresh()
-
-    def finish(self) -> None:
-        """Draws the last frame, which stays on the screen, without the hint."""
-        self._hint = ""
-        self.live.refresh()
-        self.live.stop()
-
     def _draw(self) -> RenderableType:
         if self._picture is None:
             return ""
         return draw(self._picture, self._console.width, self._console.height, self._hint)
-
-
-@contextlib.asynccontextmanager
-async def open_screen(console: Console, hint: str) -> AsyncIterator[Screen]:
-    """Yields the screen that suits the console, for the time of the block."""
-    if not console.is_terminal or console.is_dumb_terminal:
-        yield Screen(console)
-        return
-    screen = _LiveScreen(console, hint)
-
-    async def redraw() -> None:
-        while True:
-            await asyncio.sleep(_REDRAW.total_seconds())
-            if screen.live.is_started:
-                screen.live.refresh()
-
-    ticking = asyncio.create_task(redraw())
-    try:
-        yield screen
-    finally:
-        ticking.cancel()
-        screen.finish()

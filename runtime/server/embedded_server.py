@@ -52,7 +52,7 @@ def read_record() -> ServerInfo | None:
         info = ServerInfo.model_validate_json(_record().read_bytes())
     except (FileNotFoundError, ValidationError):
         return None
-    return info if is_alive(info) else None
+    return info if _lives(Path(info.log)) else None
 
 
 async def stop_running() -> ServerInfo | None:
@@ -66,7 +66,7 @@ async def stop_running() -> ServerInfo | None:
             os.kill(info.pid, signal.SIGINT)
             try:
                 async with asyncio.timeout(STOP_WAIT.total_seconds()):
-                    while is_alive(info):  # noqa: ASYNC110 - not our child: nothing announces its end
+                    while _lives(Path(info.log)):  # noqa: ASYNC110 - not our child: nothing announces its end
                         await asyncio.sleep(POLL.total_seconds())
             except TimeoutError:
                 os.kill(info.pid, signal.SIGKILL)
@@ -78,19 +78,13 @@ def _lock() -> AsyncFileLock:
     return AsyncFileLock(cache_dir() / "server.lock", poll_interval=_LOCK_POLL.total_seconds())
 
 
-def is_alive(info: ServerInfo) -> bool:
-    """True if the process still is that server, which holds its log locked: process ids are used again."""
-    return _is_held(Path(info.log))
-
-
-def _is_held(log: Path) -> bool:
-    try:
-        with log.open("rb") as file:
+def _lives(log: Path) -> bool:
+    """True if a server lives, which holds its log locked: process ids are used again."""
+    with contextlib.suppress(FileNotFoundError), log.open("rb") as file:
+        try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except FileNotFoundError:
-        pass
+        except BlockingIOError:
+            return True
     return False
 
 
@@ -150,7 +144,7 @@ class EmbeddedServer:
     dynamic_config: Mapping[str, JsonValue] | None = None
     joined: bool = field(default=False, init=False)
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
-    _info: ServerInfo | None = field(default=None, init=False)
+    _log: Path = field(init=False)
 
     async def __aenter__(self) -> ServerInfo:
         if not self.shared:
@@ -161,7 +155,7 @@ class EmbeddedServer:
                     raise ServerFailed(f"the Temporal server of process {info.pid} does not answer: end it first")
                 self.joined = True
                 return info
-            if _is_held(log := cache_dir() / _LOG):  # to wait for its end would be to hang
+            if _lives(log := cache_dir() / _LOG):  # to wait for its end would be to hang
                 raise ServerFailed(f"a Temporal server that no record names has {log} open: end it first (lsof {log})")
             return await self._launch()
 
@@ -192,14 +186,14 @@ class EmbeddedServer:
 
     def _spawn(self, program: Path) -> ServerInfo:
         port, ui_port = _choose_ports(self.port, usual=self.shared)
-        log = cache_dir() / _LOG
+        self._log = cache_dir() / _LOG
         if self.shared:
             _record().unlink(missing_ok=True)  # of a server that is gone, and had this log locked
         else:
             descriptor, name = tempfile.mkstemp(prefix="temporal-server-", suffix=".log")
             os.close(descriptor)
-            log = Path(name)
-        with log.open("wb") as output:
+            self._log = Path(name)
+        with self._log.open("wb") as output:
             fcntl.flock(output, fcntl.LOCK_EX)  # until the server ends, which inherits the lock with the open file
             self._process = subprocess.Popen(
                 [program, *self._arguments(port, ui_port)],
@@ -211,18 +205,18 @@ class EmbeddedServer:
                 env={key: value for key, value in os.environ.items() if not key.startswith(_NOT_INHERITED)},
                 start_new_session=True,  # Ctrl-C reaches us alone: workers drain before their server goes
             )
-        self._info = ServerInfo(
+        info = ServerInfo(
             pid=self._process.pid,
             address=f"{HOST}:{port}",
             ui=None if self.headless else f"http://{HOST}:{ui_port}",
             db=str(self.db.absolute()) if self.db else None,
-            log=str(log),
+            log=str(self._log),
         )
         if self.shared:
             new = _record().with_suffix(f".{os.getpid()}")
-            new.write_text(self._info.model_dump_json(indent=1) + "\n", encoding="utf-8")
+            new.write_text(info.model_dump_json(indent=1) + "\n", encoding="utf-8")
             new.replace(_record())  # before it serves: if we are killed here, the next process joins it
-        return self._info
+        return info
 
     def _arguments(self, port: int, ui_port: int) -> list[str]:
         words = ["server", "start-dev", "--ip", HOST, "--port", str(port)]
@@ -245,12 +239,11 @@ class EmbeddedServer:
         return False
 
     async def _end(self) -> None:
-        process, info = self._process, self._info
-        self._process = self._info = None
-        if process is None or info is None:
+        process, self._process = self._process, None
+        if process is None:
             return
         # a database in memory is lost anyway: no reason to wait the seconds that the server drains for
-        process.send_signal(signal.SIGINT if info.db else signal.SIGKILL)
+        process.send_signal(signal.SIGINT if self.db else signal.SIGKILL)
         try:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 await asyncio.to_thread(process.wait, STOP_WAIT.total_seconds())
@@ -258,7 +251,7 @@ class EmbeddedServer:
             process.kill()
             process.wait()
             if not self.shared:
-                Path(info.log).unlink(missing_ok=True)
+                self._log.unlink(missing_ok=True)
 
 
 def _choose_ports(wanted: int | None, usual: bool) -> tuple[int, int]:

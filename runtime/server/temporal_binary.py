@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections import deque
+import time
 from datetime import timedelta
 from pathlib import Path
 
@@ -18,7 +18,8 @@ VERSION = "1.5.1"  # later tags need a `replace`: Go does not install them by na
 GO_PACKAGE = f"github.com/temporalio/cli/cmd/temporal@v{VERSION}"
 _DOWNLOAD_TIMEOUT = timedelta(seconds=120)  # ~50 MB; offline it fails at once
 _VERSION_TIMEOUT = timedelta(seconds=20)  # `temporal --version`: milliseconds, seconds from a cold disk
-_PACKAGES_A_LINE = 100  # of some 1,500
+BUILD_TIMEOUT = timedelta(minutes=30)  # 4 minutes on two cores
+_TOLD_EVERY = timedelta(seconds=20)  # how far a build is
 _LAST_LINES = 5  # of a build that failed
 
 
@@ -77,16 +78,23 @@ def _built(folder: Path) -> Path | None:
     cross = {"GOOS", "GOARCH"}  # go install refuses GOBIN when they are set
     environ = {name: value for name, value in os.environ.items() if name not in cross}
     environ |= {"GOBIN": str(folder), "GOFLAGS": ""}
-    command = [go, "install", "-v", GO_PACKAGE]
-    last: deque[str] = deque(maxlen=_LAST_LINES)
-    with subprocess.Popen(command, env=environ, cwd=folder, stderr=subprocess.PIPE, text=True) as building:
-        for number, line in enumerate(building.stderr or [], 1):  # a line for each package
-            last.append(line)
-            if number % _PACKAGES_A_LINE == 0:
-                say(f"building temporal: {number} steps, {line.strip()}")
+    command, log = [go, "install", "-v", GO_PACKAGE], folder / "build.log"  # a line for each package
+    latest = time.monotonic() + BUILD_TIMEOUT.total_seconds()
+    with log.open("wb") as output, subprocess.Popen(command, env=environ, cwd=folder, stderr=output) as building:
+        while building.poll() is None and time.monotonic() < latest:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                building.wait(min(BUILD_TIMEOUT, _TOLD_EVERY).total_seconds())
+            say(f"building temporal: {len(log.read_bytes().splitlines()):,} of some 1,500 packages")
+        is_late = building.poll() is None
+        building.kill()
     if runs(made := folder / "temporal"):
         return made
-    say("".join(["it could not be built:\n", *last]).rstrip())
+    why = f"it took longer than {BUILD_TIMEOUT.total_seconds() / 60:g} minutes" if is_late else "its last lines:"
+    say(
+        "\n".join(
+            [f"temporal could not be built, {why}", *log.read_text("utf-8", "replace").splitlines()[-_LAST_LINES:]]
+        )
+    )
     return None
 
 

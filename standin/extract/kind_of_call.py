@@ -14,7 +14,7 @@ from standin.server.api_request import ApiRequest, Json
 from supervision.base import limits
 from supervision.base import prompt_marks as marks
 
-_JUDGED = {"verdicts", "choice", "prefer", "description"}  # the defaults accept all, and change nothing
+_JUDGED = {"verdicts", "choice", "description"}  # the defaults accept all, and change nothing
 _NO_JUDGEMENT = "The stand-in model does not judge."
 _NO_ROWS = "The stand-in model fills in no lists: an empty one does not say that there is nothing."
 _CAP = re.compile(marks.MOST_SUBTASKS.format(most=r"(\d+)"))
@@ -71,7 +71,7 @@ def _wanted(prompt: Parts, filler: Filler, fields: Json) -> Json | None:
         return made
     if "secondary_role" in fields:
         return _route(prompt, filler)
-    return dict.fromkeys(("reason", "resolution"), _NO_JUDGEMENT) if fields.keys() & _JUDGED else None
+    return {"reason": _NO_JUDGEMENT} if fields.keys() & _JUDGED else None
 
 
 def _structured_answer(prompt: Parts, schema: Json, text: str = "") -> Any:

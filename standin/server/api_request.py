@@ -1,16 +1,12 @@
 """One request of the Messages API, reduced to what brains look at; what the real API refuses with 400 is refused."""
 
 from dataclasses import dataclass, field
-from fnmatch import fnmatch
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 Json = dict[str, Any]
-
-_MARKS = 4  # breakpoints of one request
-_WITHOUT_SAMPLING = ("claude-*-5-5", "claude-fable-5*")
 
 
 class BadRequest(Exception):
@@ -31,8 +27,7 @@ class PastCall:
 class ApiRequest:
     """A valid request. `schema` is the JSON schema the reply must fit.
 
-    `provided` are the tools that the server itself runs.
-    `number` counts requests, `call` is the decoded call header, `body` the whole of it.
+    `provided` are the tools that the server itself runs. `number` counts requests, `call` is the decoded call header.
     """
 
     model: str
@@ -42,7 +37,6 @@ class ApiRequest:
     tools: list[Json] = field(default_factory=list)
     provided: list[str] = field(default_factory=list)
     schema: Json | None = None
-    stream: bool = False
     number: int = 0
     call: str = ""
     headers: dict[str, str] = field(default_factory=dict, repr=False)
@@ -105,15 +99,15 @@ def parse(body: Any) -> ApiRequest:
         first = error.errors()[0]
         raise BadRequest(f"{'.'.join(map(str, first['loc'])) or 'the body'}: {first['msg']}") from error
     messages = [message.model_dump() for message in checked.messages]
-    model = checked.model
-    if problem := _pairs(messages) or _sampling(model, body) or _cache_marks(body, messages):
+    if problem := _pairs(messages):
         raise BadRequest(problem)
-    choice = body.get("tool_choice") or {}
-    tools = [tool for tool in body.get("tools") or [] if "input_schema" in tool and choice.get("type") != "none"]
-    provided = [t["name"] for t in body.get("tools") or [] if "input_schema" not in t and choice.get("type") != "none"]
+    may_call = (body.get("tool_choice") or {}).get("type") != "none"
+    offered = (body.get("tools") or []) if may_call else []
+    tools = [tool for tool in offered if "input_schema" in tool]
+    provided = [tool["name"] for tool in offered if "input_schema" not in tool]
     schema = ((body.get("output_config") or {}).get("format") or {}).get("schema")
-    system, stream = _text(body.get("system") or ""), bool(body.get("stream"))
-    return ApiRequest(model, system, messages, checked.max_tokens, tools, provided, schema, stream, body=body)
+    system = _text(body.get("system") or "")
+    return ApiRequest(checked.model, system, messages, checked.max_tokens, tools, provided, schema, body=body)
 
 
 def _pairs(messages: list[Json]) -> str | None:
@@ -122,25 +116,6 @@ def _pairs(messages: list[Json]) -> str | None:
         given = {b.get("tool_use_id") for b in messages[at + 1]["content"] if b.get("type") == "tool_result"}
         if missing := ", ".join(sorted(called - given)):
             return f"messages.{at}: `tool_use` ids were found without `tool_result` blocks immediately after: {missing}"
-    return None
-
-
-def _sampling(model: str, body: Json) -> str | None:
-    if not any(fnmatch(model, pattern) for pattern in _WITHOUT_SAMPLING):
-        return None
-    if name := next((name for name in ("temperature", "top_p", "top_k") if name in body), None):
-        return f"{name} is not supported by {model}"
-    if (body.get("tool_choice") or {}).get("type") in ("any", "tool") and "haiku" not in model:
-        return f"tool_choice: forced tool use is not supported by {model}"
-    return None
-
-
-def _cache_marks(body: Json, messages: list[Json]) -> str | None:
-    system = body.get("system")
-    blocks = [body, *(body.get("tools") or []), *(system if isinstance(system, list) else [])]
-    marks = sum("cache_control" in block for part in (blocks, *(m["content"] for m in messages)) for block in part)
-    if marks > _MARKS:
-        return f"A maximum of {_MARKS} blocks with cache_control may be provided. Found {marks}."
     return None
 
 

@@ -1,14 +1,14 @@
 """The model server: `POST /v1/messages` from the first to the last byte, as a process or in an event loop."""
 
 import asyncio
-import hashlib
 import inspect
 import json
 import secrets
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Iterator
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -16,16 +16,15 @@ from urllib.parse import unquote
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from standin.server.api_reply import ApiReply, Brain, ErrorReply, block_text, limited, output_tokens
 from standin.server.api_request import BadRequest, Json, parse
-from standin.server.call_log import CallLog
 from standin.server.faults import Fault, FaultScript
 from standin.server.prompt_cache import PromptCache
 
-_BODY_BYTES = 64 << 20  # one request
 _PING_SECONDS = 0.5  # between pings of a stalled stream
 _TYPES = {
     400: "invalid_request_error", 401: "authentication_error", 402: "billing_error", 403: "permission_error",
@@ -39,6 +38,11 @@ _BEGUN: dict[str, Json] = {
     "server_tool_use": {"input": {}},
 }
 
+Entry = Json
+"""A line of the call log: of a call that was `received`, then of one that was `answered`, `aborted` or `failed`.
+
+`answered`: the last byte of a whole reply was sent; `aborted`: the client left before that. `at` is in Unix seconds.
+"""
 _Ending = Literal["answered", "failed"]
 
 
@@ -63,15 +67,17 @@ class _Exchange:
 
 
 class BrainServer:
-    """A brain's server: `script` says what its replies meet, `log` keeps what came in.
+    """A brain's server: `script` says what its replies meet, `log` gets each entry of the call log.
 
     It is itself the endpoint of messages, as an ASGI app: a handler would not notice that its client leaves.
     """
 
-    def __init__(self, brain: Brain, log: CallLog | None = None, script: FaultScript | None = None) -> None:
+    def __init__(
+        self, brain: Brain, log: Callable[[Entry], object] = lambda _: None, script: FaultScript | None = None
+    ) -> None:
         self._brain = brain
         self._script = script or FaultScript()
-        self._log = log or CallLog()
+        self._log = log
         self._count = 0
         self._cache = PromptCache()
 
@@ -82,15 +88,15 @@ class BrainServer:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request; the call log gets two lines in any case."""
         self._count += 1
-        headers = {k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]}
-        facts = {"call": unquote(headers.get("x-supervisor-call", "")), "path": scope["path"], "n": self._count}
+        request = Request(scope, receive)
+        facts = {"call": unquote(request.headers.get("x-supervisor-call", "")), "path": scope["path"], "n": self._count}
         exchange = _Exchange(self._count, send, facts)
-        body = await _read(receive)
-        if body is None:
+        try:
+            body = await request.body()
+        except ClientDisconnect:
             return
-        exchange.facts["prompt_sha256"] = hashlib.sha256(body).hexdigest()
-        self._log.write("received", **exchange.facts)
-        work = asyncio.create_task(self._answer(exchange, headers, body))
+        self._note("received", exchange)
+        work = asyncio.create_task(self._answer(exchange, dict(request.headers), body))
         left = asyncio.create_task(_disconnected(receive))
         try:
             await asyncio.wait({work, left}, return_when=asyncio.FIRST_COMPLETED)
@@ -99,7 +105,10 @@ class BrainServer:
             for task in (work, left):
                 task.cancel()
             await asyncio.gather(work, left, return_exceptions=True)
-            self._log.write(work.result() if finished else "aborted", **exchange.facts)
+            self._note(work.result() if finished else "aborted", exchange)
+
+    def _note(self, event: str, exchange: _Exchange) -> None:
+        self._log({"at": time.time(), "event": event, **exchange.facts})
 
     async def _answer(self, exchange: _Exchange, headers: dict[str, str], body: bytes) -> _Ending:
         """Runs one request; an unforeseen error becomes a 500 that names it."""
@@ -113,7 +122,8 @@ class BrainServer:
             exchange.facts["error"] = f"{type(error).__name__}: {error}"
             failure = ErrorReply(500, f"the stand-in failed: {exchange.facts['error']}")
         if not exchange.started:
-            answer = _error_body(failure, f"req_{exchange.number:06d}")
+            kind = failure.type or _TYPES.get(failure.status, "api_error")
+            answer = {"type": "error", "error": {"type": kind, "message": failure.message}}
             await exchange.start(failure.status, "application/json", failure.headers)
             await exchange.write(json.dumps(answer).encode(), more=False)
         return "failed"
@@ -144,20 +154,9 @@ class BrainServer:
         if ran := [block["name"] for block in reply.content if block["type"] == "server_tool_use"]:
             counts = {f"{name}_requests": ran.count(name) for name in ("web_search", "web_fetch")}
             usage = {"server_tool_use": counts, **usage}
-        message = _message(reply, request.model, usage)
-        exchange.facts |= {"message_id": message["id"], "usage": usage}
+        exchange.facts["usage"] = usage
         self._cache.begin_reply(bill)
-        if request.stream:
-            return await _stream(exchange, _events(reply, message, config.delta_chars), fault)
-        await exchange.start(200, "application/json", {})
-        await _stall(exchange, fault, fault.stall_after or 0)
-        await exchange.write(json.dumps(message).encode(), more=False)
-        return "answered"
-
-
-def _error_body(error: ErrorReply, request_id: str = "") -> Json:
-    kind = error.type or _TYPES.get(error.status, "api_error")
-    return {"type": "error", "error": {"type": kind, "message": error.message}, "request_id": request_id}
+        return await _stream(exchange, _events(reply, request.model, usage, config.delta_chars), fault)
 
 
 async def _stream(exchange: _Exchange, events: Iterator[Json], fault: Fault) -> _Ending:
@@ -165,44 +164,27 @@ async def _stream(exchange: _Exchange, events: Iterator[Json], fault: Fault) -> 
     await exchange.start(200, "text/event-stream; charset=utf-8", {"cache-control": "no-cache"})
     await exchange.write(b"")
     for sent, event in enumerate(events):
-        await _stall(exchange, fault, sent)
+        if sent == fault.stall_after:
+            await _stall(exchange, fault.pings)
         if fault.chunk_delay_ms and event["type"] == "content_block_delta":
             await asyncio.sleep(fault.chunk_delay_ms / 1000)
         await exchange.write(_encoded(event), more=event["type"] != "message_stop")
     return "answered"
 
 
-async def _stall(exchange: _Exchange, fault: Fault, sent: int) -> None:
-    """Falls silent, or sends pings, if the fault says so after so many events."""
-    if fault.stall_after == sent:
-        left = fault.stall_ms / 1000
-        while left > 0:
-            await asyncio.sleep(min(_PING_SECONDS, left))
-            left -= _PING_SECONDS
-            if fault.pings:
-                await exchange.write(_encoded({"type": "ping"}))
+async def _stall(exchange: _Exchange, pings: bool) -> None:
+    """Falls silent, or sends pings, until the client leaves."""
+    while True:
+        await asyncio.sleep(_PING_SECONDS)
+        if pings:
+            await exchange.write(_encoded({"type": "ping"}))
 
 
-def _message(reply: ApiReply, model: str, usage: Json) -> Json:
-    """Returns the reply as one object."""
-    return {
-        "id": f"msg_{secrets.token_hex(12)}",
-        "type": "message",
-        "role": "assistant",
-        "model": model,
-        "content": reply.content,
-        "stop_reason": reply.stop_reason,
-        "stop_sequence": None,
-        **({"stop_details": reply.stop_details} if reply.stop_details else {}),
-        "usage": usage,
-    }
-
-
-def _events(reply: ApiReply, message: Json, size: int) -> Iterator[Json]:
+def _events(reply: ApiReply, model: str, usage: Json, size: int) -> Iterator[Json]:
     """Returns the reply as a stream's events, at most `size` characters of text in each."""
-    ends = {key: message.pop(key) for key in ("stop_reason", "stop_sequence", "stop_details") if key in message}
-    opened: Json = {"content": [], "stop_reason": None, "usage": {**message["usage"], "output_tokens": 1}}
-    yield {"type": "message_start", "message": message | opened}
+    message: Json = {"id": f"msg_{secrets.token_hex(12)}", "type": "message", "role": "assistant", "model": model}
+    message |= {"content": [], "stop_reason": None, "stop_sequence": None, "usage": {**usage, "output_tokens": 1}}
+    yield {"type": "message_start", "message": message}
     yield {"type": "ping"}
     for index, block in enumerate(reply.content):
         begun = block | _BEGUN.get(block["type"], {})
@@ -212,7 +194,8 @@ def _events(reply: ApiReply, message: Json, size: int) -> Iterator[Json]:
         for delta in _deltas(block, size):
             yield {"type": "content_block_delta", "index": index, "delta": delta}
         yield {"type": "content_block_stop", "index": index}
-    yield {"type": "message_delta", "delta": ends, "usage": message["usage"]}
+    ends = {"stop_reason": reply.stop_reason, "stop_sequence": None, "stop_details": reply.stop_details}
+    yield {"type": "message_delta", "delta": ends, "usage": usage}
     yield {"type": "message_stop"}
 
 
@@ -230,18 +213,6 @@ def _deltas(block: Json, size: int) -> Iterator[Json]:
 def _encoded(event: Json) -> bytes:
     """Returns one event as bytes: ASCII, so that half of a surrogate pair arrives as it was written."""
     return f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
-
-
-async def _read(receive: Receive) -> bytes | None:
-    """Returns the whole body, at most the limit; None if the client left."""
-    body = b""
-    while True:
-        event = await receive()
-        if event["type"] == "http.disconnect":
-            return None
-        body += bytes(event.get("body", b""))
-        if not event.get("more_body") or len(body) > _BODY_BYTES:
-            return body
 
 
 async def _disconnected(receive: Receive) -> None:

@@ -18,8 +18,8 @@ class Fault(StrictModel):
     """What goes wrong with the first `times` replies whose call header fits the glob `call`, or those replies.
 
     Several may be combined; times are in milliseconds. `status` is an error's. After `stall_after` events of the stream
-    it falls silent, or sends `pings`, for `stall_ms` or until the client leaves. `reply` is a text, or `content` with
-    `stop_reason`, `stop_details` and `usage` if they are to be other than usual.
+    it falls silent, or sends `pings`, until the client leaves. `reply` is a text, or `content` with `stop_reason`,
+    `stop_details` and `usage` if they are to be other than usual.
     """
 
     call: str = "*"
@@ -31,7 +31,6 @@ class Fault(StrictModel):
     delay_ms: float = 0
     chunk_delay_ms: float = 0
     stall_after: int | None = None
-    stall_ms: float = math.inf
     pings: bool = False
     reply: dict[str, Any] | str | None = None
 

@@ -81,13 +81,11 @@ class PromptCache:
 
 def _blocks(request: ApiRequest) -> Iterator[_Block]:
     hashed, size = hashlib.sha256(request.model.encode()), 0
-    parts = list(_parts(request.body))
-    for number, (head, block) in enumerate(parts, 1):
+    for head, block in _parts(request.body):
         text = _canonical({k: v for k, v in block.items() if k not in _NOT_CONTENT and v is not None})
         hashed.update(f"{head}{text}".encode("utf-8", "surrogatepass"))
         size += len(text)
-        control = block.get("cache_control") or (request.body.get("cache_control") if number == len(parts) else None)
-        yield _Block(hashed.hexdigest(), tokens(size), bool(control))
+        yield _Block(hashed.hexdigest(), tokens(size), bool(block.get("cache_control")))
 
 
 def _parts(body: Json) -> Iterator[tuple[str, Json]]:

@@ -28,7 +28,7 @@ class Next(Enum):
     BROKEN = "broken"  # no usable reply after several tries
 
 
-@dataclass(frozen=True)
+@dataclass
 class LoopState:
     """Where the loop stands. `turn` is the number of the reply just received, from 1.
 
@@ -45,37 +45,36 @@ class LoopState:
     can_grow: bool = True
 
 
+_FOLLOWING = {
+    "end_turn": Next.NUDGE,
+    "stop_sequence": Next.NUDGE,
+    FINISH_TOOL: Next.NUDGE,
+    "tool_use": Next.TOOLS,
+    "pause_turn": Next.CONTINUE,
+}
+"""What follows a reply that is no finding, by its stop reason."""
+
+
 def next_step(stop_reason: str, has_text: bool, tool_calls: int, state: LoopState) -> Next:
     """Returns the step after a reply. A cut reply's tool calls are never run: their arguments may be cut too."""
+    following, cut_or_broken = _FOLLOWING.get(stop_reason), Next.FINISH_CUT if has_text else Next.BROKEN
     if stop_reason == "refusal":
         return Next.REFUSED
-    if stop_reason == "tool_use" and tool_calls:
-        return _last_step(has_text, state) if state.last else Next.TOOLS
-    if stop_reason in ("end_turn", "stop_sequence", FINISH_TOOL):
-        if has_text:
-            return Next.FINISH
-        return _last_step(has_text, state) if state.last else Next.NUDGE
-    if stop_reason == "pause_turn":
-        if state.pauses >= PAUSE_TURNS:
-            return Next.BROKEN
-        return _last_step(has_text, state) if state.last else Next.CONTINUE
     if stop_reason == WINDOW_FULL:
-        return Next.FINISH_CUT if has_text else Next.BROKEN
-    return _after_odd_stop(stop_reason, has_text, state)
-
-
-def _last_step(has_text: bool, state: LoopState) -> Next:
-    """Returns the end of an agent whose last reply was none: what it wrote beside, or one more call."""
-    if has_text:
-        return Next.FINISH_CUT
-    return Next.TURN_LIMIT if state.insisted else Next.INSIST
-
-
-def _after_odd_stop(stop_reason: str, has_text: bool, state: LoopState) -> Next:
+        return cut_or_broken
+    if following is Next.NUDGE and has_text:
+        return Next.FINISH
+    if following is Next.CONTINUE and state.pauses >= PAUSE_TURNS:
+        return Next.BROKEN
+    if following and (tool_calls or following is not Next.TOOLS):
+        if not state.last:
+            return following
+        # What it wrote beside the reply that was none, or one more call.
+        return Next.FINISH_CUT if has_text else Next.TURN_LIMIT if state.insisted else Next.INSIST
     grows = stop_reason != "max_tokens" or state.can_grow
     if grows and state.asked_again < limits.CUT_RETRIES and state.turn < state.max_turns:
         return Next.ASK_AGAIN
-    return Next.FINISH_CUT if stop_reason == "max_tokens" and has_text else Next.BROKEN
+    return cut_or_broken if stop_reason == "max_tokens" else Next.BROKEN
 
 
 def more_room(max_tokens: int) -> int:

@@ -92,7 +92,6 @@ NESTED_DEADLINE_SHARE = 0.9  # of what is left: the parent must still write its 
 ROLE_BREAKER_FAILURES = 3  # failed attempts in a row, by contract
 ROLE_BREAKER_COOLDOWN = timedelta(seconds=10)  # a role that fails at once may not burn a run's attempts in seconds
 ROLE_REST_TOTAL = timedelta(minutes=1)  # that a run may stand still because its roles fail, by contract
-ROLE_BREAKER_COOLDOWN_MAX = timedelta(minutes=5)  # doubled by each failed probe up to here
 SYNTHESIS_RESERVE = timedelta(seconds=60)  # kept back from the deadline, at most this
 SYNTHESIS_RESERVE_SHARE = 0.2  # and at most this share of the whole deadline
 CHILD_CLOSE_WAIT = timedelta(seconds=20)  # a cancelled child answers in 0.1 s; a worker restart takes some seconds

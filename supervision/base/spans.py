@@ -51,7 +51,6 @@ OPERATION_DURATION = "gen_ai.client.operation.duration"
 RUN_DURATION = "supervisor.run.duration"
 RETRIES = "supervisor.retries"
 BREAKER_OPEN = "supervisor.breaker.open"
-BREAKER_CHANGES = "supervisor.breaker.transitions"
 WAITING = "supervisor.waiting"
 
 TRACE_ID_KEY, SPAN_ID_KEY = "supervisor.trace_id", "supervisor.span_id"

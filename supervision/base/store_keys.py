@@ -170,7 +170,7 @@ def run_of(key: str) -> str:
     Raises ValueError if the key belongs to no run. To find a given run's keys, use `run_prefix` instead.
     """
     segment, slash, _ = key.partition("/")
-    if not segment or not slash or segment in OF_NO_RUN:
+    if not is_key(segment) or not slash or segment in OF_NO_RUN:
         raise ValueError(f"'{key}' belongs to no run")
     return segment if "~" in segment else unquote(segment, errors="surrogatepass")
 

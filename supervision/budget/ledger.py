@@ -55,10 +55,7 @@ class Ledger:
     @property
     def exhausted(self) -> bool:
         """True if not even the smallest grant is free; running worker agents may still give some back."""
-        free = self.free
-        if free.tokens is not None and free.tokens < limits.LEAST_GRANT_TOKENS:
-            return True
-        return free.usd is not None and (free.usd <= 0 or free.usd < self._least_usd())
+        return not self.has_room(limits.LEAST_GRANT_TOKENS)
 
     def reserve_call(self, estimate_tokens: int, *, synthesis: bool = False) -> bool:
         """Sets tokens aside for one own call, the synthesis from what is held back, too. Returns False without room."""
@@ -181,9 +178,6 @@ class Ledger:
         if total.usd is not None and self._spent.usd is not None:
             usd = total.usd * share
         return Amount(tokens=tokens, usd=usd)
-
-    def _least_usd(self) -> float:
-        return limits.LEAST_GRANT_TOKENS * token_price(self._spent)
 
 
 def _account(*amounts: float | None) -> dict[str, JsonValue]:

@@ -35,22 +35,21 @@ class TimeAndBudget:
         self.stopped_because = ""
         self._held_by: set[str] = set()
         self._held_since = started_at
-        self._held = timedelta()
-        self._holds: list[tuple[datetime, datetime]] = []
+        self._holds: list[tuple[datetime, datetime]] = []  # that have ended
 
     @property
     def deadline_at(self) -> datetime:
         """When the run must have answered; it moves while the clock is held."""
-        return self._started_at + self.deadline + self._held_time
+        return self._started_at + self.deadline + self._held
 
     @property
     def latest_deadline_at(self) -> datetime:
         """Where `extend_limits` can move the deadline to at most."""
-        return self._started_at + limits.MAX_DEADLINE + self._held_time
+        return self._started_at + limits.MAX_DEADLINE + self._held
 
     @property
-    def _held_time(self) -> timedelta:
-        return self._held + (self._now() - self._held_since if self.held else timedelta())
+    def _held(self) -> timedelta:
+        return self.held_time(self._started_at, self._now())
 
     @property
     def held(self) -> bool:
@@ -65,15 +64,14 @@ class TimeAndBudget:
             self._held_since = self._now()
         has_moved = was_held and not self.held
         if has_moved:
-            self._held += self._now() - self._held_since
             self._holds.append((self._held_since, self._now()))
         return has_moved
 
-    def held_seconds(self, begin: datetime, end: datetime) -> float:
+    def held_time(self, begin: datetime, end: datetime) -> timedelta:
         """Returns how long the clock stood still between two times."""
         holds = [*self._holds, (self._held_since, self._now())] if self.held else self._holds
         parts = (min(end, until) - max(begin, since) for since, until in holds)
-        return sum((max(timedelta(), part) for part in parts), timedelta()).total_seconds()
+        return sum((max(timedelta(), part) for part in parts), timedelta())
 
     @property
     def work_until(self) -> datetime:
@@ -120,7 +118,7 @@ class TimeAndBudget:
         """Raises ValueError if these can't be the new totals."""
         if budget is None and deadline is None:
             raise ValueError("nothing to change: give a budget, a deadline, or both")
-        if deadline is not None and self._started_at + deadline + self._held_time <= self._now():
+        if deadline is not None and self._started_at + deadline + self._held <= self._now():
             raise ValueError("the new deadline has passed already: it counts from the run's start, or its last reset")
         if budget is not None:
             self._ceilings.check_totals(budget.tokens, budget.usd)
@@ -138,14 +136,11 @@ class TimeAndBudget:
     def set_slice(self, grant: Amount, deadline_at: datetime) -> None:
         """Sets the deadline of a nested supervisor, and raises its slice to `grant`."""
         self.budget = Budget.model_construct(**self.ledger.raise_to(grant).model_dump())
-        self.deadline = deadline_at - self._started_at - self._held_time
+        self.deadline = deadline_at - self._started_at - self._held
 
     def restart_clock(self) -> None:
         """Begins the whole deadline again: the run was reset."""
-        if self.held:
-            self._holds.append((self._held_since, self._now()))
-        self._started_at = self._held_since = self._now()
-        self._held = timedelta()
+        self._started_at = self._now()
 
     def keep_within(self, ceilings: Ceilings, request: RunRequest) -> None:
         """Lowers what is above the operator's ceilings, now and in later updates; `request` is lowered already."""

@@ -63,11 +63,15 @@ class Evidence(Model):
 
 
 class CheckedClaim(Model):
-    """A figure, quotation or address of a finding, and the `line` in which code found it; without `source`: nowhere."""
+    """A figure, quotation or address of a finding, and the `line` in which code found it; without `source`: nowhere.
+
+    `ref` leads to the output of a tool that has the line.
+    """
 
     text: str
     source: str = ""
     line: str = ""
+    ref: str = ""
 
 
 class _Facts(Model):

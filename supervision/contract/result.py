@@ -137,6 +137,12 @@ class RunResult(AnswerParts):
     answer_ref: str | None = None
     answer_model: str | None = None
 
+    @property
+    def tables(self) -> list[ArtifactRef]:
+        """The tables that code made of the items of templates."""
+        templates = {report.id for report in self.subtasks if report.counts is not None}
+        return [artifact for artifact in self.artifacts if artifact.subtask_id in templates]
+
     @field_serializer("subtasks", mode="wrap")
     def _lean(self, reports: list[SubtaskReport], dump: SerializerFunctionWrapHandler) -> Any:
         """Leaves out unset fields in a long list of a truncated result: empty fields alone would fill a payload."""

@@ -5,7 +5,6 @@ from typing import Any
 
 from pydantic import ConfigDict
 
-from supervision.base.text import one_line
 from supervision.contract.base import Model
 
 
@@ -65,20 +64,3 @@ class Spend(Model):
     role: str
     model: str
     usage: Usage = Usage()
-
-
-class ToolTally(Model):
-    """The calls of one tool; `error` is the message of the last failed one."""
-
-    calls: int = 0
-    failures: int = 0
-    error: str = ""
-
-    def counted(self, error: str | None) -> "ToolTally":
-        """Returns this tally with one more call, which failed with `error`."""
-        return self + ToolTally(calls=1, failures=int(error is not None), error=one_line(error or "", 200))
-
-    def __add__(self, other: "ToolTally") -> "ToolTally":
-        return ToolTally(
-            calls=self.calls + other.calls, failures=self.failures + other.failures, error=other.error or self.error
-        )

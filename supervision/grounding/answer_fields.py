@@ -9,7 +9,6 @@ looked up like those of the answer.
 import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import NamedTuple
 
 from pydantic import JsonValue
 
@@ -25,15 +24,11 @@ _LABELS = ("year", "month", "week", "day", "hour", "minute", "second")  # in a f
 _YEARS = range(1000, 3000)
 
 
-class FieldClaim(NamedTuple):
-    """A claim of a structured answer: the path of its field, what it says, and whether the findings have it."""
-
-    path: str
-    text: str
-    found: bool
+FieldClaims = Iterator[tuple[str, str, bool]]
+"""The path of a field, a claim that it makes, and whether the findings have that."""
 
 
-def field_claims(value: JsonValue, findings: Sequence[str], given: Sequence[str]) -> Iterator[FieldClaim]:
+def field_claims(value: JsonValue, findings: Sequence[str], given: Sequence[str]) -> FieldClaims:
     """Yields what a structured answer claims; `given` are texts that it may repeat, the goal and the plan."""
     return _Findings(findings, given).claims_in(value, "answer_json", "", [])
 
@@ -45,7 +40,7 @@ class _Findings:
         self._all = Support([Source(text) for text in (*findings, *given)])
         self._supports: dict[tuple[tuple[str, ...], str, bool], Support] = {}
 
-    def claims_in(self, value: JsonValue, path: str, name: str, row: list[str]) -> Iterator[FieldClaim]:
+    def claims_in(self, value: JsonValue, path: str, name: str, row: list[str]) -> FieldClaims:
         """Yields the claims of a part of the answer: the field `name`, in an object with the names `row`."""
         if isinstance(value, dict):
             row = self._names(value) or row
@@ -55,17 +50,17 @@ class _Findings:
             for at, part in enumerate(value):
                 yield from self.claims_in(part, f"{path}[{at}]", name, row)
         elif isinstance(value, str):
-            yield from (FieldClaim(path, claim.text, self._all.supports(claim)) for claim in claims(value))
+            yield from ((path, claim.text, self._all.supports(claim)) for claim in claims(value))
         elif isinstance(value, int | float) and not isinstance(value, bool):
             yield from self._number(value, path, name, row)
 
-    def _number(self, value: float, path: str, name: str, row: list[str]) -> Iterator[FieldClaim]:
+    def _number(self, value: float, path: str, name: str, row: list[str]) -> FieldClaims:
         text, unit = str(value) if isinstance(value, int) else f"{value:.12g}", _unit(name)
         figure = next(values(text.lstrip("-")), None)
         if figure is None or (unit is None and value % 1 == 0 and abs(value) < SMALL):
             return  # a small count needs no support, as in texts
         support = self._all if unit is None and value in _YEARS else self._support(row, name, unit, listed="[" in path)
-        yield FieldClaim(path, text, support.supports(Claim("figure", text, figure)))
+        yield (path, text, support.supports(Claim("figure", text, figure)))
 
     def _names(self, fields: dict[str, JsonValue]) -> list[str]:
         """Returns the names that the texts of an object begin with, of those that findings have."""
@@ -96,13 +91,11 @@ class _Findings:
 
 
 def _any_word(name: str) -> re.Pattern[str] | None:
-    """Returns the pattern of the words of a field's name, None if it has none."""
     words = [re.escape(word.lower()) for word in _WORDS.split(name) if word]
     return re.compile(rf"(?<![^\W_])(?:{'|'.join(words)})(?![^\W_])") if words else None
 
 
 def _unit(name: str) -> re.Pattern[str] | None:
-    """Returns the unit that the name of a field ends in."""
     *before, last = _WORDS.split(name) if name else [""]
     return unit_words(last.lower()) if before and last.lower() not in _LABELS else None
 

@@ -1,6 +1,6 @@
 """The chain from a claim of an answer to its sources: findings, and the tool outputs behind these."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Literal
 
@@ -47,29 +47,27 @@ class Grounded(FindingRecord):
 
 
 def answer_chain(
-    answer: str, citations: Sequence[Citation], findings: Mapping[str, Grounded], given: Sequence[str]
+    answer: str,
+    citations: Sequence[Citation],
+    findings: Mapping[str, Grounded],
+    given: Sequence[str],
+    value: JsonValue = None,
 ) -> list[Link]:
-    """Returns a link for each claim and citation of an answer; `given` are the goal and the plan's descriptions."""
+    """Returns a link for each claim and citation of an answer, and of its JSON `value`.
+
+    `given` are the goal and the plan's descriptions. A row of the value that code took names its finding.
+    """
     cited = CitedFindings({subtask_id: finding.text for subtask_id, finding in findings.items()})
-    return [
-        *_claim_links(answer, findings, cited, given),
-        *(_citation_link(item, findings, cited) for item in citations),
-    ]
-
-
-def field_links(value: JsonValue, findings: Mapping[str, Grounded], given: Sequence[str]) -> list[Link]:
-    """Returns a link for each claim of a structured answer, with its path; a row that code took names its finding."""
+    links = [*_claim_links(answer, findings, cited, given)]
+    links += [_citation_link(item, findings, cited) for item in citations]
     rows = value if isinstance(value, list) else next(iter(value.values()), None) if isinstance(value, dict) else None
     taken = [_author(row, findings) for row in rows] if isinstance(rows, list) else []
     if taken and all(taken):
-        return [_row_link(at, subtask_id, findings[subtask_id]) for at, subtask_id in enumerate(taken)]
-    return [
-        Link(
-            kind="figure",
-            text=f"{claim.path}: {claim.text}",
-            problem="" if claim.found else "no finding has it beside its unit and the names of its row",
-        )
-        for claim in field_claims(value, [finding.text for finding in findings.values()], given)
+        return links + [_row_link(at, subtask_id, findings[subtask_id]) for at, subtask_id in enumerate(taken, 1)]
+    lacking = "no finding has it beside its unit and the names of its row"
+    return links + [
+        Link(kind="figure", text=f"{path}: {text}", problem="" if found else lacking)
+        for path, text, found in field_claims(value, cited.texts, given)
     ]
 
 
@@ -85,7 +83,7 @@ def _row_link(at: int, subtask_id: str, finding: Grounded) -> Link:
     doubts = [*finding.problems, *(f"no tool output has {item}" for item in finding.unsupported)]
     return Link(
         kind="citation",
-        text=f"answer_json, row {at + 1}",
+        text=f"answer_json, row {at}",
         findings=[subtask_id],
         outputs=finding.evidence,
         elsewhere="" if finding.evidence else _REST,
@@ -110,25 +108,25 @@ def _claim_links(
         return [subtask_id for subtask_id in findings if cited.support(subtask_id).supports(claim)]
 
     def find(claim: Claim) -> Found | None:
-        return (_REST, "") if stated.supports(claim) else ("a finding", "") if found_in(claim) else None
+        return (_REST, "", "") if stated.supports(claim) else ("a finding", "", "") if found_in(claim) else None
 
     # Without a finding the answer is the planner's own: a text that was reworked is quoted from nowhere.
     made = claims(answer if findings else without_quotes(answer))
     for claim, found in looked_up(made, answer, find):
-        link = Link(kind=claim.kind, text=claim.text)
-        link.findings = found_in(claim)
-        for subtask_id in link.findings:
-            if claim.text not in findings[subtask_id].unsupported:
+        link = Link(kind=claim.kind, text=claim.text, findings=found_in(claim))
+        behind = [findings[subtask_id] for subtask_id in link.findings]
+        for subtask_id, finding in zip(link.findings, behind, strict=True):
+            if claim.text not in finding.unsupported:
                 link.outputs += [item for item, support in outputs_of(subtask_id) if support.supports(claim)]
-        link.elsewhere = _elsewhere(link, found, [findings[subtask_id] for subtask_id in link.findings])
-        link.problem = _problem(link, findings)
+        link.elsewhere = _elsewhere(link, found, behind)
+        link.problem = _problem(link, behind, findings.values())
         if not link.problem and claim.text in wrongly_cited:
             link.problem = f"cited as a finding of {', '.join(wrongly_cited[claim.text])}, which lacks it"
         yield link
 
 
 def _elsewhere(link: Link, found: Found | None, behind: Sequence[Grounded]) -> str:
-    source, line = found or ("", "")
+    source, line, _ = found or ("", "", "")
     if source == _REST:
         return _REST
     made = [(claim.source, claim.line) for each in behind for claim in each.checked if claim.text == link.text]
@@ -139,25 +137,28 @@ def _elsewhere(link: Link, found: Found | None, behind: Sequence[Grounded]) -> s
     return _KNOWLEDGE if known else ""
 
 
-def _problem(link: Link, findings: Mapping[str, Grounded]) -> str:
-    changed = [problem for subtask_id in link.findings for problem in findings[subtask_id].problems]
-    if changed:
-        return changed[0]
+def _problem(link: Link, behind: Sequence[Grounded], findings: Iterable[Grounded]) -> str:
+    if changed := _changed(behind):
+        return changed
     if link.elsewhere or link.outputs:
         return ""
-    if not link.findings:
-        lost = [problem for finding in findings.values() for problem in finding.problems]
-        return lost[0] if lost else "no finding has it"
-    doubtful = [item for subtask_id in link.findings for item in findings[subtask_id].unsupported]
+    if not behind:
+        return _changed(findings) or "no finding has it"
+    doubtful = [item for finding in behind for item in finding.unsupported]
     return "no tool output has it" if any(item in link.text or link.text in item for item in doubtful) else ""
 
 
+def _changed(findings: Iterable[Grounded]) -> str:
+    """Returns the first problem with what is stored of findings."""
+    return next((problem for finding in findings for problem in finding.problems), "")
+
+
 def _citation_link(citation: Citation, findings: Mapping[str, Grounded], cited: CitedFindings) -> Link:
-    link = Link(kind="citation", text=citation.claim)
-    link.findings = [subtask_id for subtask_id in citation.subtask_ids if subtask_id in findings]
+    known = [subtask_id for subtask_id in citation.subtask_ids if subtask_id in findings]
+    link = Link(kind="citation", text=citation.claim, findings=known)
     lost = [subtask_id for subtask_id in citation.subtask_ids if subtask_id not in findings]
-    problems = [problem for subtask_id in link.findings for problem in findings[subtask_id].problems]
-    link.problem = f"there is no finding of {', '.join(lost)}" if lost else next(iter(problems), "")
+    changed = _changed(findings[subtask_id] for subtask_id in link.findings)
+    link.problem = f"there is no finding of {', '.join(lost)}" if lost else changed
     if not link.problem and (lacking := cited.lacking(citation.claim, link.findings)):
         link.problem = f"{', '.join(link.findings)} lacks {', '.join(claim.text for claim in lacking)}"
     return link

@@ -39,9 +39,9 @@ class CitedFindings:
 
     def lacking(self, claim: str, subtask_ids: Sequence[str]) -> list[Claim]:
         """Returns the figures, quotations and addresses of a claim that no finding of these subtasks has."""
-        supports = [self.support(subtask_id) for subtask_id in subtask_ids]
 
         def find(made: Claim) -> Found | None:
+            supports = map(self.support, subtask_ids)
             return next((found for support in supports if (found := support.find(made))), None)
 
         return [made for made, found in looked_up(claims(claim), claim, find) if not found]

@@ -35,8 +35,8 @@ _LINE_CHARS = 160  # of a source, around a claim that was found in it: a row of 
 BRIEF = "brief"  # the name of a source that is no tool call
 CALCULATION = "calculation"  # that of one that the text itself writes out
 
-Found = tuple[str, str]
-"""The name of the source that has a claim, and the line."""
+Found = tuple[str, str, str]
+"""The name of the source that has a claim, the line, and the reference of the source."""
 
 SourceKind = Literal["data", "computed"]
 
@@ -47,12 +47,16 @@ _YEARS_READ = 300  # that many make all spans there are
 
 @dataclass(frozen=True)
 class Source:
-    """A text that supports claims. A `computed` one has the `arguments` of its tool; `name` is the call as shown."""
+    """A text that supports claims. A `computed` one has the `arguments` of its tool; `name` is the call as shown.
+
+    `ref` leads to the text, if it is the output of a tool.
+    """
 
     text: str
     kind: SourceKind = "data"
     arguments: str = ""
     name: str = BRIEF
+    ref: str = ""
 
 
 def check(text: str, sources: Sequence[Source]) -> list[CheckedClaim]:
@@ -62,8 +66,8 @@ def check(text: str, sources: Sequence[Source]) -> list[CheckedClaim]:
     support = Support(sources if made else [])
     checked, nowhere = [], 0
     for claim, found in looked_up(made, text, support.find):
-        source, line = found or ("", "")
-        checked.append(CheckedClaim(text=claim.text, source=source, line=line))
+        source, line, ref = found or ("", "", "")
+        checked.append(CheckedClaim(text=claim.text, source=source, line=line, ref=ref))
         nowhere += not source
         if nowhere == limits.UNSUPPORTED_LISTED:
             break
@@ -80,7 +84,7 @@ def looked_up(
         if found is None and claim.figure is not None:
             if results is None:
                 results = calculated(text, lambda figure: find(Claim("figure", figure.text, figure)) is not None)
-            found = (CALCULATION, results[claim.text]) if claim.text in results else None
+            found = (CALCULATION, results[claim.text], "") if claim.text in results else None
         yield claim, found
 
 
@@ -119,13 +123,13 @@ class Support:
         for read in self._accepted:
             text = read.addresses if claim.kind == "address" else read.plain
             if all(piece in text for piece in words):
-                return read.source.name, _line(text, text.find(next(iter(words), "")))
+                return read.source.name, _line(text, text.find(next(iter(words), ""))), read.source.ref
         return None
 
     def _find_figure(self, figure: Figure) -> Found | None:
         for read in self._accepted:
             if (at := read.find(figure)) is not None:
-                return read.source.name, _line(read.source.text, at)
+                return read.source.name, _line(read.source.text, at), read.source.ref
         several = " " in figure.digits and " 0" not in figure.digits  # 14 500 may be two figures, 14 000 is one
         written = [Decimal(part.replace(",", "")) for part in figure.digits.split(" ")] if several else []
         parts = [self._find_figure(_exact(value)) for value in written]

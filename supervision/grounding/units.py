@@ -79,8 +79,9 @@ _MULTIPLES: tuple[dict[str, int], ...] = (
 DIMENSIONS = {unit: dimension for dimension, units in _UNITS.items() for unit in units}
 
 
-# Part of a word, in scripts that set words apart: others write 320万欧元 and 2026年3月 without blanks.
-LETTER = r"[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
+# Part of a word, in scripts that set words apart: others write 320万欧元 and 2026年3月 without blanks. Without `-i`
+# compiling a pattern that ignores case goes through these 40,000 signs one by one: 0.2 s for all, in each process.
+LETTER = r"(?-i:[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])"
 UNIT = rf"(?:{'|'.join(p for units in _UNITS.values() for p in units.values())})(?!{LETTER})"
 CURRENCY = rf"(?:{'|'.join(_UNITS['currency'].values())})"
 SCALE = rf"(?:{'|'.join(_SCALES.values())})(?!{LETTER})"

@@ -41,14 +41,20 @@ _ABOUT = re.compile(
     r"\s?[$€£¥]?$",
     re.IGNORECASE,
 )
-# What comes before the number of a section, a standard or a step: the number is a name there.
+# What comes before the number of a step or a page: a small whole number is a name there, 4.2 of a section, too.
+_SECTION_WORDS = (
+    r"sections?|chapters?|tables?|figures?|fig\.|appendix|articles?|versions?|releases?|abschnitt|kapitel|tabelle|"
+    r"chapitre|tableau|annexe"
+)
+_SECTION = re.compile(rf"(?:\b(?:{_SECTION_WORDS})\s|[§第]\s?)$", re.IGNORECASE)
+_SECTION_NUMBER = re.compile(r"\d{1,2}\.\d{1,2}")
 _LABEL = re.compile(
     r"(?:\b(?:steps?|items?|no\.|numbers?|points?|questions?|pages?|p\.|pp\.|lines?|rows?|columns?|notes?|phases?|"
     r"levels?|parts?|options?|rule|rank|top|seiten?|zeilen?|spalten?|schritt|punkt|nr\.|lignes?|filas?|p[áa]ginas?|"
-    r"sections?|chapters?|tables?|figures?|fig\.|appendix|articles?|versions?|releases?|abschnitt|kapitel|tabelle|"
-    r"chapitre|tableau|annexe)\s|[#№§第]\s?)(?:\d{1,7}\s?[-–,]\s?)?$",
+    rf"{_SECTION_WORDS})\s|[#№§第]\s?)(?:\d{{1,3}}\s?[-–,]\s?)?$",
     re.IGNORECASE,
 )
+_LABEL_DIGITS = 3
 # 12.3 and 14.5 million
 _JOINING = re.compile(r"\s?(?:and|to|or|vs\.?|und|bis|oder|auf|et|à|ou|a|[-–—/,、和至到])\s?")
 _SURE = re.compile(r"(?:confidence|konfidenz|confiance|confianza)\W{0,6}$", re.IGNORECASE)
@@ -221,4 +227,6 @@ def _is_name(match: re.Match[str], figure: Figure, text: str) -> bool:
         return False
     if _JOINED.match(after) and not re.match(r"[x×](?!\w)", after):
         return True
-    return bool(_LABEL.search(before) or (figure.digits.isdigit() and _ACRONYM.search(before)))
+    if not figure.digits.isdigit():
+        return bool(_SECTION_NUMBER.fullmatch(figure.digits) and _SECTION.search(before))
+    return bool((len(figure.digits) <= _LABEL_DIGITS and _LABEL.search(before)) or _ACRONYM.search(before))

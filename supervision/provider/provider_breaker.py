@@ -63,8 +63,8 @@ class Hold(NamedTuple):
 class ProviderBreaker:
     """Opens after BREAKER_FAILURES outages in a row, or at one that names a wait of a cool-down or more.
 
-    A row ends with the first content of a call sent after the row began, so that a few refused calls among many slow
-    good ones do not open the breaker.
+    A row ends with a call that was sent after the row began: its first content takes back refused calls, so that a few
+    of them among many slow good ones do not open the breaker; only a whole answer takes back answers that broke off.
 
     The window bounds the calls in flight. Unless the provider is trusted, at most BREAKER_WINDOW of them are
     unanswered, which bounds the requests that an outage costs. It is trusted for BREAKER_TRUST after content, until a
@@ -81,6 +81,7 @@ class ProviderBreaker:
         self._unanswered: set[CallTicket] = set()  # those of them without content
         self._trusted_until = _NEVER  # any number of calls may be unanswered until then
         self.failures = 0  # outages in a row
+        self._broken = 0  # those of them that came after first content
         self._row_start = 0  # answers to calls up to this number say nothing about the present
         self._opened_at = 0  # outages of calls up to this number were before the last opening
         self._open_until: float | None = None  # end of the cool-down; None while closed
@@ -120,13 +121,15 @@ class ProviderBreaker:
             self._unanswered.discard(ticket)
             self.window.granted()
         if self._open_until is None and ticket > self._row_start:
-            self.failures = 0
+            self.failures = self._broken
             self._trusted_until = now + BREAKER_TRUST.total_seconds()
 
     def succeeded(self, ticket: CallTicket, now: float) -> None:
         """Records a call that was answered in full."""
         if ticket == self._probe:
             self._open_until = self._probe = None
+        if ticket > self._row_start:
+            self._broken = 0
         self.answering(ticket, now)
         self._in_flight.discard(ticket)
 
@@ -142,13 +145,14 @@ class ProviderBreaker:
         if kind not in OUTAGES | {ErrorKind.BAD_RESPONSE}:
             self.succeeded(ticket, now)  # an answer, whatever it says
             return
-        is_probe = ticket == self._probe
+        is_probe, has_content = ticket == self._probe, ticket not in self._unanswered
         self.released(ticket)
         if is_probe:
             self._open(now, asked)
         elif kind in OUTAGES and ticket > self._opened_at:
             self._row_start = self._row_start if self.failures else self._sent
             self.failures += 1
+            self._broken += has_content
             self._trusted_until = _NEVER
             if self.failures >= limits.BREAKER_FAILURES or asked >= limits.BREAKER_COOLDOWN.total_seconds():
                 self._open(now, asked)

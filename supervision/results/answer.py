@@ -1,11 +1,12 @@
 """The answer of a run as it was written, and what the code checks of it, whatever the model claims."""
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 
 from pydantic import JsonValue
 
 from supervision.base import limits
 from supervision.base.text import cut, one_line
+from supervision.contract.base import Model
 from supervision.contract.finding import FindingRecord
 from supervision.contract.result import Citation, Gap, RunResult, SubtaskReport, Unsupported
 
@@ -19,25 +20,28 @@ _REASON_BYTES = 600
 _DESCRIPTION_BYTES = 120  # of a subtask, where a reader has to know only which one it was
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(Model):
     """The answer: `text` may be shortened, `ref` leads to all of it.
 
-    `unsupported` are claims that no finding has, `unsupported_fields` those of `as_json`. `model` wrote the answer.
-    `is_findings` is True if the findings stand in for an answer that could not be written. `json_ref` leads to JSON
-    that is too long to be kept here.
+    `unsupported` are claims of text and JSON that no finding has. `model` wrote the answer. `is_findings` is True if
+    the findings stand in for an answer that could not be written. `json_ref` leads to JSON that is too long to be kept
+    here.
     """
 
     text: str = ""
     ref: str | None = None
     as_json: JsonValue = None
     confidence: float | None = None
-    citations: list[Citation] = field(default_factory=list)
-    unsupported: list[str] = field(default_factory=list)
-    unsupported_fields: list[Unsupported] = field(default_factory=list)
+    citations: list[Citation] = []
+    unsupported: list[Unsupported] = []
     is_findings: bool = False
     json_ref: str | None = None
     model: str | None = None
+
+
+def in_answer(texts: Iterable[str]) -> list[Unsupported]:
+    """Returns claims of the answer's text that nothing supports."""
+    return [Unsupported(text=text, where=ANSWER) for text in texts]
 
 
 def answer_record(result: RunResult) -> FindingRecord:

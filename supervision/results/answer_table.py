@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 
 from pydantic import JsonValue
 
-from supervision.base import limits
-from supervision.base.text import clean, one_line
+from supervision.base.text import clean, cut
 
 _SHOWN_ROWS = 20  # of a table, to the author of the text beside it
-_SHOWN_CHARS = 8000  # and of these as much
+_SHOWN_BYTES = 8000  # and of these as much
 _FORMULA = re.compile(r"\s*(?:[=@＝＠]|[-+＋－](?![\d., ]*$))")
 _LINK_COLUMNS = ("item", "source")
 
@@ -66,26 +65,8 @@ def _cell(value: JsonValue) -> JsonValue:
 
 def first_rows(template: str, columns: Sequence[str], rows: Sequence[ItemRow]) -> str:
     """Returns what the author of the text beside a table sees of it: how many rows it has, and the first ones."""
-    lines = [
-        f"| {' | '.join(['id', *columns])} |",
-        f"|{'---|' * (1 + len(columns))}",
-        *(
-            f"| {' | '.join([f'[{row.item}]', *(_shown(row.values.get(name)) for name in columns)])} |"
-            for row in rows[:_SHOWN_ROWS]
-        ),
-    ]
-    while len("\n".join(lines)) > _SHOWN_CHARS and len(lines) > 3:
-        lines.pop()
-    return "\n".join(
-        [
-            f"A table of {len(rows)} rows, one for each item of {template}, is handed over with your text. A program "
-            f"made it of what the worker agents found. Do not repeat it. These are its first {len(lines) - 2} rows:",
-            "",
-            *lines,
-        ]
+    return (
+        f"A table of {len(rows)} rows, one for each item of {template}, is handed over with your text. A program made "
+        f"it of what the worker agents found. Do not repeat it. Its column item has the ids to cite. It begins:\n\n"
+        f"{cut(table_csv(columns, rows[:_SHOWN_ROWS]).decode(), _SHOWN_BYTES)}"
     )
-
-
-def _shown(value: JsonValue) -> str:
-    text = value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
-    return one_line(text.replace("|", "/"), limits.SENTENCE_BYTES)

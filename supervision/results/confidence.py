@@ -32,7 +32,7 @@ def ceiling(
     """Returns the highest confidence of an answer, 0 to 1, by the `reports` of the plan's last revision."""
     findings = {report.id: report.finding for report in reports if report.finding}
     claimed = {subtask_id: f.confidence for subtask_id, f in findings.items() if f.confidence is not None}
-    in_answer = len(answer.unsupported) + len(answer.unsupported_fields)
+    in_answer = len(answer.unsupported)
     in_findings = sum(len(finding.unsupported) for finding in findings.values())
     kinds = (
         (in_answer, _UNSUPPORTED_IN_ANSWER - _EACH_MORE * (in_answer - 1)),
@@ -71,7 +71,5 @@ def _completed(report: SubtaskReport) -> float:
 
 def unsupported_in(answer: Answer, reports: Sequence[SubtaskReport]) -> list[Unsupported]:
     """Returns what the answer and the findings claim and nothing supports, the answer's first."""
-    of_findings = {report.id: report.finding.unsupported for report in reports if report.finding}
-    own = [*(Unsupported(text=text, where="answer") for text in answer.unsupported), *answer.unsupported_fields]
-    found = [Unsupported(text=text, where=subtask_id) for subtask_id, texts in of_findings.items() for text in texts]
-    return [*own, *found][: limits.UNSUPPORTED_LISTED]
+    found = [Unsupported(text=text, where=r.id) for r in reports if r.finding for text in r.finding.unsupported]
+    return [*answer.unsupported, *found][: limits.UNSUPPORTED_LISTED]

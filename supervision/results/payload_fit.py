@@ -55,10 +55,8 @@ def fit(result: RunResult, limit: int = limits.PAYLOAD_AIM_BYTES) -> RunResult:
     shorter = cut_to(result.model_copy(update={"truncated": True}), limit)
     if _bytes(shorter) <= limit:
         return shorter
-    templates = {report.id for report in result.subtasks if report.counts is not None}
-    tables = [artifact for artifact in shorter.artifacts if artifact.subtask_id in templates][:_BARE_TABLES]
-    fields = dict(shorter) | {"citations": [], "contradictions": [], "unsupported": [], "artifacts": tables}
-    fields["answer"] = cut(result.answer, _LEAST_ANSWER_BYTES)
+    fields = dict(shorter) | {"citations": [], "contradictions": [], "unsupported": []}
+    fields |= {"artifacts": shorter.tables[:_BARE_TABLES], "answer": cut(result.answer, _LEAST_ANSWER_BYTES)}
     gaps = [Gap(subtask_id=gap.subtask_id, reason="") for gap in result.gaps]
     kept = ["id", "state", "counts"]
     if len(result.subtasks) <= limits.STATUS_PAGE:

@@ -43,7 +43,6 @@ def _enough(rule: Rule, completed: set[str], importance_by_id: Mapping[str, Impo
 
 
 def _counted(rule: Rule, importance_by_id: Mapping[str, Importance]) -> set[str]:
-    """Returns the ids that count under the rule."""
     required = {subtask_id for subtask_id, level in importance_by_id.items() if level == "required"}
     return set(importance_by_id) if rule == "any" or not required else required
 

@@ -7,7 +7,7 @@ from supervision.base import limits
 from supervision.base.errors import ACCOUNT, FATAL, RESUMABLE, STORE, ErrorKind
 
 DECLINED = {ErrorKind.REFUSED, ErrorKind.CANNOT_DO}
-"""The subtask itself is the problem: the same description would fail again."""
+"""The subtask itself is the problem: the same description would fail again, and it says nothing about the role."""
 
 _OTHERS_DOING = {ErrorKind.BUDGET_EXHAUSTED, ErrorKind.CANCELLED, ErrorKind.PROVIDER_REJECTED}
 
@@ -16,62 +16,37 @@ class AfterAgent(Enum):
     """What follows in an attempt after its worker agent has ended."""
 
     END = auto()  # the attempt has ended, too
-    RETRY_FUNDED = auto()  # its grant is used up: resume it with another one
+    RESUME = auto()  # with the run if that is paused, with another grant if its own is used up, or after going first
     WAIT_PROVIDER = auto()  # the provider's breaker is open: wait, then resume it
     WAIT_RESUME = auto()  # a person must act at the provider: wait for `resume`
     WAIT_PERSON = auto()  # a person must reply or decide: wait, then resume it
-    WAIT_RESUMED = auto()  # a person paused the run: resume it with the run
-    FAIL_RUN = auto()  # the same, but the run has no finding to lose
 
 
 def after_agent(problem: ErrorKind | None, *, can_resume: bool, had_last_grant: bool, has_finding: bool) -> AfterAgent:
     """Returns what follows in the attempt; a run that has a finding waits rather than fails."""
-    if problem is None or problem not in RESUMABLE or not can_resume:
+    if not can_resume or (problem is not None and problem not in RESUMABLE):
         return AfterAgent.END
-    if problem is ErrorKind.PAUSED:
-        return AfterAgent.WAIT_RESUMED
     if problem in ACCOUNT:
-        return AfterAgent.WAIT_RESUME if has_finding else AfterAgent.FAIL_RUN
+        return AfterAgent.WAIT_RESUME if has_finding else AfterAgent.END
     if problem is ErrorKind.NEEDS_PERSON:
         return AfterAgent.WAIT_PERSON
     if problem is ErrorKind.CIRCUIT_OPEN:
         return AfterAgent.WAIT_PROVIDER
-    return AfterAgent.END if had_last_grant else AfterAgent.RETRY_FUNDED
+    return AfterAgent.END if had_last_grant and problem is ErrorKind.BUDGET_EXHAUSTED else AfterAgent.RESUME
 
 
-class NextTry(Enum):
-    """What a subtask whose attempt failed is tried with."""
+def is_tried_again(problem: ErrorKind, failures: int, declined: int) -> bool:
+    """True if the same role tries again after so many failed attempts, the last of them with `problem`.
 
-    GIVE_UP = auto()
-    SAME_ROLE = auto()
-    FALLBACK_ROLE = auto()
-
-
-def next_try(
-    problem: ErrorKind, failures: int, declined: int, *, has_fallback: bool, is_person: bool = False
-) -> NextTry:
-    """Returns what follows after `failures` failed attempts, the last of them with `problem`.
-
-    `declined` of them were refusals or `CannotDo` that no other model of the role can make up for: such a subtask is
-    described better once only. `has_fallback`: the role has a fallback role that was not tried yet. A person who has
-    not answered is not asked again.
+    `declined` of them were refusals or `CannotDo`: such a subtask is described better once only.
     """
-    if not is_retried(problem):
-        return NextTry.GIVE_UP
     may_do_better = problem not in DECLINED or declined <= limits.DECLINED_REFINES
-    if failures < limits.SUBTASK_ATTEMPTS and may_do_better and not is_person:
-        return NextTry.SAME_ROLE
-    return NextTry.FALLBACK_ROLE if has_fallback else NextTry.GIVE_UP
+    return failures < limits.SUBTASK_ATTEMPTS and may_do_better
 
 
 def is_retried(problem: ErrorKind) -> bool:
     """True if another attempt may do better: the failure is not the doing of provider, store, budget or person."""
     return problem not in FATAL | STORE | _OTHERS_DOING
-
-
-def counts_against_role(problem: ErrorKind) -> bool:
-    """True if an attempt's failure counts against its role: a subtask that is declined says nothing about it."""
-    return is_retried(problem) and problem not in DECLINED
 
 
 def back_off(failures: int) -> timedelta:

@@ -1,15 +1,6 @@
 """The board: which subtask stands where, and which may start now.
 
-One instance lives in a run. Its methods are the only way a subtask changes state:
-
-    waiting -> running -> completed | failed | cancelled
-    waiting -> skipped | cancelled
-    running -> skipped                              (by a person)
-    running -> running                              (the next attempt)
-    running -> waiting                              (put back between attempts)
-    completed -> waiting                            (reopened; its finding is kept until a better one)
-    failed | cancelled | skipped -> waiting         (reopened by a person)
-    skipped -> waiting                              (a revision gave it new dependencies, or one of them is reopened)
+One instance lives in a run. Its methods are the only way a subtask changes state.
 
 A template waits until its items are known. Then it has the state that those come to, and no part in the board's counts.
 """
@@ -32,11 +23,13 @@ from supervision.run.gaps import gap_of, gaps_of, is_missing, partial_gaps
 
 _ENDED: tuple[SubtaskState, ...] = ("completed", "failed", "skipped", "cancelled")
 _FROM: dict[SubtaskState, tuple[SubtaskState, ...]] = {
-    "running": ("waiting", "running"),
+    "running": ("waiting", "running"),  # the first attempt, or the next one
     "completed": ("running",),
     "failed": ("running",),
-    "skipped": ("waiting", "running"),
+    "skipped": ("waiting", "running"),  # one at work by a person
     "cancelled": ("waiting", "running"),
+    # Put back between attempts, or reopened, with its finding until there is a better one; one that was skipped also if
+    # a revision gave it new dependencies, or one of them is reopened.
     "waiting": ("running", *_ENDED),
 }
 
@@ -64,8 +57,8 @@ class Board:
                     id=subtask.id, role=subtask.role, description=subtask.description, depends_on=subtask.depends_on
                 )
                 self._states["waiting"] += 1
-                if template := subtask.template:
-                    self._add_item(self._reports[template])
+                if subtask.template:
+                    self._add_item(self._reports[subtask.template])
             else:
                 report.depends_on = subtask.depends_on
             if not subtask.template:
@@ -151,7 +144,7 @@ class Board:
             report = self[self._order[min(self._blocked)]]
             message = "none of its dependencies succeeded: " + ", ".join(folded(report.depends_on))
             error = Problem(type=ErrorKind.DEPENDENCIES_FAILED, message=message)
-            self._end_without(report.id, "skipped", error, report.finding)
+            self.end(report.id, "skipped", error, report.finding)
             skipped.append(report.id)
         return skipped
 
@@ -192,13 +185,13 @@ class Board:
         """Marks a subtask as running, and by which role."""
         self._move(subtask_id, "running").role = role
 
-    def start(self, subtask_id: str, workflow_id: str) -> int:
-        """Begins the next attempt of a subtask and returns its number, from 1."""
-        report = self._move(subtask_id, "running")
-        report.attempts += 1
+    def start(self, subtask_id: str, role: str) -> SubtaskReport:
+        """Begins the next attempt of a subtask, by a role."""
+        self.begin(subtask_id, role)
         self._outdated.discard(subtask_id)
-        report.workflow_id, report.nested, report.gaps = workflow_id, None, []
-        return report.attempts
+        report = self._reports[subtask_id]
+        report.attempts, report.nested, report.gaps = report.attempts + 1, None, []
+        return report
 
     def put_back(self, subtask_id: str) -> None:
         """Puts a subtask whose attempt has ended back among those that wait."""
@@ -224,13 +217,13 @@ class Board:
         if subtask_id in self._once_completed:
             self.keep(subtask_id)
         else:
-            self._end_without(subtask_id, "skipped", error, finding)
+            self.end(subtask_id, "skipped", error, finding)
 
     def keep(self, subtask_id: str) -> None:
         """Ends a reopened subtask with the finding it had."""
         if self._reports[subtask_id].state == "waiting":
             self._move(subtask_id, "running")
-        self._end(subtask_id, "completed")
+        self._finish(subtask_id, "completed")
 
     def record(self, subtask_id: str, turns: int, usage: Usage, gaps: Sequence[Gap] = ()) -> None:
         """Adds what an attempt consumed, whatever became of it, and sets what the answer of a nested run lacks."""
@@ -240,8 +233,10 @@ class Board:
         report.gaps = list(gaps)
 
     def complete(self, subtask_id: str, finding: Finding) -> None:
-        """Ends a subtask that succeeded."""
-        report = self._end(subtask_id, "completed")
+        """Ends a subtask that succeeded; what rests on another finding of it is marked."""
+        if finding.text_ref != self.text_ref(subtask_id):
+            self.mark_stale([subtask_id])
+        report = self._finish(subtask_id, "completed")
         template = self._reports.get(template_of(subtask_id) or "")
         if template is not None and template.counts:
             template.counts.partial += _is_partial(finding) - _is_partial(report.finding)
@@ -267,19 +262,14 @@ class Board:
                     self._outdated.add(report.id)
         return stale
 
-    def fail(self, subtask_id: str, error: Problem, finding: Finding | None = None) -> None:
-        """Ends a subtask that failed for good; `finding` is what it had."""
-        self._end_without(subtask_id, "failed", error, finding)
-
-    def cancel(self, subtask_id: str, error: Problem | None, finding: Finding | None = None) -> None:
-        """Ends a subtask that was stopped; `finding` is what it had. Without an `error`, `close` gives the reason."""
-        self._end_without(subtask_id, "cancelled", error, finding)
-
-    def _end_without(
-        self, subtask_id: str, state: SubtaskState, error: Problem | None, finding: Finding | None
+    def end(
+        self, subtask_id: str, state: SubtaskState, error: Problem | None = None, finding: Finding | None = None
     ) -> None:
-        """Ends a subtask that did not complete. A template of which no item did has the reason of the last one."""
-        report = self._end(subtask_id, state)
+        """Ends a subtask that did not complete; `finding` is what it had. Without an `error`, `close` gives the reason.
+
+        A template of which no item completed has the reason of the last one.
+        """
+        report = self._finish(subtask_id, state)
         report.error, report.finding = _capped(error), finding
         template = self._reports.get(report.template or "")
         if template is not None and template.state not in ("running", "completed"):
@@ -295,11 +285,11 @@ class Board:
                 if report.id in self._once_completed:
                     self.keep(report.id)
                 else:
-                    self.cancel(report.id, error, report.finding)
+                    self.end(report.id, "cancelled", error, report.finding)
             elif report.state == "cancelled" and report.error is None:
                 report.error = _capped(error)
 
-    def _end(self, subtask_id: str, state: SubtaskState) -> SubtaskReport:
+    def _finish(self, subtask_id: str, state: SubtaskState) -> SubtaskReport:
         report = self._move(subtask_id, state)
         report.finished_at = self._now().isoformat()
         return report
@@ -380,7 +370,6 @@ def _capped(error: Problem | None) -> Problem | None:
 
 
 def _count_item(template: SubtaskReport, before: SubtaskState, state: SubtaskState) -> None:
-    """Counts the change of an item's state for its template."""
     counts = template.counts
     assert counts is not None
     setattr(counts, before, getattr(counts, before) - 1)

@@ -1,7 +1,7 @@
 """The circuit breaker of one role in a run: a role that keeps failing gets no attempts for a while."""
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Literal
 
 from pydantic import JsonValue
@@ -15,9 +15,8 @@ class RoleBreaker:
     """Admits the attempts of a role. Deterministic: `now` is the workflow's clock.
 
     Opens after ROLE_BREAKER_FAILURES failed attempts in a row. After a cool-down one probe is admitted: its success
-    closes the breaker, its failure opens it for twice as long, up to ROLE_BREAKER_COOLDOWN_MAX. Every ticket, a number
-    from 1, is settled once, by `succeeded`, `failed` or `released`; outcomes of attempts that began before the last
-    opening change nothing.
+    closes the breaker, its failure opens it again. Every ticket, a number from 1, is settled once; outcomes of attempts
+    that began before the last opening change nothing.
     """
 
     def __init__(self, role: str, now: Callable[[], datetime]) -> None:
@@ -27,7 +26,6 @@ class RoleBreaker:
         self._admitted: set[int] = set()  # tickets since the last opening that are not settled
         self.failures = 0  # failed attempts in a row
         self._open_until: datetime | None = None
-        self._cooldown = limits.ROLE_BREAKER_COOLDOWN
 
     @property
     def state(self) -> BreakerState:
@@ -53,26 +51,18 @@ class RoleBreaker:
         self._admitted.add(self._tickets)
         return self._tickets
 
-    def succeeded(self, ticket: int) -> None:
-        """Counts an attempt that gave a finding."""
-        if ticket in self._admitted:
-            self._admitted.discard(ticket)
-            self.failures, self._open_until, self._cooldown = 0, None, limits.ROLE_BREAKER_COOLDOWN
-
-    def failed(self, ticket: int) -> None:
-        """Counts an attempt that failed for a reason that says something about the role."""
+    def settle(self, ticket: int, succeeded: bool | None) -> None:
+        """Counts whether an attempt succeeded; None says nothing about the role, and a probe's lease is free again."""
         if ticket not in self._admitted:
             return
         self._admitted.discard(ticket)
-        self.failures += 1
-        if self._open_until is not None:
-            self._open(min(self._cooldown * 2, limits.ROLE_BREAKER_COOLDOWN_MAX))
-        elif self.failures >= limits.ROLE_BREAKER_FAILURES:
-            self._open(limits.ROLE_BREAKER_COOLDOWN)
-
-    def released(self, ticket: int) -> None:
-        """Takes back the ticket of an attempt that says nothing about the role; a probe's lease is free again."""
-        self._admitted.discard(ticket)
+        if succeeded:
+            self.failures, self._open_until = 0, None
+        elif succeeded is not None:
+            self.failures += 1
+            if self.failures >= limits.ROLE_BREAKER_FAILURES:
+                self._admitted.clear()
+                self._open_until = self._now() + limits.ROLE_BREAKER_COOLDOWN
 
     def card(self) -> dict[str, JsonValue]:
         """Returns what `status` shows."""
@@ -83,8 +73,3 @@ class RoleBreaker:
             "failures": self.failures,
             "retry_at": retry_at.isoformat() if retry_at else None,
         }
-
-    def _open(self, cooldown: timedelta) -> None:
-        self._admitted.clear()
-        self._cooldown = cooldown
-        self._open_until = self._now() + cooldown

@@ -20,7 +20,7 @@ from supervision.contract.request import RunRequest
 from supervision.contract.result import Contradiction, Gap, Problem, RunResult, SubtaskReport, Timing
 from supervision.contract.status import Flags, Status
 from supervision.contract.updates import NewBudget
-from supervision.contract.usage import ToolTally, Usage
+from supervision.contract.usage import Usage
 from supervision.results.answer import ANSWER, ANSWER_JSON, Answer, findings_as_answer, with_gaps
 from supervision.results.confidence import ceiling, unsupported_in
 from supervision.results.payload_fit import PAYLOAD_ROOM_BYTES, cut_to
@@ -42,9 +42,7 @@ class RunState:
 
     The parts own their fields. `proposed` is a plan that waits for approval, `approved_roles` those of approved
     ones; `estimate` is what was shown with the last of them. `planned` is how many subtasks the first plan had.
-    `rejected_subtasks` are those whose model calls the provider refuses for all alike;
-    `child_has_finding` is True once a worker agent returned a finding. `labels` are those of all that worker agents
-    wrote, findings and failures.
+    `labels` are those of all that worker agents wrote, findings and failures.
     """
 
     def __init__(
@@ -71,9 +69,7 @@ class RunState:
         self.tables: list[ArtifactRef] = []  # of templates, a row for each item
         self.phase: Phase = "planning"
         self.slots = Slots(lambda: self.request.max_parallel)
-        self.rejected_subtasks: set[str] = set()
         self.root_has_finding = False
-        self.child_has_finding = False
         self.labels = Labels()
         self.own_seconds = 0.0
         self.warnings: list[str] = []
@@ -88,7 +84,6 @@ class RunState:
         self._open_points: dict[str, Gap] = {}
         self._lacks: list[Gap] = []
         self._contradictions: dict[frozenset[str], Contradiction] = {}
-        self._tools: dict[str, ToolTally] = {}
         self._numbers: Counter[str] = Counter()
 
     @property
@@ -118,12 +113,7 @@ class RunState:
     @property
     def has_finding(self) -> bool:
         """True once there is a finding on any level: then the run waits for `resume` instead of failing."""
-        return self.root_has_finding or self.child_has_finding or self.board.has_finding or self.nested.has_finding
-
-    @property
-    def finding_may_come(self) -> bool:
-        """True while work is under way that may bring a finding: any but that of `rejected_subtasks`."""
-        return self.slots.held > 0 or not self.rejected_subtasks.issuperset(self.board.running())
+        return self.root_has_finding or self.board.has_finding or self.nested.has_finding
 
     def once(self, request_id: str | None) -> bool:
         """True if no message with that id was taken before; marks it as taken."""
@@ -182,20 +172,6 @@ class RunState:
         """Adds a warning to the result, once."""
         if warning not in self.warnings:
             self.warnings.append(warning)
-
-    def count_tools(self, tallies: dict[str, ToolTally]) -> None:
-        """Adds what became of a worker agent's tool calls."""
-        for name, tally in tallies.items():
-            self._tools[name] = self._tools.get(name, ToolTally()) + tally
-
-    @property
-    def all_warnings(self) -> list[str]:
-        """The warnings, and the tools of which no call succeeded so far."""
-        return self.warnings + [
-            f"tool {name} failed {tally.failures} of {tally.calls} calls: {tally.error}"
-            for name, tally in self._tools.items()
-            if tally.failures == tally.calls
-        ]
 
     def open_point(self, subtask_id: str, reason: str) -> None:
         """Sets the gap in a subtask that did complete."""
@@ -256,13 +232,11 @@ class RunState:
         if rule != "any" and not met(rule, reports, by_id):
             raise SupervisionError(ErrorKind.QUORUM_NOT_MET, explain(rule, reports, by_id))
 
-    def answer_by_findings(self, why: str) -> bool:
+    def answer_by_findings(self, why: str) -> None:
         """Makes the findings stand in for an answer that could not be written, unless there is one already."""
-        if self.answer.text:
-            return False
-        self.answer = Answer(findings_as_answer(self.board.usable(), why), is_findings=True)
-        self.warn(f"no answer could be written: {why}")
-        return True
+        if not self.answer.text:
+            self.answer = Answer(text=findings_as_answer(self.board.usable(), why), is_findings=True)
+            self.open_point(ANSWER, f"no answer could be written: {why}")
 
     def add_contradiction(self, contradiction: Contradiction) -> None:
         """Adds a contradiction; the first between the same subtasks stands."""
@@ -296,7 +270,7 @@ class RunState:
             breakers=[*self.waits.cards()[: limits.STATUS_PAGE]],
             review=f"up to {self.request.max_reviews} rounds" if self.request.max_reviews else "off",
             deadline_at=deadline_at,
-            warnings=self.all_warnings,
+            warnings=self.warnings,
             model_notice=self.model_notice,
             error=self.error,
         )
@@ -307,7 +281,7 @@ class RunState:
         now = self.finished_at or self._now()
         reports = [self._timed(report, now) for report in self.board.reports()]
         gaps, answer = self.gaps, self.answer
-        wall, held = (now - self.started_at).total_seconds(), self.time_and_budget.held_seconds(self.started_at, now)
+        wall, held = now - self.started_at, self.time_and_budget.held_time(self.started_at, now)
         return RunResult(
             status=self._status(),
             answer=with_gaps(answer.text, gaps) if answer.text else "",
@@ -325,9 +299,9 @@ class RunState:
             artifacts=[*self.tables, *(each for r in reports if r.finding for each in r.finding.artifacts)],
             usage=self.usage,
             spend=self.spending.rows(),
-            timing=timing(reports, wall, self.own_seconds, now, held),
+            timing=timing(reports, wall.total_seconds(), self.own_seconds, now, held.total_seconds()),
             plan_revisions=self.revision,
-            warnings=self.all_warnings,
+            warnings=self.warnings,
             truncated=answer.json_ref is not None,
         )
 
@@ -336,7 +310,7 @@ class RunState:
         if report.started_at is None:
             return report
         end = datetime.fromisoformat(report.finished_at) if report.finished_at else now
-        held = self.time_and_budget.held_seconds(datetime.fromisoformat(report.started_at), end)
+        held = self.time_and_budget.held_time(datetime.fromisoformat(report.started_at), end).total_seconds()
         return report.model_copy(update={"held_seconds": round(held, 3)}) if held else report
 
     def _confidence(self) -> float | None:

@@ -74,10 +74,10 @@ class ServingModels:
     def failed(self, model: str, chain: Sequence[str], why: ErrorKind, seconds: float) -> str:
         """Returns the model of the chain that comes after a call of `model` failed for good.
 
-        One that is not served is left out, and one in an outage for so many seconds. A prompt too long for a window
-        goes to the next model; other failures say nothing about the other models.
+        One that is not served is left out, and one in an outage for so many seconds. A prompt that is too long for its
+        window, or that it refuses, goes to the next model; other failures say nothing about the other models.
         """
-        if why is ErrorKind.CONTEXT_OVERFLOW:
+        if why in (ErrorKind.CONTEXT_OVERFLOW, ErrorKind.REFUSED):
             return self.following(chain, model) or model
         if why not in _LEAVING:
             return model

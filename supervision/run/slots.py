@@ -84,7 +84,7 @@ class Slots:
 
     def has_room(self, role: RoleCard) -> bool:
         """True if a worker agent of the role may begin now."""
-        return not self.full and self._has_room_in_role(role)
+        return not self.full and (role.max_parallel is None or self._held[role.name] < role.max_parallel)
 
     def take(self, role: RoleCard) -> Slot | None:
         """Returns a slot; None if there is none now."""
@@ -142,6 +142,3 @@ class Slots:
         if self.lease.held and self.is_waiting() and not self.held and not needed:
             self.lease.returned = self.lease.given
         self.lease.wanted = needed and not self.lease.held
-
-    def _has_room_in_role(self, role: RoleCard) -> bool:
-        return role.max_parallel is None or self._held[role.name] < role.max_parallel

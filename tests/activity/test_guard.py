@@ -26,7 +26,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 OWN, FOREIGN = "run/outputs/1", "run2/outputs/1"
 TEAM = f"run/team.{'ab' * 32}"
 RUN = RunRef(run_id="run", first_run_id="first")
-BRIEF = SubtaskBrief(goal_ref="run/goal", plan_ref="run/plan", subtask_id="t1")
+BRIEF = SubtaskBrief(plan_ref="run/plan", subtask_id="t1")
 
 
 def grant(**fields: Any) -> RunGrant:

@@ -7,7 +7,6 @@ from hashlib import sha256
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities.agent.agent_turn import SOURCES, Grounds
 from activities.contracts.run_contracts import DependencyRef, PlanReply, Published, PublishInput, RunRef, SubtaskBrief
 from activities.questions.judgement import ReviewInput
 from supervision.base import limits
@@ -121,13 +120,3 @@ async def test_a_result_in_pages_is_stored_whole_and_in_order(desk: Desk) -> Non
     refs, result = await publish(desk, PublishInput(run=run, result=RunResult(subtasks=reports[4:]), pages=pages))
     assert result.subtasks == reports
     assert refs.trace_ref
-
-
-def test_what_a_finding_cannot_carry_is_counted_in_a_limitation() -> None:
-    artifacts = [ArtifactRef(name="n", ref=f"r{number}") for number in range(SOURCES + 2)]
-    sources = [f"page {number}" for number in range(SOURCES + 3)]
-    assert Grounds([], [], sources, artifacts).left_out == [
-        "3 more sources stand only in the tool outputs",
-        "2 more artifacts stand only in the tool outputs",
-    ]
-    assert Grounds([], [], sources[:SOURCES], artifacts[:SOURCES]).left_out == []

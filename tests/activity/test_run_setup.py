@@ -40,7 +40,7 @@ async def prepare(
     if parent is None:
         return await desk.do(setup.prepare_run, asked)
     plan_ref = await desk.plan(Subtask(id="t1", description="Count the pears of the north."))
-    asked.brief = SubtaskBrief(goal_ref="unused", plan_ref=plan_ref, subtask_id="t1")
+    asked.brief = SubtaskBrief(plan_ref=plan_ref, subtask_id="t1")
     return await desk.do(setup.prepare_run, asked, f"{desk.run_id}/t1/1")
 
 

@@ -22,7 +22,7 @@ from activities.questions.synthesis import SYNTHESIS, SynthesisInput, SynthesisR
 from supervision.base import limits
 from supervision.contract.finding import CheckedClaim, Evidence, FindingRecord
 from supervision.contract.plan import Subtask
-from supervision.contract.result import Contradiction, Gap, Problem
+from supervision.contract.result import Contradiction, Problem
 from supervision.contract.team import Role, Team
 from tests.activity.supervising import MODEL, ROLE, Desk
 from tests.scripted_model import Reply, answer, as_json, stop, text
@@ -53,10 +53,12 @@ async def synthesize(desk: Desk, *replies: Reply, schema: str | None = None, **f
 
 async def test_an_answer_is_stored_and_cites_what_it_may(desk: Desk) -> None:
     reply = await synthesize(desk, answer("It is 45 t.", cites=["t1", "t2", "t3"]))
-    assert [(c.claim, c.subtask_ids) for c in reply.citations] == [("About t1", ["t1"]), ("About t2", ["t2"])]
-    assert await desk.read(reply.answer_ref) == reply.answer == "It is 45 t. About t1 [t1]. About t2 [t2]. About t3."
+    assert [(c.claim, c.subtask_ids) for c in reply.answer.citations] == [("About t1", ["t1"]), ("About t2", ["t2"])]
+    assert (
+        await desk.read(reply.answer.ref) == reply.answer.text == "It is 45 t. About t1 [t1]. About t2 [t2]. About t3."
+    )
     assert "citations" not in desk.schema["properties"]
-    assert (reply.confidence, reply.problems) == (0.9, [])
+    assert (reply.answer.confidence, reply.problems) == (0.9, [])
     assert "Name the unit." in desk.prompt
 
 
@@ -73,13 +75,11 @@ async def test_a_contradiction_names_findings_that_exist(desk: Desk) -> None:
 
 async def test_a_digest_is_plain_text_known_by_reference(desk: Desk) -> None:
     words = "In 1991 it was 44 t [t1]. " * 400
-    reply = await synthesize(desk, text(words), mode="digest", missing=[Gap(subtask_id="t3", reason="failed")])
+    reply = await synthesize(desk, text(words), mode="digest")
     assert "output_config" not in desk.asked[-1].step.body
-    assert (await desk.read(reply.answer_ref)).strip() == words.strip()
-    assert reply.answer is not None
-    assert len(reply.answer.encode()) <= limits.REPLY_PREVIEW_BYTES
+    assert (await desk.read(reply.answer.ref)).strip() == words.strip()
+    assert len(reply.answer.text.encode()) <= limits.REPLY_PREVIEW_BYTES
     assert "Keep every figure" in desk.prompt
-    assert "t3" not in desk.asked[-1].step.prompt
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ async def test_a_digest_is_plain_text_known_by_reference(desk: Desk) -> None:
 async def test_an_answer_beside_fields_that_cannot_be_read_is_the_answer(desk: Desk, fields: dict[str, Any]) -> None:
     written = f"Here it is:\n```json\n{json.dumps({'answer': 'It is 45 t [t2].', **fields})}\n```"
     reply = await synthesize(desk, text(written))
-    assert (reply.answer, reply.confidence, reply.problems) == ("It is 45 t [t2].", None, [])
+    assert (reply.answer.text, reply.answer.confidence, reply.problems) == ("It is 45 t [t2].", None, [])
 
 
 async def test_json_that_is_no_answer_is_not_shown_without_a_word_to_its_author(desk: Desk) -> None:
@@ -101,7 +101,7 @@ async def test_json_that_is_no_answer_is_not_shown_without_a_word_to_its_author(
 
 async def test_a_structured_answer_that_does_not_fit_says_where(desk: Desk) -> None:
     first = await synthesize(desk, answer("Nine.", answer_json={"crop": 9, "unit": "lb"}), schema=SCHEMA)
-    assert (first.answer, first.answer_json) == ("Nine.", None)
+    assert (first.answer.text, first.answer.as_json) == ("Nine.", None)
     assert first.problems == [
         "answer_json.crop: 9 is less than the minimum of 10",
         "answer_json.unit: 'lb' is not one of ['t', 'kg']",
@@ -119,14 +119,14 @@ async def test_a_structured_answer_that_does_not_fit_says_where(desk: Desk) -> N
 async def test_what_is_no_structured_answer_says_so_and_keeps_the_text(desk: Desk, reply: Reply, problem: str) -> None:
     got = await synthesize(desk, reply, schema=SCHEMA)
     assert got.problems[0].startswith(problem)
-    assert got.answer is not None
-    assert got.answer_json is None
+    assert got.answer.text
+    assert got.answer.as_json is None
 
 
 async def test_a_schema_beyond_the_provider_is_asked_for_as_text_and_enforced_here(desk: Desk) -> None:
     free = '{"type": "object", "additionalProperties": {"type": "integer"}}'
     reply = await synthesize(desk, answer(answer_json='{"pears": 45}'), schema=free)
-    assert (reply.answer_json, reply.problems) == ({"pears": 45}, [])
+    assert (reply.answer.as_json, reply.problems) == ({"pears": 45}, [])
     assert desk.schema["properties"]["answer_json"]["type"] == "string"
     wrong = await synthesize(desk, answer(answer_json='{"pears": "many"}'), schema=free)
     assert wrong.problems == ["answer_json.pears: 'many' is not of type 'integer'"]
@@ -282,9 +282,9 @@ async def test_a_judge_sees_the_whole_of_a_query_that_is_shortened_beside_its_li
     assert f"Calls: query, look\n- query {calls[0].arguments}\n</finding>" in desk.prompt
 
 
-@pytest.mark.parametrize(("prefer", "index"), [("t2", 1), ("t9", None)])
-async def test_a_conflict_is_settled_for_one_side_or_none(desk: Desk, prefer: str | None, index: int | None) -> None:
-    reply = await judge(desk, "conflict", as_json({"prefer": prefer, "resolution": "45 is newer."}))
+@pytest.mark.parametrize(("choice", "index"), [(2, 1), (None, None)])
+async def test_a_conflict_is_settled_for_one_side_or_none(desk: Desk, choice: int | None, index: int | None) -> None:
+    reply = await judge(desk, "conflict", as_json({"choice": choice, "reason": "45 is newer."}))
     assert (reply.choice, reply.resolution) == (index, "45 is newer.")
     assert '<finding subtask_id="t2" role="reader">' in desk.prompt
 

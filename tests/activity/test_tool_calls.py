@@ -124,11 +124,9 @@ async def test_the_stored_conversation_decides_whatever_the_workflow_asks_for(
     shop: Shop, name: str, words: str
 ) -> None:
     request = await shop.request(name, labels=Labels(untrusted="a page in t1"))
-    for hash_given in (None, "", "ab" * 32):
-        forged = request.model_copy(update={"approved_sha256": hash_given})
-        assert await shop.text(await shop.attempt(forged)) == words
-    assert shop.begun() == (3 if words == "done" else 0)
-    approved = request.model_copy(update={"approved_sha256": request.call.arguments_sha256})
+    assert await shop.text(await shop.attempt(request)) == words
+    assert shop.begun() == (words == "done")
+    approved = request.model_copy(update={"call": request.call.model_copy(update={"waits_for": "tool"})})
     assert await shop.text(await shop.attempt(approved)) == (words if name == "keep" else "done")
 
 

@@ -24,7 +24,6 @@ from runtime.server.embedded_server import EmbeddedServer
 from runtime.server.temporal_binary import find_temporal
 from standin.extract.kind_of_call import think
 from standin.server.app import BrainServer, serving
-from standin.server.call_log import CallLog
 from standin.server.faults import FaultScript, ServerConfig
 from tests.console.forked import ended
 from tests.waiting import until
@@ -204,7 +203,7 @@ async def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def standin() -> AsyncIterator[Model]:
     """The stand-in model."""
     script = FaultScript()
-    async with serving(BrainServer(think, CallLog(), script)) as url:
+    async with serving(BrainServer(think, script=script)) as url:
         yield Model(url, script)
 
 

@@ -63,7 +63,7 @@ async def test_on_a_terminal_a_killed_worker_is_replaced_and_all_stays_up_until_
 
 
 async def test_it_joins_a_server_that_runs_and_leaves_it_running(fresh: Cli) -> None:
-    serving = await fresh("--detach", "--in-memory", module="runtime.server")
+    serving = await fresh("serve", "--detach", "--in-memory")
     assert serving.code == 0
     server = int(re.findall(r"process (\d+)", serving.out)[0])
     try:
@@ -73,7 +73,7 @@ async def test_it_joins_a_server_that_runs_and_leaves_it_running(fresh: Cli) -> 
         assert "5" in done.out
         assert lives(server)
     finally:
-        await fresh("--stop", module="runtime.server")
+        await fresh("serve", "--stop")
     assert not lives(server)
 
 

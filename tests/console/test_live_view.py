@@ -74,6 +74,9 @@ def picture(subtasks: int = 6) -> Picture:
         )
         shown.reports[report.id] = report
         shown.agents[f"w{n}"] = LiveAgent(turn=2, tail=NASTY * 5 + "日本語" * 30)
+    at = "2030-01-01T00:00:00+00:00"
+    card = {"state": "open", "retry_at": at}
+    waits = {"workflow_id": "w", "prompt_preview": NASTY, "since": at}
     shown.status = Status(
         goal="g",
         team="t",
@@ -82,21 +85,10 @@ def picture(subtasks: int = 6) -> Picture:
         limits=RunLimits(max_subtasks=1, max_parallel=1, max_turns=1, deadline_seconds=1),
         deadline_at="",
         model_notice=NASTY,
+        breakers=[{**card, "role": NASTY, "failures": 3}, {**card, "provider": NASTY, "waiting": "t5"}],
+        waiting=[Wait(id="t4/1", subtask_id="t4", kind="resume", **waits)],
     )
     shown.notice = NASTY
-    return shown
-
-
-AT = "2030-01-01T00:00:00+00:00"
-
-
-def held(shown: Picture) -> Picture:
-    """Returns the same with two open breakers and a wait for a person."""
-    assert shown.status is not None
-    card = {"state": "open", "retry_at": AT}
-    shown.status.breakers = [{**card, "role": NASTY, "failures": 3}, {**card, "provider": NASTY, "waiting": "t5"}]
-    waits = {"workflow_id": "w", "prompt_preview": NASTY, "since": AT}
-    shown.status.waiting = [Wait(id="t4/1", subtask_id="t4", kind="resume", **waits)]
     return shown
 
 
@@ -109,7 +101,7 @@ def printed(columns: int, lines: int, shown: Picture) -> str:
 
 @pytest.mark.parametrize("columns", [40, 80, 120, 200])
 def test_no_line_is_wider_than_the_terminal(columns: int) -> None:
-    written = printed(columns, 40, held(picture()))
+    written = printed(columns, 40, picture())
     shown = Text.from_ansi(written).plain
     assert hint("resume", "run-1").strip("`") in " ".join(shown.split())
     assert "\x1b]8" not in written

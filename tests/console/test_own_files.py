@@ -5,24 +5,28 @@ from pathlib import Path
 
 import pytest
 
-from docs.examples import readme_sample
 from tests.console.conftest import ROOT, Cli
 
 RUN = "own-1"
-DATA = str(ROOT / readme_sample.DATA)
+DATA = str(ROOT / "examples/shop/data")
+QUESTION = "What happened to deliveries to the South in 2025, and why do office chairs come back?"
 
 
 @pytest.fixture(scope="module")
 async def asked(served: dict[str, str], place: Path) -> tuple[Cli, str]:
     """Commands where run `own-1` has completed, and what it printed."""
     cli = Cli(served, place)
-    done = await cli("run", "--data", DATA, "--id", RUN, readme_sample.QUESTION)
+    done = await cli("run", "--data", DATA, "--id", RUN, QUESTION)
     assert done.code == 0, done.err
     return cli, done.out
 
 
 async def test_the_readme_shows_lines_of_this_run(asked: tuple[Cli, str]) -> None:
-    assert sorted(readme_sample.shown(readme_sample.OWN_FILES)) == sorted(readme_sample.extract(asked[1]).splitlines())
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    command, *sample = page.split("<!-- sample: own files -->\n```\n")[1].split("```")[0].splitlines()
+    assert command == f'$ .venv/bin/temporal-supervisor run --data examples/shop/data "{QUESTION}"'
+    shown = re.findall(r"^(?:- .*\[notes/|completed: |_An extract).*", asked[1], re.MULTILINE)
+    assert sorted(sample) == sorted(shown)
 
 
 async def test_evidence_opens_by_what_verify_prints(asked: tuple[Cli, str]) -> None:
@@ -42,6 +46,7 @@ async def test_prompts_and_replies_can_be_read(asked: tuple[Cli, str]) -> None:
     shown = await cli("trace", RUN, "--full", "t1")
     assert "You are the " in shown.out
     assert "── user: tool_result" in shown.out
+    assert re.search(r"^━━ .* turn\.1 · .* · \d{4}-\d\d-\d\dT[\d:]{8} UTC$", shown.out, re.MULTILINE)
     calls = await cli.json("trace", RUN, "--full", "all")
     assert {"plan", "review", "synthesis", "turn"} <= {call["step"].partition(".")[0] for call in calls}
     unknown = await cli("trace", RUN, "--full", "t9")

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import re
 import sys
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
@@ -186,13 +185,11 @@ async def test_at_a_terminal_a_plan_is_changed_edited_and_approved(cli: Cli, tmp
             await until(lambda seen=number - 1: terminal.text.count(prompt) == seen)
             terminal.type("e\n")
             await terminal.until(problem)
-            await terminal.until("your text is kept in ")
+            await terminal.until("your text is kept")
         await until(lambda: terminal.text.count(prompt) == 5)
         terminal.type("e\n")
         text = await terminal.whole()
     assert "completed: 3/3 subtasks" in text
-    kept = set(re.findall(r"your text is kept in (\S+):", text))
-    assert (len(kept), any(map(os.path.exists, kept))) == (1, False)
     plan = Plan.model_validate_json((await cli("plan", "people-tty", "--json")).out)
     assert all(subtask.description.endswith("in Japan alone") for subtask in plan.subtasks)
 
@@ -284,9 +281,9 @@ async def test_without_a_worker_nothing_is_decided_and_that_is_said(alone: Cli) 
     assert (listed.code, listed.out) == (0, "")
 
 
-async def test_the_chat_of_the_documents_decides(cli: Cli, left: str) -> None:
-    file = ROOT / "docs/examples/approve_in_chat.py"
-    assert f"```python\n{file.read_text()}```" in (ROOT / "docs/people.md").read_text()
+async def test_the_chat_of_the_documents_decides(cli: Cli, left: str, tmp_path: Path) -> None:
+    file = tmp_path / "chat.py"
+    file.write_text((ROOT / "docs/people.md").read_text().split("```python\n")[1].split("```")[0])
     chat = await asyncio.create_subprocess_exec(
         *(sys.executable, str(file)),
         env={**cli.environ, "PYTHONPATH": str(ROOT)},

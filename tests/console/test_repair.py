@@ -199,11 +199,11 @@ async def test_a_healthy_run_an_ended_one_and_none_are_left_alone(workshop: Work
 
 async def test_code_that_raises_an_error_is_not_mended_by_a_reset(monkeypatch: pytest.MonkeyPatch) -> None:
     history = recorded(next(HISTORIES.rglob("diamond_with_tools.0.json")))
-    assert await fault_of(history, "-", replayer(strict=False)) is None
+    assert await fault_of(history, replayer(strict=False)) is None
 
     def raises(*_: object) -> None:
         raise KeyError("a defect")
 
     monkeypatch.setattr(SupervisorWorkflow, "_enter", raises)
     with pytest.raises(CodeFails, match="a defect"):
-        await fault_of(history, "-", replayer(strict=False))
+        await fault_of(history, replayer(strict=False))

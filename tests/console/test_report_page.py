@@ -26,6 +26,7 @@ from supervision.contract.finding import ArtifactRef, CheckedClaim, Evidence, Fi
 from supervision.contract.result import Citation, Contradiction, Gap, Problem, RunResult, SubtaskReport, Unsupported
 from supervision.contract.status import TraceEvent
 from supervision.contract.usage import Spend, Usage
+from supervision.grounding.chain import Grounded
 from tests.console.browser import Browser, browsing
 from tests.console.conftest import GOAL, Cli, Model
 from tests.test_packaging import ROOT, uv
@@ -64,7 +65,9 @@ async def make_run(store: ArtifactStore, run_id: str, count: int, spice: str = "
         entry = Entry(opening=Opening(system=spice, model="m"), input=[asked], reply=reply, at=BEGAN.isoformat())
         await conversations.save(call_key(run_id, "first", f"{run_id}/{name}/1", "turn.1", "ab" * 32), entry)
         record = FindingRecord(
-            checked=[CheckedClaim(text=f"{1000 + number} kg", source=f"wells {name}{spice}"[:200], line=line)],
+            checked=[
+                CheckedClaim(text=f"{1000 + number} kg", source=f"wells {name}{spice}"[:200], line=line, ref=found)
+            ],
             evidence=[Evidence(tool=tool, arguments=f"{use['input']}", output_ref=found)],
         )
         finding = Finding(
@@ -296,7 +299,7 @@ def page_of(texts: list[str]) -> str:
         finding = Finding(summary=text[:200], text_ref="", unsupported=["foo"])
         name = {1: "foo", 2: "bar"}.get(number, f"t{number}")  # the cases' own names of links are marks then
         report = SubtaskReport(id=name, role="reader", description="Read", state="completed", finding=finding)
-        parts.append(SubtaskPart(name, report, text))
+        parts.append(SubtaskPart(name, report, Grounded(text=text)))
     result = RunResult(status="completed", subtasks=[part.report for part in parts], unsupported=doubted)
     evidence = AnswerEvidence("\n\n".join(texts), [], {}, [])
     made_at = datetime(2026, 11, 2, tzinfo=UTC)

@@ -41,7 +41,7 @@ def worker_agent(run: str, ref: dict[str, str], team_ref: str) -> dict[str, Any]
         "max_turns": 10**9,
         "tools_queue": "supervisor",
         "expires_at": "9000-01-01T00:00:00Z",
-        "brief": {"goal_ref": f"{run}/goal", "plan_ref": f"{run}/plan", "subtask_id": "t1"},
+        "brief": {"plan_ref": f"{run}/plan", "subtask_id": "t1"},
     }
 
 
@@ -68,7 +68,7 @@ async def test_a_nested_supervisor_without_a_parent_does_not_begin(
         "run": await run_ref(lab.client, settings, lab.run_id),
         "subtask_id": "t1",
         "depth": -1000,
-        "brief": {"goal_ref": f"{lab.run_id}/goal", "plan_ref": f"{lab.run_id}/plan", "subtask_id": "t1"},
+        "brief": {"plan_ref": f"{lab.run_id}/plan", "subtask_id": "t1"},
         "terms": {"grant": {}, "deadline_at": "9000-01-01T00:00:00Z"},
     }
     with pytest.raises(WorkflowFailureError) as caught:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from activities.replies.agent_story import stored_events
+from activities.replies.agent_story import AgentStories, stored_events
 from console.base.command import Access
 from console.base.terminal import console
 from console.commands.people_commands import show_report
@@ -168,7 +168,7 @@ async def test_labels_go_where_texts_go(lab: Lab, settings: Settings) -> None:
     assert "a-sorter" not in str(lab.call("t4/1/turn.2").step.body)
     assert "[[mail x]]" not in str(lab.call("t4/1/turn.2").step.body)
     store = await store_of(lab.client, settings.artifacts_url)
-    events = stored_events(await store.get(result.trace_ref or ""))
+    events = await AgentStories(store).whole(stored_events(await store.get(result.trace_ref or "")))
     calls = [event for event in events if event.type in ("tool", "decided")]
     after = {(event.subtask_id, event.type, event.data.get("after")) for event in calls}
     assert after == {

@@ -20,7 +20,6 @@ from supervision.base import limits
 from supervision.base.errors import ErrorKind
 from supervision.contract.request import RunRequest
 from supervision.contract.result import Problem
-from supervision.run.events import Trace
 from supervision.run.run_state import RunState
 from workflows.children.child_contracts import NestedInput, WorkerAgentInput
 from workflows.children.parent_link import ParentLink
@@ -86,12 +85,12 @@ def timer(seconds: float | None) -> None:
 
 
 def use_agent(agent: WorkerAgentInput) -> None:
-    loop = ToolLoop(agent, Trace(lambda: NOW, agent.progress.trace_seq))
+    loop = ToolLoop(agent)
     timer(loop.time_left)
     timer(attempt_time(more_room(agent.role.max_tokens or limits.TURN_MAX_TOKENS)).total_seconds())
     timer((agent.expires_at - NOW).total_seconds())
     with contextlib.suppress(ApplicationError):
-        loop._with_turns_left("note", loop._must_conclude())
+        loop._note("note", loop._is_last())
     loop.failure(Problem(type=ErrorKind.CIRCUIT_OPEN, message="away"))
     loop.stopped().model_dump_json()
 

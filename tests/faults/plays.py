@@ -26,9 +26,7 @@ class Play:
     turns: Mapping[str, tuple[Reply, ...]]
     answers: tuple[Reply, ...]
     reviews: tuple[Reply, ...] = (as_json({"verdicts": [], "conflicts": []}),)
-    judge: Reply = as_json(
-        {"prefer": None, "resolution": "both hold in their own sense", "choice": 1, "reason": "first"}
-    )
+    judge: Reply = as_json({"choice": 1, "reason": "first"})
     refine: Reply = as_json({"description": "Find the weight of the pears of that year in another way"})
     fields: Mapping[str, Any] = field(default_factory=dict)
     sabotage: Sabotage | None = None

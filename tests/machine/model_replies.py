@@ -168,7 +168,7 @@ class ModelReplies:
         }
 
     def _judge(self, step: Step, where: str, fault: str | None, dice: Random) -> dict[str, Any]:
-        return {"choice": dice.choice([1, 2, 7]), "reason": "it is better", "prefer": None, "resolution": "both hold"}
+        return {"choice": dice.choice([1, 2, 7]), "reason": "it is better"}
 
     def _synthesis(self, step: Step, where: str, fault: str | None, dice: Random) -> dict[str, Any]:
         path = where.rpartition("/")[0]

@@ -179,7 +179,7 @@ def _judged() -> dict[str, Scenario]:
     """Findings that are reviewed and chosen between."""
     pair = subtasks(item("t1"), item("t2"), item("t3", depends_on=["t2"]))
     conflict = {"subtask_ids": ["t1", "t2"], "description": "44 or 45 pears"}
-    judgement = as_json({"prefer": "t2", "resolution": "t2 counted later"})
+    judgement = as_json({"choice": 2, "reason": "t2 counted later"})
     reviews = (verdicts([conflict], t2="the unit is missing"), verdicts())
     candidates = subtasks(item("t1", candidates=3), item("t2", depends_on=["t1"]))
     rivals = subtasks(item("t1", "quick", candidates=2, candidate_roles=["deep"]))

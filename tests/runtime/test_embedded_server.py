@@ -157,7 +157,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 async def command(*words: str) -> Process:
     return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "runtime.server", *words, cwd=ROOT, stdout=PIPE, stderr=PIPE
+        sys.executable, "starter.py", "serve", *words, cwd=ROOT, stdout=PIPE, stderr=PIPE
     )
 
 
@@ -217,6 +217,6 @@ async def test_a_server_that_dies_is_reported_with_exit_code_1() -> None:
     process = await command("--headless", "--in-memory")
     info, _ = await serving(process)
     os.kill(info.pid, signal.SIGKILL)
-    output, _ = await process.communicate()
+    _, errors = await process.communicate()
     assert process.returncode == 1
-    assert "ended by itself with exit code -9" in output.decode()
+    assert "error: the Temporal server ended by itself with exit code -9" in errors.decode()

@@ -52,7 +52,6 @@ MAINS = {
     "worker_main": ["-c", "import sys, worker_main; sys.argv = ['w', '--roles', 'model']; worker_main.main()"],
     "starter": ["starter.py", "put", "{file}"],
     "standin": ["-m", "standin", "--help"],
-    "embedded_server": ["-m", "runtime.server", "--stop"],
     "temporal_binary": ["-m", "runtime.server.temporal_binary"],
     "demo": ["-m", "console.demo", "--help"],
 }
@@ -129,16 +128,7 @@ def test_the_operators_ceilings_are_settings(monkeypatch: pytest.MonkeyPatch) ->
     )
 
 
-class _Forbidden:
-    """A client whose credential may not describe its namespace."""
-
-    namespace = "ours"
-
-    def __init__(self) -> None:
-        refuse = AsyncMock(side_effect=RPCError("no", RPCStatusCode.PERMISSION_DENIED, b""))
-        self.workflow_service = SimpleNamespace(describe_namespace=refuse)
-
-
 async def test_a_namespace_that_may_not_be_described_goes_by_its_name() -> None:
-    client: Any = _Forbidden()
+    refuse = AsyncMock(side_effect=RPCError("no", RPCStatusCode.PERMISSION_DENIED, b""))
+    client: Any = SimpleNamespace(namespace="ours", workflow_service=SimpleNamespace(describe_namespace=refuse))
     assert await namespace_id(client) == "ours"

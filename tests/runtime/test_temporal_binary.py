@@ -1,5 +1,6 @@
 """Finding the `temporal` program; small shell scripts stand for the programs of other machines."""
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,16 @@ def test_without_a_program_it_is_built_once_and_kept(path: Path) -> None:
     assert first == cache_dir() / "bin" / "temporal"
     assert find_temporal() == first
     assert (path / "installs").read_text() == f"install -v {temporal_binary.GO_PACKAGE}\n"
+
+
+def test_a_build_that_takes_too_long_is_ended(
+    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake_go(path, install="echo on network/slow >&2; exec sleep 60")
+    monkeypatch.setattr(temporal_binary, "BUILD_TIMEOUT", timedelta(seconds=1))
+    with pytest.raises(TemporalNotFound):
+        find_temporal()
+    assert "could not be built, it took longer than 0.0166667 minutes\non network/slow\n" in capsys.readouterr().err
 
 
 def test_without_a_build_the_pinned_version_is_downloaded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

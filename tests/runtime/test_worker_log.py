@@ -133,7 +133,7 @@ AT = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318/"}
     ("environ", "words"),
     [
         ({"OTEL_TRACES_EXPORTER": "zipkin"}, "OTEL_TRACES_EXPORTER=zipkin is not supported"),
-        ({**AT, "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "use http/protobuf, on a collector's port 4318"),
+        ({**AT, "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "use http/protobuf, on port 4318"),
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": "collector:4318"}, "write http://host:4318"),
     ],
 )

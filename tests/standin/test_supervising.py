@@ -96,21 +96,22 @@ CROP = "- Hill: pears went from 20 (1980) to 44 (2020).\n\n| farm | pears |\n| -
 
 async def test_a_digest_keeps_figures_with_their_subtasks_and_an_answer_cites_them(desk: Desk) -> None:
     digest = await synthesized(desk, await desk.findings(t1=CROP, t2="It rained in the valley."), mode="digest")
-    text = await desk.read(digest.answer_ref)
+    text = await desk.read(digest.answer.ref)
     assert "- Hill: pears went from 20 (1980) to 44 (2020). [t1]" in text
     assert "It rained in the valley. [t2]" in text
     assert "| Hill | 44 |" in text
-    handed_on = [DependencyRef(subtask_id="digest-1", role="digest", text_ref=digest.answer_ref or "")]
-    answer = await synthesized(desk, handed_on, number=2)
-    assert "20 (1980) to 44 (2020)" in (answer.answer or "")
+    handed_on = [DependencyRef(subtask_id="digest-1", role="digest", text_ref=digest.answer.ref or "")]
+    answer = (await synthesized(desk, handed_on, number=2)).answer
+    assert "20 (1980) to 44 (2020)" in answer.text
     assert {subtask_id for citation in answer.citations for subtask_id in citation.subtask_ids} == {"t1", "t2"}
 
 
 async def test_a_draft_is_taken_up_by_the_answer_with_its_citations(desk: Desk) -> None:
     draft = await synthesized(desk, await desk.findings(t1=CROP), mode="draft")
-    assert "[t1]" in (draft.answer or "")
-    answer = await synthesized(desk, await desk.findings(t2="It rained in the valley."), 2, draft_ref=draft.answer_ref)
-    assert "20 (1980) to 44 (2020)" in (answer.answer or "")
-    assert "It rained in the valley." in (answer.answer or "")
+    assert "[t1]" in draft.answer.text
+    rest = await desk.findings(t2="It rained in the valley.")
+    answer = (await synthesized(desk, rest, 2, draft_ref=draft.answer.ref)).answer
+    assert "20 (1980) to 44 (2020)" in answer.text
+    assert "It rained in the valley." in answer.text
     assert {subtask_id for citation in answer.citations for subtask_id in citation.subtask_ids} == {"t1", "t2"}
-    assert (answer.answer or "").count(FOOTER) == 1
+    assert answer.text.count(FOOTER) == 1

@@ -43,15 +43,13 @@ def plan(*subtasks: Subtask) -> Plan:
 def end(board: Board, subtask_id: str, outcome: str = "completed", finding: Finding | None = None) -> None:
     if outcome == "completed":
         board.complete(subtask_id, finding or FINDING)
-    elif outcome == "failed":
-        board.fail(subtask_id, ERROR, finding)
     else:
-        board.cancel(subtask_id, ERROR, finding)
+        board.end(subtask_id, "failed" if outcome == "failed" else "cancelled", ERROR, finding)
 
 
 def work(board: Board, subtask_id: str, outcome: str = "completed", finding: Finding | None = None) -> None:
     """Begins and ends an attempt."""
-    board.start(subtask_id, "w")
+    board.start(subtask_id, "hand")
     end(board, subtask_id, outcome, finding)
 
 

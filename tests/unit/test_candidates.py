@@ -18,8 +18,8 @@ from workflows.children.child_contracts import NestedResult
 from workflows.children.nested_result import NESTED_GAPS, as_agent_result, nested_result
 from workflows.subtasks import dispatch
 
-ANSWER = Answer("The pears weigh 3 kg.", "run/outputs/answer")
-FINDINGS = Answer("t1 found 3 kg.", "run/outputs/answer", is_findings=True)
+ANSWER = Answer(text="The pears weigh 3 kg.", ref="run/outputs/answer")
+FINDINGS = Answer(text="t1 found 3 kg.", ref="run/outputs/answer", is_findings=True)
 
 
 def handed_up(phase: Phase, answer: Answer) -> NestedResult:
@@ -45,7 +45,9 @@ def test_findings_in_place_of_an_answer_are_a_part_of_one(phase: Phase) -> None:
     assert (result.finding.outcome, result.stopped) == ("partial", phase == "cancelled")
 
 
-@pytest.mark.parametrize(("phase", "answer"), [("failed", ANSWER), ("failed", FINDINGS), ("done", Answer("no store"))])
+@pytest.mark.parametrize(
+    ("phase", "answer"), [("failed", ANSWER), ("failed", FINDINGS), ("done", Answer(text="no store"))]
+)
 def test_the_words_for_a_failure_and_an_answer_that_was_not_stored_are_no_finding(phase: Phase, answer: Answer) -> None:
     assert as_agent_result(handed_up(phase, answer)).finding is None
 

@@ -12,7 +12,6 @@ with workflow.unsafe.imports_passed_through():
     from workflows.run_context import RunContext
     from workflows.subtasks.dispatch import Dispatch
 
-WARM_REVIEWS = 2  # rounds of review in which a finding is corrected in its own conversation; then a fresh eye helps
 _ITEMS_REVIEWED = 3  # of a template: they show whether its description is any good
 _JUDGED_CONFLICTS = 5  # conflicts settled one by one; more than that are listed as found
 
@@ -58,31 +57,29 @@ async def review(context: RunContext, dispatch: Dispatch, replanning: Replanning
             # Open before the work begins, because that may end in many ways (deadline, cancellation, an error of the
             # run); only a better finding closes the point, where the subtask completes.
             state.open_point(subtask_id, f"there was no time to fix it: {feedback}")
-        anew = {verdict.subtask_id for verdict in reply.verdicts if verdict.anew}
-        warm = set(flagged) - anew if number <= WARM_REVIEWS else set[str]()
         if flagged:
-            await _redo(context, dispatch, flagged, warm)
+            await _redo(context, dispatch, flagged)
         else:
             await dispatch.execute()
 
 
-async def _redo(context: RunContext, dispatch: Dispatch, feedback: dict[str, str], warm: set[str]) -> None:
+async def _redo(context: RunContext, dispatch: Dispatch, feedback: dict[str, str]) -> None:
     """Has findings done again, then those that rest on a finding that changed, and so on along the plan.
 
-    The `warm` ones continue their conversations; their dependents begin again, with these findings as they are now.
+    The first continue their conversations; their dependents begin again, with these findings as they are now.
     What cannot be done again, for lack of time or budget, stays marked as resting on an older finding.
     """
-    board = context.state.board
+    board, warm = context.state.board, True
     while feedback:
         before = {subtask_id: board.text_ref(subtask_id) for subtask_id in feedback}
         for subtask_id, words in feedback.items():
-            dispatch.reopen(subtask_id, words, warm=subtask_id in warm)
+            dispatch.reopen(subtask_id, words, warm=warm)
         await dispatch.execute()
         changed = [subtask_id for subtask_id, ref in before.items() if board.text_ref(subtask_id) != ref]
         dependents = board.mark_stale(changed)
         if not context.state.time_and_budget.time_left:
             return
-        warm = set()
+        warm = False
         feedback = {
             subtask_id: f"{_RESTS_ON_OLDER} {', '.join(of)}. {_CHECK_AGAIN}" for subtask_id, of in dependents.items()
         }

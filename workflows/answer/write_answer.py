@@ -4,7 +4,6 @@ Drafts of it may be written while subtasks still run, at most one in flight.
 """
 
 import asyncio
-from dataclasses import replace
 
 from temporalio import workflow
 
@@ -19,13 +18,12 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base.errors import ErrorKind, SupervisionError
     from supervision.contract.result import Citation, SubtaskReport
     from supervision.contract.strategy import STRATEGIES, StrategyName
-    from supervision.results.answer import ANSWER, ANSWER_JSON, Answer
+    from supervision.results.answer import ANSWER_JSON
     from workflows.calls import activity_calls
     from workflows.calls.asking import as_refs, ask, judge, shown
     from workflows.calls.failures import CallFailed
     from workflows.run_context import BackgroundTask, RunContext
 
-_EMPTY_RETRIES = 1  # how often an answer without words is asked for again: a second one is no accident
 _REDUCE_BYTES = 40_000  # of findings in one prompt when the plan asks for reduction: ~10k tokens, a dozen of them
 
 _EMPTY = "the model gave an empty answer"
@@ -73,7 +71,6 @@ class Drafts(BackgroundTask):
             mode="draft",
             draft_ref=self.draft_ref,
             number=state.next_number("synthesis"),
-            max_tokens=limits.SYNTHESIS_MAX_TOKENS,
         )
         try:
             # Findings that arrive while this waits are new to the next draft, or to the answer. Those that a review
@@ -85,9 +82,9 @@ class Drafts(BackgroundTask):
             return
         if self._folding is not folding:
             state.trace.note("draft_outdated", number=payload.number)
-        elif reply.answer_ref:
-            self.draft_ref, self.folded = reply.answer_ref, folding
-            self.doubtful = [*reply.unsupported]
+        elif reply.answer.ref:
+            self.draft_ref, self.folded = reply.answer.ref, folding
+            self.doubtful = [item.text for item in reply.answer.unsupported]
             state.trace.note("draft_written", number=payload.number, findings=len(folding))
         context.show()
 
@@ -132,14 +129,15 @@ async def _take(context: RunContext, report: SubtaskReport) -> bool:
     label = role.label if role else None
     taken = AdoptInput(run=context.run, text_ref=finding.text_ref, label=label)
     try:
-        reply = await activity_calls.with_store(
+        answer = await activity_calls.with_store(
             RunActivities.adopt_finding, limits.PUBLISH_TIMEOUT, "take the finding as the answer", taken
         )
     except CallFailed as failed:
         context.state.warn(f"the finding of {report.id} could not be taken as the answer: {failed}")
         return False
-    cited = [Citation(claim=_WORD_FOR_WORD, subtask_ids=[report.id])]
-    context.state.answer = Answer(reply.answer, reply.answer_ref, confidence=finding.confidence, citations=cited)
+    answer.confidence = finding.confidence
+    answer.citations = [Citation(claim=_WORD_FOR_WORD, subtask_ids=[report.id])]
+    context.state.answer = answer
     context.state.trace.note("finding_adopted", report.id)
     return True
 
@@ -177,10 +175,8 @@ async def _write(context: RunContext, drafts: Drafts, tables: TableReply) -> Non
         with context.own_work():
             # Stopped first: a draft that ended later would count findings as folded in that the answer left out.
             await drafts.stop()
-            reports = [report for report in state.board.usable() if report.id not in drafts.folded]
-            if tables.first_rows:
-                reports = [report for report in reports if report.template != tables.fills]
-            findings = as_refs(reports, state.board)
+            usable = [report for report in state.board.usable() if report.id not in drafts.folded]
+            findings = as_refs([report for report in usable if report.template != tables.fills], state.board)
             call = SynthesisInput(
                 **context.call_fields,
                 findings=[*findings, tables.first_rows] if tables.first_rows else findings,
@@ -190,7 +186,6 @@ async def _write(context: RunContext, drafts: Drafts, tables: TableReply) -> Non
                 draft_ref=drafts.draft_ref,
                 answer_schema_ref=None if tables.fills else context.setup.answer_schema_ref,
                 doubtful=drafts.doubtful[: limits.UNSUPPORTED_LISTED],
-                max_tokens=limits.SYNTHESIS_MAX_TOKENS,
             )
             await _reduce(context, call)
             reply = await _checked(context, call)
@@ -198,38 +193,21 @@ async def _write(context: RunContext, drafts: Drafts, tables: TableReply) -> Non
         if not state.board.has_finding and not state.answer.text:
             raise
         why = error.message
-    if reply is not None and reply.answer:
-        state.answer = Answer(
-            reply.answer,
-            reply.answer_ref,
-            confidence=reply.confidence,
-            citations=list(reply.citations),
-            unsupported=list(reply.unsupported),
-            model=context.written_by.get(reply.head),
-        )
-    elif state.answer_by_findings(why):
-        state.open_point(ANSWER, f"no answer could be written: {why}")
-    if tables.fills:
-        ref = tables.answer_json_ref if tables.answer_json is None else ""
-        state.answer = replace(state.answer, as_json=tables.answer_json, json_ref=ref or None)
-        if tables.problem:
-            state.open_point(ANSWER_JSON, tables.problem)
-    elif reply is None:
-        _lacks_json(context, why)
+    if reply and reply.answer.text:
+        state.answer = reply.answer
+        state.answer.model = context.written_by.get(reply.head)
     else:
-        state.answer = replace(
-            state.answer, as_json=reply.answer_json, unsupported_fields=list(reply.unsupported_fields)
-        )
-        _lacks_json(context, "; ".join(reply.problems))
+        state.answer_by_findings(why)
+        if reply:
+            state.answer.as_json = reply.answer.as_json
+            state.answer.unsupported += reply.answer.unsupported
+    lacks = "; ".join(reply.problems) if reply else why
+    if tables.fills:
+        state.answer.as_json, state.answer.json_ref, lacks = tables.answer_json, tables.answer_json_ref, tables.problem
+    if context.setup.answer_schema_ref and lacks:
+        state.open_point(ANSWER_JSON, lacks)
     for contradiction in reply.contradictions if reply else []:
         state.add_contradiction(contradiction)
-
-
-def _lacks_json(context: RunContext, why: str) -> None:
-    """Notes a gap if the request asks for JSON and there is none, or not all of it."""
-    if context.setup.answer_schema_ref and why:
-        context.state.open_point(ANSWER_JSON, why)
-        context.state.warn(f"there is no answer_json: {why}")
 
 
 async def _reduce(context: RunContext, call: SynthesisInput) -> None:
@@ -252,18 +230,16 @@ async def _reduce(context: RunContext, call: SynthesisInput) -> None:
                 findings=members,
                 contradictions=call.contradictions,
                 mode="digest",
-                max_tokens=limits.SYNTHESIS_MAX_TOKENS,
             )
             reply = await _call(context, digest)
-            if reply.answer_ref is None:
-                return  # the prompt cuts what does not fit
-            call.doubtful = [*call.doubtful, *reply.unsupported][: limits.UNSUPPORTED_LISTED]
+            doubtful = [*call.doubtful, *(item.text for item in reply.answer.unsupported)]
+            call.doubtful = doubtful[: limits.UNSUPPORTED_LISTED]
             condensed.append(
                 DependencyRef(
                     subtask_id=members[0].subtask_id,
                     role="digest",
-                    text_ref=reply.answer_ref,
-                    bytes=reply.answer_bytes,
+                    text_ref=reply.answer.ref or "",
+                    bytes=reply.bytes,
                 )
             )
         if len(condensed) >= len(call.findings):
@@ -286,21 +262,19 @@ async def _checked(context: RunContext, call: SynthesisInput) -> SynthesisReply:
 async def _call(context: RunContext, call: SynthesisInput) -> SynthesisReply:
     """Returns a reply with a whole text, or with JSON that fits the schema.
 
-    A reply that was cut is asked for again with more room, an empty one once more.
+    One that was cut, or has no words, is asked for again with more room.
     """
-    state, tries_left, why = context.state, limits.CUT_RETRIES + 1, _EMPTY
-    while tries_left > 0:
+    state = context.state
+    for _ in range(limits.CUT_RETRIES + 1):
         call = call.model_copy(update={"number": state.next_number("synthesis")})
         state.trace.note("synthesis_started", number=call.number, findings=len(call.findings), mode=call.mode)
         reply = await ask(context, SYNTHESIS, call, last=True)
-        if reply.answer is not None or reply.problems:
+        if reply.answer.text or reply.problems:
             return reply
         if reply.refusal is not None:
             raise SupervisionError(ErrorKind.PROVIDER_REJECTED, "the model refused to write the answer")
-        if reply.stop_reason == "max_tokens":
-            why, tries_left, call.max_tokens = "the answer was cut", tries_left - 1, more_room(call.max_tokens)
-        else:
-            why, tries_left = _EMPTY, min(tries_left - 1, _EMPTY_RETRIES)
-    if reply.answer_json is not None:
+        call.max_tokens = more_room(call.max_tokens)
+    if reply.answer.as_json is not None:
         return reply
+    why = "the answer was cut" if reply.stop_reason == "max_tokens" else _EMPTY
     raise SupervisionError(ErrorKind.PROVIDER_REJECTED, why)

@@ -16,7 +16,7 @@ from supervision.contract.progress import Counts, NestedRun, Phase
 from supervision.contract.result import Gap, Problem, RunResult
 from supervision.contract.status import Wait
 from supervision.contract.team import RoleCard
-from supervision.contract.usage import Spend, ToolTally, Usage
+from supervision.contract.usage import Spend, Usage
 from supervision.run.decisions import Instructions
 from supervision.run.slots import SlotLease
 
@@ -51,7 +51,6 @@ class LoopProgress(Model):
     last_tokens: int = 0
     last_finding: Finding | None = None
     trace_seq: int = 0
-    tools: dict[str, ToolTally] = {}
     worked_seconds: Annotated[float, Field(ge=0)] = 0.0
     objected: bool = False
     feedback_due: bool = False
@@ -63,7 +62,7 @@ class LoopProgress(Model):
 
     def booked(self) -> "LoopProgress":
         """Returns this progress once the supervisor has booked what it took."""
-        return self.model_copy(update={"usage": Usage(), "turns_booked": self.turn, "tools": {}})
+        return self.model_copy(update={"usage": Usage(), "turns_booked": self.turn})
 
 
 class WorkerAgentInput(ParentsInput):
@@ -78,13 +77,11 @@ class WorkerAgentInput(ParentsInput):
     team_ref: str
     role: RoleCard
     subtask_id: str
-    attempt: int
     brief: SubtaskBrief
     max_turns: int
     tools_queue: str
     expires_at: AwareDatetime
     timeout_seconds: Annotated[float, Field(gt=0, le=limits.MAX_DEADLINE.total_seconds())] | None = None
-    candidate: int = 0
     effort: Effort | None = None
     outward_queue: str = OUTWARD_QUEUE
     model_queue: str = MODEL_QUEUE
@@ -111,7 +108,6 @@ class WorkerAgentResult(Model):
     stopped: bool = False
     turns: int = 0
     usage: Usage = Usage()
-    tools: dict[str, ToolTally] = {}
     progress: LoopProgress | None = None
     head: str | None = None
     finish_call_id: str | None = None

@@ -336,5 +336,5 @@ def _no_items(reply: ExpandReply, room: Room, for_each: str) -> Problem:
 def _fail_template(context: RunContext, template_id: str, problem: Problem) -> None:
     board = context.state.board
     board.begin(template_id, board[template_id].role)
-    board.fail(template_id, problem)
+    board.end(template_id, "failed", problem)
     context.state.trace.note("subtask_failed", template_id, error=problem.type, message=problem.message)

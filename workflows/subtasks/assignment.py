@@ -1,6 +1,7 @@
 """The assignment of a subtask to a role: its breaker's permission and slot, its next attempt, how it ends."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -8,7 +9,7 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import WordsInput
-    from activities.contracts.turn_contracts import PersonReply, ToolCallRef, ToolResultRef
+    from activities.contracts.turn_contracts import ToolCallRef, ToolResultRef
     from activities.prompts.agent_prompts import FINISH_TAKEN, denied, unanswered
     from activities.questions.judgement import REFINE, RefineInput
     from activities.run.run_activities import RunActivities
@@ -19,8 +20,9 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.result import Problem, SubtaskReport
     from supervision.contract.status import Wait
     from supervision.contract.team import Person, RoleCard
-    from supervision.run.attempt_rules import DECLINED, NextTry, back_off, next_try
+    from supervision.run.attempt_rules import DECLINED, back_off, is_retried, is_tried_again
     from supervision.run.decisions import Decision
+    from supervision.run.run_state import RunState
     from supervision.run.slots import Slot
     from workflows.calls import activity_calls
     from workflows.calls.asking import ask_or_warn
@@ -34,7 +36,7 @@ class Assignment:
     """A subtask in the hands of a role, over all its attempts.
 
     `ticket` is the permission of the role's breaker for the attempt that runs or comes next, `slot` its right to work.
-    `declined` counts refusals and `CannotDo` among the failures, `refused_by` are models that refused the subtask.
+    `declined` counts refusals and `CannotDo` among the failures.
     In a round of review `previous` is the finding to improve by `feedback`, and `resume_from` where its conversation
     stands, for the role and the attempt that continue it. `results` are of all worker agents so far, candidates
     included; `last` is that of the attempt that ended last. `skipped` says why a person ended it. One that is
@@ -55,7 +57,6 @@ class Assignment:
     resume_from: LoopProgress | None = None
     last: WorkerAgentResult = field(default_factory=WorkerAgentResult)
     results: list[WorkerAgentResult] = field(default_factory=list)
-    refused_by: set[str] = field(default_factory=set)
     skipped: Problem | None = None
     given_up: bool = False
 
@@ -70,11 +71,6 @@ class Assignment:
         return self.given_up or self.report.state not in ("waiting", "running")
 
     @property
-    def models(self) -> list[str]:
-        """The models of the role, without those that refused the subtask; all if every one did."""
-        return [model for model in self.role.models if model not in self.refused_by] or self.role.models
-
-    @property
     def best(self) -> WorkerAgentResult | None:
         """The first result that succeeded: should the run stop now, it counts."""
         return next((result for result in self.results if result.succeeded), None)
@@ -83,10 +79,6 @@ class Assignment:
     def so_far(self) -> Finding | None:
         """The latest finding of a worker agent that did not succeed."""
         return next((r.finding for r in reversed(self.results) if r.finding and not r.succeeded), None)
-
-    def move_to(self, role: RoleCard) -> None:
-        """Gives the subtask to another role, which begins a conversation of its own."""
-        self.role, self.resume_from = role, None
 
     @property
     def unused_fallback(self) -> RoleCard | None:
@@ -100,11 +92,7 @@ class Assignment:
         """
         state, fallback = self.context.state, self.unused_fallback
         if not state.waits.breaker(self.role.name).admits():
-            if (
-                fallback is None
-                or not state.waits.breaker(fallback.name).admits()
-                or not state.slots.has_room(fallback)
-            ):
+            if fallback is None or not may_begin(state, fallback):
                 return False
             self.fall_back(fallback)
         self.slot = state.slots.take(self.role)
@@ -120,17 +108,13 @@ class Assignment:
 
     def count_outcome(self, succeeded: bool | None) -> None:
         """Counts the outcome of an attempt for or against its role; None says nothing about it."""
-        if self.ticket is None:
-            return
-        breaker = self.context.state.waits.breaker(self.role.name)
-        count = breaker.released if succeeded is None else breaker.succeeded if succeeded else breaker.failed
-        count(self.ticket)
-        self.ticket = None
+        if self.ticket is not None:
+            self.context.state.waits.breaker(self.role.name).settle(self.ticket, succeeded)
+            self.ticket = None
 
     def fall_back(self, fallback: RoleCard) -> None:
-        """Gives the subtask to the fallback role, once."""
-        self.move_to(fallback)
-        self.fell_back = True
+        """Gives the subtask to the fallback role, once, which begins a conversation of its own."""
+        self.role, self.resume_from, self.fell_back = fallback, None, True
 
     def reopened(self, feedback: str, *, warm: bool) -> "Assignment":
         """Returns the assignment of the ended subtask to the same role again, with feedback on its finding.
@@ -150,22 +134,37 @@ class Assignment:
             results=[] if finding else self.results,
         )
 
-    async def prepare_retry(self, problem: Problem, model: str) -> bool:
-        """Readies the next attempt: same role better described, or the fallback role. Returns False to give up.
+    def take(self, result: WorkerAgentResult) -> Problem | None:
+        """Ends the subtask with the result of an attempt, or returns the problem that another one may mend.
 
-        A subtask that `model` refused goes to another one, if the role has one.
+        Raises SupervisionError if other subtasks would fail alike and the run has no finding to lose.
         """
+        problem, self.last, self.resume_from = result.problem, result, None
+        if self.has_ended:  # the run did not wait for it any longer
+            return None
+        if result.succeeded:
+            self.complete(result)
+        elif problem is None or problem.type is ErrorKind.CANCELLED:  # by a person, who wants no other attempt
+            self.stop(problem)
+        elif not is_retried(problem.type):
+            self.fail(problem)
+        else:
+            self.count_outcome(None if problem.type in DECLINED or self.role.person is not None else False)
+            self.failures += 1
+            self.declined += problem.type in DECLINED
+            return problem
+        return None
+
+    async def prepare_retry(self, problem: Problem) -> bool:
+        """Readies the next attempt: same role better described, or the fallback role. Returns False to give up."""
         context, subtask_id, fallback = self.context, self.subtask_id, self.unused_fallback
-        if problem.type is ErrorKind.REFUSED:
-            self.refused_by.add(model)
-        other_model = problem.type is ErrorKind.REFUSED and not self.refused_by.issuperset(self.role.models)
-        declined, is_person = 0 if other_model else self.declined, self.role.person is not None
-        step = next_try(problem.type, self.failures, declined, has_fallback=fallback is not None, is_person=is_person)
-        if step is NextTry.GIVE_UP:
+        again = is_tried_again(problem.type, self.failures, self.declined)
+        same_role = again and self.role.person is None  # who has not answered is not asked again
+        if not same_role and fallback is None:
             return False
         failed_at, rewritten = workflow.now(), ""
-        refined_only = problem.type in DECLINED and self.description_ref is None and not other_model
-        if step is NextTry.SAME_ROLE or refined_only:
+        refined_only = problem.type in DECLINED and self.description_ref is None
+        if same_role or refined_only:
             # While this waits the breaker may open or close: its permission is asked for after it.
             call = RefineInput(
                 **{**context.call_fields, "plan_ref": context.described_in[subtask_id]},
@@ -182,7 +181,7 @@ class Assignment:
                 self.description_ref, rewritten = better.description_ref, better.preview
             elif refined_only:
                 return False
-        if step is NextTry.FALLBACK_ROLE and fallback is not None:
+        if fallback is not None and not same_role:
             self.fall_back(fallback)
         context.state.trace.note(
             "subtask_retried",
@@ -198,7 +197,7 @@ class Assignment:
             await workflow.sleep(pause, summary=f"{subtask_id}: the next attempt")
         return True
 
-    async def ask_for_finding(self, attempt: int, person: Person) -> WorkerAgentResult:
+    async def ask_for_finding(self, person: Person) -> WorkerAgentResult:
         """Returns what a person hands in as the finding of a subtask."""
         context, report = self.context, self.report
         parts = [context.state.board.subtask(self.subtask_id).whole]
@@ -207,12 +206,26 @@ class Assignment:
         for dependency in context.state.board.completed_for(self.subtask_id):
             if dependency.finding is not None:
                 parts.append(f"{dependency.id} ({dependency.role}) found: {dependency.finding.summary}")
-        wait = _finding_wait(self.subtask_id, attempt, f"{report.role} ({person.who}): {parts[0]}")
-        decision = await context.decision(wait, person.expires, _joined(parts))
+        decision = await self._ask(f"{report.role} ({person.who}): {parts[0]}", parts, person.expires)
         if decision is not None:
             return WorkerAgentResult(finding=await kept(context, decision))
         why = f"{person.who} gave no finding in time"
         return WorkerAgentResult(problem=Problem(type=ErrorKind.TIMEOUT, message=why))
+
+    async def _ask(
+        self, preview: str, parts: list[str], timeout: timedelta, choices: Sequence[str] = ()
+    ) -> Decision | None:
+        """Returns the finding that a person hands in for the subtask, or what else they decide, if in time."""
+        wait = Wait(
+            id=f"{self.subtask_id}/{self.report.attempts}",
+            kind="finding",
+            workflow_id=workflow.info().workflow_id,
+            subtask_id=self.subtask_id,
+            prompt_preview=one_line(preview, limits.PARAGRAPH_BYTES),
+            choices=[*choices],
+            since=workflow.now().isoformat(),
+        )
+        return await self.context.decision(wait, timeout, cut("\n\n".join(parts), limits.PAYLOAD_AIM_BYTES))
 
     async def helped(self, problem: Problem) -> bool:
         """True if a person has a subtask that failed for good tried again; else it has ended."""
@@ -225,10 +238,9 @@ class Assignment:
             context.free(self.slot)
         failed = f"failed for good after {report.attempts} attempts ({problem.type}): {problem.message}"
         description = context.state.board.subtask(self.subtask_id).whole
-        wait = _finding_wait(self.subtask_id, report.attempts, f"{failed}: {description}")
-        wait.choices = ["reply", "retry", "skip"]
         parts = [description, f"It {failed}", *([self.so_far.summary] if self.so_far else [])]
-        decision = await context.decision(wait, context.state.request.approval_timeout, _joined(parts))
+        timeout, choices = context.state.request.approval_timeout, ("reply", "retry", "skip")
+        decision = await self._ask(f"{failed}: {description}", parts, timeout, choices)
         if decision is None:
             self.fail(problem)
         elif decision.choice != "retry":
@@ -247,10 +259,7 @@ class Assignment:
         assert result.finding is not None
         state, subtask_id = self.context.state, self.subtask_id
         self.count_outcome(True)
-        before = state.board.text_ref(subtask_id)
         state.board.complete(subtask_id, result.finding)
-        if result.finding.text_ref != before:
-            state.board.mark_stale([subtask_id])
         state.close_point(subtask_id)
         state.trace.note("subtask_completed", subtask_id, turns=self.report.turns, **result.refs)
 
@@ -259,12 +268,13 @@ class Assignment:
 
         Raises SupervisionError if other subtasks would fail alike and the run has no finding to lose.
         """
+        self.count_outcome(None)
         state, subtask_id = self.context.state, self.subtask_id
         if self.previous is not None:
             state.board.keep(subtask_id)
             state.open_point(subtask_id, f"it could not be fixed ({problem.type}): {self.feedback or problem.message}")
             return
-        state.board.fail(subtask_id, problem, self.so_far)
+        state.board.end(subtask_id, "failed", problem, self.so_far)
         state.trace.note(
             "subtask_failed",
             subtask_id,
@@ -288,7 +298,7 @@ class Assignment:
         if self.previous is not None:
             state.board.keep(subtask_id)
             return
-        state.board.cancel(subtask_id, problem, self.so_far)
+        state.board.end(subtask_id, "cancelled", problem, self.so_far)
         state.trace.note("subtask_cancelled", subtask_id, turns=self.last.turns, **self.last.refs)
 
     def give_up(self) -> None:
@@ -302,6 +312,11 @@ class Assignment:
         self.given_up = True
 
 
+def may_begin(state: RunState, role: RoleCard) -> bool:
+    """True if a role has a free slot, and its breaker admits an attempt."""
+    return state.slots.has_room(role) and state.waits.breaker(role.name).admits()
+
+
 def _resume_point(result: WorkerAgentResult, finding: Finding | None) -> LoopProgress | None:
     """Returns where the conversation of a finding stands; None if it cannot be continued."""
     if finding is None or result.head is None or result.finding is None:
@@ -312,38 +327,33 @@ def _resume_point(result: WorkerAgentResult, finding: Finding | None) -> LoopPro
     return LoopProgress(head=result.head, results=taken, feedback_due=True, heard=result.heard)
 
 
-async def ask_about_calls(context: RunContext, subtask_id: str, attempt: str, progress: LoopProgress) -> LoopProgress:
-    """Returns the progress of a worker agent once people have decided about all calls of its last turn.
+async def ask_about_calls(context: RunContext, place: str, progress: LoopProgress) -> LoopProgress:
+    """Returns the progress of the worker agent at a place such as t3/1 once people have decided about all its calls.
 
     What they replied and denied are results; what they approved is to be run. Raises SupervisionError
     `DeadlineExceeded` if the run's time is over first.
     """
-    timeout = context.state.request.approval_timeout
-    waits = [_wait(subtask_id, f"{attempt}:{progress.turn}.{call.index}", call) for call in progress.pending]
-    asking = [context.decision(wait, timeout, call.asked) for wait, call in zip(waits, progress.pending, strict=True)]
-    decisions = await asyncio.gather(*asking, return_exceptions=True)
+    asking = [_ask_about(context, f"{place}:{progress.turn}", call) for call in progress.pending]
     results, approved = [*progress.results], [*progress.approved]
-    for call, decision in zip(progress.pending, decisions, strict=True):
-        if isinstance(decision, BaseException):
-            raise decision
-        if decision is not None and decision.choice == "approve":
-            approved.append(call)
-        elif decision is not None and call.waits_for == "reply":
-            reply = PersonReply(asked=call.asks, text_ref=(await kept(context, decision)).text_ref)
-            approved.append(call.model_copy(update={"replies": [*call.replies, reply]}))
+    for outcome in await asyncio.gather(*asking, return_exceptions=True):
+        if isinstance(outcome, BaseException):
+            raise outcome
+        if isinstance(outcome, ToolResultRef):
+            results.append(outcome)
         else:
-            results.append(await _result(context, call, decision))
+            approved.append(outcome)
     return progress.model_copy(update={"pending": [], "results": results, "approved": approved})
 
 
-def _wait(subtask_id: str, place: str, call: ToolCallRef) -> Wait:
+async def _ask_about(context: RunContext, place: str, call: ToolCallRef) -> ToolCallRef | ToolResultRef:
+    """Returns the call if it is to be run; else its result: a person's reply, or why there is none."""
     is_tool = call.waits_for == "tool"
     again = f".{len(call.replies)}" if call.waits_for == "reply" else ""
-    return Wait(
-        id=f"{subtask_id}/{place}{again}",
+    wait = Wait(
+        id=f"{place}.{call.index}{again}",
         kind="tool" if is_tool else "question",
         workflow_id=workflow.info().workflow_id,
-        subtask_id=subtask_id,
+        subtask_id=place.partition("/")[0],
         prompt_preview=f"{call.name} {call.preview}" if is_tool else (call.asks and call.asked) or call.preview,
         arguments_sha256=call.arguments_sha256 if is_tool else None,
         choices=["approve", "deny"] if is_tool else call.choices,
@@ -351,31 +361,17 @@ def _wait(subtask_id: str, place: str, call: ToolCallRef) -> Wait:
         after=call.after,
         since=workflow.now().isoformat(),
     )
-
-
-async def _result(context: RunContext, call: ToolCallRef, decision: Decision | None) -> ToolResultRef:
-    """Returns the output of a call that is not run: a person's reply, or why there is none."""
+    decision = await context.decision(wait, context.state.request.approval_timeout, call.asked)
     if decision is None:
-        return ToolResultRef(call_id=call.call_id, text=unanswered(call.waits_for != "tool"), is_error=True)
+        return call.without_result(unanswered(not is_tool))
+    if decision.choice == "approve":
+        return call
     if decision.choice == "deny":
-        return ToolResultRef(call_id=call.call_id, text=denied(decision.text), is_error=True)
+        return call.without_result(denied(decision.text))
     words = await kept(context, decision)
+    if call.waits_for == "reply":
+        return call.model_copy(update={"replies": {**call.replies, call.asks: words.text_ref}})
     return ToolResultRef(call_id=call.call_id, ref=words.text_ref, sources=words.sources)
-
-
-def _finding_wait(subtask_id: str, attempt: int, preview: str) -> Wait:
-    return Wait(
-        id=f"{subtask_id}/{attempt}",
-        kind="finding",
-        workflow_id=workflow.info().workflow_id,
-        subtask_id=subtask_id,
-        prompt_preview=one_line(preview, limits.PARAGRAPH_BYTES),
-        since=workflow.now().isoformat(),
-    )
-
-
-def _joined(parts: list[str]) -> str:
-    return cut("\n\n".join(parts), limits.PAYLOAD_AIM_BYTES)
 
 
 async def kept(context: RunContext, decision: Decision) -> Finding:

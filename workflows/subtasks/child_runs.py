@@ -22,7 +22,6 @@ with workflow.unsafe.imports_passed_through():
     from supervision.budget.amount import Amount
     from supervision.contract.result import Problem
     from supervision.contract.team import RoleCard
-    from supervision.run.attempt_rules import child_id
     from workflows.calls import activity_calls
     from workflows.calls.failures import CallFailed, cancelled, details_of, problem_of
     from workflows.children.child_contracts import NestedInput, NestedResult, WorkerAgentInput, WorkerAgentResult
@@ -35,47 +34,28 @@ _LABEL_BYTES = 64  # a child's label in the timeline: longer ones run out of the
 
 
 async def run_worker_agent(
-    context: RunContext, agent: WorkerAgentInput, booked: WorkerAgentResult
+    context: RunContext, agent: WorkerAgentInput, name: str, booked: WorkerAgentResult
 ) -> WorkerAgentResult:
-    """Runs a worker agent and returns its result."""
-    description = context.state.board.subtask(agent.subtask_id).description
-    name = child_id(workflow.info().workflow_id, agent.subtask_id, agent.attempt, agent.candidate)
+    """Runs a worker agent under that workflow id and returns its result."""
     agent.instructions = context.children.listen(name, agent.subtask_id)
-    return await _run(
-        _Child(
-            context,
-            name,
-            booked,
-            WorkerAgentResult.model_validate,
-            {
-                "workflow": WorkerAgentWorkflow.run,
-                "args": [agent],
-                "static_summary": label(f"{agent.subtask_id} · {agent.role.name}: {description}", _LABEL_BYTES),
-            },
-        )
-    )
+    start = {"workflow": WorkerAgentWorkflow.run, "args": [agent]}
+    child = _Child(context, agent.subtask_id, name, booked, WorkerAgentResult.model_validate, agent.role.name, start)
+    return await child.run()
 
 
 async def run_nested(
-    context: RunContext,
-    role: RoleCard,
-    brief: SubtaskBrief,
-    attempt: int,
-    booked: WorkerAgentResult,
-    account: str,
-    grant: Amount,
+    context: RunContext, role: RoleCard, brief: SubtaskBrief, name: str, booked: WorkerAgentResult, grant: Amount
 ) -> WorkerAgentResult:
     """Runs the supervisor of a role that is a team, and returns its result, its answer as the finding.
 
-    It gets the subtask as its goal and a slice of the deadline. `grant` is that of `account` in the ledger: it grows
-    if the nested supervisor asks for more.
+    It gets the subtask as its goal and a slice of the deadline. `grant` is that of the account `name` in the
+    ledger, as is its workflow id: it grows if the nested supervisor asks for more.
     """
-    state, subtask_id, links = context.state, brief.subtask_id, context.children
-    terms = links.open(subtask_id, account, grant)
-    description = state.board.subtask(subtask_id).description
-    request = state.request.model_copy(
+    subtask_id, links = brief.subtask_id, context.children
+    terms = links.open(subtask_id, name, grant)
+    request = context.state.request.model_copy(
         update={
-            "goal": cut(description, limits.GOAL_BYTES),
+            "goal": cut(context.state.board.subtask(subtask_id).description, limits.GOAL_BYTES),
             "team": role.team,
             "strategy": "auto",
             "plan": None,
@@ -87,7 +67,6 @@ async def run_nested(
             "attachments": [],
         }
     )
-    name = child_id(workflow.info().workflow_id, subtask_id, attempt)
     nested = NestedInput(
         run=context.run,
         subtask_id=subtask_id,
@@ -96,50 +75,15 @@ async def run_nested(
         terms=terms,
         instructions=links.listen(name, subtask_id),
     )
+    start = {"workflow": "SupervisorWorkflow", "args": [request, nested], "result_type": NestedResult}
+    started = partial(links.started, subtask_id, name)
+    child = _Child(context, subtask_id, name, booked, as_agent_result, f"team {request.team_name}", start, started)
     result = WorkerAgentResult()
     try:
-        result = await _run(
-            _Child(
-                context,
-                name,
-                booked,
-                as_agent_result,
-                {
-                    "workflow": "SupervisorWorkflow",
-                    "args": [request, nested],
-                    "static_summary": label(f"{subtask_id} · team {request.team_name}: {description}", _LABEL_BYTES),
-                    "result_type": NestedResult,
-                },
-                partial(links.started, subtask_id, account),
-            )
-        )
+        result = await child.run()
     finally:
-        links.close(subtask_id, account, result.nested)
+        links.close(subtask_id, name, result.nested)
     return result
-
-
-async def _run(child: "_Child") -> WorkerAgentResult:
-    """Runs a child to its end; when the caller is cancelled, the child is stopped and what it had is returned.
-
-    A caller that is cancelled a second time does not wait for the child any longer: its cost then comes from the
-    journal, less what is `booked` of earlier executions under the same id.
-    """
-    try:
-        # Shielded here and below: a cancellation must not end the child's task, on which its start or end depends.
-        return await asyncio.shield(child.life)
-    except asyncio.CancelledError:
-        try:
-            await child.cancel()
-            result = await asyncio.shield(child.life)  # whole, if it had finished before the cancellation came
-        except asyncio.CancelledError:
-            consumed = await child.consumed()
-            await let_ready_tasks_finish()
-            if not child.life.done():
-                return consumed.when_stopped()
-            result = child.life.result()  # it came meanwhile, with this, or together with the second cancellation
-    finally:
-        child.context.children.leave(child.workflow_id)
-    return result.when_stopped() if result.problem or result.stopped else result
 
 
 @dataclass
@@ -149,13 +93,15 @@ class _Child:
     A cancel that is sent before the server confirmed the start gets lost. So `cancel` waits for that, and a start
     that is under way is never given up. The child is cancelled by its id: a cancel through its handle reaches only the
     first execution, and a worker agent that has continued as new would continue. `read` takes its result, or the
-    details of its error; `start` are the arguments that begin it.
+    details of its error; `start` are the arguments that begin it. `booked` is of earlier executions under the same id.
     """
 
     context: RunContext
+    subtask_id: str
     workflow_id: str
     booked: WorkerAgentResult
     read: Callable[[object], WorkerAgentResult]
+    worker: str
     start: dict[str, Any]
     started: Callable[[str], None] = lambda workflow_id: None
     is_started: bool = False
@@ -164,6 +110,29 @@ class _Child:
     def __post_init__(self) -> None:
         """Begins its life."""
         self.life = asyncio.create_task(self._live())
+
+    async def run(self) -> WorkerAgentResult:
+        """Returns its result; when the caller is cancelled, the child is stopped and what it had is returned.
+
+        A caller that is cancelled a second time does not wait for the child any longer: its cost then comes from the
+        journal.
+        """
+        try:
+            # Shielded here and below: a cancellation must not end the child's task, on which its start or end depends.
+            return await asyncio.shield(self.life)
+        except asyncio.CancelledError:
+            try:
+                await self.cancel()
+                result = await asyncio.shield(self.life)  # whole, if it had finished before the cancellation came
+            except asyncio.CancelledError:
+                consumed = await self.consumed()
+                await let_ready_tasks_finish()
+                if not self.life.done():
+                    return consumed.when_stopped()
+                result = self.life.result()  # it came meanwhile, with this, or together with the second cancellation
+        finally:
+            self.context.children.leave(self.workflow_id)
+        return result.when_stopped() if result.problem or result.stopped else result
 
     async def cancel(self) -> None:
         """Asks the child to stop, as soon as it can be reached."""
@@ -196,14 +165,15 @@ class _Child:
     async def _live(self) -> WorkerAgentResult:
         try:
             async with self.context.starts:
-                if self.context.state.steering.paused:
-                    await workflow.wait_condition(self._may_start)
-                # Other children may have started while this one waited, and the run may have been stopped.
-                if self.is_cancelled:
+                if self.is_cancelled:  # while others started
                     return WorkerAgentResult(stopped=True)
-                # An open workflow of the same id is the child that an execution before a reset left.
+                description = self.context.state.board.subtask(self.subtask_id).description
                 handle: workflow.ChildWorkflowHandle[Any, Any] = await workflow.start_child_workflow(
-                    id=self.workflow_id, id_reuse_policy=WorkflowIDReusePolicy.TERMINATE_IF_RUNNING, **self.start
+                    id=self.workflow_id,
+                    # An open workflow of the same id is the child that an execution before a reset left.
+                    id_reuse_policy=WorkflowIDReusePolicy.TERMINATE_IF_RUNNING,
+                    static_summary=label(f"{self.subtask_id} · {self.worker}: {description}", _LABEL_BYTES),
+                    **self.start,
                 )
             self.is_started = True
             self.context.children.listens(self.workflow_id, self.workflow_id)
@@ -215,6 +185,3 @@ class _Child:
             problem = _CANCELLED if cancelled(error) else problem_of(error)
             return result.model_copy(update={"problem": problem})
         return result.model_copy(update={"problem": _CANCELLED if result.stopped else None})
-
-    def _may_start(self) -> bool:
-        return self.is_cancelled or not self.context.state.steering.paused

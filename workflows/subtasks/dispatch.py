@@ -13,14 +13,11 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from supervision.base import limits
-    from supervision.base.errors import FATAL, ErrorKind, SupervisionError
+    from supervision.base.errors import ErrorKind, SupervisionError
     from supervision.contract.result import Problem
-    from supervision.contract.team import RoleCard
     from supervision.planning.capabilities import role_for
-    from supervision.run.attempt_rules import DECLINED, counts_against_role, is_retried
-    from workflows.children.child_contracts import WorkerAgentResult
     from workflows.run_context import BackgroundTask, RunContext, let_ready_tasks_finish
-    from workflows.subtasks.assignment import Assignment
+    from workflows.subtasks.assignment import Assignment, may_begin
     from workflows.subtasks.attempt import run_attempt
 
 
@@ -73,8 +70,8 @@ class Dispatch:
         self._drafts = drafts
         self._assignments: dict[str, Assignment] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
-        self._ended: list[tuple[str, asyncio.Task[None]]] = []
         self._rest_left = limits.ROLE_REST_TOTAL
+        self._alarm = _Alarm()
 
     def reopen(self, subtask_id: str, feedback: str, *, warm: bool = False) -> None:
         """Has an ended subtask worked on again, by the same role, with feedback on its finding if it completed.
@@ -92,26 +89,21 @@ class Dispatch:
         """Returns the subtask's assignment, a new one to the role that the plan names, or to the best one able."""
         if subtask_id in self._assignments:
             return self._assignments[subtask_id]
-        state, roles = self._state, self._context.assignable_roles
-
-        def is_free(role: RoleCard) -> bool:
-            return state.slots.has_room(role) and state.waits.breaker(role.name).admits()
-
-        name = role_for(state.board.subtask(subtask_id), roles, in_flight, is_free)
+        roles, is_free = self._context.assignable_roles, partial(may_begin, self._state)
+        name = role_for(self._state.board.subtask(subtask_id), roles, in_flight, is_free)
         return Assignment(self._context, subtask_id, roles.role(name))
 
     async def execute(self) -> None:
         """Returns when every subtask has ended; raises SupervisionError if the provider refuses all work."""
-        alarm = _Alarm()
         try:
-            in_time = await self._dispatch(alarm)
+            in_time = await self._dispatch()
             self._context.hold_clock("people", False)
         except (SupervisionError, asyncio.CancelledError) as error:
             self._context.hold_clock("people", False)
             why = "the run was cancelled" if isinstance(error, asyncio.CancelledError) else str(error)
             await self._stop(Problem(type=ErrorKind.CANCELLED, message=why))
             raise
-        alarm.cancel()
+        self._alarm.cancel()
         self._state.steering.retries.clear()  # asked for when no time was left
         self._state.slots.starved = 0
         why = self._state.time_and_budget.stopped_because or "the run's deadline came first"
@@ -144,7 +136,7 @@ class Dispatch:
                 else:
                     board.skip(part, why, assignment.so_far if assignment else None)
 
-    async def _dispatch(self, alarm: _Alarm) -> bool:
+    async def _dispatch(self) -> bool:
         """Starts what may start and awaits what ends. Returns True when all has ended, False at the deadline.
 
         The end of the history is a deadline, too: the server terminates a run that goes beyond it.
@@ -178,7 +170,7 @@ class Dispatch:
                 idle_since = workflow.now()
                 probe_at = min(probe_at, idle_since + self._rest_left)
             self._context.hold_clock("people", self._only_people_can_help(probe_at))
-            await self._wait(alarm, probe_at)
+            await self._wait(probe_at)
             if idle_since is not None:
                 self._rest_left -= workflow.now() - idle_since
             self._collect()
@@ -210,7 +202,6 @@ class Dispatch:
             assignment.fail(Problem(type=ErrorKind.NO_CAPABLE_WORKER, message=why))
 
     def _is_complete(self) -> bool:
-        """True if no subtask is left to be worked on."""
         counts = self._state.board.counts()
         return not (self._running or self._replanning.running or counts.waiting or counts.running)
 
@@ -219,8 +210,6 @@ class Dispatch:
         board, slots, probes = self._state.board, self._state.slots, []
         slots.starved = 0
         in_flight = board.in_flight()  # once: with a role at its limit, each of its subtasks is looked at every time
-        if self._state.rejected_subtasks and not self._state.has_finding:
-            return None  # others would be refused, too: those at work decide whether the run fails
         if self._state.time_and_budget.agents_waiting:
             return None  # nor could others be paid now
         for subtask_id in board.ready():
@@ -232,7 +221,7 @@ class Dispatch:
             if self._replanning.running and board.missing_for(subtask_id):
                 continue
             assignment = self._assignment(subtask_id, in_flight)
-            if self._running and self._state.models.is_away(assignment.models):
+            if self._running and self._state.models.is_away(assignment.role.models):
                 continue  # those that run wait for it already, and one of them tries it first
             if assignment.take_role():
                 self._assignments[subtask_id] = assignment
@@ -240,35 +229,30 @@ class Dispatch:
                 board.begin(subtask_id, assignment.role.name)
                 in_flight[assignment.role.name] += 1
                 task = self._running[subtask_id] = asyncio.create_task(_run_subtask(assignment))
-                task.add_done_callback(partial(self._note_end, subtask_id))
+                # Awaiting the tasks themselves would cost more on every wake-up.
+                task.add_done_callback(lambda task: self._context.changed.set())
             elif probe_at := assignment.next_probe_at():
                 probes.append(probe_at)
         return min(probes, default=None)
 
-    def _note_end(self, subtask_id: str, task: asyncio.Task[None]) -> None:
-        """Wakes the dispatch. Awaiting the tasks directly would cost O(n) on every wake-up."""
-        self._ended.append((subtask_id, task))
-        self._context.changed.set()
-
-    async def _wait(self, alarm: _Alarm, probe_at: datetime | None) -> None:
+    async def _wait(self, probe_at: datetime | None) -> None:
         """Waits until a subtask or background work ends, a slot is free, limits change, or a time has come."""
         changed = asyncio.ensure_future(self._context.changed.wait())
         wakers: list[asyncio.Future[Any]] = [*self._drafts.tasks(), *self._replanning.tasks(), changed]
         budget = self._state.time_and_budget
         times = [(probe_at, "breaker probe"), (None if budget.held else budget.work_until, "subtasks stop")]
         if due := [(when, why) for when, why in times if when is not None]:
-            wakers.append(alarm.at(*min(due)))
+            wakers.append(self._alarm.at(*min(due)))
         else:
-            alarm.cancel()
+            self._alarm.cancel()
         await workflow.wait(wakers, return_when=asyncio.FIRST_COMPLETED)
         changed.cancel()
         self._context.changed.clear()
 
     def _collect(self) -> None:
         """Forgets the tasks of subtasks that ended, or were put back to wait; raises what ended the run."""
-        ended, self._ended = self._ended, []
-        for subtask_id, task in ended:
-            if self._running.get(subtask_id) is task:
+        for subtask_id, task in [*self._running.items()]:
+            if task.done():
                 del self._running[subtask_id]
                 task.result()
 
@@ -319,58 +303,20 @@ async def _run_subtask(assignment: Assignment) -> None:
 
     Raises SupervisionError if the provider refuses all work. A cancellation ends the subtask and is not raised.
     """
+    context, subtask_id = assignment.context, assignment.subtask_id
     try:
-        await _try(assignment)
-    except asyncio.CancelledError:
+        while (problem := assignment.take(await run_attempt(assignment))) is not None:
+            if not await assignment.prepare_retry(problem) and not await assignment.helped(problem):
+                return
+            if not assignment.take_role():
+                context.state.board.put_back(subtask_id)
+                context.state.trace.note("subtask_held", subtask_id, role=assignment.role.name)
+                return
+    except (asyncio.CancelledError, SupervisionError) as error:
         # The dispatch cancels this task at any await here or below; attempts themselves return what they have.
         assignment.stop()
-    except SupervisionError:
-        assignment.stop()
-        raise
+        if isinstance(error, SupervisionError):
+            raise
     finally:
         if assignment.slot is not None:  # no attempt took it up
-            assignment.context.free(assignment.slot)
-
-
-async def _try(assignment: Assignment) -> None:
-    context, subtask_id = assignment.context, assignment.subtask_id
-    while True:
-        context.state.board.begin(subtask_id, assignment.role.name)
-        result = await run_attempt(assignment)
-        assignment.last, assignment.resume_from = result, None
-        problem = await _retryable_problem(assignment, result)
-        if problem is None:
-            return
-        is_persons = assignment.role.person is not None
-        assignment.count_outcome(False if counts_against_role(problem.type) and not is_persons else None)
-        assignment.failures += 1
-        assignment.declined += problem.type in DECLINED
-        if not await assignment.prepare_retry(problem, result.model) and not await assignment.helped(problem):
-            return
-        if not assignment.take_role():
-            context.state.board.put_back(subtask_id)
-            context.state.trace.note("subtask_held", subtask_id, role=assignment.role.name)
-            return
-
-
-async def _retryable_problem(assignment: Assignment, result: WorkerAgentResult) -> Problem | None:
-    """Returns the problem that another attempt may mend; None once the subtask has ended."""
-    problem = result.problem
-    if assignment.has_ended:  # the run did not wait for it any longer
-        return None
-    if problem is None:
-        if result.succeeded:
-            assignment.complete(result)
-        else:
-            assignment.stop()
-        return None
-    if problem.type is ErrorKind.CANCELLED:  # by a person, who wants no other attempt
-        assignment.stop(problem)
-        return None
-    if not is_retried(problem.type):
-        assignment.count_outcome(None)
-        if problem.type in FATAL and assignment.previous is None:
-            await assignment.context.wait_for_first_finding(assignment.subtask_id)
-        assignment.fail(problem)
-        return None
-    return problem
+            context.free(assignment.slot)

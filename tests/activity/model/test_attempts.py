@@ -134,7 +134,7 @@ async def test_a_failure_costs_once_if_its_attempt_ends_before_the_days_spend_is
 
 
 RUN = RunRef(run_id="run", store_id="s", first_run_id="first", grant_ref="run/grant.1")
-BRIEF = SubtaskBrief(goal_ref="run/goal", plan_ref="run/plan", subtask_id="t1")
+BRIEF = SubtaskBrief(plan_ref="run/plan", subtask_id="t1")
 TURN = TurnInput(run=RUN, team_ref="run/team.1", role="reader", model="m", step="turn.1", max_tokens=1000)
 OTHERWISE: dict[str, Any] = {
     "team_ref": "run/team.2",

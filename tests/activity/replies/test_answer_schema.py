@@ -1,6 +1,5 @@
 """The user's schema: what is refused, what is sent, and what is bounded in time."""
 
-import json
 import socket
 from typing import Any
 
@@ -39,25 +38,10 @@ async def test_other_schemas_are_accepted(schema: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "written", "read"),
-    [
-        ("number", "12.5", 12.5),
-        ("number", "1,234", "1,234"),  # in English a thousand
-        ("number", "12 %", "12 %"),
-        ("integer", "7", 7),
-        (["integer", "null"], "null", None),
-        (["string", "null"], "null", "null"),
-        ("boolean", "true", True),
-        ("string", "7", "7"),
-    ],
+    ("kind", "written", "read"), [("object", '{"a": 7}', {"a": 7}), ("array", "7, 8", "7, 8"), ("string", "[7]", "[7]")]
 )
-def test_a_text_that_is_no_text_is_what_it_means(kind: Any, written: str, read: Any) -> None:
-    schema = {
-        "type": "object",
-        "properties": {"rows": {"type": "array", "items": {"type": "object", "properties": {"a": {"type": kind}}}}},
-    }
-    assert value_of(schema, {"rows": [{"a": written, "b": written}]}) == {"rows": [{"a": read, "b": written}]}
-    assert value_of(schema, json.dumps({"rows": [{"a": written}]})) == {"rows": [{"a": read}]}
+def test_json_that_came_as_a_text_is_what_it_means(kind: str, written: str, read: Any) -> None:
+    assert value_of({"type": kind, "items": {"type": "integer"}, "properties": {"a": {}}}, written) == read
 
 
 def test_no_reference_is_ever_fetched(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import json
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from activities.contracts.run_contracts import DependencyRef
 from activities.prompts.agent_prompts import findings_block
 from activities.store.artifacts import ArtifactMissing, ArtifactStore, ArtifactUnavailable, open_store, read_contents
 from activities.store.reading import FindingExcerpt, read_findings, with_findings
-from activities.store.spending import keep_sample, newest_samples
+from activities.store.spending import RunSpend, keep_run_spend, keep_sample, newest_samples, run_spends
 from supervision.base import limits
 from supervision.base.errors import SupervisionError
 from supervision.base.store_keys import (
@@ -26,10 +27,12 @@ from supervision.base.store_keys import (
     output_key,
     run_of,
     run_prefix,
+    spend_key,
     stats_key,
     stats_prefix,
 )
 from supervision.contract.finding import CheckedClaim, FindingRecord
+from supervision.contract.usage import Usage
 from supervision.planning.estimate import RunSample, Took
 
 UUID = "0190f6a2-7a1c-7c3e-9b58-1f0f3a6f7d10"
@@ -104,6 +107,17 @@ async def test_uploads_and_samples_belong_to_no_run(store_url: str) -> None:
         run_of(stats_key("t", "one", START))
 
 
+async def test_what_a_run_has_cost_is_kept_as_one_sum_and_rows_of_an_older_version_are_passed_over(
+    tmp_path: Path,
+) -> None:
+    store, spent = open_store(tmp_path), RunSpend(run_id="new", ended_at=START, usage=Usage(usd=1.0))
+    await keep_run_spend(store, spent)
+    old = {**spent.model_dump(mode="json"), "run_id": "old", "spend": [{"role": "r", "model": "m", "usage": {}}]}
+    await store.put(spend_key(START.date(), "runs", "old"), json.dumps(old).encode())
+    assert await run_spends(store, 1, START.date()) == [spent, spent.model_copy(update={"run_id": "old"})]
+    assert b'"spend"' not in await store.get(spend_key(START.date(), "runs", "new"))
+
+
 async def test_a_store_keeps_its_identity(store_url: str) -> None:
     ids = await asyncio.gather(*(open_store(store_url).identity() for _ in range(6)))
     reopened = open_store(store_url)
@@ -139,7 +153,7 @@ async def test_what_is_not_one_run_is_never_deleted(store_url: str, prefix: str)
     store = open_store(store_url)
     await store.put("run/goal", b"x")
     await store.put_output("run", b"y")
-    with pytest.raises(ValueError, match="not the prefix of one run"):
+    with pytest.raises(ValueError, match="no run|one run"):
         await store.delete_run(prefix)
     assert len(await store.list_keys("run/")) == 2
 

@@ -112,14 +112,10 @@ def test_what_was_tried_is_not_tried_without_end(
     assert next_step(*reply, LoopState(6, 99, **state)) is step
 
 
-def test_room_doubles_up_to_what_models_allow() -> None:
+def test_room_doubles_up_to_what_models_allow_and_an_attempt_has_the_time_to_write_that() -> None:
     assert more_room(16_000) == 32_000
     assert more_room(limits.MAX_TOKENS_CEILING) == limits.MAX_TOKENS_CEILING
-
-
-def test_an_attempt_has_the_time_to_write_what_it_may_beside_the_usual_time() -> None:
-    tokens = 60 * MODEL_WRITES_PER_SECOND
-    assert attempt_time(tokens) == limits.MODEL_CALL_TIMEOUT + timedelta(seconds=60)
+    assert attempt_time(60 * MODEL_WRITES_PER_SECOND) == limits.MODEL_CALL_TIMEOUT + timedelta(seconds=60)
 
 
 WEIGHTS = (0.0, 0.3, 0.5, 1.0)
@@ -273,7 +269,7 @@ def test_a_confidence_is_a_share_or_a_percentage(given: float | None, read: floa
         ({"limitations": ""}, {"limitations": []}),
         ({"limitations": '["old", "null"]'}, {"limitations": ["old"]}),
         ({"limitations": "- old, or older\n- thin"}, {"limitations": ["old, or older", "thin"]}),
-        ({"outcome": "Done."}, {"outcome": "done"}),
+        ({"outcome": "Done."}, {"outcome": "done", "unclear": False}),
         ({"outcome": "Completed."}, {"outcome": "done"}),
         ({"outcome": "partially"}, {"outcome": "partial"}),
         ({"outcome": None}, {"outcome": "done"}),
@@ -311,6 +307,8 @@ LONG = "x" * 300
         ("\n**Confidence:** 0.85\n", 0.85, []),
         ("\n- **Confidence**: .15", 0.15, []),
         ("\n> Confidence: 100 %.", 1.0, []),
+        ("Confidence: 1", 1.0, []),
+        ("Confidence: 2", 0.02, []),
         ("Confidence: 0.5\r\nLimitations: none", 0.5, []),
         (f"Limitations:{LONG}\n\nConfidence: 0.5", 0.5, [LONG]),
         (
@@ -429,12 +427,3 @@ def test_what_is_of_exactly_the_limit_is_whole(more: int) -> None:
     shown, last = beginning("x" * (500 + more), "3-1", 500), page("x" * (15 + more), read_call(FROM_5), 10)
     assert ("350 of 501" in shown, "offset 15" in last) == (bool(more), bool(more))
     assert (shown == "x" * 500, last == "x" * 10) == (not more, not more)
-
-
-@pytest.mark.parametrize(("said", "share"), [("1", 1.0), ("2", 0.02)])
-def test_a_confidence_above_one_is_in_percent(said: str, share: float) -> None:
-    assert conclude(f"Confidence: {said}").confidence == share
-
-
-def test_an_outcome_that_is_one_is_clear() -> None:
-    assert not concluded({**DONE, "finding": "There are 44 pears."}).unclear

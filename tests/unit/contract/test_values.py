@@ -20,7 +20,7 @@ from supervision.contract.result import RunResult, SubtaskReport
 from supervision.contract.status import Flags, Wait
 from supervision.contract.team import McpServer, McpTool, Role, RoleCard, Team, TeamCard, ToolCard, is_name
 from supervision.contract.updates import DecidePlan, ExtendLimits, NewBudget, Resume, Steer, Update, read_update
-from supervision.contract.usage import ToolTally, Usage
+from supervision.contract.usage import Usage
 from tests.unit.shapes import FINDING, WORDS, plan, subtask
 
 ROLE = {"name": "analyst", "description": "counts", "system_prompt": "Count."}
@@ -314,12 +314,3 @@ def test_tokens_are_counted_and_said() -> None:
     assert (used.tokens, used.prompt_tokens, Usage().cached_share) == (4321, 4301, 0.0)
     assert used.tokens_line() == "4,301 input tokens (7% from the cache), 20 output tokens"
     assert Usage(input_tokens=1500, output_tokens=2).tokens_line() == "1,500 input tokens, 2 output tokens"
-
-
-def test_calls_of_a_tool_are_counted_with_the_message_of_the_last_failed_one() -> None:
-    tally = ToolTally().counted(None).counted("no\nspade").counted("x" * 300).counted(None)
-    assert (tally.calls, tally.failures, tally.error) == (4, 2, f"{'x' * 197}…")
-    assert ToolTally().counted("") == ToolTally(calls=1, failures=1)
-    assert ToolTally(calls=3, failures=2, error="old") + ToolTally(calls=1) == ToolTally(
-        calls=4, failures=2, error="old"
-    )

@@ -10,7 +10,7 @@ from supervision.base import limits
 from supervision.contract.finding import Evidence
 from supervision.contract.result import Citation
 from supervision.grounding.answer_fields import field_claims
-from supervision.grounding.chain import Grounded, answer_chain, field_links
+from supervision.grounding.chain import Grounded, answer_chain
 from supervision.grounding.citations import CitedFindings, with_valid_marks
 
 WIND = """## Sites
@@ -29,9 +29,7 @@ TABLE = """| country | continent | year | life_expectancy_years |
 
 def missing(value: Any, *findings: str, given: str = "") -> list[str]:
     """The paths of what no finding has."""
-    return [
-        claim.path.removeprefix("answer_json") for claim in field_claims(value, findings, [given]) if not claim.found
-    ]
+    return [path.removeprefix("answer_json") for path, _, found in field_claims(value, findings, [given]) if not found]
 
 
 @pytest.mark.parametrize(
@@ -336,7 +334,7 @@ def test_a_citation_rests_on_the_findings_that_it_names(cited: str, findings: st
 
 def test_the_fields_of_a_structured_answer_are_links_of_their_own() -> None:
     findings = {"t1": Grounded(text="Esbjerg: 7.9 m/s"), "t2": Grounded(text="Esbjerg: 90 days\nHirtshals: 180 days")}
-    good, bad = field_links({"site": "Esbjerg", "mean_wind_ms": 7.9, "permit_days": 180}, findings, [])
+    good, bad = answer_chain("", [], findings, [], {"site": "Esbjerg", "mean_wind_ms": 7.9, "permit_days": 180})
     assert (good.text, good.problem) == ("answer_json.mean_wind_ms: 7.9", "")
     assert (bad.text, bad.problem.split(" has")[0]) == ("answer_json.permit_days: 180", "no finding")
 
@@ -346,11 +344,13 @@ def test_a_row_that_code_took_leads_to_the_finding_that_handed_it_in() -> None:
     elm = Grounded(evidence=[call], outputs={"ref": "31.5"}, output={"tree": "elm", "height_m": 31.5, "note": ""})
     oak = Grounded(unsupported=["height_m: 28"], output={"tree": "oak", "height_m": 28})
     rows: JsonValue = {"trees": [{"tree": "elm", "height_m": 31.5}, {"tree": "oak", "height_m": 28}]}
-    good, bad = field_links(rows, {"t1.1": elm, "t1.2": oak}, [])
+    good, bad = answer_chain("", [], {"t1.1": elm, "t1.2": oak}, [], rows)
     assert (good.text, good.findings, good.outputs, good.problem) == ("answer_json, row 1", ["t1.1"], [call], "")
     assert (bad.findings, bad.problem) == (["t1.2"], "no tool output has height_m: 28")
     assert (bool(good.elsewhere), bool(bad.elsewhere)) == (False, True)
-    mixed = field_links([{"tree": "elm", "height_m": 31.5}, {"tree": "elm", "height_m": 99.5}], {"t1.1": elm}, [])
+    mixed = answer_chain(
+        "", [], {"t1.1": elm}, [], [{"tree": "elm", "height_m": 31.5}, {"tree": "elm", "height_m": 99.5}]
+    )
     assert [link.text for link in mixed if link.problem][-1] == "answer_json[1].height_m: 99.5"
 
 

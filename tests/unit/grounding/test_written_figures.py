@@ -77,10 +77,25 @@ def test_a_figure_has_its_unit_and_scale(text: str, written: str, unit: str | No
 
 @pytest.mark.parametrize(
     "text",
-    ["table 50", "ISO 9001", "50th", "a-50", "a.50", "appendix 50", "Appendices: chapters 50", "ANIMAL 90"],
+    [
+        "table 50",
+        "ISO 9001",
+        "50th",
+        "a-50",
+        "a.50",
+        "appendix 50",
+        "Appendices: chapters 50",
+        "ANIMAL 90",
+        "fig. 14.2",
+    ],
 )
 def test_digits_of_names_and_references_are_no_figures(text: str) -> None:
     assert list(figures(text)) == []
+
+
+@pytest.mark.parametrize("text", ["top 14.5", "rows 10,233", "rows 10233", "section 10,233", "pages 12-14.5"])
+def test_a_label_is_a_small_whole_number(text: str) -> None:
+    assert only(text).digits == text.split(" ")[1].rpartition("-")[2]
 
 
 def test_words_far_before_a_figure_say_nothing_of_it() -> None:

@@ -63,6 +63,14 @@ def test_five_outages_in_a_row_open_it_for_ten_seconds(kind: ErrorKind) -> None:
     assert breaker.state(COOLDOWN) == "half_open"
 
 
+def test_an_endpoint_that_breaks_off_each_answer_after_its_first_words_opens_it() -> None:
+    breaker = _trusted()
+    for _ in range(FAILURES):
+        breaker.answering(ticket := _go(breaker), 0)
+        breaker.failed(ticket, 0, ErrorKind.STREAM_BROKEN)
+    assert breaker.state(0) == "open"
+
+
 @pytest.mark.parametrize("kind", [*HARMLESS, ErrorKind.BAD_RESPONSE])
 def test_other_failures_never_open_it(kind: ErrorKind) -> None:
     breaker = ProviderBreaker()
@@ -261,12 +269,14 @@ TestAnyCourse = AnyCourse.TestCase
     ("course", "failures", "then_trusted"),
     [
         ("a> a! b> b~", 0, True),  # first content ends a row
-        ("a> a~ a/ b> b~", 0, True),
+        ("a> a~ a/ b> b~", 1, True),  # but takes back no answer that broke off
+        ("a> a~ a/ b> b! c> c~", 1, True),
+        ("a> a~ a/ b> b=", 0, True),
         ("a> b> b! a=", 1, False),  # a success from before the row
         ("a> b> a! b~", 1, False),  # the last call before the failure
         ("a> b> b! a= c> c=", 0, True),
         ("a> b> a! c> b! c=", 0, True),  # a second failure does not move the beginning of its row
-        ("a> a~ a/ b> c> b~ d> d! c=", 1, False),  # after new content a row begins again
+        ("a> a! b> c> b~ d> d! c=", 1, False),  # after new content a row begins again
     ],
 )
 @pytest.mark.parametrize("trusted", [True, False])

@@ -15,6 +15,7 @@ from supervision.contract.result import Citation, Contradiction, Gap, SubtaskRep
 from supervision.results.answer import (
     Answer,
     findings_as_answer,
+    in_answer,
     with_gaps,
 )
 from supervision.results.confidence import SURE, ceiling, unsupported_in
@@ -80,7 +81,9 @@ def own(*confidences: float) -> list[SubtaskReport]:
 
 
 def citing(*subtask_ids: str, **more: Any) -> Answer:
-    return Answer("a", citations=[Citation(claim="c", subtask_ids=[subtask_id]) for subtask_id in subtask_ids], **more)
+    return Answer(
+        text="a", citations=[Citation(claim="c", subtask_ids=[subtask_id]) for subtask_id in subtask_ids], **more
+    )
 
 
 CITING = citing("t9")
@@ -103,7 +106,7 @@ MADE_UP = Unsupported(text="180", where="answer_json.days")
 
 def test_a_whole_answer_that_names_its_basis_may_be_sure() -> None:
     assert bound(WHOLE) == bound(WHOLE, conflict="the newer figure") == 1.0
-    assert bound([], Answer("a")) == 1.0  # an answer without a plan has nothing to cite
+    assert bound([], Answer(text="a")) == 1.0  # an answer without a plan has nothing to cite
 
 
 @pytest.mark.parametrize(
@@ -111,17 +114,17 @@ def test_a_whole_answer_that_names_its_basis_may_be_sure() -> None:
     [
         ([report("t4", finding=finding(unsupported=1))], {}, 0.65),
         ([report("t4", finding=finding(unsupported=1)), report("t5", finding=finding(unsupported=1))], {}, 0.6),
-        ([], {"answer": citing("t1", unsupported=["1 %"])}, 0.5),
-        ([], {"answer": citing("t1", unsupported=["1 %", "2 %"])}, 0.45),
-        ([], {"answer": citing("t1", unsupported=["1 %"], unsupported_fields=[MADE_UP] * 2)}, 0.4),
-        ([], {"answer": citing("t1", unsupported=["1 %"] * 40)}, 0.1),
+        ([], {"answer": citing("t1", unsupported=in_answer(["1 %"]))}, 0.5),
+        ([], {"answer": citing("t1", unsupported=in_answer(["1 %", "2 %"]))}, 0.45),
+        ([], {"answer": citing("t1", unsupported=[MADE_UP] * 3)}, 0.4),
+        ([], {"answer": citing("t1", unsupported=in_answer(["1 %"] * 40))}, 0.1),
         ([], {"conflict": ":"}, 0.6),
         ([], {"conflict": ": \n:"}, 0.6),
         ([], {"points": 3}, 0.65),
         ([report("t4", stale=True)], {}, 0.7),
-        ([], {"answer": Answer("a")}, 0.6),
-        ([report("t4", finding=finding(unsupported=2))], {"answer": Answer("a")}, 0.51),  # two kinds
-        ([report("t4", finding=finding(unsupported=2), stale=True)], {"answer": Answer("a")}, 0.43),
+        ([], {"answer": Answer(text="a")}, 0.6),
+        ([report("t4", finding=finding(unsupported=2))], {"answer": Answer(text="a")}, 0.51),  # two kinds
+        ([report("t4", finding=finding(unsupported=2), stale=True)], {"answer": Answer(text="a")}, 0.43),
         ([report("t4", finding=finding(grounding="knowledge"))], {}, 0.7),
         ([report(t, finding=finding(grounding="knowledge")) for t in ("t4", "t5")], {}, 0.7),
     ],
@@ -187,20 +190,20 @@ reports_of_any_kind = st.lists(
 
 @given(reports_of_any_kind, st.integers(0, 3), st.sampled_from([{}, {"points": 1}, {"conflict": ":"}]))
 def test_one_more_fault_never_raises_it(reports: list[SubtaskReport], made_up: int, more: dict[str, Any]) -> None:
-    now = bound(reports, citing("t1", unsupported=["1 %"] * made_up), **more)
-    assert 0.0 <= bound(reports, citing("t1", unsupported=["1 %"] * (made_up + 1)), **more) <= now <= 1.0
-    assert bound(reports, Answer("a", unsupported=["1 %"] * made_up), **more) <= now
+    now = bound(reports, citing("t1", unsupported=in_answer(["1 %"] * made_up)), **more)
+    assert 0.0 <= bound(reports, citing("t1", unsupported=in_answer(["1 %"] * (made_up + 1))), **more) <= now <= 1.0
+    assert bound(reports, Answer(text="a", unsupported=in_answer(["1 %"] * made_up)), **more) <= now
     for n, one in enumerate(reports):
         for fault in ({"stale": True}, {"state": "failed"}):
             worse = [*reports[:n], one.model_copy(update=fault), *reports[n + 1 :]]
-            assert bound(worse, citing("t1", unsupported=["1 %"] * made_up), **more) <= now
+            assert bound(worse, citing("t1", unsupported=in_answer(["1 %"] * made_up)), **more) <= now
 
 
 # --- the list -------------------------------------------------------------------------------------
 
 
 def test_claims_without_support_are_listed_with_their_place_the_answers_first() -> None:
-    answer = Answer("a", unsupported=["5 %"], unsupported_fields=[MADE_UP])
+    answer = Answer(text="a", unsupported=[*in_answer(["5 %"]), MADE_UP])
     assert unsupported_in(answer, [report("t1"), report("t2", finding=finding(unsupported=2))]) == [
         Unsupported(text="5 %", where="answer"),
         MADE_UP,
@@ -210,6 +213,6 @@ def test_claims_without_support_are_listed_with_their_place_the_answers_first() 
 
 
 def test_the_list_of_claims_without_support_is_bounded() -> None:
-    answer = Answer("a", unsupported=["1 %"] * (limits.UNSUPPORTED_LISTED - 1))
+    answer = Answer(text="a", unsupported=in_answer(["1 %"] * (limits.UNSUPPORTED_LISTED - 1)))
     listed = unsupported_in(answer, [report("t1", finding=finding(unsupported=3))])
     assert len(listed) == limits.UNSUPPORTED_LISTED

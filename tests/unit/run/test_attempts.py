@@ -9,14 +9,12 @@ from supervision.base.errors import ACCOUNT, FATAL, RESUMABLE, STORE, ErrorKind
 from supervision.run.attempt_rules import (
     DECLINED,
     AfterAgent,
-    NextTry,
     after_agent,
     back_off,
     child_id,
-    counts_against_role,
     is_child_id,
     is_retried,
-    next_try,
+    is_tried_again,
     subtask_path,
 )
 from supervision.run.role_breaker import RoleBreaker
@@ -33,13 +31,14 @@ ALWAYS = [(last, finding) for last in (False, True) for finding in (False, True)
     ("kinds", "cases", "step"),
     [
         ({ErrorKind.CIRCUIT_OPEN}, ALWAYS, AfterAgent.WAIT_PROVIDER),
-        ({ErrorKind.PAUSED}, ALWAYS, AfterAgent.WAIT_RESUMED),
+        ({ErrorKind.PAUSED}, ALWAYS, AfterAgent.RESUME),
         ({ErrorKind.NEEDS_PERSON}, ALWAYS, AfterAgent.WAIT_PERSON),
-        ({ErrorKind.BUDGET_EXHAUSTED}, ALWAYS[:2], AfterAgent.RETRY_FUNDED),
+        ({ErrorKind.BUDGET_EXHAUSTED}, ALWAYS[:2], AfterAgent.RESUME),
         ({ErrorKind.BUDGET_EXHAUSTED}, ALWAYS[2:], AfterAgent.END),  # it had the last grant
-        (ACCOUNT, ALWAYS[::2], AfterAgent.FAIL_RUN),
+        (ACCOUNT, ALWAYS[::2], AfterAgent.END),  # the run fails
         (ACCOUNT, ALWAYS[1::2], AfterAgent.WAIT_RESUME),  # the run has a finding to lose
-        ({None, *ErrorKind} - RESUMABLE, ALWAYS, AfterAgent.END),
+        ({None}, ALWAYS, AfterAgent.RESUME),  # it went first after an outage
+        ({*ErrorKind} - RESUMABLE, ALWAYS, AfterAgent.END),
     ],
 )
 def test_an_attempt_waits_is_paid_again_or_ends(
@@ -52,34 +51,18 @@ def test_an_attempt_waits_is_paid_again_or_ends(
             assert after_agent(kind, can_resume=False, **known) is AfterAgent.END
 
 
-@given(kinds, st.integers(1, 10), st.booleans())
-def test_a_subtask_is_tried_thrice_then_once_by_its_fallback(kind: ErrorKind, failures: int, spare: bool) -> None:
-    step = next_try(kind, failures, 0, has_fallback=spare)
-    of_person = next_try(kind, failures, 0, has_fallback=spare, is_person=True)
-    if not is_retried(kind):
-        assert step is of_person is NextTry.GIVE_UP
-        return
-    assert of_person is (NextTry.FALLBACK_ROLE if spare else NextTry.GIVE_UP)
-    if failures < limits.SUBTASK_ATTEMPTS:
-        assert step is NextTry.SAME_ROLE
-    else:
-        assert step is (NextTry.FALLBACK_ROLE if spare else NextTry.GIVE_UP)
+@given(kinds, st.integers(1, 10), st.integers(0, 3))
+def test_a_subtask_is_tried_thrice_by_its_role_and_a_declined_one_is_described_better_once(
+    kind: ErrorKind, failures: int, declined: int
+) -> None:
+    again = failures < limits.SUBTASK_ATTEMPTS and (kind not in DECLINED or declined < 2)
+    assert is_tried_again(kind, failures, declined) == again
 
 
-def test_only_the_works_own_failures_count_against_a_role_and_each_doubles_the_pause() -> None:
+def test_only_the_works_own_failures_are_tried_again_and_each_doubles_the_pause() -> None:
     assert [back_off(failures) / limits.ATTEMPT_PAUSE for failures in (1, 2, 3)] == [1, 2, 4]
-    elsewhere = {kind for kind in ErrorKind if not counts_against_role(kind)}
     others = {ErrorKind.BUDGET_EXHAUSTED, ErrorKind.CANCELLED, ErrorKind.PROVIDER_REJECTED}
-    assert elsewhere == FATAL | STORE | others | DECLINED
-
-
-@pytest.mark.parametrize("kind", sorted(DECLINED))
-def test_a_declined_subtask_is_described_better_once_and_counts_against_nobody(kind: ErrorKind) -> None:
-    assert next_try(kind, 1, 1, has_fallback=True) is NextTry.SAME_ROLE
-    assert next_try(kind, 2, 2, has_fallback=True) is NextTry.FALLBACK_ROLE
-    assert next_try(kind, 2, 2, has_fallback=False) is NextTry.GIVE_UP
-    assert next_try(kind, 2, 1, has_fallback=True) is NextTry.SAME_ROLE
-    assert not counts_against_role(kind)
+    assert {kind for kind in ErrorKind if not is_retried(kind)} == FATAL | STORE | others
 
 
 def test_the_path_of_a_subtask_is_read_from_the_id_of_its_workflow() -> None:
@@ -119,29 +102,18 @@ def _admit(breaker: RoleBreaker) -> int:
 
 def _fail(breaker: RoleBreaker, times: int = 1) -> None:
     for _ in range(times):
-        breaker.failed(_admit(breaker))
-
-
-def test_each_failed_probe_doubles_the_cooldown_up_to_its_cap(breaker: RoleBreaker, clock: Clock) -> None:
-    _fail(breaker, 3)
-    waits = []
-    for _ in range(7):
-        assert breaker.retry_at is not None
-        waits.append((breaker.retry_at - clock.at).total_seconds())
-        clock.at = breaker.retry_at
-        _fail(breaker)
-    assert waits == [10, 20, 40, 80, 160, 300, 300]
+        breaker.settle(_admit(breaker), False)
 
 
 def test_a_late_failure_neither_prolongs_nor_reopens_it(breaker: RoleBreaker, clock: Clock) -> None:
     early = [_admit(breaker) for _ in range(4)]
     _fail(breaker, 3)
-    breaker.failed(early[0])
+    breaker.settle(early[0], False)
     assert breaker.retry_at == START + COOLDOWN
     clock.at += COOLDOWN
-    breaker.succeeded(_admit(breaker))
+    breaker.settle(_admit(breaker), True)
     for ticket in early[1:]:
-        breaker.failed(ticket)
+        breaker.settle(ticket, False)
     assert (_state(breaker), breaker.failures) == ("closed", 0)
 
 
@@ -149,12 +121,12 @@ def test_a_cancelled_probe_gives_its_lease_back(breaker: RoleBreaker, clock: Clo
     _fail(breaker, 3)
     clock.at += COOLDOWN
     first = _admit(breaker)
-    breaker.released(first)
+    breaker.settle(first, None)
     second = _admit(breaker)
-    breaker.succeeded(first)
-    breaker.failed(first)
+    breaker.settle(first, True)
+    breaker.settle(first, False)
     assert _state(breaker) == "half_open"
-    breaker.succeeded(second)
+    breaker.settle(second, True)
     assert _state(breaker) == "closed"
 
 
@@ -177,7 +149,7 @@ def test_one_probe_at_a_time_closes_it_and_it_never_stays_shut(course: list[tupl
             clock.tick(number)
         elif running:
             ticket = running.pop(number % len(running))
-            getattr(breaker, step)(ticket)
+            breaker.settle(ticket, {"succeeded": True, "failed": False}.get(step))
             if before != "closed" and _state(breaker) == "closed":
                 assert (ticket, step) == (probe, "succeeded")
             if before == "closed" and _state(breaker) != "closed":
@@ -188,7 +160,7 @@ def test_one_probe_at_a_time_closes_it_and_it_never_stays_shut(course: list[tupl
             case "open":
                 assert not breaker.admits()
                 assert breaker.retry_at is not None
-                assert breaker.retry_at - clock.at <= limits.ROLE_BREAKER_COOLDOWN_MAX
+                assert breaker.retry_at - clock.at <= COOLDOWN
 
 
 # --- fallback chains ---------------------------------------------------------------------------------
@@ -199,7 +171,7 @@ CHAIN = ["large", "middle", "small"]
 
 def test_the_first_model_that_serves_is_chosen() -> None:
     models = ServingModels(Clock())
-    assert models.failed("large", CHAIN, ErrorKind.REFUSED, 0) == models.choose(CHAIN) == "large"
+    assert models.failed("large", CHAIN, ErrorKind.TIMEOUT, 0) == models.choose(CHAIN) == "large"
     assert models.failed("large", CHAIN, ErrorKind.MODEL_NOT_SERVED, 0) == "middle"
     assert models.choose(CHAIN) == "middle"
     assert models.following(CHAIN, "middle") == "small"
@@ -230,10 +202,11 @@ def test_without_any_other_model_the_one_that_comes_back_first_is_awaited() -> N
     assert models.choose(gone) == "first"
 
 
-def test_a_prompt_too_long_for_one_window_goes_to_the_next_model_and_leaves_none_out() -> None:
+@pytest.mark.parametrize("why", [ErrorKind.CONTEXT_OVERFLOW, ErrorKind.REFUSED])
+def test_a_prompt_that_one_model_cannot_or_will_not_take_goes_to_the_next_and_leaves_none_out(why: ErrorKind) -> None:
     models = ServingModels(Clock())
-    assert models.failed("large", CHAIN, ErrorKind.CONTEXT_OVERFLOW, 0) == "middle"
-    assert models.failed("small", CHAIN, ErrorKind.CONTEXT_OVERFLOW, 0) == "small", "the last one's failure stands"
+    assert models.failed("large", CHAIN, why, 0) == "middle"
+    assert models.failed("small", CHAIN, why, 0) == "small", "the last one's failure stands"
     assert models.choose(CHAIN) == "large"
 
 

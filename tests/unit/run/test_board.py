@@ -34,7 +34,7 @@ def test_any_order_of_outcomes_runs_a_plan_to_its_end(candidate: Plan, slots: in
         assert board.counts() == Counts(total=len(candidate.subtasks), **counted)
         free = slots - len(in_state(board, "running"))
         for subtask_id in list(board.ready())[:free]:
-            assert board.start(subtask_id, f"run/{subtask_id}/1") == 1
+            assert board.start(subtask_id, "hand").attempts == 1
         running = sorted(in_state(board, "running"))
         if not running:
             break
@@ -64,7 +64,7 @@ def test_what_has_ended_never_changes_again(outcome: str) -> None:
         with pytest.raises(ValueError, match=f"'a' is {outcome}"):
             end(board, "a", again)
     with pytest.raises(ValueError, match=f"'a' is {outcome}"):
-        board.start("a", "w")
+        board.start("a", "hand")
     board.close(ERROR)
     assert board["a"] == before
 
@@ -73,8 +73,8 @@ def test_stopping_closes_what_waits_and_what_runs_and_keeps_the_finding_of_what_
     board = completed("d", "e", candidate=plan(*map(subtask, "ade"), subtask("b", "a"), subtask("c")))
     board.reopen("d")
     board.reopen("e")
-    board.start("a", "w")
-    board.start("e", "w")
+    board.start("a", "hand")
+    board.start("e", "hand")
     board.close(Problem(type="DeadlineExceeded", message="too late"))
     assert in_state(board, "cancelled") == {"a", "b", "c"}
     assert in_state(board, "completed") == {"d", "e"}
@@ -98,10 +98,10 @@ def test_a_finding_counts_whatever_becomes_of_its_subtask(course: str) -> None:
 def test_subtasks_that_were_done_with_a_finding_before_it_changed_are_stale() -> None:
     shape = [subtask("a"), subtask("b"), subtask("c", "b", "a"), subtask("d", "b")]
     board = completed("a", "b", "c", "d", candidate=plan(*shape, *(subtask(each, "a") for each in "efg")))
-    board.start("e", "w")
+    board.start("e", "hand")
     board.begin("f", "hand")  # no attempt yet: it reads the finding as it is now
     assert board.mark_stale(["a"]) == {"c": ["a"]}
-    board.start("f", "w")
+    board.start("f", "hand")
     for subtask_id in ("e", "f"):
         end(board, subtask_id)
     assert {report.id for report in board.reports() if report.stale} == {"c", "e"}
@@ -115,14 +115,14 @@ def test_subtasks_that_were_done_with_a_finding_before_it_changed_are_stale() ->
 
 def test_each_candidate_is_a_worker_agent_and_running_subtasks_come_first() -> None:
     board = Board(plan(subtask("a"), subtask("b", candidates=2), subtask("c", candidates=3)), Clock())
-    board.start("c", "w")
+    board.start("c", "hand")
     assert [board.agents(slots) for slots in (0, 1, 2, 3, 9)] == [0, 3, 4, 6, 6]
 
 
 def test_beside_a_subtask_is_what_has_not_ended_and_does_not_wait_for_it() -> None:
     rows = (subtask("a"), subtask("b", "a"), subtask("c", "b"), subtask("d", candidates=2), subtask("e"))
     board = Board(plan(*rows), Clock())
-    board.start("e", "w")
+    board.start("e", "hand")
     end(board, "e")
     assert {each: board.beside(each) for each in "abcd"} == {"a": 3, "b": 4, "c": 5, "d": 5}
 
@@ -190,11 +190,11 @@ def test_a_template_comes_to_what_its_items_come_to(
     outcomes: list[str], state: SubtaskState, error: Problem | None
 ) -> None:
     board = with_items(2)
-    board.start("t.1", "w")
+    board.start("t.1", "hand")
     assert board["t"].counts == Counts(total=2, running=1, waiting=1)
     end(board, "t.1", outcomes[0])
     assert (board["t"].state, board["t"].error) == ("running", None)
-    board.start("t.2", "w")
+    board.start("t.2", "hand")
     assert board["t"].state == "running"
     end(board, "t.2", outcomes[1])
     assert (board["t"].state, board["t"].error) == (state, error)
@@ -234,7 +234,7 @@ def test_items_that_get_no_subtask_are_named_with_the_reason() -> None:
 def test_what_has_not_ended_of_a_template_are_its_items() -> None:
     board = with_items()
     work(board, "t.1")
-    board.start("t.2", "w")
+    board.start("t.2", "hand")
     assert board.parts("t") == ["t.2", "t.3"]
     assert (board.parts("z"), board.parts("a"), board.parts("t.1")) == (["z"], [], [])
 
@@ -248,8 +248,8 @@ def test_the_items_of_a_replaced_template_are_replaced_with_it() -> None:
 
 def test_a_template_whose_items_were_stopped_has_the_reason_of_the_end() -> None:
     board = with_items(1)
-    board.start("t.1", "w")
-    board.cancel("t.1", None)
+    board.start("t.1", "hand")
+    board.end("t.1", "cancelled", None)
     for error in (ERROR, Problem(type="Other", message="later")):
         board.close(error)
         assert [board[each].error for each in ("t", "t.1")] == [ERROR, ERROR]
@@ -266,9 +266,8 @@ def test_what_attempts_consume_adds_up_and_agents_at_work_are_counted_by_role() 
     began = clock().isoformat()
     for number in (1, 2):
         assert board.in_flight() == {"hand": 1}
-        board.begin("a", "hand")
+        assert board.start("a", "hand").attempts == number
         assert board.in_flight() == {"hand": 2}
-        assert board.start("a", "w") == number
         clock.tick()
         board.record("a", 2, Usage(model_calls=3))
         board.put_back("a")
@@ -343,9 +342,10 @@ def change(board: Board, subtask_id: str, way: int) -> None:
         case "waiting":
             board.begin(subtask_id, "hand")
         case "running":
-            board.complete(subtask_id, FINDING) if way == 0 else board.fail(subtask_id, ERROR) if way == 1 else (
+            if way == 2:
                 board.put_back(subtask_id)
-            )
+            else:
+                end(board, subtask_id, ("completed", "failed")[way])
         case "completed":
             board.reopen(subtask_id)
 

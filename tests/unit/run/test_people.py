@@ -115,8 +115,8 @@ def at_work() -> tuple[Board, Steering]:
     for subtask_id in ids[1:]:
         board.begin(subtask_id, "finder")
     board.complete("done", FINDING)
-    board.fail("failed", ERROR)
-    board.fail("replaced", ERROR)
+    board.end("failed", "failed", ERROR)
+    board.end("replaced", "failed", ERROR)
     board.skip_blocked()
     board["replaced"].replaced_by = "r1"
     return board, Steering(board)
@@ -246,7 +246,7 @@ def test_a_skipped_subtask_keeps_what_it_had_and_one_that_completed_its_finding(
 def test_what_lacks_a_subtask_that_is_done_again_waits_again() -> None:
     tasks = board()
     tasks.begin("t1", "finder")
-    tasks.fail("t1", ERROR, FINDING)
+    tasks.end("t1", "failed", ERROR, FINDING)
     assert tasks.skip_blocked() == ["t2"]
     tasks.reopen("t1")
     assert {report.id: report.state for report in tasks.reports()} == dict.fromkeys(("t1", "t2", "t3"), "waiting")
@@ -282,7 +282,7 @@ def fail(some: Waits, role: str, times: int) -> None:
     for _ in range(times):
         ticket = some.breaker(role).admit()
         assert ticket
-        some.breaker(role).failed(ticket)
+        some.breaker(role).settle(ticket, False)
 
 
 def test_a_wait_is_shown_until_its_end_with_its_latest_time() -> None:
@@ -366,7 +366,7 @@ def test_an_answer_comes_first_and_leads_nowhere() -> None:
     report = SubtaskReport(id="t1", state="completed", finding=partial)
     run = a_run("G", report)
     run.phase, run.model_notice = "done", "an extract"
-    run.answer = Answer("# Yes\n\n![x](https://a.example/?q) and [t1] <b>\n")
+    run.answer = Answer(text="# Yes\n\n![x](https://a.example/?q) and [t1] <b>\n")
     lines = markdown(run).split("\n")
     assert lines[:3] == ["> an extract", "", "**G**"]
     assert lines[4:7] == ["# Yes", "", r"!\[x\](https://a.example/?q) and \[t1\] \<b\>"]

@@ -16,8 +16,7 @@ from supervision.contract.plan import Plan
 from supervision.contract.progress import Counts, NestedRun, Phase
 from supervision.contract.request import RunRequest
 from supervision.contract.result import Citation, Contradiction, Timing
-from supervision.contract.team import RoleCard
-from supervision.contract.usage import ToolTally, Usage
+from supervision.contract.usage import Usage
 from supervision.results.answer import Answer
 from supervision.run.run_state import RunState, longest_chain, timing
 from supervision.run.serving_models import Outage
@@ -70,7 +69,7 @@ def test_a_result_is_completed_only_with_an_answer_and_every_subtask(
 ) -> None:
     run = state(plan(subtask("a")))
     work(run.board, "a", outcome)
-    run.phase, run.answer = phase, Answer(answer)
+    run.phase, run.answer = phase, Answer(text=answer)
     result = run.result()
     assert (result.status, run.ending) == (status, ending)
     assert [gap.subtask_id for gap in result.gaps] == ([] if outcome == "completed" else ["a"])
@@ -119,7 +118,7 @@ def test_a_point_is_open_until_its_finding_is_better() -> None:
     assert [gap.subtask_id for gap in run.open_points] == ["b", "answer"]
 
 
-def test_a_warning_is_said_once_as_those_of_unknown_prices_and_of_tools_that_never_worked() -> None:
+def test_a_warning_is_said_once_as_that_of_unknown_prices() -> None:
     run = state(budget={"usd": 1.0})
     for usd, warnings in ((0.1, 0), (None, 1), (None, 1)):
         run.note_spending("hand", "m", Usage(usd=usd))
@@ -127,12 +126,9 @@ def test_a_warning_is_said_once_as_those_of_unknown_prices_and_of_tools_that_nev
     assert run.warnings == ["the dollar budget is not kept: the price of m is unknown"]
     run = state(budget={"usd": None})
     run.note_spending("hand", "m", Usage(usd=None))
-    run.warn("one")
-    run.count_tools({"dig": ToolTally(calls=2, failures=2, error="no spade"), "look": ToolTally(calls=2, failures=1)})
-    run.count_tools({"dig": ToolTally(calls=1, failures=1, error="no spade left")})
-    assert run.all_warnings == ["one", "tool dig failed 3 of 3 calls: no spade left"]
-    run.count_tools({"dig": ToolTally(calls=1)})
-    assert run.all_warnings == ["one"]
+    for _ in range(2):
+        run.warn("one")
+    assert run.warnings == ["one"]
 
 
 @pytest.mark.parametrize(
@@ -145,35 +141,18 @@ def test_the_plans_own_time_of_a_subtask_goes_before_the_requests(
     assert state(plan(item), subtask_timeout=usual).timeout_of("a") == seconds
 
 
-@pytest.mark.parametrize("where", ["root", "child", "board", "nested"])
+@pytest.mark.parametrize("where", ["root", "board", "nested"])
 def test_a_finding_on_any_level_counts(where: str) -> None:
     run = state(plan(subtask("a")))
     assert not run.has_finding
     if where == "root":
         run.root_has_finding = True
-    elif where == "child":
-        run.child_has_finding = True
     elif where == "board":
         work(run.board, "a")
     else:
         run.nested.begin("a")
         run.nested.report("a", NestedRun(counts=Counts(total=2, completed=1)), [])
     assert run.has_finding
-
-
-def test_a_finding_may_come_only_from_work_that_is_not_refused_and_from_who_has_a_slot() -> None:
-    run = state(plan(subtask("a"), subtask("b")))
-    slot = run.slots.take(RoleCard(name="digger", description="Digs.", model="m"))
-    assert slot
-    assert run.finding_may_come
-    run.slots.give_back(slot)
-    assert not run.finding_may_come
-    run.board.start("a", "w")
-    run.board.start("b", "w")
-    run.rejected_subtasks.add("a")
-    assert run.finding_may_come
-    run.rejected_subtasks.add("b")
-    assert not run.finding_may_come
 
 
 def test_a_model_is_away_longer_after_each_failed_try_and_without_a_time_until_a_person_resumes() -> None:
@@ -220,10 +199,11 @@ def test_without_a_finding_the_end_of_budget_or_time_is_the_reason() -> None:
 
 def test_findings_stand_in_for_an_answer_unless_there_is_one() -> None:
     run = answered(None)
-    assert not run.answer_by_findings("the model is away")
+    run.answer_by_findings("the model is away")
+    assert (run.answer.is_findings, run.gaps) == (False, [])
     run.answer = Answer()
-    assert run.answer_by_findings("the model is away")
-    assert (run.answer.is_findings, run.warnings) == (True, ["no answer could be written: the model is away"])
+    run.answer_by_findings("the model is away")
+    assert (run.answer.is_findings, run.gaps[0].reason) == (True, "no answer could be written: the model is away")
 
 
 # --- Confidence -----------------------------------------------------------------------------------
@@ -233,7 +213,7 @@ def answered(confidence: float | None) -> RunState:
     """A run with one completed subtask, which its answer cites."""
     run = state(plan(subtask("a")))
     work(run.board, "a")
-    run.answer = Answer("Yes.", confidence=confidence, citations=[Citation(claim="c", subtask_ids=["a"])])
+    run.answer = Answer(text="Yes.", confidence=confidence, citations=[Citation(claim="c", subtask_ids=["a"])])
     return run
 
 
@@ -302,13 +282,13 @@ def test_a_result_has_the_artifacts_and_the_time_without_that_of_people() -> Non
     run = RunState(RunRequest(goal="g"), clock, START)
     run.adopt(plan(subtask("a"), subtask("b"), subtask("c")))
     for subtask_id in ("a", "b"):
-        run.board.start(subtask_id, "w")
+        run.board.start(subtask_id, "hand")
     clock.tick(2)
     run.board.complete("a", FINDING.model_copy(update={"artifacts": [one]}))
     run.time_and_budget.hold("q")
     clock.tick(1.23456)
     run.time_and_budget.hold("q", wanted=False)
-    run.tables, run.answer = [table], Answer("Yes.", json_ref="r3")
+    run.tables, run.answer = [table], Answer(text="Yes.", json_ref="r3")
     result = run.result()
     assert (result.artifacts, result.truncated, state().result().truncated) == ([table, one], True, False)
     assert [report.held_seconds for report in result.subtasks] == [0, 1.235, 0]
@@ -317,7 +297,7 @@ def test_a_result_has_the_artifacts_and_the_time_without_that_of_people() -> Non
 
 def test_the_details_are_of_what_the_plan_names_and_have_the_answer_once_it_is_done() -> None:
     run = state(plan(subtask("t", for_each="rows:trees"), subtask("t.1")))
-    run.answer = Answer("Forty.")
+    run.answer = Answer(text="Forty.")
     first = markdown(run)
     assert ("Forty." in first, "\n>" in first, "| t |" in first, "| t.1 |" in first) == (False, False, True, False)
     run.adopt(run.plan.model_copy(update={"revision": 2}))
@@ -396,8 +376,7 @@ def calls_of_events(subtasks: int) -> int:
         assert board.skip_blocked() == []
         subtask_id = next(board.ready())
         assert board.in_flight().get("hand", 0) == board.counts().running
-        board.begin(subtask_id, "hand")
-        board.start(subtask_id, f"run/{subtask_id}/1")
+        board.start(subtask_id, "hand")
         run.trace.note("subtask_started", subtask_id)
         assert budget.ledger.grant(f"{subtask_id}.0", budget.shares(board.agents(limits.MAX_PARALLEL))) is not None
         assert not run.flags.waiting_provider

@@ -13,9 +13,8 @@ from temporalio.client import Client, WorkflowExecutionStatus
 
 from runtime.settings import Settings
 from standin.server.api_reply import ApiReply, text_block
-from standin.server.app import BrainServer
+from standin.server.app import BrainServer, Entry
 from standin.server.app import serving as served
-from standin.server.call_log import CallLog
 from standin.server.faults import FaultScript, parse_config
 from supervision.base import limits
 from tests.scripted_model import (
@@ -55,12 +54,16 @@ class Billed(ScriptedModel):
 
     def __init__(self) -> None:
         super().__init__()
-        self.log = CallLog(listener=self.hear)
+        self.log: list[Entry] = []
         self.faults = FaultScript()
+
+    def hear(self, entry: Entry) -> None:
+        self.log.append(entry)
+        super().hear(entry)
 
     def usages(self, kind: str) -> list[Json]:
         """Returns the usage of the calls of a kind that were answered, in order."""
-        done = [entry for entry in self.log.entries() if entry["event"] == "answered"]
+        done = [entry for entry in self.log if entry["event"] == "answered"]
         return [entry["usage"] for entry in done if f"/{kind}." in entry["call"]]
 
 
@@ -85,7 +88,7 @@ async def narrow(tmp_path: Any) -> AsyncIterator[tuple[Client, Billed]]:
     """A client of a server whose Worker asks a billed model with a window of 100k tokens."""
     model = Billed()
     model.faults.replace(parse_config(json.dumps({"windows": {"*": WINDOW}, "delta_chars": 1 << 20})))
-    async with served(BrainServer(model.think, model.log, model.faults)) as model.url:
+    async with served(BrainServer(model.think, model.hear, model.faults)) as model.url:
         settings = settings_for(model.url, tmp_path, model_window={"*": WINDOW})
         async with own_server() as client, serving(client, settings):
             yield client, model
@@ -249,7 +252,7 @@ async def test_many_turns_with_long_outputs_fit_into_a_window_of_100k_tokens(
         described = await client.get_workflow_handle(f"{workflow_id}/t1/1").describe()
         bytes_of[turns] = described.raw_description.workflow_execution_info.history_size_bytes
     assert bytes_of[TURNS] <= 4.5 * bytes_of[TURNS // 4], "history grows with the turns, not with their square"
-    failed = [entry for entry in model.log.entries() if entry["event"] == "failed"]
+    failed = [entry for entry in model.log if entry["event"] == "failed"]
     assert not failed, "no prompt was refused, and no conversation changed but by previews"
     usages = model.usages("turn")[-TURNS:]
     assert read_share(usages) >= 0.85

@@ -15,6 +15,7 @@ from temporalio.client import WorkflowExecutionStatus
 from activities.store.artifacts import ArtifactStore
 from supervision.base import limits
 from supervision.base.store_keys import run_prefix
+from supervision.contract.result import SubtaskReport
 from supervision.contract.updates import ExtendLimits
 from supervision.run.board import Board
 from tests.replay.replaying import replayer
@@ -45,11 +46,11 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
     """Holds the workflow task that starts the first subtask."""
     held, usual = Held(), Board.start
 
-    def slow_start(board: Board, subtask_id: str, workflow_id: str) -> int:
+    def slow_start(board: Board, subtask_id: str, role: str) -> SubtaskReport:
         if not held.reached.is_set():
             held.reached.set()
             held.released.wait(1.5)  # below the SDK's two seconds for a workflow task without an await
-        return usual(board, subtask_id, workflow_id)
+        return usual(board, subtask_id, role)
 
     monkeypatch.setattr(Board, "start", slow_start)
     yield held

@@ -50,7 +50,7 @@ async def test_without_a_last_word_the_last_text_before_it_is_the_finding(lab: L
     result = await outcome(lab, [looks(1, "I know of 5 pears"), looks(2)], 2)
     finding = found(result)
     assert finding.summary == "I know of 5 pears"
-    assert "turns were over" in " ".join(finding.limitations)
+    assert "had not concluded" in " ".join(finding.limitations)
     assert choices(lab) == ["auto", "none", "none"]
 
 
