@@ -112,6 +112,7 @@ def test_a_row_of_totals_is_noted(tmp_path: Path, last: str, note: str | None) -
         (["31 Jan 2025", "1 Feb 2025"], "DATE", None),
         (["Jan 5, 2025", "March  12, 2025"], "DATE", None),
         (["5.1.2025 7:05", "31.12.24  17:30"], "TIMESTAMP", None),
+        (["5.1.2025", "31.12.24  17:30"], "TIMESTAMP", None),
         (["yes", "no"], "VARCHAR", None),
     ],
 )
@@ -122,6 +123,11 @@ def test_a_column_is_what_all_its_values_are(tmp_path: Path, values: list[str], 
     assert [text for text in table["notes"] if text.startswith("x: ") and "signs" not in text] == (
         [note] if note else []
     )
+
+
+def test_a_value_is_read_only_if_it_has_the_shape() -> None:
+    read = table_files.ColumnReading("DATE", "x", r"^\d+$", "error('read')").read
+    assert duckdb.execute(f"SELECT {read} FROM (VALUES ('a'), (NULL)) AS t(x)").fetchall() == [(None,), (None,)]
 
 
 def test_a_value_that_says_there_is_none_is_null_among_numbers(tmp_path: Path) -> None:
