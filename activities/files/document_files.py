@@ -68,7 +68,8 @@ def _pages(pdf: Any) -> Iterator[str]:
     empty = True
     for number in range(len(pdf)):
         if text := pdf[number].get_textpage().get_text_bounded().replace("\r\n", "\n").strip():
-            yield f"## p. {number + 1}\n\n" + text.replace("\n#", "\n #") + "\n\n"  # no heading but the page's
+            own = re.sub(r"(?m)^#", " #", text)  # no heading but the page's
+            yield f"## p. {number + 1}\n\n{own}\n\n"
             empty = False
     if empty:
         raise Unreadable(f"its {len(pdf)} pages hold no text: it may be a scan")

@@ -216,8 +216,8 @@ def places(report: Json) -> dict[str, str]:
 
 
 def test_documents_keep_pages_and_headings(tmp_path: Path) -> None:
-    pdf = converted(tmp_path, "lease.pdf", pdf_bytes(["Rent is 900 EUR", "Notice: six months"]))
-    assert places(pdf) == {"p. 1": "Rent is 900 EUR", "p. 2": "Notice: six months"}
+    pdf = converted(tmp_path, "lease.pdf", pdf_bytes(["Rent is 900 EUR", "# Notice: six months"]))
+    assert places(pdf) == {"p. 1": "Rent is 900 EUR", "p. 2": "# Notice: six months"}
     assert pdf["document"]["pages"] == 2
     docx = converted(
         tmp_path, "contract.docx", docx_bytes([("Liability", "Capped at 5 million."), ("Term", "Two years.")])
