@@ -19,7 +19,6 @@ from activities.contracts.run_contracts import (
 )
 from activities.files.file_cache import FileReport
 from activities.files.manifest import unread_of
-from activities.files.values import TEXT_FILE
 from activities.replies import answer_schema, schema_rules
 from activities.store.artifacts import ArtifactStore
 from activities.store.reading import read_plan, read_text, read_texts
@@ -72,22 +71,14 @@ class RunData:
         if ref := self._attached.get(name):
             text = await read_text(self._store, ref)
         else:
-            files = [r.document["file"] for r in await self._reports() if r.name == name and r.document]
-            text = "\n".join(passage for file in files for passage in _passages(file))
-        return [line for line in text.splitlines() if line.strip()]
+            files = [Path(r.document["file"]) for r in await self._reports() if r.name == name and r.document]
+            text = "\n".join(file.read_text(encoding="utf-8") for file in files)
+        return [line for line in text.splitlines() if line.strip() and not line.startswith("## p. ")]
 
     async def files(self, pattern: str) -> list[FileReport]:
         """Returns the files that a pattern fits."""
         reports = {report.name: report for report in await self._reports()}
         return [reports[name] for name in matching(reports, pattern)]
-
-
-def _passages(file: str) -> list[str]:
-    """Returns the text of a document as it stands in its file, else its passages."""
-    if (whole := Path(file).with_name(TEXT_FILE)).is_file():
-        return [whole.read_text(encoding="utf-8")]
-    with Path(file).open(encoding="utf-8") as passages:
-        return [json.loads(passage)[1] for passage in passages]
 
 
 def shortened(plan: Plan) -> Plan:
