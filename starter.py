@@ -145,7 +145,9 @@ async def _codec(
 @app.command(context_settings=_PASSED_ON)
 def worker(context: typer.Context) -> None:
     """Run a Worker until Ctrl-C; `worker -h` lists its options."""
-    run_worker([*(["--env-file", str(access.env_file)] if access.env_file else []), *context.args], access.environment)
+    named = {"TEMPORAL_ADDRESS": access.address, "TEMPORAL_NAMESPACE": access.namespace}
+    words = ["--env-file", str(access.env_file)] if access.env_file else []
+    run_worker([*words, *context.args], {name: value for name, value in named.items() if value})
 
 
 @app.command(context_settings=_PASSED_ON)

@@ -6,7 +6,7 @@ unchanged; outputs of tools are stored apart and put in place on the way to the 
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from os.path import commonprefix
@@ -100,7 +100,7 @@ class ConversationStore:
     async def chain(self, head: str) -> list[Entry]:
         """Returns the entries of the conversation, oldest first. Raises ArtifactMissing if one is gone."""
         last = await self.entry(head)
-        return [*(await self._store.read_all(last.ancestors, _parse)).values(), last]
+        return [*(await self.entries(last.ancestors)).values(), last]
 
     async def resolve(self, messages: list[Json]) -> list[Json]:
         """Returns a copy of `messages` with tool outputs in place of their references."""
@@ -122,6 +122,10 @@ class ConversationStore:
     async def entry(self, key: str) -> Entry:
         """Returns the entry of that key. Raises ArtifactMissing if there is none."""
         return await self._store.read(key, _parse)
+
+    async def entries(self, keys: Iterable[str]) -> dict[str, Entry]:
+        """Returns the entries by their keys, read side by side. Raises ArtifactMissing if one is gone."""
+        return await self._store.read_all(keys, _parse)
 
     async def find(self, key: str) -> Entry | None:
         """Returns the entry of that key: the journal. None if that call's answer was never stored."""

@@ -111,18 +111,11 @@ async def _refine(desk: Desk, call: RefineInput) -> RefineReply:
 # --- A review -----------------------------------------------------------------------------------
 
 
-class Verdict(Model):
-    """A finding that falls short, and exactly what its worker agent should fix."""
-
-    subtask_id: str
-    feedback: str
-
-
 class ReviewInput(SupervisorCall):
-    """Findings to be checked against the goal; `former` are the verdicts of the round before."""
+    """Findings to be checked against the goal; `former` is the feedback of the round before."""
 
     round: int
-    former: list[Verdict] = []
+    former: dict[str, str] = {}
     findings: FindingRefs
 
     @property
@@ -132,9 +125,9 @@ class ReviewInput(SupervisorCall):
 
 
 class ReviewReply(SupervisorReply):
-    """The findings that fall short, those that disagree, and what the plan lacks."""
+    """The findings that fall short, each with exactly what to fix, those that disagree, and what the plan lacks."""
 
-    verdicts: list[Verdict] = []
+    feedback: dict[str, str] = {}
     conflicts: list[Contradiction] = []
     missing: list[str] = []
 
@@ -191,14 +184,14 @@ def review_request(
     goal: str,
     subtasks: list[Subtask],
     findings: list[FindingExcerpt],
-    former: list[Verdict],
+    former: dict[str, str],
     room: int = limits.PROMPT_LIST_BYTES,
 ) -> str:
-    """Returns the prompt of a review; `former` are the verdicts of the round before, `room` is for each list."""
+    """Returns the prompt of a review; `former` is the feedback of the round before, `room` is for each list."""
     listed = described(subtasks, room)
     if any(subtask.for_each for subtask in subtasks):
         listed += "\nOf the subtasks for each item some examples follow; the others were worked on alike."
-    before = [f"- {verdict.subtask_id}: {one_line(verdict.feedback, limits.PARAGRAPH_BYTES)}" for verdict in former]
+    before = [f"- {subtask_id}: {one_line(said, limits.PARAGRAPH_BYTES)}" for subtask_id, said in former.items()]
     asked = [tag("former_verdicts", "\n".join(["In the round before you asked for:", *before]))] if before else []
     shown = findings_block(findings, with_evidence=True)
     return "\n\n".join([tag(GOAL, goal), tag("subtasks", listed), shown, *asked, "Review the findings."])
@@ -219,11 +212,9 @@ async def _review(desk: Desk, call: ReviewInput) -> ReviewReply:
         return reply
     # Of each finding the first verdict counts; one without feedback gives its worker agent nothing to fix.
     first = {verdict.subtask_id: verdict for verdict in reversed(draft.verdicts) if verdict.subtask_id in reviewed}
-    reply.verdicts = [
-        Verdict(subtask_id=id_, feedback=cut(said, limits.FEEDBACK_BYTES))
-        for id_, verdict in reversed(first.items())
-        if not verdict.ok and (said := verdict.feedback.strip())
-    ][: limits.VERDICTS]
+    failing = [id_ for id_, verdict in reversed(first.items()) if not verdict.ok and verdict.feedback.strip()]
+    said = {id_: first[id_].feedback.strip() for id_ in failing[: limits.VERDICTS]}
+    reply.feedback = {id_: cut(words, limits.FEEDBACK_BYTES) for id_, words in said.items()}
     found: dict[frozenset[str], Contradiction] = {}  # those between the same findings are settled together
     for conflict in draft.conflicts:
         ids = [known for known in dict.fromkeys(conflict.subtask_ids) if known in reviewed]

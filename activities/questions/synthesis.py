@@ -40,8 +40,8 @@ from supervision.contract.plan import Plan
 from supervision.contract.result import Contradiction, Gap, Unsupported
 from supervision.grounding.answer_fields import field_claims
 from supervision.grounding.citations import CitedFindings, with_valid_marks
-from supervision.grounding.support import UNSUPPORTED_BYTES, Source, unsupported_texts
-from supervision.results.answer import ANSWER, Answer, in_answer
+from supervision.grounding.support import UNSUPPORTED_BYTES, Source, unsupported_in_answer
+from supervision.results.answer import ANSWER, Answer
 
 
 class SynthesisInput(SupervisorCall):
@@ -63,11 +63,6 @@ class SynthesisInput(SupervisorCall):
     doubtful: list[str] = []
     number: int = 1
     max_tokens: int = limits.SYNTHESIS_MAX_TOKENS
-
-    @property
-    def wants_json(self) -> bool:
-        """True if the answer is asked for as JSON, too."""
-        return self.answer_schema_ref is not None and self.mode == "final"
 
     @property
     def terms(self) -> CallTerms:
@@ -185,7 +180,7 @@ def synthesis_request(
     if call.contradictions:
         parts.append("These findings disagree. Follow how it was settled, and say so in the answer:")
         parts += first_of([contradiction_block(item) for item in call.contradictions], room)
-    return "\n\n".join([*parts, _LAST_WORDS[call.mode] + (_JSON_WORDS if call.wants_json else "")])
+    return "\n\n".join([*parts, _LAST_WORDS[call.mode] + (_JSON_WORDS if call.answer_schema_ref else "")])
 
 
 _LAST_WORDS = {
@@ -203,7 +198,7 @@ _JSON_WORDS = (
 
 async def synthesize(desk: Desk, call: SynthesisInput) -> SynthesisReply:
     """Returns one text from the findings; citations that do not hold are dropped here, in code."""
-    schema = first_json(await read_text(desk.store, call.answer_schema_ref or "")) if call.wants_json else None
+    schema = first_json(await read_text(desk.store, call.answer_schema_ref)) if call.answer_schema_ref else None
     plan, run_id = await read_plan(desk.store, call.plan_ref), call.run.run_id
     answered = await _asked(desk, call, plan, schema)
     message, refusal = answered.message, refusal_of(answered.message)
@@ -290,7 +285,7 @@ def _look_up(
     sources = [Source(ground) for ground in (*given, *cited.texts, *settled)]
     miscited = cited.miscited(text, citable, given)
     fields = field_claims(reply.answer.as_json, [*cited.texts, *settled], given)
-    reply.answer.unsupported = in_answer(unsupported_texts(text, sources, [*call.doubtful, *miscited])) + [
+    reply.answer.unsupported = unsupported_in_answer(text, sources, [*call.doubtful, *miscited]) + [
         Unsupported(text=cut(said, UNSUPPORTED_BYTES), where=path)
         for path, said in islice(((path, said) for path, said, found in fields if not found), limits.UNSUPPORTED_SHOWN)
     ]

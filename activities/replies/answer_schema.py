@@ -25,17 +25,16 @@ _checkers = ChildProcesses(schema_rules.__name__, 2, _MEMORY_BYTES)  # two: a sl
 async def check_schema(schema: Json, run_id: str, name: str = "answer_schema") -> None:
     """SupervisionError `InvalidRequest` for a schema that is too large, none at all, or refers outside itself."""
     try:
-        total = size(json.dumps(schema, ensure_ascii=False))
+        if (total := size(json.dumps(schema, ensure_ascii=False))) > limits.ANSWER_SCHEMA_BYTES:
+            complaint: str | None = f"it has {total} bytes, at most {limits.ANSWER_SCHEMA_BYTES} are allowed"
+        else:
+            complaint = await _checkers.call(run_id, _TIME, "complaint", schema)
     except RecursionError:
-        raise _refused(name, "it is nested too deeply") from None
-    if total > limits.ANSWER_SCHEMA_BYTES:
-        raise _refused(name, f"it has {total} bytes, at most {limits.ANSWER_SCHEMA_BYTES} are allowed")
-    try:
-        complaint = await _checkers.call(run_id, _TIME, "complaint", schema)
+        complaint = "it is nested too deeply"
     except BoundExceeded as error:
-        raise _refused(name, f"{error} to check: use fewer references and less nesting") from None
+        complaint = f"{error} to check: use fewer references and less nesting"
     if complaint:
-        raise _refused(name, complaint)
+        raise SupervisionError(ErrorKind.INVALID_REQUEST, f"{name}: {complaint}")
 
 
 def sendable(schema: Json) -> Json:
@@ -75,7 +74,3 @@ async def row_problems(schema: Json, rows: list[Any], name: str, run_id: str) ->
     except BoundExceeded as error:
         return {}, f"they can't be checked, {error}"
     return dict(misfits), whole
-
-
-def _refused(name: str, problem: str) -> SupervisionError:
-    return SupervisionError(ErrorKind.INVALID_REQUEST, f"{name}: {problem}")

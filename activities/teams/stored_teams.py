@@ -18,7 +18,7 @@ from activities.tools.mcp.pins import Pinned
 from activities.tools.tool import Tool
 from supervision.base import limits
 from supervision.base.errors import ErrorKind, SupervisionError
-from supervision.base.store_keys import team_key
+from supervision.base.store_keys import named_key
 from supervision.base.text import clean, one_line
 from supervision.contract.base import Model
 from supervision.contract.plan import NewRole
@@ -111,7 +111,7 @@ class StoredTeams:
         return team_card(await self.load(ref), (await self._stored(ref)).worker_models)
 
     async def _put(self, run_id: str, stored: StoredTeam) -> str:
-        return await self._store.put_hashed(partial(team_key, run_id), stored.model_dump_json().encode())
+        return await self._store.put_hashed(partial(named_key, "team", run_id), stored.model_dump_json().encode())
 
     async def _stored(self, ref: str) -> StoredTeam:
         # Another version's may have other fields; a team's own file was checked when the run began.

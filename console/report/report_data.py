@@ -22,7 +22,6 @@ from console.run.run_handle import RunHandle, facts, find_run, is_open, state_wo
 from console.run.run_outcome import RunOutcome, full_trace, outcome_so_far, read_result, stored_end, stored_trace
 from console.view.answer_text import answer_file, rows_of
 from runtime.connection import ConnectionFailed
-from supervision.base import limits
 from supervision.base.prompt_marks import FINISH_TOOL
 from supervision.base.store_keys import run_prefix
 from supervision.contract.finding import Finding, FindingRecord
@@ -108,14 +107,8 @@ async def stored_calls(store: ArtifactStore, run_id: str) -> list[StoredCall]:
 
 async def entries_of(conversations: ConversationStore, calls: list[StoredCall]) -> list[tuple[StoredCall, Entry]]:
     """Returns the calls with their entries, by time."""
-    reading = asyncio.Semaphore(limits.STORE_READS)
-
-    async def entry(call: StoredCall) -> Entry:
-        async with reading:
-            return await conversations.entry(call.key)
-
-    read = zip(calls, await asyncio.gather(*map(entry, calls)), strict=True)
-    return sorted(read, key=lambda pair: pair[1].at or "")
+    entries = await conversations.entries(call.key for call in calls)
+    return sorted(((call, entries[call.key]) for call in calls), key=lambda pair: pair[1].at or "")
 
 
 async def said_in(conversations: ConversationStore, entry: Entry) -> list[tuple[str, str]]:

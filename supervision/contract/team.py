@@ -360,6 +360,14 @@ class TeamCard(Model):
     roles: list[RoleCard]
     on_failure: str = ""
 
+    def assignable(self, *, nesting: bool) -> "TeamCard":
+        """Returns the card of the roles that subtasks may be given to: without `nesting` none that is a team.
+
+        The generalist stays, as it takes what no role is for.
+        """
+        roles = [role for role in self.roles if nesting or role.team is None or role.name == self.generalist]
+        return self.model_copy(update={"roles": roles})
+
     def find(self, name: str | None) -> RoleCard | None:
         """Returns the role of that name, None if there is none."""
         return next((role for role in self.roles if role.name == name), None)

@@ -129,12 +129,13 @@ def _elsewhere(link: Link, found: Found | None, behind: Sequence[Grounded]) -> s
     source, line, _ = found or ("", "", "")
     if source == _REST:
         return _REST
+    if link.outputs:
+        return ""
     made = [(claim.source, claim.line) for each in behind for claim in each.checked if claim.text == link.text]
     sums = [line for source, line in [(source, line), *made] if source == CALCULATION]
-    if sums and not link.outputs:
+    if sums:
         return f"the calculation {sums[0]}"
-    known = not link.outputs and any(each.grounding == "knowledge" for each in behind)
-    return _KNOWLEDGE if known else ""
+    return _KNOWLEDGE if any(each.grounding == "knowledge" for each in behind) else ""
 
 
 def _problem(link: Link, behind: Sequence[Grounded], findings: Iterable[Grounded]) -> str:

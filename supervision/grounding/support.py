@@ -16,6 +16,7 @@ from typing import Literal
 from supervision.base import limits
 from supervision.base.text import cut, one_line
 from supervision.contract.finding import CheckedClaim
+from supervision.contract.result import Unsupported
 from supervision.grounding.calculations import as_change, calculated, is_constant
 from supervision.grounding.claims import Claim, claims, pieces, plain_address, plain_text
 from supervision.grounding.units import (
@@ -88,9 +89,10 @@ def looked_up(
         yield claim, found
 
 
-def unsupported_texts(text: str, sources: Sequence[Source], doubtful: Iterable[str] = ()) -> list[str]:
-    """Returns the claims of a text that no source supports, and what of it is `doubtful`, as `found_nowhere` does."""
-    return found_nowhere(check(text, sources), [item for item in doubtful if item in text])
+def unsupported_in_answer(text: str, sources: Sequence[Source], doubtful: Iterable[str] = ()) -> list[Unsupported]:
+    """Returns the claims of an answer that no source supports, and what of it is `doubtful`."""
+    nowhere = found_nowhere(check(text, sources), [item for item in doubtful if item in text])
+    return [Unsupported(text=item, where="answer") for item in nowhere]
 
 
 def found_nowhere(claims: Iterable[CheckedClaim], more: Iterable[str] = ()) -> list[str]:

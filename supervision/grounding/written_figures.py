@@ -46,7 +46,7 @@ _SECTION_WORDS = (
     r"sections?|chapters?|tables?|figures?|fig\.|appendix|articles?|versions?|releases?|abschnitt|kapitel|tabelle|"
     r"chapitre|tableau|annexe"
 )
-_SECTION = re.compile(rf"(?:\b(?:{_SECTION_WORDS})\s|[§第]\s?)$", re.IGNORECASE)
+_SECTION = re.compile(rf"(?:\b(?:{_SECTION_WORDS})(?<!s)\s|[§第]\s?)$", re.IGNORECASE)
 _SECTION_NUMBER = re.compile(r"\d{1,2}\.\d{1,2}")
 _LABEL = re.compile(
     r"(?:\b(?:steps?|items?|no\.|numbers?|points?|questions?|pages?|p\.|pp\.|lines?|rows?|columns?|notes?|phases?|"

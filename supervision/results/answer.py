@@ -1,7 +1,5 @@
 """The answer of a run as it was written, and what the code checks of it, whatever the model claims."""
 
-from collections.abc import Iterable
-
 from pydantic import JsonValue
 
 from supervision.base import limits
@@ -37,11 +35,6 @@ class Answer(Model):
     is_findings: bool = False
     json_ref: str | None = None
     model: str | None = None
-
-
-def in_answer(texts: Iterable[str]) -> list[Unsupported]:
-    """Returns claims of the answer's text that nothing supports."""
-    return [Unsupported(text=text, where=ANSWER) for text in texts]
 
 
 def answer_record(result: RunResult) -> FindingRecord:

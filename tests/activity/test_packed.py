@@ -78,15 +78,9 @@ async def publish(desk: Desk, publication: PublishInput) -> tuple[Published, Run
 
 async def test_a_shortened_answer_is_stored_whole_with_its_gaps(desk: Desk) -> None:
     whole = "Pears grew. " * 10_000
-    gaps = [Gap(subtask_id="t2", reason="failed")]
-    refs, result = await publish(
-        desk,
-        PublishInput(
-            run=await desk.run_ref(),
-            result=RunResult(status="partial", answer=with_gaps("Pears grew…", gaps), gaps=gaps),
-            answer_ref=await desk.put("answer", whole),
-        ),
-    )
+    gaps, ref = [Gap(subtask_id="t2", reason="failed")], await desk.put("answer", whole)
+    shortened = RunResult(status="partial", answer=with_gaps("Pears grew…", gaps), gaps=gaps, answer_ref=ref)
+    refs, result = await publish(desk, PublishInput(run=await desk.run_ref(), result=shortened))
     assert result.answer == with_gaps(whole, gaps)
     assert result.gaps == gaps
     assert refs.result_ref == f"{desk.run_id}/outputs/{sha256(await desk.store.get(refs.result_ref)).hexdigest()}"

@@ -9,7 +9,6 @@ import pytest
 from activities.contracts.run_contracts import RunRef, WorkNote
 from activities.prompts import agent_prompts
 from activities.questions import judgement, planning_prompts
-from activities.questions.judgement import Verdict
 from activities.questions.synthesis import SynthesisInput, synthesis_request
 from activities.store.reading import FindingExcerpt
 from supervision.base.prompt_marks import TAGS
@@ -41,8 +40,7 @@ def turn(text: str) -> str:
 
 
 def review(text: str) -> str:
-    former = [Verdict(subtask_id="t1", ok=False, feedback=text)]
-    return judgement.review_request(text, [subtask(text)], [finding(text)], former)
+    return judgement.review_request(text, [subtask(text)], [finding(text)], {"t1": text})
 
 
 def synthesis(text: str, mode: str) -> str:

@@ -5,7 +5,7 @@ from collections import Counter
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.questions.judgement import REVIEW, ReviewInput, ReviewReply, Verdict
+    from activities.questions.judgement import REVIEW, ReviewInput, ReviewReply
     from supervision.contract.result import Contradiction, SubtaskReport
     from workflows.calls.asking import as_refs, ask_or_warn, judge
     from workflows.plan.make_plan import Replanning
@@ -27,8 +27,7 @@ async def review(context: RunContext, dispatch: Dispatch, replanning: Replanning
     """
     context.enter("validating")
     state = context.state
-    known_conflicts: set[frozenset[str]] = set()
-    former: list[Verdict] = []
+    former: dict[str, str] = {}
     for number in range(1, state.request.max_reviews + 2):
         if not state.time_and_budget.time_left:
             return
@@ -36,48 +35,40 @@ async def review(context: RunContext, dispatch: Dispatch, replanning: Replanning
             reply = await _review(context, number, former)
             if reply is None:
                 return
-            former = reply.verdicts
-            await _settle_conflicts(context, reply.conflicts, known_conflicts)
-        flagged = {
-            verdict.subtask_id: verdict.feedback
-            for verdict in reply.verdicts
-            if state.board[verdict.subtask_id].state == "completed"
-        }
+            former = reply.feedback
+            await _settle_conflicts(context, reply.conflicts)
+        flagged = {id_: words for id_, words in reply.feedback.items() if state.board[id_].state == "completed"}
         state.trace.note("reviewed", round=number, flagged=[*flagged], feedback={**flagged}, missing=[*reply.missing])
         state.plan_lacks(reply.missing)
         more_rounds = number <= state.request.max_reviews
         added = more_rounds and await replanning.add_missing(list(reply.missing))
         if not flagged and not added:
             return
-        if not more_rounds:
-            for subtask_id, feedback in flagged.items():
-                state.open_point(subtask_id, f"a review still finds: {feedback}")
-            return
+        why = "there was no time to fix it" if more_rounds else "a review still finds"
         for subtask_id, feedback in flagged.items():
             # Open before the work begins, because that may end in many ways (deadline, cancellation, an error of the
             # run); only a better finding closes the point, where the subtask completes.
-            state.open_point(subtask_id, f"there was no time to fix it: {feedback}")
-        if flagged:
-            await _redo(context, dispatch, flagged)
-        else:
-            await dispatch.execute()
+            state.open_point(subtask_id, f"{why}: {feedback}")
+        if not more_rounds:
+            return
+        await _redo(context, dispatch, flagged)
 
 
 async def _redo(context: RunContext, dispatch: Dispatch, feedback: dict[str, str]) -> None:
-    """Has findings done again, then those that rest on a finding that changed, and so on along the plan.
+    """Has findings done again, and what was added to the plan, then those that rest on a finding that changed.
 
     The first continue their conversations; their dependents begin again, with these findings as they are now.
     What cannot be done again, for lack of time or budget, stays marked as resting on an older finding.
     """
     board, warm = context.state.board, True
-    while feedback:
+    while True:
         before = {subtask_id: board.text_ref(subtask_id) for subtask_id in feedback}
         for subtask_id, words in feedback.items():
             dispatch.reopen(subtask_id, words, warm=warm)
         await dispatch.execute()
         changed = [subtask_id for subtask_id, ref in before.items() if board.text_ref(subtask_id) != ref]
         dependents = board.mark_stale(changed)
-        if not context.state.time_and_budget.time_left:
+        if not dependents or not context.state.time_and_budget.time_left:
             return
         warm = False
         feedback = {
@@ -85,7 +76,7 @@ async def _redo(context: RunContext, dispatch: Dispatch, feedback: dict[str, str
         }
 
 
-async def _review(context: RunContext, number: int, former: list[Verdict]) -> ReviewReply | None:
+async def _review(context: RunContext, number: int, former: dict[str, str]) -> ReviewReply | None:
     """Returns one round's verdicts; None, with a warning, if there could be none."""
     state = context.state
     findings = as_refs(_reviewable(state.board.usable()), state.board)
@@ -110,14 +101,13 @@ def _reviewable(usable: list[SubtaskReport]) -> list[SubtaskReport]:
     return chosen
 
 
-async def _settle_conflicts(context: RunContext, conflicts: list[Contradiction], known: set[frozenset[str]]) -> None:
+async def _settle_conflicts(context: RunContext, conflicts: list[Contradiction]) -> None:
     """Has new conflicts judged, the first JUDGED_CONFLICTS of a run; all stay in the result."""
     for conflict in conflicts:
-        parties = frozenset(conflict.subtask_ids)
-        if parties in known:
+        known = [set(item.subtask_ids) for item in context.state.contradictions]
+        if set(conflict.subtask_ids) in known:
             continue
-        known.add(parties)
-        if len(known) <= _JUDGED_CONFLICTS:
+        if len(known) < _JUDGED_CONFLICTS:
             findings = as_refs([context.state.board[subtask_id] for subtask_id in conflict.subtask_ids])
             preferred, reason = await judge(context, "conflict", conflict.description, findings)
             if reason and preferred is not None:

@@ -42,8 +42,8 @@ class Drafts(BackgroundTask):
         self._context = context
         self._after = context.state.request.incremental_synthesis
         self.folded: set[str] = set()
-        self.draft_ref = planned.answer_ref
-        self.doubtful = [*planned.unsupported]
+        self.draft_ref = planned.answer.ref
+        self.doubtful = [item.text for item in planned.answer.unsupported]
         self._folding: set[str] = set()
 
     def forget(self, subtask_id: str) -> None:

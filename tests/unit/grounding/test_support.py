@@ -15,7 +15,7 @@ from supervision.grounding.support import (
     Source,
     Support,
     check,
-    unsupported_texts,
+    unsupported_in_answer,
 )
 
 TABLE = """| country | year | life_expectancy_years | gdp_per_person_dollars |
@@ -173,15 +173,15 @@ def test_a_text_supports_itself(text: str) -> None:
 
 
 def test_what_is_unsupported_is_kept_with_what_was_doubted_before_wherever_the_text_has_it() -> None:
-    kept = unsupported_texts("431 wells and 512 pumps", [Source("512 pumps")], ["512 pumps", "431", "999"])
-    assert kept == ["431", "512 pumps"]
+    kept = unsupported_in_answer("431 wells and 512 pumps", [Source("512 pumps")], ["512 pumps", "431", "999"])
+    assert [(item.text, item.where) for item in kept] == [("431", "answer"), ("512 pumps", "answer")]
 
 
 def test_of_what_is_unsupported_not_too_much_is_kept() -> None:
     doubtful = ["x" * 1000, *map("".join, product("abcdef", repeat=4))]
-    kept = unsupported_texts(" ".join(doubtful), [], doubtful)
+    kept = unsupported_in_answer(" ".join(doubtful), [], doubtful)
     assert len(kept) == limits.UNSUPPORTED_SHOWN
-    assert max(size(item) for item in kept) == UNSUPPORTED_BYTES
+    assert max(size(item.text) for item in kept) == UNSUPPORTED_BYTES
     assert len(check(" and ".join(f"{n} wells" for n in range(20, 5000)), [])) == limits.UNSUPPORTED_LISTED
 
 

@@ -93,7 +93,9 @@ def test_digits_of_names_and_references_are_no_figures(text: str) -> None:
     assert list(figures(text)) == []
 
 
-@pytest.mark.parametrize("text", ["top 14.5", "rows 10,233", "rows 10233", "section 10,233", "pages 12-14.5"])
+@pytest.mark.parametrize(
+    "text", ["top 14.5", "rows 10,233", "rows 10233", "section 10,233", "pages 12-14.5", "figures 14.5"]
+)
 def test_a_label_is_a_small_whole_number(text: str) -> None:
     assert only(text).digits == text.split(" ")[1].rpartition("-")[2]
 

@@ -12,12 +12,7 @@ from supervision.contract.finding import Finding, Outcome
 from supervision.contract.plan import Importance
 from supervision.contract.progress import Counts
 from supervision.contract.result import Citation, Contradiction, Gap, SubtaskReport, SubtaskState, Unsupported
-from supervision.results.answer import (
-    Answer,
-    findings_as_answer,
-    in_answer,
-    with_gaps,
-)
+from supervision.results.answer import Answer, findings_as_answer, with_gaps
 from supervision.results.confidence import SURE, ceiling, unsupported_in
 from tests.unit.shapes import any_text
 
@@ -101,6 +96,7 @@ def bound(
 
 WHOLE = [report(f"t{n}", finding=finding()) for n in range(4)]
 PARTIAL, FAILED = report("t4", finding=finding("partial")), report("t5", "failed")
+FIGURE = Unsupported(text="1 %", where="answer")
 MADE_UP = Unsupported(text="180", where="answer_json.days")
 
 
@@ -114,10 +110,10 @@ def test_a_whole_answer_that_names_its_basis_may_be_sure() -> None:
     [
         ([report("t4", finding=finding(unsupported=1))], {}, 0.65),
         ([report("t4", finding=finding(unsupported=1)), report("t5", finding=finding(unsupported=1))], {}, 0.6),
-        ([], {"answer": citing("t1", unsupported=in_answer(["1 %"]))}, 0.5),
-        ([], {"answer": citing("t1", unsupported=in_answer(["1 %", "2 %"]))}, 0.45),
+        ([], {"answer": citing("t1", unsupported=[FIGURE])}, 0.5),
+        ([], {"answer": citing("t1", unsupported=[FIGURE] * 2)}, 0.45),
         ([], {"answer": citing("t1", unsupported=[MADE_UP] * 3)}, 0.4),
-        ([], {"answer": citing("t1", unsupported=in_answer(["1 %"] * 40))}, 0.1),
+        ([], {"answer": citing("t1", unsupported=[FIGURE] * 40)}, 0.1),
         ([], {"conflict": ":"}, 0.6),
         ([], {"conflict": ": \n:"}, 0.6),
         ([], {"points": 3}, 0.65),
@@ -190,22 +186,22 @@ reports_of_any_kind = st.lists(
 
 @given(reports_of_any_kind, st.integers(0, 3), st.sampled_from([{}, {"points": 1}, {"conflict": ":"}]))
 def test_one_more_fault_never_raises_it(reports: list[SubtaskReport], made_up: int, more: dict[str, Any]) -> None:
-    now = bound(reports, citing("t1", unsupported=in_answer(["1 %"] * made_up)), **more)
-    assert 0.0 <= bound(reports, citing("t1", unsupported=in_answer(["1 %"] * (made_up + 1))), **more) <= now <= 1.0
-    assert bound(reports, Answer(text="a", unsupported=in_answer(["1 %"] * made_up)), **more) <= now
+    now = bound(reports, citing("t1", unsupported=[FIGURE] * made_up), **more)
+    assert 0.0 <= bound(reports, citing("t1", unsupported=[FIGURE] * (made_up + 1)), **more) <= now <= 1.0
+    assert bound(reports, Answer(text="a", unsupported=[FIGURE] * made_up), **more) <= now
     for n, one in enumerate(reports):
         for fault in ({"stale": True}, {"state": "failed"}):
             worse = [*reports[:n], one.model_copy(update=fault), *reports[n + 1 :]]
-            assert bound(worse, citing("t1", unsupported=in_answer(["1 %"] * made_up)), **more) <= now
+            assert bound(worse, citing("t1", unsupported=[FIGURE] * made_up), **more) <= now
 
 
 # --- the list -------------------------------------------------------------------------------------
 
 
 def test_claims_without_support_are_listed_with_their_place_the_answers_first() -> None:
-    answer = Answer(text="a", unsupported=[*in_answer(["5 %"]), MADE_UP])
+    answer = Answer(text="a", unsupported=[FIGURE, MADE_UP])
     assert unsupported_in(answer, [report("t1"), report("t2", finding=finding(unsupported=2))]) == [
-        Unsupported(text="5 %", where="answer"),
+        FIGURE,
         MADE_UP,
         Unsupported(text="claim 0", where="t2"),
         Unsupported(text="claim 1", where="t2"),
@@ -213,6 +209,6 @@ def test_claims_without_support_are_listed_with_their_place_the_answers_first() 
 
 
 def test_the_list_of_claims_without_support_is_bounded() -> None:
-    answer = Answer(text="a", unsupported=in_answer(["1 %"] * (limits.UNSUPPORTED_LISTED - 1)))
+    answer = Answer(text="a", unsupported=[FIGURE] * (limits.UNSUPPORTED_LISTED - 1))
     listed = unsupported_in(answer, [report("t1", finding=finding(unsupported=3))])
     assert len(listed) == limits.UNSUPPORTED_LISTED

@@ -82,7 +82,8 @@ async def test_code_makes_the_answers_rows_of_what_the_items_handed_in(lab: Lab,
     asked = lab.call("synthesis.1").step
     assert "answer_json" not in json.dumps(asked.body)
     assert "A table of 3 rows, one for each item of t1" in asked.prompt
-    assert "oak,28.25,t1.2," in asked.prompt
+    assert "\noak,28.25," in asked.prompt
+    assert ',t1.2,"oak: 28.25 m' in asked.prompt
     assert "It was measured" not in asked.prompt
     finish = next(tool for tool in lab.call("t1.1/1/turn.1").step.body["tools"] if tool["name"] == "finish")
     assert finish["input_schema"]["properties"]["output"]["required"] == ["tree", "height_m"]
