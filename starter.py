@@ -14,12 +14,11 @@ try:
 except ModuleNotFoundError as missing:
     raise SystemExit(f"{missing}: run `make setup` once, then .venv/bin/temporal-supervisor") from None
 
-from console.base.command import BAD_INPUT, Access, CommandFailed, access
+from console.base.command import Access, access
 from console.base.terminal import Report, print_out
 from console.commands import people_commands as people
 from console.commands import report_commands as reports
 from console.commands import store_commands as stores
-from console.commands import team_commands as teams
 from console.commands.doctor import examine
 from console.commands.evidence_commands import artifacts_report, print_artifact, verify_run
 from console.commands.repair_command import repair
@@ -76,34 +75,35 @@ app.command("repair")(command(repair))
 @command
 async def _teams(
     access: Access,
-    team: Annotated[str | None, typer.Argument(metavar="TEAM", help="only this one, checked as with --check")] = None,
-    name: Annotated[
-        str | None,
-        typer.Argument(metavar="NAME", help="`new NAME --data FOLDER` writes a team, `pin NAME` its team.lock"),
-    ] = None,
+    team: Annotated[str | None, typer.Argument(metavar="TEAM", help="only this one, with all its data")] = None,
+    name: Annotated[str | None, typer.Argument(help="`new NAME --data FOLDER` writes one, `pin NAME` its lock")] = None,
     data: Annotated[list[Path] | None, typer.Option(help="a folder or file for a new team; may be repeated")] = None,
-    check: Annotated[
-        bool, typer.Option("--check", help="run each tools.py as a Worker does; with TEAM ask its MCP servers, too")
-    ] = False,
+    check: Annotated[bool, typer.Option("--check", help="ask MCP servers what they offer, too")] = False,
     ask: Annotated[str | None, typer.Option(metavar="GOAL", help="say which role of TEAM would take it")] = None,
 ) -> Report | int:
     """List the teams that runs may name, with roles, tools and data; exit code 1 if one, or a file, can't be used."""
-    if team == "pin" and name and not data:
-        return await teams.pin_team(access.settings, name)
-    if team == "new" and name and data:
-        return await teams.new_team(access.settings.teams_folders, name, data)
-    if name or team == "new":
-        raise CommandFailed(BAD_INPUT, "write `teams new NAME --data FOLDER`, or `teams pin NAME`")
-    if ask is None:
-        return await teams.teams_report(access.settings, name=team, check=check)
-    if not team or not ask.strip():
-        raise CommandFailed(BAD_INPUT, 'write `teams TEAM --ask "GOAL"`')
-    from worker_main import model_endpoint  # loads what a Worker needs: for this option only
+    from console.commands import team_commands as teams  # loads the tools' libraries: 0.3 s
 
-    return await teams.taker_report(access.settings, team, ask, model_endpoint(access.settings))
+    if team and ask and ask.strip():
+        from worker_main import model_endpoint  # loads what a Worker needs: for this option only
+
+        return await teams.taker_report(access.settings, team, ask, model_endpoint(access.settings))
+    return await teams.teams_command(access.settings, team, name, data, check=check, ask=ask)
 
 
-app.command("tool")(command(teams.try_tool))
+@app.command("tool")
+@command
+async def _tool(
+    access: Access,
+    name: Annotated[str, typer.Argument(metavar="TEAM/TOOL", help="a tool as `teams` lists it")],
+    arguments: Annotated[str | None, typer.Argument(help='a JSON object such as {"title": "emma"}')] = None,
+) -> int:
+    """Try a tool without a run: print its schema, or its output for these arguments."""
+    from console.commands.team_commands import try_tool
+
+    return await try_tool(access.settings, name, arguments)
+
+
 app.command("put")(command(stores.put_path))
 app.command("prune")(command(stores.prune))
 app.command("delete")(command(stores.delete_run))
@@ -145,7 +145,9 @@ async def _codec(
 @app.command(context_settings=_PASSED_ON)
 def worker(context: typer.Context) -> None:
     """Run a Worker until Ctrl-C; `worker -h` lists its options."""
-    run_worker([*(["--env-file", str(access.env_file)] if access.env_file else []), *context.args], access.environment)
+    named = {"TEMPORAL_ADDRESS": access.address, "TEMPORAL_NAMESPACE": access.namespace}
+    words = ["--env-file", str(access.env_file)] if access.env_file else []
+    run_worker([*words, *context.args], {name: value for name, value in named.items() if value})
 
 
 @app.command(context_settings=_PASSED_ON)

@@ -16,6 +16,7 @@ except ModuleNotFoundError as missing:
 from activities.agent.agent_turn import AgentTurnActivities
 from activities.agent.tool_calls import ToolActivities
 from activities.attempts import Attempts
+from activities.contracts.run_contracts import ProcessFacts
 from activities.files.file_cache import FileCache
 from activities.model.anthropic_model import AnthropicModel
 from activities.model.journalled_call import ModelCalls
@@ -26,7 +27,7 @@ from activities.questions.planning import PLAN
 from activities.questions.question import Desk
 from activities.questions.synthesis import SYNTHESIS
 from activities.run.notices import NoticeActivities
-from activities.run.run_activities import ProcessFacts, RunActivities
+from activities.run.run_activities import RunActivities
 from activities.store.artifacts import open_store
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles, roles_of_teams
@@ -38,6 +39,7 @@ from runtime.watchdog import Watchdog, stop_by_signal
 from runtime.workers import ALL_ROLES, POOL_ROLES, WorkerRole, workers
 from supervision.base import limits
 from supervision.base.queues import MODEL_QUEUE, OUTWARD_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
+from supervision.contract.model_choice import chain_of
 from supervision.contract.team import is_name
 from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
@@ -74,22 +76,19 @@ async def serving(
         data = set(roles) != {"outward"}  # a process that goes out need not hold the files of teams
         cache, secrets = FileCache(process.cache_dir()), Secrets(settings.secrets_dir)
         files = TeamFiles(settings.teams_folders, cache, secrets, settings.mcp_memory_mib, data=data)
-        stack.push_async_callback(files.close)
         teams = StoredTeams(store, files)
         facts = ProcessFacts(
-            endpoint=endpoint,
             model_queue=WORKFLOW_QUEUE if set(roles) == set(ALL_ROLES) and not settings.model_rpm else MODEL_QUEUE,
             tools_queue=WORKFLOW_QUEUE if "tools" in roles else TOOLS_QUEUE,
             outward_queue=WORKFLOW_QUEUE if "outward" in roles else OUTWARD_QUEUE,
-            supervisor_model=settings.supervisor_model,
-            worker_model=settings.worker_model,
             search_attributes=usable,
             warnings=search_attributes.warnings(usable),
             model_notice=STANDIN_NOTICE if settings.model == "standin" else None,
             notices=bool(settings.notice_words),
             ceilings=settings.ceilings,
         )
-        run, items = RunActivities(store, teams, facts), Expansions(store, teams)
+        models = chain_of(settings.supervisor_model), chain_of(settings.worker_model)
+        run, items = RunActivities(store, teams, endpoint, facts, *models), Expansions(store, teams)
         header = settings.call_header == "on"
         calls = ModelCalls(endpoint, store, settings.model_calls, call_header=header, daily_usd=settings.daily_usd)
         desk = Desk(calls, teams)

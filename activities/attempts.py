@@ -23,7 +23,7 @@ from activities.store.artifacts import ArtifactStore
 from activities.store.grants import RunGrant, find_grant
 from supervision.base import limits
 from supervision.base.errors import AWAITED, RUN_KINDS, ErrorKind, SupervisionError
-from supervision.base.store_keys import is_key, is_team, run_prefix
+from supervision.base.store_keys import is_key, is_named, run_prefix
 from supervision.base.text import cut
 
 _REFERENCES = ("ref", "head")
@@ -57,7 +57,7 @@ def excess(grant: RunGrant, argument: object, now: datetime) -> str | None:
         if not (is_key(ref) and ref.startswith(prefix)):
             return f"{name} belongs to another run"
     team_ref = getattr(argument, "team_ref", None)
-    if team_ref is not None and not is_team(team_ref, grant.run_id):
+    if team_ref is not None and not is_named("team", team_ref, grant.run_id):
         return "team_ref is no team of this run"
     model = getattr(argument, "model", None)
     if model is not None and model not in grant.models:

@@ -131,8 +131,7 @@ def _asked(activity_type: str, argument: object) -> tuple[str, str, Facts]:
     name, operation, facts = activity_type, activity_type, Facts()
     if isinstance(argument, SupervisorCall | TurnInput):
         name, operation = f"{spans.CHAT} {argument.model}", spans.CHAT
-        call = argument.step if isinstance(argument, TurnInput) else argument.terms.step
-        facts = {spans.PROVIDER: _PROVIDER, spans.REQUEST_MODEL: argument.model, spans.CALL: call}
+        facts = {spans.PROVIDER: _PROVIDER, spans.REQUEST_MODEL: argument.model, spans.CALL: argument.terms.step}
     elif isinstance(argument, ToolInput):
         name, operation = f"{spans.EXECUTE_TOOL} {argument.call.name}", spans.EXECUTE_TOOL
         facts = {spans.TOOL: argument.call.name, spans.TOOL_CALL: argument.call.call_id}

@@ -5,11 +5,10 @@ import asyncio
 import os
 import statistics
 import sys
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.scene import LONG, ROWS, WARM_UP, BenchModel, Row, Run, System, cpu_seconds, scene
+from benchmarks.scene import LONG, ROWS, WARM_UP, BenchModel, Row, System, cpu_seconds, scene
 from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, perform
 from runtime.process import exit_now, say
 
@@ -30,66 +29,44 @@ _TO_FLOOR = {
 }
 
 
-@dataclass(frozen=True)
-class Sample:
-    """What was seen, by column; `failed` says why there is nothing to see, or nothing to trust."""
-
-    row: str
-    system: str
-    values: dict[str, float] = field(default_factory=dict)
-    failed: str | None = None
+Seen = dict[tuple[str, str], list[dict[str, float]]]
+"""What was seen of a row of goals on a system, by their names: a number for each column, as often as it was tried."""
 
 
-async def measure(system: System, model: BenchModel, row: Row, base: str) -> Sample:
-    """Returns one sample; a row that fails or takes too long is a sample that says so."""
+async def measure(system: System, model: BenchModel, row: Row, base: str) -> dict[str, float]:
+    """Returns the number of each column. Raises ValueError if there is nothing to trust, and what a run may raise."""
     model.prepare(row.latency)
     pids = (system.worker.pid, system.server_pid)
     before = [cpu_seconds(pid) for pid in pids]
-    try:
-        async with asyncio.timeout(_ROW_TIMEOUT):
-            runs = await system.run(row, base)
-    except Exception as error:
-        why = f"{type(error).__name__}: {error} {error.__cause__ or ''}".strip()
-        return Sample(row.name, system.name, failed=why)
+    async with asyncio.timeout(_ROW_TIMEOUT):
+        runs = await system.run(row, base)
     await asyncio.sleep(_SETTLE)
+    if wrong := [run.id for run in runs if not run.ok]:
+        raise ValueError(f"{len(wrong)} of {row.runs} answers miss findings, the first is {wrong[0]}")
+    if (calls := len(model.answered())) != row.model_calls:
+        raise ValueError(f"{calls} model calls were answered where {row.model_calls} were due")
     spent = [1000 * (cpu_seconds(pid) - old) / row.model_calls for pid, old in zip(pids, before, strict=True)]
     first_call = min(entry["at"] for entry in model.ledger()) - runs[0].began
     wall = statistics.median(run.wall for run in runs)
-    values = dict(zip(_COLUMNS, [wall, wall - row.critical_path, *spent, 1000 * first_call], strict=True))
-    return Sample(row.name, system.name, values, _mistake(row, runs, len(model.answered())))
+    return dict(zip(_COLUMNS, [wall, wall - row.critical_path, *spent, 1000 * first_call], strict=True))
 
 
-def _mistake(row: Row, runs: list[Run], calls: int) -> str | None:
-    wrong = [run.id for run in runs if not run.ok]
-    if wrong:
-        return f"{len(wrong)} of {row.runs} answers miss findings, the first is {wrong[0]}"
-    if calls != row.model_calls:
-        return f"{calls} model calls were answered where {row.model_calls} were due"
-    return None
-
-
-def report(rows: list[Row], samples: list[Sample]) -> str:
-    """Returns medians and failures as Markdown."""
+def report(seen: Seen) -> str:
+    """Returns the medians as Markdown."""
     header = ["row", "system", *_COLUMNS, *_TO_FLOOR]
     lines = [header, ["---"] * len(header)]
-    for row in rows:
-        floor = _medians(samples, row.name, "floor")
-        for system in dict.fromkeys(sample.system for sample in samples):
-            if not (seen := _medians(samples, row.name, system)):
-                continue
-            cells = [format(seen[name], form) for name, form in _COLUMNS.items()]
-            if floor and system != "floor":
-                both = [(sum(seen[n] for n in parts), sum(floor[n] for n in parts)) for parts in _TO_FLOOR.values()]
-                cells += [f"{own / its:.2f}" for own, its in both]
-            lines.append([row.name, system, *cells])
-    failures = [f"\nfailed: {sample.system}, {sample.row}: {sample.failed}\n" for sample in samples if sample.failed]
-    return "".join([*(f"| {' | '.join(line)} |\n" for line in lines), *failures])
-
-
-def _medians(samples: list[Sample], row: str, system: str) -> dict[str, float]:
-    """Returns the median of each column; empty without a sample that holds."""
-    seen = [s.values for s in samples if (s.row, s.system, s.failed) == (row, system, None)]
-    return {name: statistics.median(values[name] for values in seen) for name in _COLUMNS} if seen else {}
+    medians = {
+        at: {name: statistics.median(row[name] for row in rows) for name in _COLUMNS} for at, rows in seen.items()
+    }
+    for (row, system), own in medians.items():
+        cells = [format(own[name], form) for name, form in _COLUMNS.items()]
+        floor = medians.get((row, "floor"))
+        if floor and system != "floor":
+            cells += [
+                f"{sum(own[n] for n in parts) / sum(floor[n] for n in parts):.2f}" for parts in _TO_FLOOR.values()
+            ]
+        lines.append([row, system, *cells])
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def main() -> None:
@@ -107,7 +84,8 @@ async def _run(rows: list[Row], folder: str | None) -> int:
     if floor and not floor.is_file():
         raise CommandFailed(BAD_INPUT, f"{floor} does not exist: SUPERVISOR_BENCH_FLOOR names the folder that has it")
     say(f"floor: {floor or 'none'}")
-    samples = []
+    seen: Seen = {}
+    failed = []
     async with scene() as place:
         systems = [await place.project(), *([await place.floor(floor)] if floor else [])]
         for system in systems:
@@ -119,13 +97,17 @@ async def _run(rows: list[Row], folder: str | None) -> int:
                 for system in systems[:: -1 if repetition % 2 else 1]:
                     if system.name == "floor" and row.tool == LONG:
                         continue
-                    sample = await measure(system, place.model, row, f"{system.name}-{number}-{repetition}")
-                    samples.append(sample)
-                    outcome = sample.failed or f"{sample.values['wall s']:.2f} s"
+                    try:
+                        sample = await measure(system, place.model, row, f"{system.name}-{number}-{repetition}")
+                        seen.setdefault((row.name, system.name), []).append(sample)
+                        outcome = f"{sample['wall s']:.2f} s"
+                    except Exception as error:
+                        outcome = f"failed: {type(error).__name__}: {error} {error.__cause__ or ''}"
+                        failed.append(outcome)
                     at = f"{datetime.now(UTC):%H:%M:%S} {repetition + 1}"
                     say(f"{at}  {row.name}, {system.name}: {outcome} (load {os.getloadavg()[0]:.1f})")
-    sys.stdout.write(report(rows, samples))
-    return FAILED if any(sample.failed for sample in samples) else DONE
+    sys.stdout.write(report(seen))
+    return FAILED if failed else DONE
 
 
 if __name__ == "__main__":

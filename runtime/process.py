@@ -26,8 +26,8 @@ def keep_files_private() -> None:
 
 
 def command(program: str, words: Iterable[str], **environ: str) -> str:
-    """Returns a command of ours in backticks, quoted for a shell, after the variables that it is to have."""
-    given = [f"{name}={quote(value)}" for name, value in environ.items()]
+    """Returns a command of ours in backticks, quoted for a shell, after the variables that it is to have, if any."""
+    given = [f"{name}={quote(value)}" for name, value in environ.items() if value]
     installed = Path(sys.executable).parent / program
     if not installed.exists():
         given += [_from_here(Path(sys.executable)), _from_here(_HOME / "starter.py")]

@@ -139,7 +139,6 @@ def count_waits(client: Client) -> None:
 
 
 def _address(signal: Signal, environ: Mapping[str, str]) -> str | None:
-    """Returns the URL of a signal's collector; None if none is named."""
     if own := environ.get(f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT"):
         return own
     base = environ.get(_ENDPOINT)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from standin.extract.kind_of_call import think
 from standin.server.app import BrainServer, listen, run
-from standin.server.faults import BadConfig, FaultScript, ServerConfig, parse_config
+from standin.server.faults import FaultScript, ServerConfig
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -25,11 +25,11 @@ def main(arguments: list[str] | None = None) -> int:
         if options.ledger:
             options.ledger.parent.mkdir(parents=True, exist_ok=True)
         log = (options.ledger or Path(os.devnull)).open("a", encoding="utf-8", buffering=1)
-        config = parse_config(options.config.read_bytes()) if options.config else ServerConfig()
+        config = ServerConfig.model_validate_json(options.config.read_bytes() if options.config else "{}")
         config.latency_ms = config.latency_ms or options.latency_ms
         server = BrainServer(think, lambda entry: log.write(f"{json.dumps(entry)}\n"), FaultScript(config))
         listener, url = listen(options.host, options.port)
-    except (BadConfig, OSError) as error:
+    except (ValueError, OSError) as error:
         sys.stderr.write(f"the stand-in model cannot start: {error}\n")
         return 1
     with log:

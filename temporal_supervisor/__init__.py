@@ -11,7 +11,6 @@ ValueError before it is sent. NoAnswer: no Worker answered; a decision may be se
 
 import asyncio
 import atexit
-import re
 import secrets
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -171,7 +170,6 @@ OWNER = SearchAttributeKey.for_keyword("SupervisorOwner")
 _QUERY_WAIT = timedelta(seconds=3)  # a query waits for a Worker: with none it would hang for its default
 _UPDATE_WAIT = timedelta(seconds=10)  # an update needs one workflow task; on a busy Worker some seconds
 _ASKED_AT_ONCE = 16  # runs, for the inbox
-_WORDS = re.compile("(?<=[a-z])(?=[A-Z])")  # an update is named as its type: DecidePlan is decide_plan
 _PlanDecision = Literal["approve", "edit", "change", "reject"]
 _ON_PLAN: dict[str, _PlanDecision] = {"approve": "approve", "deny": "reject", "reply": "change"}
 _T = TypeVar("_T")
@@ -332,9 +330,7 @@ async def send(client: Client, run_id: str, kind: type[Update], **fields: object
     try:
         async with asyncio.timeout(_UPDATE_WAIT.total_seconds()):
             handle = client.get_workflow_handle(run_id)
-            answer: UpdateReply = await handle.execute_update(
-                _WORDS.sub("_", kind.__name__).lower(), update, result_type=UpdateReply
-            )
+            answer: UpdateReply = await handle.execute_update(kind.name(), update, result_type=UpdateReply)
             return answer
     except WorkflowUpdateFailedError as error:
         raise UpdateRefused(

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, TypedDict
 
 from temporalio import workflow
@@ -26,8 +27,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.run.slots import Slot
     from supervision.run.waits import AWAITED
     from workflows.children.child_contracts import NestedInput
-    from workflows.children.child_links import ChildLinks
-    from workflows.children.parent_link import ParentLink
+    from workflows.children.links import ChildLinks, ParentLink
 
 _log = logging.getLogger("supervisor.run")
 _LOGGED = (
@@ -81,12 +81,7 @@ class RunContext:
     @property
     def assignable_roles(self) -> TeamCard:
         """The roles that a subtask may be given to: at the last level, none that is a team of its own."""
-        team = self.team
-        if self.depth < self.state.request.max_depth:
-            return team
-        return team.model_copy(
-            update={"roles": [role for role in team.roles if role.team is None or role.name == team.generalist]}
-        )
+        return self.team.assignable(nesting=self.depth < self.state.request.max_depth)
 
     @property
     def depth(self) -> int:
@@ -100,14 +95,9 @@ class RunContext:
             "run": self.run,
             "goal_ref": self.setup.goal_ref,
             "plan_ref": self.plan_ref,
-            "model": self.setup.supervisor_model,
+            "model": self.setup.supervisor_models[0],
             "effort": self.state.request.effort,
         }
-
-    @property
-    def models(self) -> list[str]:
-        """The supervisor's own models, in the order of preference."""
-        return [self.setup.supervisor_model, *self.setup.supervisor_fallbacks]
 
     def adopt(self, plan: Plan, ref: str, described_in: str = "", labels: Labels | None = None) -> None:
         """Takes over a revision of the plan; new subtasks are `described_in` it, or in a part of it.
@@ -191,12 +181,9 @@ class RunContext:
                 self.show()
                 if wait.for_decision:
                     self.changed.set()  # the dispatch holds the clock if nothing else is left to do
-
-                # The deadline may move while this waits, or stand still: then the timer is set again.
-                def over_or_moved(seen: datetime | None = end) -> bool:
-                    return ended() or deadline() != seen
-
                 left = None if expires_at is None else expires_at - workflow.now()
+                # The deadline may move while this waits, or stand still: then the timer is set again.
+                over_or_moved = partial(lambda seen: ended() or deadline() != seen, end)
                 with contextlib.suppress(TimeoutError):
                     await workflow.wait_condition(over_or_moved, timeout=left, timeout_summary=label)
         finally:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from temporalio import workflow
-from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
+from temporalio.common import SearchAttributeKey
 from temporalio.exceptions import ApplicationError
 
 with workflow.unsafe.imports_passed_through():
@@ -39,9 +39,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.calls import activity_calls
     from workflows.calls.failures import CallFailed
     from workflows.children.child_contracts import NestedInput
-    from workflows.children.child_links import ChildLinks
-    from workflows.children.nested_result import nested_result
-    from workflows.children.parent_link import ParentLink
+    from workflows.children.links import ChildLinks, ParentLink, nested_result
     from workflows.handlers import Handlers
     from workflows.plan.make_plan import Replanning, make_plan, next_step
     from workflows.run_context import RunContext, log_event
@@ -110,10 +108,13 @@ class SupervisorWorkflow(Handlers):
             raise await self._failed(state, problem) from error
         except asyncio.CancelledError:
             # Temporal asks for a cancellation once: what closes the books below is not cancelled again.
-            result = await self._cancelled(state)
-            if self._nested is None:
-                raise
-            return result
+            why = Problem(type=ErrorKind.CANCELLED, message="the run was cancelled")
+            self._keep_findings(state, why)
+            result = await self._closed(state, "cancelled", why)
+            if self._nested is not None:
+                return result  # what it has, for the supervisor above
+            self._visibility.keep_partial(result)
+            raise
         finally:
             restarts.cancel()
 
@@ -130,7 +131,6 @@ class SupervisorWorkflow(Handlers):
             self._show()
 
     async def _supervise(self, state: RunState) -> RunResult:
-        """Prepares the run and leads it through its phases."""
         context = await self._prepare(state)
         self._enter(state, "planning")
         reply = await make_plan(context, state.request.strategy)
@@ -189,7 +189,7 @@ class SupervisorWorkflow(Handlers):
         """Has the plan carried out, replanned where that helps, and reviewed if an answer is to be written of it."""
         state, way = context.state, STRATEGIES[strategy]
         self._enter(state, "executing")
-        replanning = Replanning(context, state.request.max_replans if way.replans else 0)
+        replanning = Replanning(context, 0 if way.plans_steps else state.request.max_replans)
         dispatch = Dispatch(context, replanning, drafts)
         await dispatch.execute()
         while state.steering.retries or (way.plans_steps and await next_step(context)):
@@ -209,7 +209,6 @@ class SupervisorWorkflow(Handlers):
         return True
 
     async def _failed(self, state: RunState, problem: Problem) -> ApplicationError:
-        """Returns the error of a run that gave no answer, the partial result in its details."""
         state.error = problem
         message = cut(problem.message, limits.ERROR_BYTES)
         if self._context is not None and (advice := self._context.team.on_failure.strip()):
@@ -218,17 +217,7 @@ class SupervisorWorkflow(Handlers):
         result = await self._closed(state, "failed", problem)
         return ApplicationError(message, result, type=problem.type, non_retryable=True)
 
-    async def _cancelled(self, state: RunState) -> RunResult:
-        """Keeps what a cancelled run had, in the store and in the memo; a nested supervisor returns it to the root."""
-        why = Problem(type=ErrorKind.CANCELLED, message="the run was cancelled")
-        self._keep_findings(state, why)
-        result = await self._closed(state, "cancelled", why)
-        if self._nested is None:
-            self._visibility.keep_partial(result)
-        return result
-
     async def _closed(self, state: RunState, phase: Phase, why: Problem | None = None) -> RunResult:
-        """Ends the run in a phase, and returns its result."""
         state.finished_at = workflow.now()
         if why is not None:
             state.board.close(why)
@@ -257,7 +246,6 @@ class SupervisorWorkflow(Handlers):
 
 
 def _run_problem(error: SupervisionError | CallFailed) -> Problem:
-    """Returns the problem that a run ends with."""
     if isinstance(error, SupervisionError):
         return Problem(type=error.kind, message=error.message)
     return error.problem.model_copy(update={"type": run_kind(error.problem.type)})
@@ -265,12 +253,10 @@ def _run_problem(error: SupervisionError | CallFailed) -> Problem:
 
 def _nested_input(surplus: tuple[object, ...]) -> tuple[NestedInput | None, tuple[object, ...]]:
     """Takes what only a parent workflow may add out of the surplus inputs; the others are for the caller to refuse."""
-    if workflow.info().parent is None or len(surplus) != 1:
-        return None, surplus
-    try:
-        return NestedInput.model_validate(surplus[0]), ()
-    except ValidationError:
-        return None, surplus
+    if workflow.info().parent is not None and len(surplus) == 1:
+        with contextlib.suppress(ValidationError):
+            return NestedInput.model_validate(surplus[0]), ()
+    return None, surplus
 
 
 async def _published(state: RunState, context: RunContext | None, parent: ParentLink | None) -> RunResult:
@@ -294,7 +280,7 @@ async def _published(state: RunState, context: RunContext | None, parent: Parent
             result.answer_ref = stored.answer_ref or result.answer_ref
             state.answer.ref, record_ref = result.answer_ref, stored.record_ref
         # A call that was cancelled may have been answered while this waited: what it cost is booked.
-        result.usage, result.spend, result.warnings = state.usage, state.spending.rows(), state.warnings
+        result.usage, result.spend, result.warnings = state.usage, state.spending.rows(), [*state.warnings]
     return fit(result, room) if parent is None else nested_result(state, result, record_ref)
 
 
@@ -342,16 +328,10 @@ class Visibility:
 
     def enter(self, state: RunState) -> None:
         """Shows the phase, the team, the owner, the cost so far, and how the run has ended."""
-        updates: list[SearchAttributeUpdate[Any]] = [
-            PHASE.value_set(state.phase),
-            TEAM.value_set(state.request.team_name),
-            *([OWNER.value_set(state.owner)] if state.owner else []),
-            *([USD.value_set(state.usage.usd)] if state.usage.usd else []),
-            *([STATUS.value_set(state.ending)] if state.ending else []),
-        ]
-        usable = [update for update in updates if update.key.name in self.usable]
-        if usable:
-            workflow.upsert_search_attributes(usable)
+        shown: dict[SearchAttributeKey[Any], Any] = {PHASE: state.phase, TEAM: state.request.team_name}
+        shown |= {OWNER: state.owner, USD: state.usage.usd, STATUS: state.ending}
+        if updates := [key.value_set(value) for key, value in shown.items() if value and key.name in self.usable]:
+            workflow.upsert_search_attributes(updates)
         if PHASE.name not in self.usable:
             workflow.upsert_memo({"phase": state.phase, "team": state.request.team_name})
 

@@ -108,9 +108,9 @@ class ToolLoop:
         return progress.note is not None
 
     def _unheard(self) -> tuple[str, int]:
-        """Returns what people said that is not in the conversation yet, as a note, and the number of its last word."""
-        words = [word for word in self.instructions.words if word.number > self._progress.heard]
-        return prompts.steering(word.text for word in words), words[-1].number if words else self._progress.heard
+        """Returns what people said that is not in the conversation yet, as a note, and how many words there are."""
+        words = self.instructions.words
+        return prompts.steering(words[self._progress.heard :]), len(words)
 
     def _handed_over(self) -> WorkerAgentResult | None:
         """Returns the progress of a worker agent that went first; continues as new if the server suggests it."""
@@ -202,8 +202,6 @@ class ToolLoop:
                 max_tokens=max_tokens,
             ),
             TurnReply,
-            f"{agent.role.name}, turn {turn}",
-            max_tokens,
             agent.expires_at,
             agent.model_queue,
             self._book,
@@ -255,7 +253,9 @@ class ToolLoop:
         for call, tool_reply in zip(calls, replies, strict=True):
             progress.usage += Usage(tool_calls=1)
             if tool_reply.asks:
-                progress.pending.append(_asking(call, tool_reply))
+                asked = {"asked": tool_reply.preview, "asked_ref": tool_reply.result.ref, "choices": tool_reply.choices}
+                waits = {"waits_for": "reply", "asks": tool_reply.asks, **asked}
+                progress.pending.append(call.model_copy(update=waits))
                 continue
             progress.results.append(tool_reply.result)
         if progress.pending:
@@ -308,12 +308,6 @@ class ToolLoop:
 def _taken(reply: TurnReply) -> list[ToolResultRef]:
     """Returns the answer to the call that gave a finding, if one did: the conversation continues after it."""
     return [ToolResultRef(call_id=reply.finish_call_id, text=prompts.FINISH_TAKEN)] if reply.finish_call_id else []
-
-
-def _asking(call: ToolCallRef, reply: ToolReply) -> ToolCallRef:
-    """Returns a call that waits for a person's reply to what its tool asks."""
-    asked = {"asks": reply.asks, "asked": reply.preview, "asked_ref": reply.result.ref, "choices": reply.choices}
-    return call.model_copy(update={"waits_for": "reply", **asked})
 
 
 def _finding_of(step: Next, reply: TurnReply, subtask_id: str) -> Finding | None:

@@ -16,7 +16,7 @@ from temporalio import activity
 from activities.contracts.run_contracts import SubtaskBrief
 from activities.contracts.turn_contracts import ToolCallRef, TurnInput, TurnReply, arguments_sha256
 from activities.model.conversation import ConversationStore, Opening, texts_of
-from activities.model.journalled_call import Answered, CallName, CallOptions, ModelCalls
+from activities.model.journalled_call import Answered, CallOptions, ModelCalls
 from activities.model.port import Json, user_message
 from activities.model.prompt_fit import PromptWriter, brief_tokens
 from activities.model.request_body import ALL_JSON, first_json
@@ -103,14 +103,12 @@ class AgentTurnActivities:
         role, place = loaded.team.role(turn.role), subtask_path(activity.info().workflow_id or "", turn.run.run_id)
         labels, withheld = await self._labels(turn, loaded, role, place)
         options = CallOptions(
-            max_tokens=turn.max_tokens,
             labels=labels,
             # The last turn forbids tools, which the conversation's cached part does not have: only the prefix fits.
             cache="prefix" if turn.last else "conversation",
             concludes=turn.last,
             withheld=withheld,
         )
-        name = CallName.of(turn, turn.step)
         known = [] if turn.head is None else (await conversations.entry(turn.head)).view.withheld
         missing = ", ".join(tool for tool in withheld if tool not in known)
         ending = prompts.LAST_OUTPUT if turn.last and role.output_schema is not None else ""
@@ -118,7 +116,7 @@ class AgentTurnActivities:
         if turn.head is None:
             assert turn.brief is not None
             opening, text = await self._opening(turn, turn.brief, loaded, role)
-            answered = await self._calls.begin(name, opening, text, options, note)
+            answered = await self._calls.begin(turn, opening, text, options, note)
         else:
             # Tool results and the note are one user message, as the API wants it; there is none if the model paused.
             results = conversations.tool_result_message(turn.results)
@@ -126,7 +124,7 @@ class AgentTurnActivities:
                 results["content"] += user_message(prompts.correction_request(turn.brief.feedback))["content"]
             results["content"] += user_message(note)["content"] if note else []
             messages = [results] if results["content"] else []
-            answered = await self._calls.follow_up(name, turn.head, messages, options)
+            answered = await self._calls.follow_up(turn, turn.head, messages, options)
         own = loaded.toolbox.labels_of(role, answered.message.provided_uses(), place)
         return await self._reply(turn, loaded, role, replace(answered, labels=answered.labels | own))
 

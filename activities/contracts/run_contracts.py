@@ -121,14 +121,6 @@ class SupervisorReply(Model):
     usage: Usage
 
 
-class AttachmentRef(Model):
-    """An attachment by name and reference."""
-
-    name: str
-    ref: str
-    bytes: int = 0
-
-
 class SubtaskBrief(Model):
     """A worker agent's assignment: its subtask by reference, the findings that it builds on, those that are missing.
 
@@ -141,7 +133,7 @@ class SubtaskBrief(Model):
     subtask_id: str
     dependencies: FindingRefs = []
     missing: list[Gap] = []
-    attachments: list[AttachmentRef] = []
+    attachments: list[ArtifactRef] = []
     description_ref: str | None = None
     feedback: str | None = None
     previous_ref: str | None = None
@@ -158,7 +150,20 @@ class SetupInput(Model):
     own_first_run_id: str = ""
 
 
-class RunSetup(Model):
+class ProcessFacts(Model):
+    """Facts about the process in which a run begins, which it keeps."""
+
+    tools_queue: str
+    outward_queue: str = OUTWARD_QUEUE
+    model_queue: str = MODEL_QUEUE
+    search_attributes: list[str] = []
+    notices: bool = False
+    warnings: list[str] = []
+    model_notice: str | None = None
+    ceilings: Ceilings = Ceilings()
+
+
+class RunSetup(ProcessFacts):
     """Everything that a run depends on beside its request, fixed when it starts.
 
     `prompt_tokens` are those of findings in one prompt of the supervisor, `data_labels` those of the user's data.
@@ -169,21 +174,11 @@ class RunSetup(Model):
     goal_ref: str
     team_ref: str
     team: TeamCard
-    supervisor_model: str
-    supervisor_fallbacks: list[str] = []
+    supervisor_models: list[str]
     prompt_tokens: int = limits.CONTEXT_TOKENS
     answer_schema_ref: str | None = None
-    attachments: list[AttachmentRef] = []
-    own_plan_ref: str | None = None
+    attachments: list[ArtifactRef] = []
     files_ref: str = ""
-    tools_queue: str
-    outward_queue: str = OUTWARD_QUEUE
-    model_queue: str = MODEL_QUEUE
-    search_attributes: list[str] = []
-    notices: bool = False
-    warnings: list[str] = []
-    model_notice: str | None = None
-    ceilings: Ceilings | None = None
     data_labels: Read = Labels()
     was_reset: bool = False
 
@@ -294,13 +289,13 @@ class PlanInput(SupervisorCall):
     """One try at a plan; `head` and `problems` carry on from a try that failed.
 
     From revision 2 on `plan_ref` is the plan so far and `done` its outcome: the reply only adds to it; `missing` is
-    what a review misses in it. `own_plan_ref` is the plan of the run's caller, `own_plan` one that a person edited: it
-    is checked, and no model is asked. `comment` says what a person wants to be different in the plan at `head`. With
+    what a review misses in it. `own_plan` is the plan of the run's caller, or one that a person edited: it is
+    checked, and no model is asked. `comment` says what a person wants to be different in the plan at `head`. With
     `nesting_left` 0 no role that is a team is usable. With `estimates` the reply says what the plan will take.
     """
 
     team_ref: str
-    attachments: list[AttachmentRef] = []
+    attachments: list[ArtifactRef] = []
     max_subtasks: int
     max_turns: int = limits.MAX_TURNS
     answer_schema_ref: str | None = None
@@ -308,7 +303,6 @@ class PlanInput(SupervisorCall):
     nesting_left: int = 0
     done: list[WorkNote] = []
     missing: list[str] = []
-    own_plan_ref: str | None = None
     own_plan: PackedPlan = None
     comment: str = ""
     estimates: bool = False
@@ -318,17 +312,12 @@ class PlanInput(SupervisorCall):
     problems: list[str] = []
 
     @property
-    def is_given(self) -> bool:
-        """True if the plan is there, so that no model is asked for it."""
-        return self.own_plan_ref is not None or self.own_plan is not None
-
-    @property
     def terms(self) -> CallTerms:
         """Names the step after the revision and the try."""
         summary = "the goal" if self.revision == 1 else f"revision {self.revision}"
         if self.attempt > 1:
             summary += f", try {self.attempt}"
-        work = "the plan" if self.is_given else "a plan"
+        work = "the plan" if self.own_plan else "a plan"
         return CallTerms(f"plan.{self.revision}.{self.attempt}", work, summary, limits.PLAN_MAX_TOKENS)
 
 
@@ -360,7 +349,7 @@ class ExpandInput(Model):
     plan_ref: str
     template: str
     named_ref: list[str] = []
-    attachments: list[AttachmentRef] = []
+    attachments: list[ArtifactRef] = []
     room: int
 
 

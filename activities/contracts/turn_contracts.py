@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from activities.contracts.run_contracts import AttachmentRef, FindingRefs, RunRef, SubtaskBrief
+from activities.contracts.run_contracts import CallTerms, FindingRefs, RunRef, SubtaskBrief
 from supervision.contract.base import Model
 from supervision.contract.finding import ArtifactRef, Finding, Labels, Read
 from supervision.contract.model_choice import Effort
@@ -49,6 +49,21 @@ class TurnInput(Model):
     last: bool = False
     max_turns: int = 10
     max_tokens: int
+
+    @property
+    def terms(self) -> CallTerms:
+        """How the call is made."""
+        words = f"{self.role}, {self.step.replace('.', ' ')}"
+        return CallTerms(self.step, words, words, self.max_tokens)
+
+
+class FailedCall(Model):
+    """The details of a model call that failed: the provider's, seconds until it may be asked again, what it cost."""
+
+    status: int | None = None
+    request_id: str | None = None
+    remaining: float = 0.0
+    spent: Usage = Usage()
 
 
 class ToolCallRef(Model):
@@ -111,7 +126,7 @@ class ToolInput(Model):
     role: str
     head: str
     call: ToolCallRef
-    attachments: list[AttachmentRef] = []
+    attachments: list[ArtifactRef] = []
     findings: FindingRefs = []
 
 

@@ -1,7 +1,6 @@
-"""One file made into tables (Parquet) and a document (JSON), in a child process that may be ended at any time."""
+"""One file made into tables (Parquet) and a document (text), in a child process that may be ended at any time."""
 
 import json
-import re
 import shutil
 import tempfile
 import zipfile
@@ -12,7 +11,6 @@ from typing import Any
 import duckdb
 
 from activities.files import document_files, table_files
-from activities.files.document_files import Passages
 from activities.files.texts import Unreadable
 from activities.files.values import DOCUMENTS, TABLES, is_data, shown
 
@@ -21,7 +19,6 @@ Json = dict[str, Any]
 _MEMBERS = 2000
 _UNPACKED_BYTES = 1 << 30
 _JSON_TEXT_BYTES = 20_000_000
-_TITLE_CHARS = 200
 _ROW_CHARS = 4096  # of a row as JSON: more than anyone shows
 
 
@@ -47,7 +44,7 @@ def convert(path: str, name: str, out: str) -> Json:
             if not report["tables"]:
                 raise Unreadable("it holds no rows")
         elif suffix in DOCUMENTS:
-            report["document"] = _stored(getattr(document_files, DOCUMENTS[suffix])(named, folder), folder)
+            report["document"] = getattr(document_files, DOCUMENTS[suffix])(named, folder)
         else:
             raise Unreadable(f"files of the kind '{suffix or name}' are not read")
     except Unreadable as problem:
@@ -74,17 +71,7 @@ def _json(path: Path, folder: Path) -> Json:
         except (Unreadable, duckdb.Error) as problem:
             if path.stat().st_size > _JSON_TEXT_BYTES:  # as a text it would be too long, which is not the reason
                 raise problem from None
-    return {"document": _stored(document_files.plain_document(path, folder), folder)}
-
-
-def _stored(document: Passages, folder: Path) -> Json:
-    file, chars = folder / "document.jsonl", 0
-    with file.open("w", encoding="utf-8", errors="replace") as lines:
-        for passage in document.passages:
-            lines.write(json.dumps(passage, ensure_ascii=False) + "\n")
-            chars += len(passage[1])
-    title = re.sub(r"\s+", " ", document.title).strip()[:_TITLE_CHARS]
-    return {"title": title, "pages": document.pages, "chars": chars, "file": str(file)}
+    return {"document": document_files.plain_document(path, folder)}
 
 
 def unpack(path: str, name: str, out: str) -> list[list[str]]:
@@ -137,9 +124,9 @@ def index_documents(files: list[list[str]], index: str) -> int:
             "(name UNINDEXED, place UNINDEXED, title, heading, text, tokenize='porter unicode61')"
         )
         for name, title, file in files:
-            with Path(file).open(encoding="utf-8") as lines:
-                rows = ((name, place, title, place, text) for place, text in map(json.loads, lines))
-                database.executemany("INSERT INTO passages VALUES (?, ?, ?, ?, ?)", rows)
+            passages = document_files.text_passages(Path(file).read_text(encoding="utf-8"))
+            rows = ((name, place, title, place, text) for place, text in passages)
+            database.executemany("INSERT INTO passages VALUES (?, ?, ?, ?, ?)", rows)
         (count,) = database.execute("SELECT count(*) FROM passages").fetchone()
     database.close()
     part.replace(index)

@@ -1,4 +1,6 @@
-"""The text of a document with the places in it: pages of a PDF, headings of anything else.
+"""The text of a document with its headings, which are the places in it: pages of a PDF, own ones of anything else.
+
+Each reader writes the text to a file and returns `title`, number of `pages` if it has any, `chars` and `file`.
 
 Runs in a child process. Imports a library only for the kind of file that needs it: each process pays for it. What is
 read takes time in proportion to the file, and memory for one copy of the text.
@@ -7,23 +9,24 @@ read takes time in proportion to the file, and memory for one copy of the text.
 import re
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from html import unescape
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
 from xml.parsers import expat
 
 from activities.files.texts import Unreadable, as_utf8
-from activities.files.values import TEXT_FILE
+
+Json = dict[str, Any]
 
 PASSAGE_CHARS = 1500
+_TITLE_CHARS = 200
 _WORD_BYTES = 64 << 20  # of XML: up to 50 s
 _PAGES = 5000
 _TEXT_CHARS = 20_000_000
 _CHUNK = 1 << 20
-_HEADING = re.compile(r"(?:\A\s*|\n[ \t]*\n)#{1,6}[ \t]+(\S.*)")
+HEADING = re.compile(r"(?:\A\s*|\n[ \t]*\n)#{1,6}[ \t]+(\S.*)")
 _WORD_PARTS = ("styles", "document", "footnotes", "endnotes")
 _WORD_PART = re.compile(rf"word/({'|'.join(_WORD_PARTS)})\d*\.xml")
 _SIGNS = {"tab": " ", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
@@ -43,42 +46,36 @@ _BLOCKS = {"p", "div", "table", "section", "article", "blockquote", "pre", "dt",
 _LINES = {"br", "tr", "li", "dd"}
 
 
-@dataclass
-class Passages:
-    """The parts of a document, each with its place, a title if it has one, and the number of pages if it has any."""
-
-    passages: Iterable[tuple[str, str]]
-    title: str = ""
-    pages: int = 0
-
-
-def pdf_document(path: Path, out: Path) -> Passages:
-    """Returns the document of a PDF: a passage for each page, or several for a long one."""
+def pdf_document(path: Path, out: Path) -> Json:
+    """Returns the document of a PDF, its pages as places."""
     import pypdfium2
 
-    passages: list[tuple[str, str]] = []
-    chars = 0
     try:
         with pypdfium2.PdfDocument(path) as pdf:
-            pages = len(pdf)
-            if pages > _PAGES:
+            if (pages := len(pdf)) > _PAGES:
                 raise Unreadable(f"it has {pages} pages, at most {_PAGES} are read")
-            title = str(pdf.get_metadata_dict().get("Title") or "").strip()
-            for number in range(pages):
-                text = pdf[number].get_textpage().get_text_bounded().replace("\r\n", "\n").strip()
-                passages += [(f"p. {number + 1}", part) for part in _parts(text)]
-                if (chars := chars + len(text)) > _TEXT_CHARS:
-                    raise Unreadable(f"its first {number + 1} pages have {chars:,} characters, at most {_TEXT_CHARS:,}")
+            title = str(pdf.get_metadata_dict().get("Title") or "")
+            document = _written(_pages(pdf), out)
     except pypdfium2.PdfiumError as error:
         encrypted = "password" in str(error).lower()
         raise Unreadable("it is encrypted" if encrypted else f"it is no PDF that can be read: {error}") from None
-    if not passages:
-        raise Unreadable(f"its {pages} pages hold no text: it may be a scan")
-    first = next((line.strip() for line in passages[0][1].splitlines() if line.strip()), "")
-    return Passages(passages, title or first, pages)
+    with Path(document["file"]).open(encoding="utf-8") as text:
+        first = next((line for line in islice(text, 1, None) if line.strip()), "")
+    return {**document, "title": (title or first).strip()[:_TITLE_CHARS], "pages": pages}
 
 
-def docx_document(path: Path, out: Path) -> Passages:
+def _pages(pdf: Any) -> Iterator[str]:
+    empty = True
+    for number in range(len(pdf)):
+        if text := pdf[number].get_textpage().get_text_bounded().replace("\r\n", "\n").strip():
+            own = re.sub(r"(?m)^#", " #", text)  # no heading but the page's
+            yield f"## p. {number + 1}\n\n{own}\n\n"
+            empty = False
+    if empty:
+        raise Unreadable(f"its {len(pdf)} pages hold no text: it may be a scan")
+
+
+def docx_document(path: Path, out: Path) -> Json:
     """Returns the document of a Word file, its headings as places."""
     with path.open("rb") as file:
         if file.read(4) == b"\xd0\xcf\x11\xe0":
@@ -96,23 +93,28 @@ def docx_document(path: Path, out: Path) -> Passages:
         raise Unreadable(f"it is no Word document that can be read: {error}") from None
 
 
-def html_document(path: Path, out: Path) -> Passages:
+def html_document(path: Path, out: Path) -> Json:
     """Returns the document of a web page."""
     return _written(_html_text(_read(path, out)), out)
 
 
-def plain_document(path: Path, out: Path) -> Passages:
+def plain_document(path: Path, out: Path) -> Json:
     """Returns the document of a text or Markdown file."""
     text = _read(path, out)
-    (out / TEXT_FILE).write_text(text, encoding="utf-8", errors="replace")
-    title = _HEADING.search(text)
-    return Passages(text_passages(text), title[1] if title else "")
+    file, title = out / "document.txt", HEADING.search(text)
+    file.write_text(text, encoding="utf-8", errors="replace")
+    return {
+        "title": title[1][:_TITLE_CHARS].strip() if title else "",
+        "pages": 0,
+        "chars": len(text),
+        "file": str(file),
+    }
 
 
 def text_passages(text: str) -> Iterator[tuple[str, str]]:
     """Yields the passages of a text with Markdown headings, each with the heading above it."""
     place, start, empty = "", 0, True
-    for mark in chain(_HEADING.finditer(text), [None]):
+    for mark in chain(HEADING.finditer(text), [None]):
         for part in _parts(text[start : mark.start() if mark else None]):
             yield place, part
             empty = False
@@ -147,7 +149,7 @@ def _read(path: Path, out: Path) -> str:
     return text
 
 
-def _written(pieces: Iterator[str], out: Path) -> Passages:
+def _written(pieces: Iterator[str], out: Path) -> Json:
     """Returns the document of a text that is written first, so that it is in memory once."""
     plain = out / "plain.md"
     with plain.open("w", encoding="utf-8", errors="replace") as file:

@@ -71,6 +71,11 @@ class FileReport:
     problem: str | None = None
 
     @property
+    def made(self) -> list[str]:
+        """The files that were made of it."""
+        return [one["file"] for one in [*self.tables, self.document] if one]
+
+    @property
     def described(self) -> str:
         """The file's name, which is its document's id, with the names of its tables."""
         tables = ", ".join(table["name"] for table in self.tables)
@@ -250,9 +255,7 @@ def _usable(reading: asyncio.Task[list[FileReport]]) -> bool:
 
 def are_there(reports: Sequence[FileReport]) -> bool:
     """True if everything that was made of the files is still in its place."""
-    documents = [report.document for report in reports if report.document]
-    made = [*(table for report in reports for table in report.tables), *documents]
-    return all(os.path.exists(one["file"]) for one in made)
+    return all(os.path.exists(file) for report in reports for file in report.made)
 
 
 def _read(folder: Path) -> list[Json] | None:

@@ -158,9 +158,8 @@ def csv_tables(path: Path, out: Path) -> list[Json]:
             if sum(chunk.count(b'"') for chunk in iter(partial(file.read, CHUNK), b"")) % 2:
                 notes.append("it has an odd number of quotation marks: what follows one of them may be missing")
         if skip > 1 and names:
-            above = "line, above the header, is" if skip == 2 else f"{skip - 1} lines, above the header, are"
             words = " / ".join(filter(None, (line.strip(f'{delimiter}" \r\n\t') for line in sample[: skip - 1])))
-            notes.append(f"the first {above} left out" + (f": {words[: 2 * _LINE_CHARS]!r}" if words else ""))
+            notes.append(f"what stands above the header is left out: {words[: 2 * _LINE_CHARS]!r}")
         table = _typed_table(database, path.stem, out, semicolons=delimiter == ";")
     if plain != path:
         plain.unlink()

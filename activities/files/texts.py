@@ -35,11 +35,6 @@ def _encoding(path: Path, start: bytes) -> str:
         return "utf-16"
     if start.startswith(codecs.BOM_UTF8):
         return "utf-8-sig"
-    odd, even = start[1::2].count(0), start[::2].count(0)
-    if max(odd, even) > len(start) / 5:
-        if min(odd, even) > len(start) / 20:
-            raise Unreadable("it is no text: it holds binary data")
-        return "utf-16-le" if odd > even else "utf-16-be"
     if len(start.translate(None, _CONTROLS)) < len(start) * _TEXT_SHARE:
         raise Unreadable("it is no text: it holds binary data")
     with path.open("rb") as file:

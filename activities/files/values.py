@@ -1,6 +1,6 @@
 """The kinds of files that are read, and values and names of tables as text. Imports nothing: many processes need it."""
 
-VERSION = 7
+VERSION = 8
 """Raised whenever the same file is read in another way: what was converted before is converted again."""
 
 TABLES = {
@@ -18,8 +18,6 @@ DOCUMENTS = {
     **dict.fromkeys((".md", ".txt", ".text", ".rst", ".log"), "plain_document"),
 }
 """The reader in `document_files` of each ending."""
-TEXT_FILE = "document.txt"
-"""Beside the passages of a document: its text as it stands in its file. A PDF has passages only."""
 _READABLE = (*TABLES, *DOCUMENTS, ".json", ".zip")
 
 

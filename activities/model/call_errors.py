@@ -9,11 +9,9 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
 
-from activities.model.port import NO_ROOM, BadAnswer, ModelFailure
+from activities.model.port import BadAnswer, ModelFailure
 from supervision.base import limits
 from supervision.base.errors import RETRIED, WAITING, ErrorKind
 from supervision.base.text import one_line
@@ -32,7 +30,11 @@ _MEANINGS: Mapping[ErrorKind, str] = {
     ErrorKind.PROVIDER_REJECTED: "the provider rejects the request for what is in it",
     ErrorKind.PROVIDER_AUTHENTICATION: "check ANTHROPIC_API_KEY and what the key may do",
     ErrorKind.MODEL_NOT_SERVED: "check the name of the model '{model}' and ANTHROPIC_BASE_URL",
-    ErrorKind.CONTEXT_OVERFLOW: NO_ROOM,
+    ErrorKind.CONTEXT_OVERFLOW: (
+        "the prompt does not fit into the window of '{model}', and nothing more can be left out: use a model with a "
+        "larger one (models.supervisor, models.workers or a role's own), or shorten the goal, the subtask or the "
+        "team's prompts. If the window is smaller than the price list says, or not in it, set SUPERVISOR_MODEL_WINDOW"
+    ),
 }
 _LACKING = (
     "it does not take a part of this request: leave that out by SUPERVISOR_MODEL_WITHOUT, "
@@ -57,16 +59,12 @@ _WORDS: Mapping[ErrorKind, str] = {
     # Spend limits arrive as 429: waiting does not lift them, an operator does.
     ErrorKind.PROVIDER_BILLING: """
         enforced_spend_limit_reached contract_spend_limit_reached linked_organization_spend_limit_reached
-        organization_on_hold linked_organization_billing_unavailable user_profile_not_billable
-        user_profile_billing_not_authorized billing_error 402""",
+        organization_on_hold billing_error 402""",
     # Some of these belong to the account and not to the request, though they come as 400.
     ErrorKind.PROVIDER_AUTHENTICATION: """
-        cmek_key_disabled cmek_key_network_blocked cmek_feature_unsupported key_profile_mismatch
-        workspace_policy_violation claude_code_key_creator_not_member claude_code_version_too_old
-        organization_not_enrolled_in_beta organization_type_not_supported parent_organization_required
-        user_profile_not_found user_profile_required authentication_error permission_error 401 403""",
-    ErrorKind.PROVIDER_REJECTED: "image_dimensions_too_large",
-    ErrorKind.CONTEXT_OVERFLOW: "request_body_too_large_after_decoding request_too_large 413",
+        cmek_key_disabled cmek_key_network_blocked workspace_policy_violation organization_not_enrolled_in_beta
+        authentication_error permission_error 401 403""",
+    ErrorKind.CONTEXT_OVERFLOW: "request_too_large 413",
     ErrorKind.RATE_LIMITED: "rate_limit_error 429",
     ErrorKind.OVERLOADED: "overloaded_error 529",
     ErrorKind.PROVIDER_ERROR: "api_error timeout_error conflict_error 408 409 499",
@@ -113,23 +111,11 @@ def classify(
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
     """Returns the seconds of `retry-after-ms`, else `retry-after`, at most RETRY_AFTER_MAX; None if there are none."""
-    after = headers.get("retry-after", "")
-    for text, read in (
-        (headers.get("retry-after-ms", ""), lambda text: float(text) / 1000),
-        (after, float),
-        (after, _until),
-    ):
-        with contextlib.suppress(ValueError, TypeError, OverflowError):
-            if not math.isnan(seconds := read(text)):
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        with contextlib.suppress(KeyError, ValueError):
+            if not math.isnan(seconds := float(headers[name]) * unit):
                 return min(seconds, limits.RETRY_AFTER_MAX.total_seconds()) if seconds > 0 else None
     return None
-
-
-def _until(text: str) -> float:
-    moment = parsedate_to_datetime(text)
-    if moment.tzinfo is None:  # "-0000" and a missing zone both mean UTC
-        moment = moment.replace(tzinfo=UTC)
-    return (moment - datetime.now(UTC)).total_seconds()
 
 
 def _status_failure(error: Any, model: str, endpoint: str, credentials: Credentials) -> ModelFailure:

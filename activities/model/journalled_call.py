@@ -16,13 +16,12 @@ from pydantic import ValidationError
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-from activities.contracts.run_contracts import RunRef, SupervisorCall
-from activities.contracts.turn_contracts import TurnInput, arguments_sha256
+from activities.contracts.run_contracts import SupervisorCall
+from activities.contracts.turn_contracts import FailedCall, TurnInput, arguments_sha256
 from activities.heartbeat import show, until_stored, waiting
 from activities.model.conversation import ConversationStore, ConversationView, Entry, Opening
 from activities.model.gate import ModelGate
 from activities.model.port import (
-    NO_ROOM,
     CacheUse,
     Json,
     ModelEndpoint,
@@ -37,7 +36,6 @@ from activities.steps import consumed, note
 from activities.steps import show as show_text
 from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
 from activities.store.spending import DailySpend
-from supervision.agent.turn_rules import WINDOW_FULL
 from supervision.base import limits, spans
 from supervision.base.errors import WAITING, ErrorKind
 from supervision.base.store_keys import call_header, call_key
@@ -51,6 +49,9 @@ ODD_REPLY_ATTEMPTS = 3  # unreadable answers (HTML, no content): two more tries,
 _jitter = SystemRandom()
 CALL_HEADER = "x-supervisor-call"
 _UNASKED: Any = {"run": True, "brief": {"labels"}}
+
+Asked = SupervisorCall | TurnInput
+"""The input of an activity that makes a model call."""
 
 
 class EarlierAttempts(Model):
@@ -69,19 +70,18 @@ class EarlierAttempts(Model):
             return cls()
 
 
-def to_application_error(failure: ModelFailure, failures: int, spent: Json | None = None) -> ApplicationError:
+def to_application_error(failure: ModelFailure, failures: int, spent: Usage) -> ApplicationError:
     """Returns the failure as Temporal sees it; the wait grows with the `failures` of its kind in this call."""
     is_odd = failure.kind is ErrorKind.BAD_RESPONSE
     retryable = failure.retryable and not (is_odd and failures >= ODD_REPLY_ATTEMPTS)
     growth = limits.MODEL_RETRY_FACTOR ** min(max(failures - 1, 0), 20)  # a power of thousands overflows
     grown = min(limits.MODEL_RETRY_INITIAL * growth, limits.MODEL_RETRY_MAX)
     wait = timedelta(seconds=failure.retry_after) if failure.retry_after else grown
-    details: Json = {"status": failure.status, "request_id": failure.request_id, "spent": spent}
-    if failure.kind == ErrorKind.CIRCUIT_OPEN:
-        details = {"remaining": failure.retry_after, "spent": spent}
+    remaining = failure.retry_after or 0.0
+    details = FailedCall(status=failure.status, request_id=failure.request_id, remaining=remaining, spent=spent)
     return ApplicationError(
         cut(failure.message, limits.ERROR_BYTES),
-        details,
+        details.model_dump(),
         type=failure.kind,
         non_retryable=not retryable,
         next_retry_delay=wait * (1 + limits.RETRY_JITTER * _jitter.random()) if retryable else None,
@@ -89,32 +89,19 @@ def to_application_error(failure: ModelFailure, failures: int, spent: Json | Non
     )
 
 
-@dataclass(frozen=True)
-class CallName:
-    """The name of a call within its workflow: the step, and the hash of what is asked.
+def key_of(asked: Asked, workflow_id: str) -> str:
+    """Returns the key of the entry of the call that an activity's input asks for: its step, and the hash of the input.
 
-    That is the activity's input without run and labels, not the words sent: a Worker of another version finds it, too.
+    The hash is without run and labels, and not of the words sent: a Worker of another version finds it, too.
     """
-
-    run: RunRef
-    step: str
-    sha256: str
-
-    @classmethod
-    def of(cls, asked: SupervisorCall | TurnInput, step: str) -> "CallName":
-        """Returns the name of the call that an activity's input asks for."""
-        return cls(asked.run, step, arguments_sha256(asked.model_dump(mode="json", exclude=_UNASKED)))
-
-    def key(self, workflow_id: str) -> str:
-        """Returns the key of the call's entry."""
-        return call_key(self.run.run_id, self.run.first_run_id, workflow_id, self.step, self.sha256)
+    sha256 = arguments_sha256(asked.model_dump(mode="json", exclude=_UNASKED))
+    return call_key(asked.run.run_id, asked.run.first_run_id, workflow_id, asked.terms.step, sha256)
 
 
 @dataclass(frozen=True)
 class CallOptions:
-    """How a call is made: its room for a reply, what is cached, whether it may call tools, and which are `withheld`."""
+    """How a call is made: what is cached, whether it may call tools, and which are `withheld`."""
 
-    max_tokens: int
     cache: CacheUse = "none"
     concludes: bool = False
     withheld: Sequence[str] = ()
@@ -152,39 +139,39 @@ class ModelCalls:
         self._call_header = call_header
 
     async def begin(
-        self, name: CallName, opening: Opening, text: str | PromptWriter, options: CallOptions, note: str | None = None
+        self, asked: Asked, opening: Opening, text: str | PromptWriter, how: CallOptions, note: str | None = None
     ) -> Answered:
         """Makes the first call of a conversation; `note` is a second text after it."""
-        prompt = FirstPrompt(self.model.window(opening.model), opening, text, note, options.withheld)
-        return await self._found(name) or await self._call(name, prompt, options)
+        prompt = FirstPrompt(self.model.window(opening.model), opening, text, note, how.withheld)
+        return await self._found(asked) or await self._call(asked, prompt, how)
 
-    async def follow_up(self, name: CallName, head: str, messages: list[Json], options: CallOptions) -> Answered:
-        """Makes a later call: the conversation at `head` with `messages` appended."""
-        return await self._found(name) or await self._call(name, await self._next(head, messages, options), options)
+    async def follow_up(self, asked: Asked, head: str, added: list[Json], how: CallOptions) -> Answered:
+        """Makes a later call: the conversation at `head` with messages `added`."""
+        return await self._found(asked) or await self._call(asked, await self._next(head, added, how), how)
 
     async def _next(self, head: str, added: list[Json], how: CallOptions) -> NextPrompt:
         past, whole = await self.conversations.load(head), await self.conversations.resolve(added)
         return NextPrompt(self.model.window(past.opening.model), past, added, whole, how.withheld)
 
-    async def _found(self, name: CallName) -> Answered | None:
+    async def _found(self, asked: Asked) -> Answered | None:
         """Returns the answer that an attempt before this one stored."""
         show(EarlierAttempts.of_this_call().model_dump)  # a heartbeat replaces what the attempts before left behind
-        entry = await self.conversations.find(key := name.key(activity.info().workflow_id or ""))
+        entry = await self.conversations.find(key := key_of(asked, activity.info().workflow_id or ""))
         if entry is None:
             return None
         note(journal=True, response_model=entry.reply.model)
         return self._answered(key, entry)
 
-    async def _call(self, name: CallName, prompt: FirstPrompt | NextPrompt, how: CallOptions) -> Answered:
+    async def _call(self, asked: Asked, prompt: FirstPrompt | NextPrompt, how: CallOptions) -> Answered:
         workflow_id, earlier = activity.info().workflow_id or "", EarlierAttempts.of_this_call()
         request = ModelRequest(
             **dict(prompt.opening),
             messages=[],
-            max_tokens=how.max_tokens,
+            max_tokens=asked.terms.max_tokens,
             cache=how.cache,
             concludes=how.concludes,
-            headers={CALL_HEADER: call_header(workflow_id, name.step)} if self._call_header else {},
-            run=name.run.run_id,
+            headers={CALL_HEADER: call_header(workflow_id, asked.terms.step)} if self._call_header else {},
+            run=asked.run.run_id,
         )
         try:
             await self._afford(request.model)
@@ -193,7 +180,7 @@ class ModelCalls:
             # Temporal counts attempts that were held back as well: an outage would use up all patience.
             failures = earlier.failures[failure.kind] = earlier.failures.get(failure.kind, 0) + 1
             show(earlier.model_dump)  # the last heartbeat of the attempt takes it along
-            raise to_application_error(failure, failures, earlier.spent.model_dump()) from failure
+            raise to_application_error(failure, failures, earlier.spent) from failure
         past = draft.past
         note(response_model=message.model, finish_reasons=[message.stop_reason])
         show_text(spans.SYSTEM_TEXT, prompt.opening.system)
@@ -209,7 +196,7 @@ class ModelCalls:
             spent=earlier.spent,
             at=datetime.now(UTC).isoformat(),
         )
-        key = name.key(workflow_id)
+        key = key_of(asked, workflow_id)
         return self._answered(key, await until_stored(partial(self.conversations.save, key, entry)))
 
     async def _afford(self, model: str) -> None:
@@ -224,45 +211,19 @@ class ModelCalls:
     async def _fitted(
         self, prompt: FirstPrompt | NextPrompt, request: ModelRequest, earlier: EarlierAttempts
     ) -> tuple[ModelMessage, CallDraft]:
-        """Returns the answer to a call, and its draft: a shorter one if there was no room for the first or its reply.
-
-        Where nothing can be left out, a text that was cut is better than none; half of a fixed form is not.
-        """
+        """Returns the answer to a call, and its draft: a shorter one if the first was refused for its length."""
         draft = await prompt.first()
-        message, refusal = await self._try(request, draft, earlier)
-        if refusal is not None and (shorter := await prompt.shorter(draft)) is not None:
-            self._spend(message, earlier)
-            draft = shorter
-            message, refusal = await self._try(request, draft, earlier)
-        if refusal is not None and (message is None or request.output_schema is not None):
-            self._spend(message, earlier)
-            raise refusal
-        assert message is not None
-        return message, draft
-
-    async def _try(
-        self, request: ModelRequest, draft: CallDraft, earlier: EarlierAttempts
-    ) -> tuple[ModelMessage | None, ModelFailure | None]:
-        """Returns the answer to a draft, and why it has no room in the window: refused, or with half an answer."""
-        room = self.model.window(request.model).reply_tokens(draft.tokens)
         try:
-            tools = [tool for tool in request.tools if tool["name"] not in draft.view.withheld]
-            message = await self._complete(replace(request, messages=draft.messages, tools=tools, room=room), earlier)
+            return await self._complete(request, draft, earlier), draft
         except ModelFailure as failure:
-            if failure.kind is not ErrorKind.CONTEXT_OVERFLOW:
+            if failure.kind is not ErrorKind.CONTEXT_OVERFLOW or (shorter := await prompt.shorter(draft)) is None:
                 raise
-            return None, failure
-        cut = message.stop_reason == "max_tokens" and message.usage.output_tokens >= room
-        full = cut or message.stop_reason == WINDOW_FULL
-        words = NO_ROOM.format(model=request.model)
-        return message, ModelFailure(ErrorKind.CONTEXT_OVERFLOW, words, retryable=False) if full else None
+        return await self._complete(request, shorter, earlier), shorter
 
-    def _spend(self, message: ModelMessage | None, earlier: EarlierAttempts) -> None:
-        """Counts an answer that is of no use."""
-        if message is not None:
-            earlier.spent += usage_of(self.model, message.model, message.usage, calls=0)
-
-    async def _complete(self, request: ModelRequest, earlier: EarlierAttempts) -> ModelMessage:
+    async def _complete(self, request: ModelRequest, draft: CallDraft, earlier: EarlierAttempts) -> ModelMessage:
+        room = self.model.window(request.model).reply_tokens(draft.tokens)
+        tools = [tool for tool in request.tools if tool["name"] not in draft.view.withheld]
+        request = replace(request, messages=draft.messages, tools=tools, room=room)
         progress = StreamProgress()
 
         def sent() -> Json:
@@ -291,9 +252,8 @@ class ModelCalls:
                 activity.logger.warning("the day's spend can't be stored: %s", error)
 
     def _answered(self, key: str, entry: Entry) -> Answered:
-        reply = entry.reply
-        usage = usage_of(self.model, reply.model, reply.usage)
-        return Answered(key, reply, usage + entry.spent, entry.view, entry.labels)
+        usage = usage_of(self.model, entry.reply.model, entry.reply.usage) + entry.spent
+        return Answered(key, entry.reply, usage, entry.view, entry.labels)
 
 
 def usage_of(endpoint: ModelEndpoint, model: str, tokens: ModelUsage, *, calls: int = 1) -> Usage:

@@ -19,12 +19,6 @@ from supervision.contract.model_choice import Effort
 _CONTEXT_SHARE = 0.5  # of the window, where that is less: the rest is for instructions, thinking and the reply
 _PROMPT_SHARE = 0.8  # of the window: the rest is for thinking and the reply
 
-NO_ROOM = (
-    "the prompt does not fit into the window of '{model}', and nothing more can be left out: use a model with a larger "
-    "one (models.supervisor, models.workers or a role's own), or shorten the goal, the subtask or the team's prompts. "
-    "If the window is smaller than the price list says, or not in it, set SUPERVISOR_MODEL_WINDOW"
-)
-
 _THOUGHT = re.compile(r"\A\s*+<think(?:ing)?>.*?</think(?:ing)?>\s*+", re.DOTALL)
 
 Json = dict[str, Any]

@@ -1,6 +1,7 @@
 """The items of templates: what a plan may name them by, the next plan with them, and the tables of their outputs."""
 
 import json
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,6 @@ from pydantic import JsonValue
 from temporalio import activity
 
 from activities.contracts.run_contracts import (
-    AttachmentRef,
     DependencyRef,
     ExpandInput,
     ExpandReply,
@@ -19,7 +19,6 @@ from activities.contracts.run_contracts import (
 )
 from activities.files.file_cache import FileReport
 from activities.files.manifest import unread_of
-from activities.files.values import TEXT_FILE
 from activities.replies import answer_schema, schema_rules
 from activities.store.artifacts import ArtifactStore
 from activities.store.reading import read_plan, read_text, read_texts
@@ -40,7 +39,7 @@ _MISFITS_NAMED = 5  # rows that do not fit the form of the answer
 class RunData:
     """The attachments and files of a run as templates name them."""
 
-    def __init__(self, store: ArtifactStore, teams: StoredTeams, run: RunRef, attached: list[AttachmentRef]) -> None:
+    def __init__(self, store: ArtifactStore, teams: StoredTeams, run: RunRef, attached: list[ArtifactRef]) -> None:
         self._store = store
         self._files = teams.files_of(run)
         self._attached = {attachment.name: attachment.ref for attachment in attached}
@@ -52,11 +51,11 @@ class RunData:
         """Returns the names that templates may use."""
         reports = await self._reports()
         tables = [table["name"] for report in reports for table in report.tables]
-        return Data(
-            rows=[*tables, *(report.name for report in reports if len(report.tables) == 1)],
-            lines=[*self._attached, *(report.name for report in reports if report.document)],
-            files=[report.name for report in reports],
-        )
+        return {
+            "rows": [*tables, *(report.name for report in reports if len(report.tables) == 1)],
+            "lines": [*self._attached, *(report.name for report in reports if report.document)],
+            "files": [report.name for report in reports],
+        }
 
     async def rows(self, name: str, most: int) -> tuple[list[str], int]:
         """Returns the first rows of a table, by its name or that of its file, and how many it has."""
@@ -72,22 +71,14 @@ class RunData:
         if ref := self._attached.get(name):
             text = await read_text(self._store, ref)
         else:
-            files = [r.document["file"] for r in await self._reports() if r.name == name and r.document]
-            text = "\n".join(passage for file in files for passage in _passages(file))
-        return [line for line in text.splitlines() if line.strip()]
+            files = [Path(r.document["file"]) for r in await self._reports() if r.name == name and r.document]
+            text = "\n".join(file.read_text(encoding="utf-8") for file in files)
+        return [line for line in text.splitlines() if line.strip() and not line.startswith("## p. ")]
 
     async def files(self, pattern: str) -> list[FileReport]:
         """Returns the files that a pattern fits."""
         reports = {report.name: report for report in await self._reports()}
         return [reports[name] for name in matching(reports, pattern)]
-
-
-def _passages(file: str) -> list[str]:
-    """Returns the text of a document as it stands in its file, else its passages."""
-    if (whole := Path(file).with_name(TEXT_FILE)).is_file():
-        return [whole.read_text(encoding="utf-8")]
-    with Path(file).open(encoding="utf-8") as passages:
-        return [json.loads(passage)[1] for passage in passages]
 
 
 def shortened(plan: Plan) -> Plan:
@@ -101,17 +92,17 @@ def shortened(plan: Plan) -> Plan:
     return cut_to(plan.model_copy(update=changed), limits.PAYLOAD_AIM_BYTES)
 
 
+@dataclass(frozen=True)
 class Expansions:
     """Expanding templates and tabulating their items, with the store and the teams of this process."""
 
-    def __init__(self, store: ArtifactStore, teams: StoredTeams) -> None:
-        self._store = store
-        self._teams = teams
+    store: ArtifactStore
+    teams: StoredTeams
 
     @activity.defn
     async def expand_plan(self, call: ExpandInput) -> ExpandReply:
         """Returns the plan with a subtask for each item of a template, stored; no plan if there are none."""
-        plan = await read_plan(self._store, call.plan_ref)
+        plan = await read_plan(self.store, call.plan_ref)
         template = plan.subtask(call.template)
         items, found, problem = await self._items(call, template.for_each or "")
         subtasks = items_of(template, items[: call.room])
@@ -122,8 +113,8 @@ class Expansions:
         items_alone = plan.model_copy(update={"subtasks": subtasks, "revision": 1})
         reply = ExpandReply(
             plan=shortened(whole),
-            plan_ref=await self._store.put_output(run_id, whole.model_dump_json()),
-            items_ref=await self._store.put_output(run_id, items_alone.model_dump_json()),
+            plan_ref=await self.store.put_output(run_id, whole.model_dump_json()),
+            items_ref=await self.store.put_output(run_id, items_alone.model_dump_json()),
             found=found,
             unread=found - len(items) if problem else 0,
             problem=problem,
@@ -135,7 +126,7 @@ class Expansions:
     async def _items(self, call: ExpandInput, for_each: str) -> tuple[list[str], int, str]:
         """Returns the items of a template, of many rows the first ones, how many there are, and why some are no use."""
         kind, _, name = for_each.partition(":")
-        data = RunData(self._store, self._teams, call.run, call.attachments)
+        data = RunData(self.store, self.teams, call.run, call.attachments)
         count, problem = 0, ""
         if kind == "rows":
             found, count = await data.rows(name, call.room)
@@ -145,13 +136,13 @@ class Expansions:
         elif kind == "lines":
             found = await data.lines(name)
         else:
-            found = [item for text in await read_texts(self._store, call.named_ref) for item in json.loads(text)]
+            found = [item for text in await read_texts(self.store, call.named_ref) for item in json.loads(text)]
         return [item_text(item) for item in found], count or len(found), problem
 
     @activity.defn
     async def tabulate(self, call: TableInput) -> TableReply:
         """Returns the tables of templates, stored, and the answer if one of them is its list of rows."""
-        plan, team = await read_plan(self._store, call.plan_ref), (await self._teams.load(call.team_ref)).team
+        plan, team = await read_plan(self.store, call.plan_ref), (await self.teams.load(call.team_ref)).team
         sources = {subtask.id: one_line(subtask.item, limits.SENTENCE_BYTES) for subtask in plan.subtasks}
         columns_of = {role.name: role.columns for role in team.roles}
         reply, tables = TableReply(), dict[str, _Table]()
@@ -160,16 +151,16 @@ class Expansions:
             columns = list(dict.fromkeys(name for f in findings if f.output_ref for name in columns_of.get(f.role, [])))
             if not columns:
                 continue
-            texts = iter(await read_texts(self._store, [f.output_ref for f in findings if f.output_ref]))
+            texts = iter(await read_texts(self.store, [f.output_ref for f in findings if f.output_ref]))
             outputs = (json.loads(next(texts)) if finding.output_ref else {} for finding in findings)
             rows = [ItemRow(v, f.subtask_id, sources[f.subtask_id]) for v, f in zip(outputs, findings, strict=True)]
             data, name = table_csv(columns, rows), f"{template}.csv"
-            ref = await self._store.put_output(call.run.run_id, data)
+            ref = await self.store.put_output(call.run.run_id, data)
             table = ArtifactRef(name=name, media_type="text/csv", bytes=len(data), ref=ref, subtask_id=template)
             reply.tables.append(table)
             tables[template] = (columns, rows, findings)
         if call.answer_schema_ref:
-            schema = json.loads(await read_text(self._store, call.answer_schema_ref))
+            schema = json.loads(await read_text(self.store, call.answer_schema_ref))
             place = list_of_rows(schema_rules.as_sent(schema) or schema)
             fitting = [name for name, (columns, *_) in tables.items() if place and set(place[1]) <= set(columns)]
             if place and len(fitting) == 1:
@@ -195,7 +186,7 @@ class Expansions:
         else:
             reply.answer_json = json.loads(data) if len(data) <= limits.ANSWER_JSON_BYTES else None
             if reply.answer_json is None:
-                reply.answer_json_ref = await self._store.put_output(run_id, data)
+                reply.answer_json_ref = await self.store.put_output(run_id, data)
         text = first_rows(reply.fills, columns, rows)
-        ref = await self._store.put_output(run_id, text)
+        ref = await self.store.put_output(run_id, text)
         reply.first_rows = DependencyRef(subtask_id=reply.fills, role=DIGEST, text_ref=ref, bytes=size(text))

@@ -4,9 +4,11 @@ import asyncio
 import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Literal
+from typing import Annotated, Literal
 
-from activities.contracts.run_contracts import AttachmentRef, PlanInput, PlanReply, RunRef
+from pydantic import BeforeValidator
+
+from activities.contracts.run_contracts import PlanInput, PlanReply, RunRef
 from activities.model.port import ModelEndpoint, ModelMessage, ModelRequest, ModelUsage, StreamProgress, user_message
 from activities.model.pricing import price
 from activities.prompts.agent_prompts import repair
@@ -28,7 +30,8 @@ from supervision.base import limits
 from supervision.base.loose_form import says_nothing
 from supervision.base.text import cut, quoted
 from supervision.contract.base import Model
-from supervision.contract.plan import Aggregation, NewRole, Plan, Subtask
+from supervision.contract.finding import ArtifactRef
+from supervision.contract.plan import Plan, Subtask
 from supervision.contract.strategy import STRATEGIES, StrategyName
 from supervision.contract.team import Role, TeamCard
 from supervision.contract.usage import Usage
@@ -44,24 +47,19 @@ from supervision.planning.revisions import merge, revision_problems
 _ATTACHMENT_CHARS = 300  # of each attachment in the planner's prompt: enough for the columns of a table, or a title
 
 
-class SubtaskDraft(Subtask):
-    """A subtask as the planner writes it. `new_role` names a role of the same plan, in place of `role`."""
+def _with_new_role(written: object) -> object:
+    """Returns a subtask with its `new_role`, one of the same plan, in place of `role`."""
+    if not isinstance(written, dict) or not isinstance(new := written.get("new_role"), str) or says_nothing(new):
+        return written
+    return {**written, "role": new.strip()}
 
-    role: str
-    new_role: str | None = None
 
+class PlanDraft(Plan):
+    """A plan as the planner writes it, or what is to be added to one; `finished` is for one step at a time."""
 
-class PlanDraft(Model):
-    """A plan, or what is to be added to one; `finished` is for one step at a time."""
-
-    reasoning: str = ""
     finished: bool = False
-    direct_answer: str | None = None
     strategy: Literal["plan", "step"] = "plan"
-    subtasks: list[SubtaskDraft] = []
-    new_roles: list[NewRole] = []
-    aggregation: Aggregation = "merge"
-    final_instruction: str = ""
+    subtasks: list[Annotated[Subtask, BeforeValidator(_with_new_role)]] = []
 
 
 class RouteDraft(Model):
@@ -75,36 +73,31 @@ class RouteDraft(Model):
 
 def plan_of(draft: PlanDraft, goal: str, revision: int) -> Plan:
     """Returns the plan that a draft means."""
-    return Plan(
-        goal=goal,
+    meant = {
+        "goal": goal,
         # Beside subtasks it is what a model writes into every field.
-        direct_answer=None if draft.subtasks or says_nothing(draft.direct_answer) else draft.direct_answer,
-        reasoning=cut(draft.reasoning.strip(), limits.SENTENCE_BYTES),
-        aggregation=draft.aggregation,
-        final_instruction=draft.final_instruction,
-        subtasks=[_subtask_of(item) for item in draft.subtasks],
-        new_roles=draft.new_roles,
-        revision=revision,
-    )
+        "direct_answer": None if draft.subtasks or says_nothing(draft.direct_answer) else draft.direct_answer,
+        "reasoning": cut(draft.reasoning.strip(), limits.SENTENCE_BYTES),
+        "subtasks": [_subtask_of(item) for item in draft.subtasks],
+        "revision": revision,
+    }
+    return Plan.model_validate({**dict(draft), **meant})
 
 
-def _subtask_of(draft: SubtaskDraft) -> Subtask:
-    return Subtask.model_validate(
-        draft.model_dump(exclude={"new_role"})
-        | {
-            "id": draft.id.strip(),
-            "role": draft.role if says_nothing(draft.new_role) else (draft.new_role or "").strip(),
-            "depends_on": [each for each in dict.fromkeys(draft.depends_on) if not says_nothing(each)],
-            "candidates": max(1, draft.candidates),
-            "timeout_seconds": None,  # a model's guess would end honest work: only a caller's plan sets one
-            "weight": min(max(draft.weight, 0.0), 1.0),
-            "estimated_tokens": min(max(draft.estimated_tokens, 0), limits.MAX_BUDGET_TOKENS),
-            "reasoning": cut(draft.reasoning.strip(), limits.SENTENCE_BYTES),
-            "for_each": None if says_nothing(draft.for_each) else (draft.for_each or "").strip(),
-            "max_items": draft.max_items or None,
-            "item": "",
-        }
-    )
+def _subtask_of(draft: Subtask) -> Subtask:
+    meant = {
+        "id": draft.id.strip(),
+        "depends_on": [each for each in dict.fromkeys(draft.depends_on) if not says_nothing(each)],
+        "candidates": max(1, draft.candidates),
+        "timeout_seconds": None,  # a model's guess would end honest work: only a caller's plan sets one
+        "weight": min(max(draft.weight, 0.0), 1.0),
+        "estimated_tokens": min(max(draft.estimated_tokens, 0), limits.MAX_BUDGET_TOKENS),
+        "reasoning": cut(draft.reasoning.strip(), limits.SENTENCE_BYTES),
+        "for_each": None if says_nothing(draft.for_each) else (draft.for_each or "").strip(),
+        "max_items": draft.max_items or None,
+        "item": "",
+    }
+    return draft.model_copy(update=meant)
 
 
 @dataclass(frozen=True)
@@ -127,12 +120,6 @@ class Planner:
         """The roles that a plan may name: those that are teams only while nesting is possible."""
         return [role for role in self.loaded.team.roles if self.call.nesting_left > 0 or role.team is None]
 
-    def nesting_problems(self, plan: Plan) -> list[str]:
-        """Returns the roles of a plan that are teams, where nesting is not possible."""
-        teams = {role.name for role in self.loaded.team.roles} - {role.name for role in self.roles}
-        named = dict.fromkeys(subtask.role for subtask in plan.subtasks if subtask.role in teams)
-        return [f"role {quoted(name)} is a team and nesting is not possible here" for name in named]
-
     def system(self) -> str:
         """Returns the planner's instructions."""
         return planner_system(self.mode, self.loaded.team, self.roles, self.loaded.toolbox, self.catalogue, self.call)
@@ -154,18 +141,11 @@ class Planner:
             subtask.role = self._role(subtask.role)
         if mode == "auto":
             return draft.strategy, plan
-        strategy: StrategyName = "step" if mode == "step" else "plan"
+        plan.direct_answer = None  # no field of these forms
         may_end = draft.finished and call.done if mode == "step" else call.plan_ref
-        if not plan.subtasks and may_end:
-            return strategy, None
-        if plan.direct_answer:
-            raise ValueError("a direct answer is not wanted here: plan subtasks")
-        if mode == "step" and not plan.subtasks:
-            nothing_done = "nothing has been done yet: give the first subtask"
-            raise ValueError(nothing_done if draft.finished else "give the next subtask, or set finished to true")
-        if mode == "step" and len(plan.subtasks) > 1:
-            raise ValueError(f"give exactly one subtask, the next one, not {len(plan.subtasks)}")
-        return strategy, plan
+        if mode == "step":
+            plan.subtasks = plan.subtasks[:1]
+        return "step" if mode == "step" else "plan", None if may_end and not plan.subtasks else plan
 
     def _read_route(self, message: ModelMessage) -> Plan:
         """Returns the route as a plan; the last try always gives one, for the generalist if need be."""
@@ -241,12 +221,12 @@ async def make_plan(desk: Desk, call: PlanInput) -> PlanReply:
     reply, written = await _written(desk, planner, previous)
     if written is None:
         return reply
-    team = await desk.teams.card(call.team_ref, call.model)
+    team = await desk.teams.card(call.team_ref)
     loaded, added = planner.loaded, written.new_roles
     reply.problems = new_role_problems(loaded.team, added) or loaded.toolbox.joined(added)
     if added and not reply.problems:
         reply.team_ref = await desk.teams.extend(call.run.run_id, call.team_ref, added)
-        reply.team = team = await desk.teams.card(reply.team_ref, call.model)
+        reply.team = team = await desk.teams.card(reply.team_ref)
     plan = None if reply.problems else await _checked(desk, planner, reply, written, previous, team)
     if plan is not None:
         await _accept(desk, call, reply, plan, goal)
@@ -262,10 +242,9 @@ async def make_plan(desk: Desk, call: PlanInput) -> PlanReply:
 async def _written(desk: Desk, planner: Planner, previous: Plan | None) -> tuple[PlanReply, Plan | None]:
     """Returns the beginning of the reply, and the plan, or addition, as the caller, the team or the model wrote it."""
     call, steps = planner.call, STRATEGIES[planner.call.strategy].plans_steps
-    if call.is_given:  # for a caller's plan and a fixed route of the team no model is asked
-        own = call.own_plan or await read_plan(desk.store, call.own_plan_ref or "")
+    if call.own_plan is not None:  # for a caller's plan and a fixed route of the team no model is asked
         reply = PlanReply(head="", usage=Usage(), strategy="step" if steps else "plan")
-        return reply, own.model_copy(update={"goal": planner.goal})
+        return reply, call.own_plan.model_copy(update={"goal": planner.goal})
     if (fixed := planner.fixed_route()) is not None:
         return PlanReply(head="", usage=Usage(), strategy="route"), fixed
     untrusted = planner.loaded.toolbox.labels_of_data().untrusted
@@ -283,7 +262,6 @@ async def _written(desk: Desk, planner: Planner, previous: Plan | None) -> tuple
     # One step at a time asks with the same system text again and again.
     answered = await send(desk, call, planner.system(), planner.form(), within, back, "prefix" if steps else "none")
     reply = PlanReply(head=answered.head, usage=answered.usage, refusal=refusal_of(answered.message))
-    reply.strategy = "plan" if planner.mode == "revision" else call.strategy
     plan = None
     if reply.refusal is None:
         try:
@@ -294,7 +272,7 @@ async def _written(desk: Desk, planner: Planner, previous: Plan | None) -> tuple
     return reply, plan
 
 
-async def _beginning(desk: Desk, attachment: AttachmentRef, untrusted: str) -> str:
+async def _beginning(desk: Desk, attachment: ArtifactRef, untrusted: str) -> str:
     """Returns the beginning of an attachment's text; of an untrusted one its size alone."""
     size = f"{attachment.bytes:,} bytes"
     if untrusted:  # else it could have a part in the plan, which all agents follow
@@ -308,7 +286,7 @@ async def _checked(
 ) -> Plan | None:
     """Returns the plan as it will run, earlier revisions included; None, with its problems in the reply."""
     call, states = planner.call, {n.subtask_id: n.state for n in planner.call.done}
-    usable = _usable_card(card, call)
+    usable = card.assignable(nesting=call.nesting_left > 0)
     small = [a.name for a in call.attachments if a.bytes <= limits.SMALL_ATTACHMENT_BYTES]  # a part of every brief
     names = [attachment.name for attachment in call.attachments]
     if reply.strategy == "route":
@@ -323,29 +301,24 @@ async def _checked(
         if previous is None
         else revision_problems(previous, plan, call.max_subtasks, states, names, data)
     )
-    problems += planner.nesting_problems(plan)
-    problems += unknown_role_problems(plan, card) if call.is_given else []
+    problems += unknown_role_problems(plan, card) if call.own_plan else []
     single = {role.name for role in usable.roles if role.team is None}  # a team is no candidate
     able = [{"candidate_roles": [name for name in item.candidate_roles if name in single]} for item in plan.subtasks]
     changed = [item.model_copy(update=to) for item, to in zip(plan.subtasks, able, strict=True)]
     plan = plan.model_copy(update={"subtasks": changed})  # not in place: plans that are read are shared
-    incapable = capabilities.incapable(plan, usable)
-    reply.problems, reply.incapable = problems + incapable, bool(incapable)
+    large = set(names).difference(small)
+    incapable, assigned = capabilities.incapable(plan, usable), capabilities.assigned(plan, usable, large)
+    # Subtasks of unknown roles have gone to the generalist, which may be a team.
+    taken = dict.fromkeys(subtask.role for subtask in (*plan.subtasks, *assigned.subtasks))
+    teams = [name for name in taken if call.nesting_left <= 0 and (role := card.find(name)) and role.team is not None]
+    problems += [f"role {quoted(name)} is a team and nesting is not possible here" for name in teams]
+    reply.incapable = bool(incapable)
+    reply.problems = problems + incapable or capabilities.unreadable(assigned, usable, large)
     if reply.problems:
         return None
-    large = set(names).difference(small)
-    assigned = capabilities.assigned(plan, usable, large)
-    whole = merge(previous, assigned, states) if previous else assigned
-    # Again: subtasks of unknown roles have gone to the generalist, which may be a team.
-    reply.problems = planner.nesting_problems(assigned) + capabilities.unreadable(assigned, usable, large)
     reply.unknown_roles = unknown_roles(plan, planner.loaded.team)
-    return None if reply.problems else whole.model_copy(update={"revision": call.revision})
-
-
-def _usable_card(card: TeamCard, call: PlanInput) -> TeamCard:
-    """Returns the team's card without the roles that may not be used here."""
-    usable = [role for role in card.roles if call.nesting_left > 0 or role.team is None or role.name == card.generalist]
-    return card.model_copy(update={"roles": usable})
+    whole = merge(previous, assigned, states) if previous else assigned
+    return whole.model_copy(update={"revision": call.revision})
 
 
 async def _accept(desk: Desk, call: PlanInput, reply: PlanReply, plan: Plan, goal: str) -> None:
@@ -377,7 +350,7 @@ async def choose_role(endpoint: ModelEndpoint, model: str, loaded: LoadedTeam, g
         run=RunRef(run_id="asked"), goal_ref="", team_ref="", model=model, max_subtasks=limits.MAX_SUBTASKS
     )
     call.strategy, call.nesting_left, call.attempt = "route", 1, limits.PLAN_TRIES
-    planner = Planner(call, loaded, goal, await catalogue(loaded.team, loaded.toolbox))
+    planner = Planner(call, loaded, goal, await catalogue(loaded.toolbox.named(loaded.team.named_tools)))
     if (fixed := planner.fixed_route()) is not None:
         return fixed, None
     request = ModelRequest(

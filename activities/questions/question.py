@@ -9,7 +9,7 @@ from temporalio import activity
 
 from activities.contracts.run_contracts import SupervisorCall, SupervisorReply
 from activities.model.conversation import Opening
-from activities.model.journalled_call import Answered, CallName, CallOptions, ModelCalls
+from activities.model.journalled_call import Answered, CallOptions, ModelCalls
 from activities.model.port import CacheUse, Json, ModelMessage, user_message
 from activities.model.prompt_fit import PromptWriter
 from activities.model.request_body import first_json
@@ -82,10 +82,9 @@ async def send(
         effort=call.effort,
         output_schema=desk.calls.model.output_schema(form) if form else None,
     )
-    name, options = CallName.of(call, call.terms.step), CallOptions(call.terms.max_tokens, cache)
     if back is None:
-        return await desk.calls.begin(name, opening, text, options)
-    return await desk.calls.follow_up(name, back[0], [user_message("\n\n".join([back[1], *said]))], options)
+        return await desk.calls.begin(call, opening, text, CallOptions(cache))
+    return await desk.calls.follow_up(call, back[0], [user_message("\n\n".join([back[1], *said]))], CallOptions(cache))
 
 
 async def ask(

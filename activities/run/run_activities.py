@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
@@ -11,9 +11,9 @@ from temporalio import activity
 from activities import steps
 from activities.contracts.run_contracts import (
     AdoptInput,
-    AttachmentRef,
     ChildRef,
     Consumed,
+    ProcessFacts,
     Published,
     PublishInput,
     RunRef,
@@ -39,13 +39,11 @@ from activities.teams.team_files import team_card
 from supervision.base import limits
 from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.prompt_marks import ITEM
-from supervision.base.store_keys import calls_of, calls_prefix, ended_key
+from supervision.base.store_keys import calls_of, calls_prefix, named_key
 from supervision.base.text import cut, size
-from supervision.contract.ceilings import Ceilings
-from supervision.contract.finding import Finding, FindingRecord
-from supervision.contract.model_choice import chain_of
+from supervision.contract.finding import ArtifactRef, Finding, FindingRecord
 from supervision.contract.plan import Plan
-from supervision.contract.request import Budget, RunRequest
+from supervision.contract.request import Budget, RunRequest, invalid_request
 from supervision.contract.result import RunResult
 from supervision.contract.status import TraceEvent
 from supervision.contract.team import Team
@@ -58,30 +56,15 @@ GRANT_LIFETIME = timedelta(days=90)  # a deadline stands still while people are 
 
 
 @dataclass(frozen=True)
-class ProcessFacts:
-    """Facts about the process and its settings that a run records at its start and keeps."""
-
-    endpoint: ModelEndpoint
-    tools_queue: str
-    outward_queue: str
-    model_queue: str
-    supervisor_model: str
-    worker_model: str
-    search_attributes: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    model_notice: str | None = None
-    notices: bool = False
-    ceilings: Ceilings = field(default_factory=Ceilings)
-
-
 class RunActivities:
-    """Activities of runs, with the store, the teams and the facts of this process."""
+    """Activities of runs, with the store, the teams, the facts and the default models of this process."""
 
-    def __init__(self, store: ArtifactStore, teams: StoredTeams, facts: ProcessFacts) -> None:
-        self._store = store
-        self._conversations = ConversationStore(store)
-        self._teams = teams
-        self._facts = facts
+    store: ArtifactStore
+    teams: StoredTeams
+    endpoint: ModelEndpoint
+    facts: ProcessFacts
+    supervisor_models: list[str]
+    worker_models: list[str]
 
     @activity.defn
     async def prepare_run(self, setup: SetupInput) -> RunSetup:
@@ -90,9 +73,9 @@ class RunActivities:
         Raises SupervisionError `UnknownTeam` or `InvalidRequest` if one of them is bad, for a dollar budget with a
         model of unknown price, and for what is above the operator's ceilings.
         """
-        request, facts, run = setup.request, self._facts, setup.run
-        workers = request.models.workers or chain_of(facts.worker_model)
-        supervisor = request.models.supervisor or chain_of(facts.supervisor_model)
+        request, facts, run, endpoint = setup.request, self.facts, setup.run, self.endpoint
+        workers = request.models.workers or self.worker_models
+        supervisor = request.models.supervisor or self.supervisor_models
         schema = request.answer_schema
         if schema is not None:
             await answer_schema.check_schema(schema, run.run_id)
@@ -100,19 +83,19 @@ class RunActivities:
         lowered = [] if setup.brief else facts.ceilings.check(request)
         attachments, files_ref = await self._attached(run, request)
         run = run.model_copy(update={"files_ref": run.files_ref or files_ref})
-        team_ref, loaded = await self._teams.save(run.run_id, request.team, workers, self._teams.files_of(run))
+        team_ref, loaded = await self.teams.save(run.run_id, request.team, workers, self.teams.files_of(run))
         for role in loaded.team.roles:
             if role.output_schema is not None:
                 name = f"team.roles.{role.name}.output_schema"
                 await answer_schema.check_schema(role.output_schema, run.run_id, name)
         card = team_card(loaded, workers)
         if isinstance(request.team, Team):
-            facts.ceilings.check_inline_team(loaded.sources)
+            facts.ceilings.check_inline_team(frozenset(loaded.sources.values()))
         # A role that is a team calls no model itself.
         of_roles = [model for role in card.roles if role.team is None for model in role.models]
         models = list(dict.fromkeys([*supervisor, *of_roles]))
         facts.ceilings.check_models(models)
-        parent = await find_grant(self._store, run.run_id, run.grant_ref) if setup.brief else None
+        parent = await find_grant(self.store, run.run_id, run.grant_ref) if setup.brief else None
         if setup.brief is not None and parent is None:
             raise SupervisionError(ErrorKind.NOT_GRANTED, "a nested run needs its parent's grant")
         grant = RunGrant(
@@ -123,32 +106,24 @@ class RunActivities:
             nested_teams=sorted({role.team for role in card.roles if role.team}),
             expires_at=parent.expires_at if parent else datetime.now(UTC) + GRANT_LIFETIME,
         )
-        unpriced = [model for model in models if facts.endpoint.price(model, ModelUsage()) is None]
+        unpriced = [model for model in models if endpoint.price(model, ModelUsage()) is None]
         warnings = _budget_warnings(request, unpriced)
-        files = self._teams.files_of(run) if files_ref else None  # those of the run above are its own warning
+        files = self.teams.files_of(run) if files_ref else None  # those of the run above are its own warning
         unread = files.unread() if files else ""
-        put = partial(self._store.put_output, run.run_id)
+        put = partial(self.store.put_output, run.run_id)
         return RunSetup(
-            store_id=await self._store.identity(),
-            grant_ref=await write_grant(self._store, grant),
+            **facts.model_dump(exclude={"warnings"}),
+            store_id=await self.store.identity(),
+            grant_ref=await write_grant(self.store, grant),
             goal_ref=await put(await self._goal(setup)),
             team_ref=team_ref,
             team=card,
-            supervisor_model=supervisor[0],
-            supervisor_fallbacks=supervisor[1:],
-            prompt_tokens=min(facts.endpoint.window(model).prompt_tokens for model in supervisor),
+            supervisor_models=supervisor,
+            prompt_tokens=min(endpoint.window(model).prompt_tokens for model in supervisor),
             answer_schema_ref=None if schema is None else await put(json.dumps(schema)),
             attachments=[*(setup.brief.attachments if setup.brief else []), *attachments],
             files_ref=run.files_ref,
-            own_plan_ref=await put(request.plan.model_dump_json()) if request.plan is not None else None,
-            tools_queue=facts.tools_queue,
-            outward_queue=facts.outward_queue,
-            model_queue=facts.model_queue,
-            search_attributes=facts.search_attributes,
-            notices=facts.notices,
             warnings=[*facts.warnings, *warnings, *lowered, *([unread] if unread else [])],
-            model_notice=facts.model_notice,
-            ceilings=facts.ceilings,
             data_labels=loaded.toolbox.labels_of_data(),
             was_reset=bool(setup.own_first_run_id) and setup.own_first_run_id != activity.info().workflow_run_id,
         )
@@ -158,13 +133,13 @@ class RunActivities:
         brief = setup.brief
         if brief is None:
             return setup.request.goal
-        subtask = (await read_plan(self._store, brief.plan_ref)).subtask(brief.subtask_id)
+        subtask = (await read_plan(self.store, brief.plan_ref)).subtask(brief.subtask_id)
         description = subtask.description
         if brief.description_ref:
-            description = await read_text(self._store, brief.description_ref)
-        model = (setup.request.models.supervisor or [self._facts.supervisor_model])[0]
-        room = self._facts.endpoint.window(model).prompt_tokens
-        findings = await read_findings(self._store, brief.dependencies, brief_tokens(room))
+            description = await read_text(self.store, brief.description_ref)
+        model = (setup.request.models.supervisor or self.supervisor_models)[0]
+        room = self.endpoint.window(model).prompt_tokens
+        findings = await read_findings(self.store, brief.dependencies, brief_tokens(room))
         parts = [description, *([tag(ITEM, subtask.item)] if subtask.item else [])]
         if findings:
             parts += ["Build on these findings:", *map(finding_block, findings)]
@@ -172,50 +147,50 @@ class RunActivities:
             parts.append(f"An earlier answer to this fell short. Fix exactly this: {brief.feedback}")
         return "\n\n".join(parts)
 
-    async def _attached(self, run: RunRef, request: RunRequest) -> tuple[list[AttachmentRef], str]:
+    async def _attached(self, run: RunRef, request: RunRequest) -> tuple[list[ArtifactRef], str]:
         """Returns the attached texts, and the manifest of what is data; a table that is a text is both.
 
         Everything is copied into the run, so that uploads may be pruned.
         """
-        texts, manifests = list[AttachmentRef](), list[Manifest]()
+        texts, manifests = list[ArtifactRef](), list[Manifest]()
         for attachment in request.attachments:
             name = attachment.name
             try:
                 if attachment.media_type == MANIFEST_TYPE:
-                    manifests.append(await read_manifest(self._store, attachment.ref or ""))
+                    manifests.append(await read_manifest(self.store, attachment.ref or ""))
                     continue
                 if attachment.text is not None:
-                    ref = await self._store.put_output(run.run_id, attachment.text)
+                    ref = await self.store.put_output(run.run_id, attachment.text)
                 else:
-                    ref = await self._store.adopt(run.run_id, attachment.ref or "")
-                data = await self._store.get(ref)
+                    ref = await self.store.adopt(run.run_id, attachment.ref or "")
+                data = await self.store.get(ref)
             except (ArtifactMissing, ValueError):
                 words = f"attachment '{name}': nothing is stored at '{attachment.ref}', use one that `put` prints"
-                raise _invalid(words) from None
+                raise invalid_request(words) from None
             if is_data(name):
                 file = FileEntry(name=name, bytes=len(data), sha256=hashlib.sha256(data).hexdigest(), parts=[ref])
                 manifests.append(Manifest(files=[file]))
             if is_text(data):
-                texts.append(AttachmentRef(name=name, ref=ref, bytes=len(data)))
+                texts.append(ArtifactRef(name=name, ref=ref, bytes=len(data)))
             elif not is_data(name):
                 words = f"attachment '{name}' is no text, and files of this kind are not read"
-                raise _invalid(f"{words}: attach it as text or PDF")
+                raise invalid_request(f"{words}: attach it as text or PDF")
         try:
-            return texts, await adopt_files(self._store, run.run_id, manifests) if manifests else ""
+            return texts, await adopt_files(self.store, run.run_id, manifests) if manifests else ""
         except ArtifactMissing as missing:
-            raise _invalid(f"a file of the attachments is no longer stored: {missing}") from None
+            raise invalid_request(f"a file of the attachments is no longer stored: {missing}") from None
 
     @activity.defn
     async def child_consumed(self, child: ChildRef) -> Consumed:
         """Returns what a child has consumed, with its own children, in all of its executions."""
         run = child.run
         own = calls_of(run.run_id, run.first_run_id, child.workflow_id)
-        consumed = Consumed()
-        for key in await self._store.list_keys(calls_prefix(run.run_id, run.first_run_id)):
+        consumed, conversations = Consumed(), ConversationStore(self.store)
+        for key in await self.store.list_keys(calls_prefix(run.run_id, run.first_run_id)):
             if key.startswith(own):
-                entry = await self._conversations.entry(key)
+                entry = await conversations.entry(key)
                 reply = entry.reply
-                consumed.usage += usage_of(self._facts.endpoint, reply.model, reply.usage) + entry.spent
+                consumed.usage += usage_of(self.endpoint, reply.model, reply.usage) + entry.spent
                 consumed.usage += Usage(tool_calls=min(len(reply.tool_uses()), limits.TOOL_CALLS_PER_TURN))
                 consumed.turns += 1
         return consumed
@@ -224,19 +199,19 @@ class RunActivities:
     async def publish_result(self, publication: PublishInput, trace: list[TraceEvent]) -> Published:
         """Stores the result with its whole texts, and the trace, or a page of it. Returns where they are."""
         run, result, info = publication.run, publication.result, activity.info()
-        put = partial(self._store.put_output, run.run_id)
+        put = partial(self.store.put_output, run.run_id)
         if publication.is_page:
             return Published(result_ref=await put(result.model_dump_json()))
         answer_ref = result.answer_ref
-        plan = await read_plan(self._store, publication.plan_ref) if publication.plan_ref else Plan()
+        plan = await read_plan(self.store, publication.plan_ref) if publication.plan_ref else Plan()
         if answer_ref:
-            answer = await read_text(self._store, answer_ref)
+            answer = await read_text(self.store, answer_ref)
             result = result.model_copy(update={"answer": with_gaps(answer, result.gaps)})
         elif result.answer:  # findings as they came: no model call has stored them
             answer_ref = await put(result.answer)
             result = result.model_copy(update={"answer_ref": answer_ref})
         if publication.answer_json_ref:
-            value = json.loads(await self._store.get(publication.answer_json_ref))
+            value = json.loads(await self.store.get(publication.answer_json_ref))
             result = result.model_copy(update={"answer_json": value})
         result = await self._whole(result, publication.pages, plan)
         refs = Published(
@@ -246,21 +221,21 @@ class RunActivities:
         )
         # What the supervisor above reads as a finding.
         if str(info.workflow_id).startswith(f"{run.run_id}/") and answer_ref:
-            whole = await read_text(self._store, answer_ref)
+            whole = await read_text(self.store, answer_ref)
             refs.answer_ref = await put(with_valid_marks(whole, {subtask.id for subtask in plan.subtasks}, set()))
             refs.record_ref = await put(answer_record(result).model_dump_json())
         ended_at, facts = datetime.now(UTC), publication.facts
         if info.workflow_id == run.run_id:  # found by the run's id alone, long after Temporal has forgotten the run
             ended = refs.model_copy(update={"facts": facts}).model_dump_json().encode("utf-8", "replace")
-            await self._store.create(ended_key(run.run_id, info.workflow_run_id or ""), ended)
+            await self.store.create(named_key("ended", run.run_id, info.workflow_run_id or ""), ended)
             if facts:
                 whose = facts.model_dump(include={"owner", "team"})
                 spent = RunSpend(run_id=run.run_id, ended_at=ended_at, usage=result.usage, **whose)
-                await keep_run_spend(self._store, spent)
+                await keep_run_spend(self.store, spent)
         if publication.team is not None:
             sample = sample_of(result, plan, publication.planned, publication.estimate)
             try:
-                await keep_sample(self._store, publication.team, run.run_id, info.scheduled_time, sample)
+                await keep_sample(self.store, publication.team, run.run_id, info.scheduled_time, sample)
             except ArtifactError as error:  # it is for estimates of later plans: a run is complete without it
                 activity.logger.warning("what the run took is not kept for estimates: %s", error)
         steps.run_ended(run, facts, result, info.workflow_id or "", ended_at)
@@ -269,16 +244,16 @@ class RunActivities:
     @activity.defn
     async def adopt_finding(self, adoption: AdoptInput) -> Answer:
         """Returns a finding as the run's answer, word for word."""
-        text, ref = await read_text(self._store, adoption.text_ref), adoption.text_ref
+        text, ref = await read_text(self.store, adoption.text_ref), adoption.text_ref
         if adoption.label:
             text = f"**{adoption.label}**\n\n{text}"
-            ref = await self._store.put_output(adoption.run.run_id, text)
+            ref = await self.store.put_output(adoption.run.run_id, text)
         return Answer(text=cut(text, limits.ANSWER_INLINE_BYTES), ref=ref)
 
     @activity.defn
     async def keep_words(self, words: WordsInput) -> Finding:
         """Stores what a person wrote, and returns it as a finding."""
-        put = partial(self._store.put_output, words.run.run_id)
+        put = partial(self.store.put_output, words.run.run_id)
         record = FindingRecord(summary=cut(words.text, limits.SUMMARY_BYTES), sources=[words.source])
         return Finding(
             **record.model_dump(exclude={"checked", "evidence"}),
@@ -289,7 +264,7 @@ class RunActivities:
 
     async def _whole(self, result: RunResult, pages: list[str], plan: Plan) -> RunResult:
         """Returns the result with all subtasks, their descriptions as planned, and the artifacts of their findings."""
-        stored = [RunResult.model_validate_json(await self._store.get(page)) for page in pages]
+        stored = [RunResult.model_validate_json(await self.store.get(page)) for page in pages]
         reports = [report for part in (*stored, result) for report in part.subtasks]
         planned = {subtask.id: subtask.whole for subtask in plan.subtasks}
         reports = [r.model_copy(update={"description": planned.get(r.id, r.description)}) for r in reports]
@@ -303,12 +278,8 @@ def _budget_warnings(request: RunRequest, unpriced: list[str]) -> list[str]:
         return []
     names = ", ".join(unpriced)
     if request.budget.usd != Budget().usd:
-        raise _invalid(
+        raise invalid_request(
             f"budget.usd: the price of {names} is unknown, so dollars can't be counted: "
             "use models with a known price, or set budget.tokens and leave usd out"
         )
     return [f"the dollar budget is not kept: the price of {names} is unknown"]
-
-
-def _invalid(problem: str) -> SupervisionError:
-    return SupervisionError(ErrorKind.INVALID_REQUEST, problem)

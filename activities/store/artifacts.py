@@ -184,9 +184,8 @@ class ArtifactStore:
 
     async def latest_ended(self, run_id: str) -> bytes | None:
         """Returns what the latest execution of a run left when it ended; None if none of them ended."""
-        ended = [
-            meta async for meta in self.objects(store_keys.run_prefix(run_id)) if store_keys.is_ended(meta["path"])
-        ]
+        objects = self.objects(store_keys.run_prefix(run_id))
+        ended = [meta async for meta in objects if store_keys.is_named("ended", meta["path"])]
         return await self.find(max(ended, key=lambda meta: meta["last_modified"])["path"]) if ended else None
 
     async def put_output(self, run_id: str, content: bytes | str) -> str:

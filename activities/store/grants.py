@@ -4,7 +4,7 @@ from datetime import datetime
 from functools import partial
 
 from activities.store.artifacts import ArtifactStore
-from supervision.base.store_keys import grant_key, is_grant
+from supervision.base.store_keys import is_named, named_key
 from supervision.contract.base import Model
 
 
@@ -25,10 +25,10 @@ class RunGrant(Model):
 
 async def write_grant(store: ArtifactStore, grant: RunGrant) -> str:
     """Stores a grant. Returns its reference."""
-    return await store.put_hashed(partial(grant_key, grant.run_id), grant.model_dump_json().encode())
+    return await store.put_hashed(partial(named_key, "grant", grant.run_id), grant.model_dump_json().encode())
 
 
 async def find_grant(store: ArtifactStore, run_id: str, ref: str) -> RunGrant | None:
     """Returns the grant at `ref`; None if this run has no such grant. Raises as the store does."""
-    grant = await store.parsed(ref, RunGrant.model_validate_json) if is_grant(ref, run_id) else None
+    grant = await store.parsed(ref, RunGrant.model_validate_json) if is_named("grant", ref, run_id) else None
     return grant if grant and grant.run_id == run_id else None

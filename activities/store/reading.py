@@ -5,12 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
-from activities.contracts.run_contracts import AttachmentRef, DependencyRef
+from activities.contracts.run_contracts import DependencyRef
 from activities.store.artifacts import ArtifactStore, text_of
 from supervision.agent.finding_budget import kept_whole, level
 from supervision.base import limits
 from supervision.base.text import cut, size
-from supervision.contract.finding import FindingRecord
+from supervision.contract.finding import ArtifactRef, FindingRecord
 from supervision.contract.plan import Plan
 
 _PROMPT_LIST_SHARE = 0.25  # of the room for what can be cut, where that is less
@@ -47,7 +47,7 @@ async def read_plan(store: ArtifactStore, ref: str) -> Plan:
     return await store.read(ref, Plan.model_validate_json)
 
 
-async def read_small(store: ArtifactStore, attachments: list[AttachmentRef]) -> dict[str, str | None]:
+async def read_small(store: ArtifactStore, attachments: list[ArtifactRef]) -> dict[str, str | None]:
     """Returns the texts of small attachments by name, None for those that a tool has to read."""
     return {
         attachment.name: await read_text(store, attachment.ref)

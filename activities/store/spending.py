@@ -11,7 +11,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from activities.store.artifacts import ArtifactStore
-from supervision.base.store_keys import spend_key, spend_prefix, stats_key, stats_prefix
+from supervision.base.store_keys import encode, spend_prefix, stats_prefix
 from supervision.base.text import money
 from supervision.contract.base import Model
 from supervision.contract.usage import Usage
@@ -40,7 +40,8 @@ class _Spent(Model):
 
 async def keep_sample(store: ArtifactStore, team: str, run_id: str, ended_at: datetime, sample: RunSample) -> None:
     """Stores what a run took, and deletes the oldest beyond those that are kept."""
-    await store.put(stats_key(team, run_id, ended_at), sample.model_dump_json().encode("utf-8", "replace"))
+    key = stats_prefix(team) + encode(f"{ended_at:%Y%m%dT%H%M%S.%f}-{run_id}")  # in the order of time
+    await store.put(key, sample.model_dump_json().encode("utf-8", "replace"))
     for key in (await store.list_keys(stats_prefix(team)))[:-_KEPT]:
         await store.delete(key)
 
@@ -52,7 +53,7 @@ async def newest_samples(store: ArtifactStore, team: str) -> list[RunSample]:
 
 async def keep_run_spend(store: ArtifactStore, spent: RunSpend) -> None:
     """Stores what a run has cost."""
-    key = spend_key(spent.ended_at.date(), "runs", spent.run_id)
+    key = spend_prefix(spent.ended_at.date(), "runs") + encode(spent.run_id)
     await store.put(key, spent.model_dump_json().encode("utf-8", "replace"))
 
 
@@ -117,7 +118,7 @@ class DailySpend:
 
     @property
     def _key(self) -> str:
-        return spend_key(self._day, "workers", self._name)
+        return spend_prefix(self._day, "workers") + encode(self._name)
 
     def _begin_day(self) -> None:
         if (today := datetime.now(UTC).date()) != self._day:

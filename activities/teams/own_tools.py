@@ -1,6 +1,7 @@
 """The tools of a team's `tools.py`. The file is imported in a thread of its own and its tools run there."""
 
 import asyncio
+import contextlib
 import inspect
 import logging
 import sys
@@ -16,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from activities.teams.toolbox import complaints
 from activities.tools.files import open_to_others
@@ -59,7 +60,6 @@ class OwnTools(ToolSource):
         return [replace(each, run=partial(self._run, each.name), own=True, catalogue=None) for each in tools]
 
     async def _run(self, name: str, arguments: Any, context: ToolContext) -> Any:
-        """Returns what the tool returns; raises what it raises."""
         if self._may_block and not await self._answers():
             log.error("a call blocks the tools of %s: the file is imported again in another thread", self._file)
             await self.open()
@@ -152,24 +152,21 @@ def own_tools(file: Path) -> list[Tool[Any]]:
 
 def _problems(number: int, tool: object) -> Iterator[str]:
     if not isinstance(tool, Tool):
-        kind = "a function" if inspect.isroutine(tool) else f"of type {type(tool).__name__}"
-        yield f"TOOLS[{number}] is {kind}: it must be Tool(name, description, arguments, function)"
+        kind = type(tool).__name__
+        yield f"TOOLS[{number}] is of type {kind}: it must be Tool(name, description, arguments, function)"
         return
     where = f"tools.{one_line(str(tool.name), NAME_SHOWN_BYTES)}"
     try:  # a word that is none would else count as another one
         ToolRights.model_validate({field: getattr(tool, field) for field in ToolRights.model_fields})
     except ValidationError as error:
         yield f"{where}: {complaints(error)}"
-    if not (isinstance(tool.arguments, type) and issubclass(tool.arguments, BaseModel)):
-        yield f"{where}: its arguments must be a class derived from Arguments"
-    else:
-        try:
-            tool.schema()
-        except Exception as error:  # pydantic raises several kinds, for types that JSON does not have
-            yield f"{where}: its arguments have no JSON schema: {one_line(str(error), limits.SENTENCE_BYTES)}"
     try:
-        inspect.signature(tool.run).bind(object(), object())
-    except TypeError:
-        yield f"{where}: its function must take (arguments, context)"
-    except ValueError:  # it is made by other means than `def`: the first call shows what it takes
-        pass
+        tool.schema()
+    except Exception as error:  # of any type that is no Arguments; pydantic raises several kinds, too
+        why = one_line(str(error), limits.SENTENCE_BYTES)
+        yield f"{where}: its arguments must be a class derived from Arguments that has a JSON schema: {why}"
+    with contextlib.suppress(ValueError):  # it is made by other means than `def`: the first call shows what it takes
+        try:
+            inspect.signature(tool.run).bind(object(), object())
+        except TypeError:
+            yield f"{where}: its function must take (arguments, context)"

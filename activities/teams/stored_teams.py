@@ -2,10 +2,10 @@
 
 import asyncio
 import logging
-from dataclasses import replace
+from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
-from typing import Literal
+from typing import Any
 
 from cachetools import LRUCache
 
@@ -14,11 +14,11 @@ from activities.files.file_cache import Files
 from activities.files.manifest import RunFiles
 from activities.store.artifacts import ArtifactStore
 from activities.teams.team_files import LoadedTeam, TeamError, TeamFiles, team_card
-from activities.teams.toolbox import Toolbox
 from activities.tools.mcp.pins import Pinned
+from activities.tools.tool import Tool
 from supervision.base import limits
 from supervision.base.errors import ErrorKind, SupervisionError
-from supervision.base.store_keys import team_key
+from supervision.base.store_keys import named_key
 from supervision.base.text import clean, one_line
 from supervision.contract.base import Model
 from supervision.contract.plan import NewRole
@@ -33,11 +33,14 @@ log = logging.getLogger(__name__)
 
 
 class StoredTeam(Model):
-    """A team as stored: its definition, models of roles that name none, its data, and definitions of MCP tools."""
+    """A team as stored: its definition, models of roles that name none, its data, and definitions of MCP tools.
 
-    source: Literal["file", "inline"]
+    `sources` says of each tool that it names the team whose file has it.
+    """
+
     team: Team
-    worker_models: list[str] = []
+    sources: dict[str, str]
+    worker_models: list[str]
     catalogue: str = ""
     pinned: dict[str, Pinned] = {}
 
@@ -66,74 +69,57 @@ class StoredTeams:
         return self._run_files[run.files_ref]
 
     async def save(
-        self, run_id: str, team: str | Team, worker_models: list[str] | None = None, files: Files | None = None
+        self, run_id: str, team: str | Team, worker_models: list[str], files: Files | None = None
     ) -> tuple[str, LoadedTeam]:
         """Stores the named or inline team for a run with these files. Returns its reference and the team; TeamError."""
-        inline = isinstance(team, Team)
         loaded = await (self._files.load_inline(team) if isinstance(team, Team) else self._files.load(team))
-        stored = StoredTeam(source="inline" if inline else "file", team=team if inline else loaded.team)
-        stored.worker_models = worker_models or []
         if files is not None:
             try:  # a plan needs their columns
                 await asyncio.wait_for(files.reports(), limits.FILES_TIMEOUT.total_seconds() / 2)
             except TimeoutError:
                 log.warning("the files of run %s take long to read: its plan does without them", run_id)
-        used = loaded.toolbox.named(_named(loaded.team))
-        stored.pinned = {tool.name: tool.pinned for tool in used if tool.pinned}
-        stored.catalogue = await catalogue(loaded.team, loaded.toolbox, files)
+        used = loaded.toolbox.named(loaded.team.named_tools)
+        stored = StoredTeam(
+            team=loaded.team,
+            sources={tool.name: loaded.sources[tool.name] for tool in used},
+            worker_models=worker_models,
+            catalogue=await catalogue(used, files),
+            pinned={tool.name: tool.pinned for tool in used if tool.pinned},
+        )
         return await self._put(run_id, stored), loaded
 
     async def extend(self, run_id: str, ref: str, new_roles: list[NewRole]) -> str:
         """Stores the team at `ref` with a plan's new roles, which have no `new_role_problems`. Returns a reference."""
         stored = await self._stored(ref)
-        resolved = (await self.load(ref)).team.toolbox
-        own_names = dict(zip(resolved, stored.team.toolbox, strict=True))  # an inline team says `team/tool`
-        roles = [role.model_copy(update={"tools": [own_names[tool] for tool in role.tools]}) for role in new_roles]
-        extended = stored.model_copy(update={"team": with_new_roles(stored.team, roles)})
-        return await self._put(run_id, extended)
+        return await self._put(run_id, stored.model_copy(update={"team": with_new_roles(stored.team, new_roles)}))
 
     async def load(self, ref: str) -> LoadedTeam:
         """Returns the team of a run with its tools. Raises TeamUnavailable if this process does not have all of it."""
         stored = await self._stored(ref)
-        team = stored.team
         try:
-            if stored.source == "inline":
-                inline = await self._files.load_inline(team)
-                return replace(inline, toolbox=inline.toolbox.as_pinned(stored.pinned))
-            current = await self._files.load(team.name)
+            toolbox = await self._files.toolbox(stored.sources, stored.pinned)
         except TeamError as error:
             raise TeamUnavailable(error.message) from error
-        if lacking := sorted(_named(team).difference(current.toolbox.names())):
-            raise TeamUnavailable(
-                f"{current.folder}: the run was started with tools that team '{team.name}' does not have here: "
-                f"{', '.join(lacking)}"
-            )
-        return LoadedTeam(team=team, folder=current.folder, toolbox=current.toolbox.as_pinned(stored.pinned))
+        return LoadedTeam(stored.team, toolbox, stored.sources)
 
     async def catalogue(self, ref: str) -> str:
         """Returns what data the team at `ref` had when the run began."""
         return (await self._stored(ref)).catalogue
 
-    async def card(self, ref: str, default_model: str) -> TeamCard:
-        """Returns the card of the team at `ref`; `default_model` is for teams stored without one."""
-        models = (await self._stored(ref)).worker_models or [default_model]
-        return team_card(await self.load(ref), models)
+    async def card(self, ref: str) -> TeamCard:
+        """Returns the card of the team at `ref`."""
+        return team_card(await self.load(ref), (await self._stored(ref)).worker_models)
 
     async def _put(self, run_id: str, stored: StoredTeam) -> str:
-        return await self._store.put_hashed(partial(team_key, run_id), stored.model_dump_json().encode())
+        return await self._store.put_hashed(partial(named_key, "team", run_id), stored.model_dump_json().encode())
 
     async def _stored(self, ref: str) -> StoredTeam:
         # Another version's may have other fields; a team's own file was checked when the run began.
         return await self._store.read(ref, partial(StoredTeam.model_validate_json, extra="ignore"))
 
 
-def _named(team: Team) -> set[str]:
-    return {tool for role in team.roles for tool in role.tools} | set(team.toolbox)
-
-
-async def catalogue(team: Team, toolbox: Toolbox, files: Files | None = None) -> str:
-    """Returns a line for each table and document that the team's tools reach and can read now, as many as have room."""
-    tools = toolbox.named([tool for role in team.roles for tool in role.tools] + team.toolbox)
+async def catalogue(tools: Sequence[Tool[Any]], files: Files | None = None) -> str:
+    """Returns a line for each table and document that these tools reach and can read now, as many as have room."""
     # Untrusted names of columns would be instructions to the planner, whose plan all agents follow.
     tools = [tool for tool in tools if tool.returns == "trusted"]
     items: dict[str, str] = {}

@@ -12,7 +12,6 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -21,15 +20,16 @@ from activities.teams.own_tools import OwnTools
 from activities.teams.toolbox import Toolbox, complaints, open_toolbox
 from activities.tools.files import Fingerprint, fingerprint
 from activities.tools.mcp.mcp_servers import McpConnection, McpTools
-from activities.tools.mcp.pins import LOCK
+from activities.tools.mcp.pins import LOCK, Pinned
 from activities.tools.secrets import Secrets
-from activities.tools.tool import Tool, ToolSource
+from activities.tools.tool import ToolSource
 from supervision.base import limits
 from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.text import did_you_mean, one_line, quoted
 from supervision.contract.request import complaint_lines
-from supervision.contract.team import Role, RoleBase, RoleCard, Team, TeamCard, ToolCard, is_name
+from supervision.contract.team import NAME_RULE, Role, RoleBase, RoleCard, Team, TeamCard, ToolCard, is_name
 
+_DEFAULT_TEAM = "default"
 TEAM_FILE_BYTES = 1024 * 1024  # a team file is written by hand
 
 log = logging.getLogger(__name__)
@@ -45,12 +45,11 @@ class TeamError(SupervisionError):
 
 @dataclass(frozen=True)
 class LoadedTeam:
-    """A team with its tools; an inline one has no folder, and its tools come from the team files `sources`."""
+    """A team with its tools; `sources` says of each the team whose file has it."""
 
     team: Team
-    folder: Path | None
     toolbox: Toolbox
-    sources: frozenset[str] = frozenset()
+    sources: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -81,23 +80,30 @@ class TeamFiles:
         self._readings: dict[str, _Reading] = {}
 
     def names(self) -> list[str]:
-        """Returns the names of all teams that have a file, readable or not."""
-        names = {file.parent.name for folder in self._folders for file in folder.glob("*/team.toml")}
-        return sorted(name for name in names if is_name(name))
+        """Returns the names of all folders with a team file, usable or not."""
+        return sorted({file.parent.name for folder in self._folders for file in folder.glob("*/team.toml")})
 
-    def misnamed(self) -> list[Path]:
-        """Returns the folders that hold a team file, and whose name can't be a team's."""
-        folders = {file.parent for folder in self._folders for file in folder.glob("*/team.toml")}
-        return sorted(folder for folder in folders if not is_name(folder.name))
-
-    def servers(self, name: str) -> dict[str, McpConnection]:
-        """Returns a connection to each MCP server of a team, to be closed. Raises TeamError `UnknownTeam`."""
-        folder, named = self.folder(name), self.definition(name).mcp_servers
-        return {server: McpConnection(folder, says, self._secrets, self._memory_mib) for server, says in named.items()}
+    def servers(self, team: Team) -> dict[str, McpConnection]:
+        """Returns a connection to each MCP server of a team that has a file."""
+        folder, secrets, memory = self.folder(team.name), self._secrets, self._memory_mib
+        return {name: McpConnection(folder, said, secrets, memory) for name, said in team.mcp_servers.items()}
 
     def definition(self, name: str) -> Team:
         """Returns the team of that name as its file says, without running any code of it; TeamError `UnknownTeam`."""
-        team = _definition(self.folder(name))
+        folder = self.folder(name)
+        file = folder / "team.toml"
+        try:
+            if file.stat().st_size > TEAM_FILE_BYTES:
+                raise ValueError(f"the file is larger than {TEAM_FILE_BYTES} bytes")
+            read = {**tomllib.loads(file.read_text(encoding="utf-8")), "name": name}
+            team = Team.model_validate(read)
+        except RecursionError:
+            raise _broken(folder, ["it is nested too deeply"]) from None
+        except ValidationError as error:
+            problems = [line.removeprefix("request: ") for line in complaint_lines(error, value=read)]
+            raise _broken(folder, problems) from error
+        except (ValueError, OSError) as error:  # TOML errors are ValueErrors that name the line
+            raise _broken(folder, [str(error)]) from error
         self._require_teams(team)
         return team
 
@@ -108,13 +114,13 @@ class TeamFiles:
         current = fingerprint([file for file in read if file.is_file()])
         reading = self._readings.get(name)
         if reading is None or reading.files != current:
-            team = asyncio.create_task(self._read(name, folder, reading))
+            team = asyncio.create_task(self._read(name, folder))
             team.add_done_callback(lambda team: team.cancelled() or team.exception())  # it may be awaited no more
             deadline = asyncio.get_running_loop().time() + limits.TEAM_READ_TIMEOUT.total_seconds()
             reading = self._readings[name] = _Reading(current, team, deadline)
         try:
             async with asyncio.timeout_at(reading.deadline):
-                loaded = await asyncio.shield(reading.team)
+                return await asyncio.shield(reading.team)
         except TimeoutError:
             seconds = limits.TEAM_READ_TIMEOUT.total_seconds()
             problem = f"it cannot be read within {seconds:g} s: tools.py must not block when it is imported"
@@ -123,82 +129,85 @@ class TeamFiles:
             if self._readings.get(name) is reading:  # the cause may be corrected without a change of these files
                 del self._readings[name]
             raise
-        self._require_teams(loaded.team)
-        return loaded
 
-    async def close(self) -> None:
-        """Closes the tools of all teams."""
-        for reading in self._readings.values():
-            await _close(reading)
-        self._readings.clear()
-
-    async def _read(self, name: str, folder: Path, former: _Reading | None) -> LoadedTeam:
-        if former is not None:
-            await _close(former)
+    async def _read(self, name: str, folder: Path) -> LoadedTeam:
         team = await asyncio.to_thread(self.definition, name)
         code = folder / "tools.py"
         others: list[tuple[str, ToolSource]] = [(str(code), OwnTools(code))] if code.is_file() else []
-        for server, says in team.mcp_servers.items():
-            others.append((f"mcp_servers.{server}", McpTools(folder, server, says, self._secrets, self._memory_mib)))
+        others += [(f"mcp_servers.{each}", McpTools(each, found)) for each, found in self.servers(team).items()]
         toolbox, problems = await open_toolbox(team.tools, folder, others, self.cache, self._secrets, data=self._data)
         if not any(problem.startswith(f"{code}: ") for problem in problems):
             problems += _unknown_tools(team, toolbox)  # else one that seems unknown may be of the broken file
             problems += toolbox.joined(team.roles)
         if problems:
-            await toolbox.close()
             raise _broken(folder, problems)
-        return LoadedTeam(team, folder, toolbox)
+        return LoadedTeam(team, toolbox, dict.fromkeys(toolbox.names(), name))
 
     async def load_inline(self, team: Team) -> LoadedTeam:
-        """Returns a team out of a request, with tools that team files registered, by their names or as `team/tool`.
+        """Returns a team out of a request, with tools of team files: as `team/tool`, the default team's as `tool`.
 
         Raises TeamError `InvalidRequest`, also for sections `tools` and `mcp_servers`: commands, paths and addresses
         never come from a request.
         """
-        if team.mcp_servers:
-            raise _refused(
-                "team.mcp_servers: an inline team has no servers, its roles name tools such as team/server__tool"
-            )
-        if team.tools:
-            raise _refused("team.tools: an inline team has no tools section, its roles name tools")
+        if team.tools or team.mcp_servers:
+            raise _refused("team: an inline team has no tools or mcp_servers, its roles name tools such as team/tool")
         self._require_teams(team)
-        registered = await self._registered() if team.toolbox or any(role.tools for role in team.roles) else {}
-        picked: dict[str, str] = {}  # of each tool, the name with its team
+        sources: dict[str, str] = {}
 
-        def pick(names: list[str], where: str) -> list[str]:
+        async def pick(names: list[str], where: str) -> list[str]:
             tools = []
-            for wanted in names:
-                name = _pick(wanted, registered, where)
-                tool = name.split("/")[1]
-                if picked.setdefault(tool, name) != name:
+            for name in names:
+                source, tool = name.split("/", 1) if "/" in name else (_DEFAULT_TEAM, name)
+                await self._require_tool(source, tool, where)
+                if sources.setdefault(tool, source) != source:
                     raise _refused(f"{where}: two different tools are named '{tool}'")
                 tools.append(tool)
             return tools
 
         fields = team.model_dump()
         for role in fields["roles"]:
-            role["tools"] = pick(role["tools"], f"team.roles.{role['name']}.tools")
-        fields["toolbox"] = pick(team.toolbox, "team.toolbox")
-        try:  # again, because `team/tool` and `tool` may be one tool that roles would share
+            role["tools"] = await pick(role["tools"], f"team.roles.{role['name']}.tools")
+        fields["toolbox"] = await pick(team.toolbox, "team.toolbox")
+        try:  # again, because `default/tool` and `tool` are one tool that roles would share
             checked = Team.model_validate(fields)
         except ValidationError as error:
             raise _refused(f"team: {complaints(error)}") from error
-        toolbox = Toolbox(registered[name] for name in picked.values())
+        toolbox = await self.toolbox(sources, {})
         if problems := toolbox.joined(checked.roles):
             raise _refused("; ".join(f"team.{problem}" for problem in problems))
-        return LoadedTeam(checked, None, toolbox, frozenset(name.split("/")[0] for name in picked.values()))
+        return LoadedTeam(checked, toolbox, sources)
+
+    async def _require_tool(self, team: str, tool: str, where: str) -> None:
+        try:
+            toolbox = (await self.load(team)).toolbox
+        except TeamError as error:
+            raise _refused(f"{where}: {error.message}") from None
+        offered = [each.name for each in toolbox.named(toolbox.names()) if each.inline]
+        if tool not in offered:
+            has = ", ".join(offered) or "none"
+            raise _refused(
+                f"{where}: team '{team}' offers no tool {quoted(tool)}{did_you_mean(tool, offered)}; it has: {has}"
+            )
+
+    async def toolbox(self, sources: dict[str, str], pinned: dict[str, Pinned]) -> Toolbox:
+        """Returns the tools of these teams, by name, with those definitions. Raises TeamError for one that is gone."""
+        teams = {name: (await self.load(name)).toolbox for name in dict.fromkeys(sources.values())}
+        if lacking := [f"{team}/{name}" for name, team in sources.items() if teams[team].get(name) is None]:
+            raise _refused(f"the run was started with tools that no team here has: {', '.join(lacking)}")
+        tools = [tool for name, team in sources.items() for tool in teams[team].named([name])]
+        return Toolbox(tool.as_pinned(pinned.get(tool.name)) for tool in tools)
 
     def folder(self, name: str) -> Path:
         """Returns the folder of the team of that name. Raises TeamError `UnknownTeam`."""
         for folder in self._folders:
             if is_name(name) and (folder / name / "team.toml").is_file():
                 return folder / name
+        meant = did_you_mean(name, self.names()) if is_name(name) else f": a name is {NAME_RULE}"
         known = ", ".join(self.names()) or "none"
         searched = ", ".join(str(folder) for folder in self._folders)
         raise TeamError(
             ErrorKind.UNKNOWN_TEAM,
-            f"there is no team {quoted(name)}{did_you_mean(name, self.names())}; known teams: {known} "
-            f"(searched in {searched})",
+            f"there is no team {quoted(name)}{meant}; known teams: {known} (searched in {searched})",
         )
 
     def _require_teams(self, team: Team) -> None:
@@ -212,20 +221,6 @@ class TeamFiles:
                     problems.append(f"roles.{role.name}.team: {error.message}")
         if problems:
             raise TeamError(ErrorKind.UNKNOWN_TEAM, "; ".join(problems[: limits.FIELD_COMPLAINTS]))
-
-    async def _registered(self) -> dict[str, Tool[Any]]:
-        """Returns all tools of all teams as `team/tool`; a broken team file hides only its own."""
-        tools: dict[str, Tool[Any]] = {}
-        names = self.names()
-        teams = await asyncio.gather(*map(self.load, names), return_exceptions=True)
-        for name, loaded in zip(names, teams, strict=True):
-            if isinstance(loaded, TeamError):
-                log.warning("team %s left out: %s", name, loaded.message)
-            elif isinstance(loaded, BaseException):
-                raise loaded
-            else:
-                tools |= {f"{name}/{tool.name}": tool for tool in loaded.toolbox.named(loaded.toolbox.names())}
-        return tools
 
 
 def team_card(loaded: LoadedTeam, default_models: list[str]) -> TeamCard:
@@ -249,34 +244,6 @@ def roles_of_teams(folders: Sequence[Path]) -> dict[str, Role]:
     return roles
 
 
-async def _close(reading: _Reading) -> None:
-    if reading.team.done() and not reading.team.cancelled() and reading.team.exception() is None:
-        await reading.team.result().toolbox.close()
-
-
-def _definition(folder: Path) -> Team:
-    """Returns what the folder's team.toml says. Raises TeamError with all that is wrong."""
-    file = folder / "team.toml"
-    problems = []
-    try:
-        if file.stat().st_size > TEAM_FILE_BYTES:
-            raise ValueError(f"the file is larger than {TEAM_FILE_BYTES} bytes")
-        read = tomllib.loads(file.read_text(encoding="utf-8"))
-        if isinstance(name := read.get("name"), str) and name != folder.name:
-            problems.append(f"name: {quoted(name)} must be the folder's name, '{folder.name}'")
-        team = Team.model_validate(read)
-    except RecursionError:
-        raise _broken(folder, ["it is nested too deeply"]) from None
-    except ValidationError as error:
-        lines = [line.removeprefix("request: ") for line in complaint_lines(error, value=read)]
-        raise _broken(folder, [*lines, *problems]) from error
-    except (ValueError, OSError) as error:  # TOML errors are ValueErrors that name the line
-        raise _broken(folder, [str(error)]) from error
-    if problems:
-        raise _broken(folder, problems)
-    return team
-
-
 def _broken(folder: Path, problems: list[str]) -> TeamError:
     code = str(folder / "tools.py")
     file = "" if all(problem.startswith(code) for problem in problems) else f"{folder / 'team.toml'}: "
@@ -285,7 +252,6 @@ def _broken(folder: Path, problems: list[str]) -> TeamError:
 
 
 def _unknown_tools(team: Team, toolbox: Toolbox) -> list[str]:
-    """Returns a problem for each tool that a role or the toolbox names, and that the team does not have."""
     known = {*toolbox.names(), *(entry.name for entry in team.tools), *team.server_tools}
     has = one_line(", ".join(sorted(known)), limits.PARAGRAPH_BYTES) or "none"
     return [
@@ -297,19 +263,6 @@ def _unknown_tools(team: Team, toolbox: Toolbox) -> list[str]:
         for name in names
         if name not in known
     ][: limits.FIELD_COMPLAINTS]
-
-
-def _pick(wanted: str, registered: dict[str, Tool[Any]], where: str) -> str:
-    """Returns the `team/tool` that a role of an inline team means; TeamError if there is no single one for it."""
-    offered = [name for name, tool in registered.items() if tool.inline]
-    matches = [name for name in offered if wanted in (name, name.split("/")[1])]
-    if len(matches) == 1:
-        return matches[0]
-    if matches:
-        raise _refused(f"{where}: several teams have a {quoted(wanted)}, name one: {', '.join(matches)}")
-    known = ", ".join(sorted(offered)) or "none"
-    meant = did_you_mean(wanted, offered)
-    raise _refused(f"{where}: no team file offers a tool {quoted(wanted)}{meant}; registered are: {known}")
 
 
 def _refused(problem: str) -> TeamError:

@@ -19,12 +19,11 @@ from activities.files.file_cache import FileCache
 from activities.store.artifacts import ArtifactUnavailable
 from activities.tools.documents import DocumentOptions, DocumentTools
 from activities.tools.files import FolderFiles
-from activities.tools.mcp.pins import Pinned
 from activities.tools.plain_tools import PLAIN
 from activities.tools.provider_tools import ProviderOptions, ProviderTools
 from activities.tools.secrets import Secrets
 from activities.tools.sql.sql_tools import Database, TableOptions, TableTools
-from activities.tools.tool import Arguments, NoOptions, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
+from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
 from activities.tools.web.web_tools import WebOptions, WebTools
 from supervision.agent import policy
 from supervision.base import limits
@@ -55,7 +54,7 @@ class Toolbox:
     """Tools by name. The toolbox, not the model, decides which of them a role may use."""
 
     def __init__(self, tools: Iterable[Tool[Any]], sources: Sequence[ToolSource] = ()) -> None:
-        """`sources` are closed with the toolbox. Raises ValueError if a name is taken or not possible."""
+        """Raises ValueError if a name is taken or not possible."""
         self._sources = sources
         self._tools: dict[str, Tool[Any]] = {}
         for tool in tools:
@@ -80,11 +79,6 @@ class Toolbox:
             lines |= await read(None)
         return list(lines.values())
 
-    async def close(self) -> None:
-        """Closes the sources of the tools."""
-        for source in self._sources:
-            await source.close()
-
     def names(self) -> list[str]:
         """Returns all names, sorted."""
         return sorted(self._tools)
@@ -92,12 +86,6 @@ class Toolbox:
     def named(self, names: Iterable[str]) -> list[Tool[Any]]:
         """Returns those of the named tools that there are, each once."""
         return [self._tools[name] for name in dict.fromkeys(names) if name in self._tools]
-
-    def as_pinned(self, pinned: dict[str, Pinned]) -> "Toolbox":
-        """Returns the same tools, of which these have those definitions; their sources are closed here."""
-        if not pinned:
-            return self
-        return Toolbox(tool.as_pinned(pinned.get(tool.name) or tool.pinned) for tool in self._tools.values())
 
     def get(self, name: str) -> Tool[Any] | None:
         """Returns the tool of that name, None if there is none."""
@@ -127,12 +115,11 @@ class Toolbox:
 
     def labels_of(self, role: Role, calls: Iterable[dict[str, Any]], place: str = "") -> Labels:
         """Returns the labels of what these calls of a role showed."""
-        labels = Labels()
-        for call in calls:
-            tool = self._tools.get(str(call.get("name"))) if call.get("name") in role.tools else None
-            if tool is not None:
-                labels |= policy.labels_of(tool, f"{tool.name} {preview(call.get('input'))}", place)
-        return labels
+        used = [
+            (call, tool) for call in calls for tool in self.named([str(call.get("name"))]) if tool.name in role.tools
+        ]
+        shown = [policy.labels_of(tool, f"{tool.name} {preview(call.get('input'))}", place) for call, tool in used]
+        return reduce(or_, shown, Labels())
 
     def joined(self, roles: Iterable[Role | NewRole]) -> list[str]:
         """Returns the problems of roles whose tools no role may have together."""
@@ -147,11 +134,11 @@ class Toolbox:
             log.warning("refused tool call: role=%s tool=%s registered=%s", role.name, shown, name in self._tools)
             allowed = ", ".join(role.tools) or "none"
             return _error(f"The tool '{shown}' is not available to this role. Its tools are: {allowed}")
-        try:  # the arguments of an author's tool are checked in its thread: their model may hold code of the author
+        try:  # the thread of an author's tool, or the process of a server's, checks them: that may take its time
             # What a person approves, and what has effects, runs as it is written.
             loosely = tool.effects == "read" and tool.approve in (None, "never")
             read = read_form if loosely else lambda form, given: form.model_validate(given)
-            parsed = arguments if tool.own else read(tool.arguments, arguments)
+            parsed = arguments if tool.own or tool.pinned else read(tool.arguments, arguments)
         except ValidationError as error:
             return _error(f"Wrong arguments: {complaints(error)}")
         task = asyncio.create_task(_guarded(tool, parsed, replace(context, pinned=tool.pinned)))
@@ -197,20 +184,17 @@ async def _guarded(tool: Tool[Any], arguments: Any, context: ToolContext) -> Too
 def _checked(output: object) -> ToolRun:
     if not isinstance(output, ToolOutput):
         output = ToolOutput(_as_text(output))
-    text: str | bytes = output.text  # an author's own tool may return the bytes that it read
-    if isinstance(text, bytes):
-        text = text[: 4 * TOOL_KEPT_CHARS].decode("utf-8", "replace")
     sources = [one_line(clean(str(source)), limits.SOURCE_BYTES) for source in output.sources[: limits.FINDING_SOURCES]]
     for artifact in output.artifacts:
         if len(artifact.data) > limits.ARTIFACT_BYTES:
             raise ValueError(f"the artifact has {len(artifact.data)} bytes, at most {limits.ARTIFACT_BYTES} are kept")
-    names = [one_line(clean(new.name), _FILE_NAME_BYTES).replace("\\", "/") for new in output.artifacts]
-    artifacts = [
-        replace(new, name=PurePosixPath(name).name or "artifact")
-        for name, new in zip(names, output.artifacts, strict=True)
-    ]
-    shown = cap(text, TOOL_KEPT_CHARS)
+    artifacts = [replace(new, name=_file_name(new.name)) for new in output.artifacts]
+    shown = cap(output.text, TOOL_KEPT_CHARS)
     return ToolRun(shown, sources=sources, artifacts=artifacts, asks=output.asks, choices=output.choices)
+
+
+def _file_name(text: str) -> str:
+    return PurePosixPath(one_line(clean(text), _FILE_NAME_BYTES).replace("\\", "/")).name or "artifact"
 
 
 def _as_text(output: object) -> str:
@@ -233,7 +217,7 @@ class Kind(NamedTuple):
     """
 
     source: Callable[[Any, dict[str, str], Any], ToolSource] | None = None
-    options: type[StrictModel] = NoOptions
+    options: type[StrictModel] = StrictModel
     files: str = ""
 
 
@@ -311,7 +295,7 @@ async def open_toolbox(
             problems.append(f"{where}.options: {complaints(error)}")
         except ValueError as error:
             problems.append(f"{where}: {error}")
-    said = {each.name: {"inline": each.inline, **each.said} for each in entries}
+    said = {each.name: each.said for each in entries}
     try:
         return Toolbox([replace(tool, **said.get(tool.name, {})) for tool in tools], opened), problems
     except ValueError as error:

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import json
 import re
 import sqlite3
 from collections.abc import Callable
@@ -13,8 +12,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from activities.files.document_files import HEADING
 from activities.files.file_cache import FileCache, FileReport, Files
-from activities.files.values import TEXT_FILE
 from activities.tools.files import FileData, FolderFiles
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
 from supervision.base import limits
@@ -86,30 +85,21 @@ class ReadDocument(Arguments):
 
 @dataclass(frozen=True)
 class Document:
-    """A document, its id the name of its file: `file` holds its passages, as `conversion` writes them."""
+    """A document, its id the name of its file; `text` is the file with its text."""
 
     id: str
     title: str
-    file: Path
+    text: Path
 
     def read(self, place: str) -> str:
         """Returns the text from a place on, or from its beginning. Raises ToolMisuse if there is no such place."""
-        whole, place = self.file.with_name(TEXT_FILE), _PAGE.sub(r"p. \1", place.strip("# ")).casefold()
-        if not place and whole.exists():
-            with whole.open(encoding="utf-8") as lines:
-                return lines.read(_READ_CHARS)
-        parts, chars, before, places = list[str](), 0, "", dict[str, None]()
-        with self.file.open(encoding="utf-8") as lines:
-            for where, text in map(json.loads, lines):
-                if chars < _READ_CHARS and (parts or not place or where.casefold() == place):
-                    parts.append(f"## {where}\n\n{text}" if where and where != before else text)
-                    chars += len(text)
-                before = where
-                places[where] = None
-        if not parts:
-            known = "; ".join(list(filter(None, places))[:_PLACES_SHOWN])
-            raise ToolMisuse(f"This document has no such place. Leave it out to read all. It has: {known or 'none'}")
-        return "\n\n".join(parts)
+        text, place = self.text.read_text(encoding="utf-8"), _PAGE.sub(r"p. \1", place.strip("# ")).casefold()
+        places = [(mark[1].strip(), mark.start()) for mark in HEADING.finditer(text)] if place else [("", 0)]
+        start = next((start for name, start in places if name.casefold() == place), None)
+        if start is None:
+            known = "; ".join([name for name, _ in places][:_PLACES_SHOWN]) or "none"
+            raise ToolMisuse(f"This document has no such place. Leave it out to read all. It has: {known}")
+        return text[start : start + _READ_CHARS].strip()
 
 
 class Library:

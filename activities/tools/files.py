@@ -53,16 +53,10 @@ class FileData(Generic[T]):
         """Returns it for the files as they are now. Raises ValueError if they cannot be used."""
         of_run = await run.reports() if run else []
         reports = [*await self._files.reports(), *of_run]
-        key = tuple(map(_content, reports))
+        key = tuple((report.name, *report.made, report.problem) for report in reports)  # a path says the content, too
         if key not in self._made:
             self._made[key] = self._make(with_unique_tables(reports))
         return self._made[key]
-
-
-def _content(report: FileReport) -> Hashable:
-    """Returns what tells a file apart: what is made of it lies where its content says."""
-    made = [table["file"] for table in report.tables] + [report.document["file"] if report.document else ""]
-    return report.name, *made, report.problem
 
 
 def files_inside(folder: Path, pattern: str) -> list[Path]:

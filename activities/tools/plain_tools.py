@@ -7,7 +7,7 @@ from collections.abc import Callable
 from statistics import fmean
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from simpleeval import InvalidExpression, SimpleEval
 
 from activities.files.values import shown
@@ -56,11 +56,9 @@ def evaluate(expression: str) -> Number:
         return _checked(evaluator.eval(expression, ast.parse(expression.strip(), mode="eval").body))
     except ZeroDivisionError:
         raise ToolMisuse("The expression divides by zero.") from None
-    except (RecursionError, MemoryError):
-        raise ToolMisuse("The expression is nested too deeply. Compute it in several calls.") from None
     except OverflowError:
         raise ToolMisuse(_TOO_LARGE) from None
-    except (SyntaxError, InvalidExpression, TypeError, KeyError, AttributeError):
+    except (SyntaxError, InvalidExpression, TypeError, KeyError, AttributeError, RecursionError, MemoryError):
         raise ToolMisuse(_NOT_COMPUTABLE) from None
     except (ArithmeticError, ValueError) as error:
         raise ToolMisuse(f"The expression cannot be computed: {one_line(str(error), limits.SENTENCE_BYTES)}") from None
@@ -139,10 +137,8 @@ async def _read(arguments: ReadAttachment, context: ToolContext) -> ToolOutput:
     return ToolOutput(text[arguments.offset :], sources=[arguments.name])
 
 
-class Section(BaseModel):
+class Section(Arguments):
     """One section; `body` is Markdown."""
-
-    model_config = ConfigDict(extra="forbid")
 
     heading: Annotated[str, Field(max_length=limits.SENTENCE_BYTES)]
     body: str
@@ -164,16 +160,12 @@ class FormatDocument(Arguments):
 
 async def _format(arguments: FormatDocument, context: ToolContext) -> ToolOutput:
     title = _heading(arguments.title)
-    if not title:
-        raise ToolMisuse("The title is empty. Give the document a title of one line.")
     parts = [f"# {title}"]
     for section in arguments.sections:
         if heading := _heading(section.heading):
             parts.append(f"## {heading}")
         if body := clean(section.body).strip():
             parts.append(body)
-    if len(parts) == 1:
-        raise ToolMisuse("All sections are empty. Give at least one of them a body.")
     text = "\n\n".join(parts) + "\n"
     named = any(character.isascii() and character.isalnum() for character in title)
     file = NewArtifact(f"{slug(title) if named else 'document'}.md", "text/markdown", text.encode())

@@ -14,7 +14,6 @@ from pydantic import BaseModel, ConfigDict
 from activities.tools.mcp.pins import Pinned
 from supervision.agent.policy import ToolWords
 from supervision.base.text import clean
-from supervision.contract.base import StrictModel
 
 if TYPE_CHECKING:  # an author's tool needs nothing of the store
     from activities.files.file_cache import Files
@@ -27,10 +26,6 @@ class Arguments(BaseModel):
     """Base of every tool's arguments. Unknown ones are refused, so that the model learns of its mistake."""
 
     model_config = ConfigDict(extra="forbid")
-
-
-class NoOptions(StrictModel):
-    """The options of a kind of tools that takes none."""
 
 
 A = TypeVar("A", bound=Arguments)
@@ -136,7 +131,7 @@ class Tool(ToolWords, Generic[A]):
 
 
 class ToolSource(Protocol):
-    """Where tools come from: a team's files, its `tools.py`, a server. Its tools work from `open` to `close`."""
+    """Where tools come from: a team's files, its `tools.py`, a server."""
 
     async def open(self) -> list[Tool[Any]]:
         """Returns its tools. Raises ValueError with what is wrong with its configuration."""
@@ -144,10 +139,6 @@ class ToolSource(Protocol):
     async def problems(self) -> list[str]:
         """Returns what of it cannot be read now, each with the reason."""
         return []
-
-    async def close(self) -> None:
-        """Gives back what the tools hold; calls in flight may finish."""
-        return
 
 
 @cache

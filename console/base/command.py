@@ -39,11 +39,6 @@ def hint(*words: str, **environ: str) -> str:
     return command(PROGRAM, [*connection, *words], **environ)
 
 
-def worker_hint(*words: str, build: str = "") -> str:
-    """Returns the command that starts a Worker, of that build if one is named."""
-    return hint("worker", *words, **({"SUPERVISOR_BUILD_ID": build} if build else {}))
-
-
 DONE = 0
 FAILED = 1
 BAD_INPUT = 2
@@ -74,12 +69,6 @@ class Access:
     debug: bool = False
     _client: Client | None = None
     _send_rest: Callable[[], bool] = lambda: True
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """The variables that name the server of these options to another program."""
-        named = {"TEMPORAL_ADDRESS": self.address, "TEMPORAL_NAMESPACE": self.namespace}
-        return {name: value for name, value in named.items() if value}
 
     @cached_property
     def settings(self) -> Settings:

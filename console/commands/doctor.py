@@ -16,10 +16,8 @@ from temporalio.service import RPCError
 
 from activities.run.notices import UNREDIRECTED
 from activities.store.artifacts import ArtifactUnavailable
-from console.base.command import DONE, FAILED, Access, endpoint, hint, server_address, worker_hint
-from console.base.terminal import Report, console, counted, put, safe_line, wrapped
-from console.commands.team_commands import teams_report
-from console.run.command_line import AsJson
+from console.base.command import DONE, FAILED, Access, endpoint, hint, server_address
+from console.base.terminal import Report, counted, safe_line, wrapped
 from console.run.pollers import ACTIVITIES, SET_CURRENT, WORK, WORKFLOWS, builds, gone, pollers, shown, worker_of
 from console.run.run_handle import RPC_TIMEOUT, RunHandle, roots
 from console.run.standstill import causes_of
@@ -49,14 +47,11 @@ class CheckRow:
     fix: str = ""
 
 
-async def examine(access: Access, as_json: AsJson = False) -> Report:
+async def examine(access: Access) -> Report:
     """Check everything that a run needs; exit code 1 if there is a problem."""
-    rows = []  # each is shown as soon as it is known
-    screen = console()
-    async for row in _rows(access):
-        rows.append(row)
-        put(screen, () if as_json else row_texts(row, screen.width))
-    return Report(rows, lambda _: (), code=FAILED if any(row.level == "problem" for row in rows) else DONE)
+    rows = [row async for row in _rows(access)]
+    code = FAILED if any(row.level == "problem" for row in rows) else DONE
+    return Report(rows, lambda screen: [text for row in rows for text in row_texts(row, screen.width)], code=code)
 
 
 def row_texts(row: CheckRow, width: int) -> Iterator[Text]:
@@ -97,7 +92,9 @@ async def _rows(access: Access) -> AsyncIterator[CheckRow]:
 
 
 async def _teams(settings: Settings) -> AsyncIterator[CheckRow]:
-    """Yields a row for each team that can't be used or has such files. No code of teams is run."""
+    """Yields a row for each team that can't be used or has such files."""
+    from console.commands.team_commands import teams_report  # loads the tools' libraries: 0.3 s
+
     checked: Any = (await teams_report(settings)).data
     wrong = {team["name"]: [team["error"]] if team["error"] else team["unread"] for team in checked}
     for name, (problem, *more) in ((name, problems) for name, problems in wrong.items() if problems):
@@ -135,14 +132,14 @@ async def queue_rows(client: Client) -> AsyncIterator[CheckRow]:
             yield CheckRow("ok", f"queue {queue}", f"{work} are served by {shown(workers)}")
         else:
             last = f", the last one was {shown(workers)}" if workers else ""
-            fix = f"start one with {worker_hint(*worker_of(queue)[1])}"
+            fix = f"start one with {hint('worker', *worker_of(queue)[1])}"
             level: Level = "warning" if queue == OUTWARD_QUEUE else "problem"  # few teams have such tools
             yield CheckRow(level, f"queue {queue}", f"no Worker serves {work}{last}", fix)
     known, why = await builds(client, seen[WORKFLOW_QUEUE])
     for build in known:
         if not build.served and (build.current or build.open):
             what = "new runs wait for it" if build.current else "runs that began with it are open"
-            fix = f"start one with {worker_hint(build=build.build_id)}"
+            fix = f"start one with {hint('worker', SUPERVISOR_BUILD_ID=build.build_id)}"
             yield CheckRow("problem", f"build {build.build_id}", f"no Worker serves it: {what}", fix)
     served = [build for build in known if build.served]
     if why:
@@ -179,7 +176,6 @@ async def _open_runs(client: Client) -> AsyncIterator[CheckRow]:
 
 
 async def _model(settings: Settings) -> CheckRow:
-    """Returns whether the model endpoint of this environment answers."""
     address = endpoint(settings)
     if address is None:
         text = "this environment names no model, so Workers started in it can't make model calls"

@@ -25,15 +25,7 @@ from console.run.standstill import ways
 from console.view.plan_view import plan_page
 from supervision.base import limits
 from supervision.contract.status import Wait
-from supervision.contract.updates import (
-    ExtendLimits,
-    Pause,
-    Resume,
-    RetrySubtask,
-    SkipSubtask,
-    Steer,
-    Update,
-)
+from supervision.contract.updates import ExtendLimits, Pause, Resume, RetrySubtask, SkipSubtask, Steer, Update
 from supervision.run.waits import AWAITED
 from temporal_supervisor import Item, asked, decide, inbox, send, waiting
 
@@ -64,21 +56,11 @@ async def extend(
     deadline: Annotated[str | None, typer.Option(help="such as 2h, counted from the run's start")] = None,
     budget_tokens: Annotated[int | None, typer.Option(help="the new total")] = None,
     budget_usd: Annotated[float | None, typer.Option(help="the new total")] = None,
-    unlimited: Annotated[
-        list[str] | None, typer.Option(help="tokens or usd: no limit but the operator's; may be repeated")
-    ] = None,
 ) -> Report:
     """Give a run new limits: totals, not additions. A limit that is not given stays as it is."""
-    budget = {"tokens": budget_tokens, "usd": budget_usd, "unlimited": unlimited}
-    if both := [name for name in unlimited or () if budget.get(name) is not None]:
-        raise CommandFailed(BAD_INPUT, f"give --budget-{both[0]} or --unlimited {both[0]}, not both")
+    budget = {"tokens": budget_tokens, "usd": budget_usd}
     given = {name: new for name, new in budget.items() if new is not None} or None
-    if deadline is None and given is None:
-        options = "--deadline, --budget-tokens, --budget-usd or --unlimited"
-        raise CommandFailed(BAD_INPUT, f"nothing to change: give {options}")
-    await require_open(run)
-    reply = await send(run.client, run.id, ExtendLimits, deadline=deadline and seconds(deadline), budget=given)
-    return _said(run, f"{reply.message}; deadline {(await run.status()).deadline_at[:19].replace('T', ' ')} UTC")
+    return await tell(run, ExtendLimits, deadline=deadline and seconds(deadline), budget=given)
 
 
 async def pause(
@@ -118,9 +100,7 @@ async def skip(run: RunId, subtask: SubtaskPath, by: By, why: Why = None) -> Rep
 
 async def resume(run: RunId, by: By) -> Report:
     """Continue a paused run, or one that waits for the model provider, once key or account are fixed."""
-    await require_open(run)
-    await send(run.client, run.id, Resume, by=by)
-    return _said(run, "continues")
+    return await tell(run, Resume, by=by)
 
 
 async def tell(run: RunHandle, kind: type[Update], subtask: str = "*", **fields: object) -> Report:
@@ -128,10 +108,7 @@ async def tell(run: RunHandle, kind: type[Update], subtask: str = "*", **fields:
     if subtask != "*":
         run, fields["to" if kind is Steer else "subtask_id"] = await _level(run, subtask)
     await require_open(run)
-    return _said(run, (await send(run.client, run.id, kind, **fields)).message)
-
-
-def _said(run: RunHandle, message: str) -> Report:
+    message = (await send(run.client, run.id, kind, **fields)).message
     return Report({"run_id": run.id, "message": message}, lambda _: [f"run '{run.id}': {message}"])
 
 
@@ -181,7 +158,7 @@ def _inbox_rows(items: Sequence[Item], screen: Console) -> Iterator[RenderableTy
     for item in items:
         wait, run = item.wait, short_id(item.run_id)
         what = f"{wait.kind}: {wait.prompt_preview}"
-        cells = [_ago(wait.since), run, wait.id, what, _day(wait.expires_at)]
+        cells = [_day(wait.since), run, wait.id, what, _day(wait.expires_at)]
         table.add_row(*[Text(safe_line(cell, limits.PARAGRAPH_BYTES)) for cell in cells])
     if not screen.is_terminal:
         screen.width = limits.PARAGRAPH_BYTES * len(table.columns)  # nothing is cut for a pipe
@@ -331,11 +308,3 @@ def _pretty(text: str) -> str:
 
 def _day(at: str | None) -> str:
     return f"{datetime.fromisoformat(at).astimezone():%d %b %H:%M}" if at else ""
-
-
-def _ago(at: str) -> str:
-    seconds = max(0, int((datetime.now().astimezone() - datetime.fromisoformat(at)).total_seconds()))
-    for size, name in ((86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds // size} {name}"
-    return f"{seconds} s"

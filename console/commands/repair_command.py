@@ -40,7 +40,9 @@ async def repair(run: AnyRun) -> int:
         raise CommandFailed(FAILED, f"run '{run.id}' has ended ({state_word(described)}): nothing to repair")
     replays = replayer([SupervisorWorkflow, WorkerAgentWorkflow], converter=run.client.data_converter)
     mended, left = 0, 0
-    for workflow_id, execution_id in [*await _children(run.client, run.id), (run.id, described.run_id)]:
+    below = [(each.id, each.run_id) for each in await tree(run.client, run.id, "Running") if each.id != run.id]
+    below.sort(key=lambda child: (-child[0].count("/"), child[0]))  # deepest first: one that is reset looks for them
+    for workflow_id, execution_id in [*below, (run.id, described.run_id)]:
         history = await run.client.get_workflow_handle(workflow_id, run_id=execution_id).fetch_history()
         try:
             fault = await fault_of(history, replays)
@@ -63,12 +65,6 @@ async def repair(run: AnyRun) -> int:
 
 def _say(write: Callable[[str], None], workflow_id: str, words: str) -> None:
     write(safe_line(f"workflow '{workflow_id}' {words}", limits.ERROR_BYTES))
-
-
-async def _children(client: Client, run_id: str) -> list[tuple[str, str]]:
-    """Returns id and execution of each open workflow below a run, deepest first: one that is reset looks for them."""
-    children = [(each.id, each.run_id) for each in await tree(client, run_id, "Running") if each.id != run_id]
-    return sorted(children, key=lambda child: (-child[0].count("/"), child[0]))
 
 
 async def fault_of(history: WorkflowHistory, replayer: Replayer) -> tuple[int, str] | None:
@@ -114,7 +110,6 @@ def _said(failure: str) -> str:
 
 
 async def _reset(client: Client, workflow_id: str, execution_id: str, event_id: int, why: str) -> None:
-    """Resets the workflow to the task at which it ceases to replay."""
     request = ResetWorkflowExecutionRequest(
         namespace=client.namespace,
         workflow_execution=WorkflowExecutionRef(workflow_id=workflow_id, run_id=execution_id),

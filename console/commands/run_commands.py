@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -27,7 +28,6 @@ from console.base.command import (
     server_address,
     user,
     web_address,
-    worker_hint,
 )
 from console.base.terminal import Report, console, counted, print_err, put, safe_json
 from console.commands.people_commands import way_rows
@@ -146,7 +146,6 @@ class PlanQuestion:
 
 
 def _left(page: PlanPage, wait: Wait, *, shown: bool) -> Report:
-    """Returns what to say about a plan that is left waiting."""
     rows = [*([] if shown else page.rows()), "the plan waits for approval", *way_rows(page.run_id, wait)]
     note = f"follow it: {hint('follow', page.run_id)}"
     return Report({"run_id": page.run_id, "state": "running", "waiting": [wait]}, lambda _: rows, [note], code=WAITS)
@@ -160,7 +159,6 @@ _LISTED_AFTER = 2.0  # seconds after which the server lists a Worker that has ju
 async def run_goal(
     access: Access,
     goal: Annotated[str | None, typer.Argument(help="the question or task; - reads standard input")] = None,
-    goal_file: Annotated[Path | None, typer.Option(help="read the goal from a file")] = None,
     request: Annotated[Path | None, typer.Option(help="a JSON file with a whole request; options override it")] = None,
     team: Annotated[str | None, typer.Option(help="see `teams`")] = None,
     strategy: Annotated[str | None, typer.Option(help="auto, plan, route or step")] = None,
@@ -236,11 +234,7 @@ async def _followed(run: RunHandle, access: Access, as_json: bool, question: Pla
     web = web_address(run.client, run.id)
     try:
         with Screen(console(stderr=as_json), _HINT) as screen:
-
-            async def look(status: Status | None) -> None:
-                if question is not None:
-                    await question.ask(status, screen)
-
+            look = partial(question.ask, screen=screen) if question else None
             outcome = await follow(run, screen, await access.store_or_none(), web, look)
     except PlanLeft as left:
         return left.report
@@ -251,7 +245,6 @@ async def _followed(run: RunHandle, access: Access, as_json: bool, question: Pla
 
 
 async def _stored(access: Access, files: list[DataFile]) -> Attachment:
-    """Stores files and returns the attachment that names them all."""
     sent: list[int] = []
     ref = await put_files(await access.store(), files, lambda _, size: sent.append(size))
     news = f", {sum(map(bool, sent)):,} of them new ({sum(sent) / 2**20:,.1f} MiB)"
@@ -269,20 +262,20 @@ async def require_workers(client: Client, otherwise: str = ", or pass --queue-an
 
 
 async def _unserved(client: Client) -> str | None:
-    """Returns which queue has no Worker, and what to do."""
     server, key = server_address(client), "ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL"
     if not (seen := await pollers(client, WORKFLOW_QUEUE, WORKFLOWS)):
-        return f"no worker serves queue '{WORKFLOW_QUEUE}' at {server}: start one with {worker_hint()} (it needs {key})"
+        return (
+            f"no worker serves queue '{WORKFLOW_QUEUE}' at {server}: start one with {hint('worker')} (it needs {key})"
+        )
     if why := (await builds(client, seen))[1]:
         return f"no run begins at {server}, of the builds of its Workers {why}: {SET_CURRENT}"
     if not await pollers(client, MODEL_QUEUE, ACTIVITIES):
         none = f"no worker makes model calls (queue '{MODEL_QUEUE}' at {server})"
-        return f"{none}: set {key} and start one with {worker_hint()}"
+        return f"{none}: set {key} and start one with {hint('worker')}"
     return None
 
 
 async def _taken(run: RunHandle) -> str:
-    """Returns a sentence on the run that has the id, and on what to do."""
     other = await run.describe()
     known = "is already running" if is_open(other) else f"exists already ({state_word(other)})"
     helps = hint("follow" if is_open(other) else "result", run.id)

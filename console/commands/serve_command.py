@@ -11,7 +11,7 @@ import typer
 from console.base.command import DONE, FAILED, CommandFailed, access, hint, perform
 from console.base.terminal import print_out
 from runtime.process import cache_dir
-from runtime.server.embedded_server import HOST, PORT, EmbeddedServer, ServerInfo, stop_running
+from runtime.server.embedded_server import HOST, PORT, EmbeddedServer, stop_running
 from runtime.server.temporal_binary import find_temporal
 
 
@@ -51,7 +51,13 @@ async def _serve(server: EmbeddedServer) -> int:
             stays = server.joined or server.detach
             already = "already " if server.joined else ""
             print_out(f"The Temporal server is {already}running (process {info.pid}).")
-            _print_record(info, hint("serve", "--stop").strip("`") if stays else "Ctrl-C")
+            print_out(f"  address   {info.address}")
+            if info.address != f"{HOST}:{PORT}":
+                print_out(f"            export TEMPORAL_ADDRESS={info.address}")
+            print_out(f"  Web UI    {info.ui or 'none (headless)'}")
+            print_out(f"  database  {info.db or 'in memory'}")
+            print_out(f"  log       {info.log}")
+            print_out(f"  stop      {hint('serve', '--stop').strip('`') if stays else 'Ctrl-C'}")
             if stays:
                 return DONE
             code = await server.ended()
@@ -59,13 +65,3 @@ async def _serve(server: EmbeddedServer) -> int:
         print_out("Stopped.")
         return DONE
     raise CommandFailed(FAILED, f"the Temporal server ended by itself with exit code {code}; its log: {info.log}")
-
-
-def _print_record(info: ServerInfo, how_to_stop: str) -> None:
-    print_out(f"  address   {info.address}")
-    if info.address != f"{HOST}:{PORT}":
-        print_out(f"            export TEMPORAL_ADDRESS={info.address}")
-    print_out(f"  Web UI    {info.ui or 'none (headless)'}")
-    print_out(f"  database  {info.db or 'in memory'}")
-    print_out(f"  log       {info.log}")
-    print_out(f"  stop      {how_to_stop}")

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import unquote
 
 import typer
 from pydantic import TypeAdapter, ValidationError
@@ -105,10 +106,9 @@ async def prune(
     if not runs and not uploads:
         print_err(f"nothing to delete: no ended run stored its last object before {oldest:%Y-%m-%d %H:%M} UTC")
         return DONE
-    for run in runs:
-        print_out(_line(run, run_of(run.key)))
-    for upload in uploads:
-        print_out(_line(upload, upload.key))
+    for each in [*runs, *uploads]:
+        name = unquote(each.key).rstrip("/")
+        print_out(f"{each.modified:%Y-%m-%d}  {each.bytes:>12,} bytes  {each.objects:>6} objects  {name}")
     total = sum(each.bytes for each in [*runs, *uploads])
     if dry_run or not _confirmed(
         f"delete {len(runs)} runs and {len(uploads)} uploads, {total:,} bytes, from {store.url}?", yes
@@ -169,10 +169,6 @@ async def _unused_uploads(client: Client, old: list[Stored], stays: list[Stored]
         return []
     in_use = set[str]().union(*(run.digests for run in stays))
     return [upload for upload in old if digest_of(upload.key) not in in_use]
-
-
-def _line(stored: Stored, name: str) -> str:
-    return f"{stored.modified:%Y-%m-%d}  {stored.bytes:>12,} bytes  {stored.objects:>6} objects  {name}"
 
 
 async def _has_ended(client: Client, run: Stored) -> bool:

@@ -10,28 +10,28 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
-import typer
 from rich.console import RenderableType
 
-from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint
+from activities.files.file_cache import FileCache
+from activities.model.port import ModelEndpoint, ModelFailure
+from activities.questions.planning import choose_role
+from activities.teams.team_files import TeamError, TeamFiles
+from activities.tools.mcp.mcp_servers import McpConnection, McpFailed
+from activities.tools.mcp.pins import LOCK, Pinned, differences, read_pins, write_pins
+from activities.tools.secrets import Secrets
+from activities.tools.tool import ToolContext
+from console.base.command import BAD_INPUT, DONE, FAILED, CommandFailed, hint
 from console.base.terminal import Report, counted, indented, print_err, print_json, print_out, safe, safe_line
 from console.commands.store_commands import reports_on
 from console.run.request_options import data_files, json_object
 from runtime.process import cache_dir
 from runtime.settings import Settings
 from supervision.base import limits
-from supervision.base.errors import ErrorKind
 from supervision.base.text import did_you_mean
 from supervision.contract.model_choice import chain_of
-from supervision.contract.team import Role, Team, is_name, server_tool
-
-if TYPE_CHECKING:
-    from activities.model.port import ModelEndpoint
-    from activities.teams.team_files import TeamFiles
-    from activities.tools.mcp.mcp_servers import McpConnection
-    from activities.tools.mcp.pins import Pinned
+from supervision.contract.team import NAME_RULE, Role, Team, is_name, server_tool
 
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _ABOUT_CHARS = 80
@@ -43,8 +43,8 @@ class Offer:
     """What a server offers: all of its tools, those of them that the team file lists, and what is wrong."""
 
     server: str
-    tools: "dict[str, Pinned]" = field(default_factory=dict)
-    listed: "dict[str, Pinned]" = field(default_factory=dict)
+    tools: dict[str, Pinned] = field(default_factory=dict)
+    listed: dict[str, Pinned] = field(default_factory=dict)
     changes: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
@@ -59,53 +59,35 @@ class Offer:
         return f"{counted(len(self.tools), 'tool')}, {len(self.listed)} listed, {pinned}"
 
 
-def team_files(settings: Settings) -> "TeamFiles":
+def team_files(settings: Settings) -> TeamFiles:
     """Returns the teams of this environment, with its secrets."""
-    # these load the tools' libraries: 0.3 s for some commands only
-    from activities.files.file_cache import FileCache
-    from activities.teams.team_files import TeamFiles
-    from activities.tools.secrets import Secrets
-
     cache, secrets = FileCache(cache_dir()), Secrets(settings.secrets_dir)
     return TeamFiles(settings.teams_folders, cache, secrets, settings.mcp_memory_mib)
 
 
-async def offers(files: "TeamFiles", team: str) -> list[Offer]:
+async def offers(files: TeamFiles, team: str) -> list[Offer]:
     """Returns what each server of a team offers now: this starts them. Raises TeamError."""
-    connections = files.servers(team)
+    named = files.definition(team)
+    return await asyncio.gather(*(_offer(name, connection) for name, connection in files.servers(named).items()))
+
+
+async def _offer(name: str, connection: McpConnection) -> Offer:
     try:
-        return await asyncio.gather(*(_offer(files, team, name, found) for name, found in connections.items()))
-    finally:
-        await asyncio.gather(*(connection.close() for connection in connections.values()))
-
-
-async def _offer(files: "TeamFiles", team: str, name: str, connection: "McpConnection") -> Offer:
-    from activities.tools.mcp.mcp_servers import McpFailed
-    from activities.tools.mcp.pins import differences, read_pins
-
-    offer = Offer(name)
-    try:
-        offer.tools = {tool.name: tool for tool in await connection.tools()}
+        tools = {tool.name: tool for tool in await connection.tools()}
     except McpFailed as failed:
-        offer.problems.append(str(failed))
-        return offer
-    for tool in files.definition(team).mcp_servers[name].tools:
-        if tool in offer.tools:
-            offer.listed[tool] = offer.tools[tool]
-        else:
-            offer.problems.append(f"it has no tool '{tool}'; it has: {', '.join(offer.tools) or 'none'}")
-    try:
-        pinned = read_pins(files.folder(team)).get(name, {})
-    except ValueError:
-        pinned = {}
+        return Offer(name, problems=[str(failed)])
+    listed, has = connection.server.tools, ", ".join(tools) or "none"
+    offer = Offer(name, tools, {tool: tools[tool] for tool in listed if tool in tools})
+    offer.problems = [f"it has no tool '{tool}'; it has: {has}" for tool in listed if tool not in tools]
+    pinned = {}
+    with contextlib.suppress(ValueError):  # of a lock that is written anew
+        pinned = read_pins(connection.folder).get(name, {})
     offer.changes = list(differences(name, pinned, offer.listed))
     return offer
 
 
 async def pin_team(settings: Settings, team: str) -> Report:
     """Shows how the definitions of a team's MCP tools differ from the pinned ones, and pins them."""
-    from activities.tools.mcp.pins import LOCK, write_pins
-
     files = team_files(settings)
     found, folder = await offers(files, team), files.folder(team)
     wrong = [offer for offer in found if offer.problems]
@@ -148,78 +130,70 @@ def _diff_rows(lines: list[str]) -> Iterator[RenderableType]:
         yield indented(safe(line[: limits.ERROR_BYTES]), 4, _STYLES.get(line[:1], "bold"))
 
 
-_NO_NAME = "a folder's name must be lower-case letters, digits, hyphens or underscores, so rename it"
+async def teams_command(
+    settings: Settings, team: str | None, name: str | None, data: list[Path] | None, *, check: bool, ask: str | None
+) -> Report | int:
+    """Does what the words of the command `teams` ask for."""
+    if team == "pin" and name and not data:
+        return await pin_team(settings, name)
+    if team == "new" and name and data:
+        return await new_team(settings.teams_folders, name, data)
+    if name or team == "new":
+        raise CommandFailed(BAD_INPUT, "write `teams new NAME --data FOLDER`, or `teams pin NAME`")
+    if ask is not None:
+        raise CommandFailed(BAD_INPUT, 'write `teams TEAM --ask "GOAL"`')
+    return await teams_report(settings, name=team, check=check)
 
 
 async def teams_report(settings: Settings, *, name: str | None = None, check: bool = False) -> Report:
     """Returns each team with its roles, tools and data, or one; exit code 1 if a team or a file of it can't be used.
 
-    The code of a team (`tools.py`) is run for a team that is named, and for all with `check`. With both its MCP servers
-    are asked what they offer.
+    With `check` MCP servers are asked what they offer.
     """
-    # these load the tools' libraries: 0.3 s for one command only
-    from activities.teams.team_files import TeamError
-
     files = team_files(settings)
-    usable: dict[str, Team] = {}
-    data: dict[str, list[str]] = {}
-    unread: dict[str, list[str]] = {}
-    misnamed = [] if name else files.misnamed()
-    broken = {folder.name: TeamError(ErrorKind.UNKNOWN_TEAM, f"{folder}: {_NO_NAME}") for folder in misnamed}
-    names = [name] if name else files.names()
-    unchecked = [] if name or check else [each for each in names if (files.folder(each) / "tools.py").is_file()]
-    for each in names:
-        try:
-            if each in unchecked:
-                usable[each] = files.definition(each)
-                continue
-            loaded = await files.load(each)
-            usable[each], data[each] = loaded.team, await loaded.toolbox.data()
-            unread[each] = list(dict.fromkeys(await loaded.toolbox.problems()))
-        except TeamError as error:
-            broken[each] = error
-    offered = list[Offer]()
-    if name and check:
-        with contextlib.suppress(TeamError):  # it is among the broken ones
-            offered = await offers(files, name)
-    await files.close()
-    listed: list[dict[str, Any]] = [
-        {**team.model_dump(mode="json"), "error": None, "data": data.get(each, []), "unread": unread.get(each, [])}
-        for each, team in usable.items()
-    ]
-    listed += [{"name": each, "error": safe_line(e.message, limits.ERROR_BYTES)} for each, e in broken.items()]
-    notes = []
+    listed, rows, notes = list[dict[str, Any]](), list[RenderableType](), list[str]()
     if settings.teams_dir and not settings.teams_dir.is_dir():
         notes.append(f"SUPERVISOR_TEAMS_DIR names {settings.teams_dir}, which is no folder")
-    for each, why in broken.items():
-        lines = [f"{why.message.partition(': ')[0]}:", *why.problems] if len(why.problems) > 1 else [why.message]
-        said = "\n  ".join(safe_line(line, limits.ERROR_BYTES) for line in lines)
-        notes.append(f"team '{each}' can't be used: {said}")
-    if unchecked:
-        notes.append(f"tools.py is not run here: {hint('teams', '--check')} checks that of {', '.join(unchecked)}")
-    rows: list[RenderableType] = []
-    for each, team in usable.items():
-        rows += _team_rows(team)
-        rows += _data_rows(data.get(each, []), whole=name is not None)
-        rows += [indented(f"✘ {safe_line(problem, limits.ERROR_BYTES)}", 2, "red") for problem in unread.get(each, [])]
-    rows += offer_rows(name or "", offered)
-    wrong = broken or any(unread.values()) or any(offer.problems or offer.changes for offer in offered)
+    wrong = False
+    for each in [name] if name else files.names():
+        unread, offered = list[str](), list[Offer]()
+        try:
+            loaded = await files.load(each)
+            data = await loaded.toolbox.data()
+            unread = list(dict.fromkeys(await loaded.toolbox.problems()))
+        except TeamError as error:
+            listed.append({"name": each, "error": safe_line(error.message, limits.ERROR_BYTES)})
+            notes.append(_unusable(each, error))
+            wrong = True
+        else:
+            listed.append({**loaded.team.model_dump(mode="json"), "error": None, "data": data, "unread": unread})
+            rows += _team_rows(loaded.team)
+            tables = sum(line.startswith("table ") for line in data)
+            sizes = [f"data: {counted(tables, 'table')}, {counted(len(data) - tables, 'document')}"] if data else []
+            rows += [indented(safe_line(line, limits.PARAGRAPH_BYTES), 2) for line in (data if name else sizes)]
+            rows += [indented(f"✘ {safe_line(problem, limits.ERROR_BYTES)}", 2, "red") for problem in unread]
+        if check:
+            with contextlib.suppress(TeamError):  # which is told
+                offered = await offers(files, each)
+        rows += offer_rows(each, offered)
+        wrong = wrong or bool(unread) or any(offer.problems or offer.changes for offer in offered)
     return Report(listed, lambda _: rows, notes, code=FAILED if wrong else DONE)
 
 
-async def taker_report(settings: Settings, name: str, goal: str, endpoint: "ModelEndpoint") -> Report:
-    """Returns which role of a team would take a goal, by its fixed routes or the planner's choice, without a run."""
-    from activities.model.port import ModelFailure
-    from activities.questions.planning import choose_role
+def _unusable(name: str, error: TeamError) -> str:
+    lines = [f"{error.message.partition(': ')[0]}:", *error.problems] if len(error.problems) > 1 else [error.message]
+    said = "\n  ".join(safe_line(line, limits.ERROR_BYTES) for line in lines)
+    return f"team '{name}' can't be used: {said}"
 
-    files = team_files(settings)
+
+async def taker_report(settings: Settings, name: str, goal: str, endpoint: ModelEndpoint) -> Report:
+    """Returns which role of a team would take a goal, by its fixed routes or the planner's choice, without a run."""
     try:
-        loaded = await files.load(name)
+        loaded = await team_files(settings).load(name)
         plan, model = await choose_role(endpoint, chain_of(settings.supervisor_model)[0], loaded, goal)
     except ModelFailure as failure:
         raise CommandFailed(FAILED, f"no fixed route fits, and the planner can't be asked: {failure.message}") from None
     finally:
-        await files.close()
         await endpoint.close()
     role, *others = [loaded.team.role(subtask.role) for subtask in plan.subtasks]
     said = {
@@ -244,21 +218,10 @@ def _team_rows(team: Team) -> Iterator[RenderableType]:
         yield indented(safe_line(role.description, limits.PARAGRAPH_BYTES), 6, "dim")
 
 
-def _data_rows(lines: list[str], *, whole: bool) -> Iterator[RenderableType]:
-    """Yields what the tools of a team reach: how much of it, or line by line."""
-    if whole:
-        yield from (indented(safe_line(line, limits.PARAGRAPH_BYTES), 2) for line in lines)
-    elif lines:
-        tables = sum(line.startswith("table ") for line in lines)
-        yield indented(f"data: {counted(tables, 'table')}, {counted(len(lines) - tables, 'document')}", 2)
-
-
 async def new_team(folders: list[Path], name: str, data: list[Path]) -> int:
     """Writes a team over a copy of some files into the first folder of teams, or into `./teams`."""
-    from activities.teams.team_files import TeamFiles
-
     if not is_name(name):
-        raise CommandFailed(BAD_INPUT, f"'{name}' can't be a team: {_NO_NAME}")
+        raise CommandFailed(BAD_INPUT, f"'{name}' can't be a team: a name is {NAME_RULE}")
     home, own = folders[0] if len(folders) > 1 else Path("teams").absolute(), len(folders) > 1
     folder = home / name
     if folder.exists():
@@ -288,7 +251,6 @@ _KINDS = {"sql_tables": "tables", "sql_query": "tables", "document_search": "doc
 
 
 def _team_file(name: str, files: Team, kinds: dict[str, bool]) -> str:
-    """Returns a team file with the roles and tools of team `files` that have something to read."""
     kind_of = {tool.name: _KINDS.get(tool.uses, "") for tool in files.tools}
     taken = [role for role in files.roles if any(kinds.get(kind_of[tool]) for tool in role.tools)]
     used = {tool for role in taken for tool in role.tools if kinds.get(kind_of[tool], True)}
@@ -319,20 +281,13 @@ def _team_file(name: str, files: Team, kinds: dict[str, bool]) -> str:
     return "\n".join(lines) + "\n"
 
 
-async def try_tool(
-    access: Access,
-    name: Annotated[str, typer.Argument(metavar="TEAM/TOOL", help="a tool as `teams` lists it")],
-    arguments: Annotated[str | None, typer.Argument(help='a JSON object such as {"title": "emma"}')] = None,
-) -> int:
-    """Try a tool without a run: print its schema, or its output for these arguments."""
-    # these load the tools' libraries: 0.3 s for one command only
-    from activities.tools.tool import ToolContext
-
+async def try_tool(settings: Settings, name: str, arguments: str | None) -> int:
+    """Prints the schema of a tool `team/tool`, or its output for these arguments."""
     team_name, _, tool_name = name.partition("/")
     if not tool_name:
         example = hint("tool", "default/calculate")
         raise CommandFailed(BAD_INPUT, f"'{name}' names no tool: write TEAM/TOOL, as in {example}")
-    files = team_files(access.settings)
+    files = team_files(settings)
     toolbox = (await files.load(team_name)).toolbox
     tool = toolbox.get(tool_name)
     if tool is None:
@@ -346,7 +301,6 @@ async def try_tool(
     context = ToolContext(idempotency_key=hashlib.sha256(arguments.encode()).hexdigest(), run_id="tried-by-hand")
     role = Role(name="operator", description="Tries a tool.", system_prompt="-", tools=[tool.name])
     ran = await toolbox.run(role, tool.name, given, context)
-    await files.close()
     if ran.is_error:
         print_err(f"the tool failed: {ran.text}")
         return FAILED

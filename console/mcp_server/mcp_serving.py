@@ -2,8 +2,6 @@
 
 import hashlib
 import hmac
-import os
-import secrets
 import signal
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -23,8 +21,7 @@ from console.base.command import BAD_INPUT, DONE, Access, CommandFailed, explain
 from console.base.terminal import print_err
 from console.mcp_server.run_tools import add_to
 from console.run.standstill import silence
-from runtime.process import cache_dir
-from supervision.base.trust import is_loopback, is_readable_by_others
+from supervision.base.trust import is_loopback
 from supervision.contract.request import describe_errors
 from temporal_supervisor import NoAnswer
 
@@ -50,7 +47,10 @@ async def serve_mcp(access: Access, http: str | None, hosts: Iterable[str]) -> i
     if not hosts and not is_loopback(host):
         why = "is not loopback: name the hosts by which clients call it with --allow-host; their token is sent as it is"
         raise CommandFailed(BAD_INPUT, f"--http {http} {why}, so put TLS in front")
-    token = _secret(access)
+    token = access.settings.secret("mcp_token") or ""
+    if len(token) < _LEAST_TOKEN_CHARS:
+        why = f"needs at least {_LEAST_TOKEN_CHARS} characters: what `openssl rand -hex 32` prints, for example"
+        raise CommandFailed(BAD_INPUT, f"clients send the token in SUPERVISOR_MCP_TOKEN, which {why}")
     names = ["127.0.0.1", "localhost", "[::1]", *hosts]
     rebinding = TransportSecuritySettings(
         allowed_hosts=[*hosts, *(f"{name}:*" for name in names)],
@@ -75,23 +75,6 @@ class _OneToken:
         if not hmac.compare_digest(token.encode("utf-8", "surrogateescape"), self._token):
             return None
         return AccessToken(token=token, client_id="mcp", scopes=[])
-
-
-def _secret(access: Access) -> str:
-    """Returns the token of clients, which also seals forms that are out: they outlive this process."""
-    token, source = access.settings.secret("mcp_token"), "SUPERVISOR_MCP_TOKEN"
-    if not token:
-        file = cache_dir() / "mcp-token"
-        if not file.exists():
-            with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as new:
-                new.write(secrets.token_urlsafe(32))
-            print_err(f"made a token, kept in {file}: {file.read_text()}")
-        if is_readable_by_others(file.stat()):
-            raise CommandFailed(BAD_INPUT, f"others can read {file}: remove it, another token is made then")
-        token, source = file.read_text(), str(file)
-    if len(token) < _LEAST_TOKEN_CHARS:
-        raise CommandFailed(BAD_INPUT, f"the token in {source} has less than {_LEAST_TOKEN_CHARS} characters")
-    return token
 
 
 class _PlainServer(MCPServer[Access]):

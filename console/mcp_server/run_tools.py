@@ -12,7 +12,7 @@ from mcp_types import CallToolResult, ResourceLink, TextContent, ToolAnnotations
 from pydantic import BaseModel, Field
 
 import temporal_supervisor
-from console.base.command import BAD_INPUT, FAILED, Access, CommandFailed, web_address
+from console.base.command import BAD_INPUT, Access, CommandFailed, web_address
 from console.base.terminal import safe_line
 from console.commands.people_commands import item_report, require_open, tell
 from console.commands.run_commands import require_workers
@@ -29,7 +29,7 @@ from supervision.contract.progress import Counts
 from supervision.contract.request import parse_request
 from supervision.contract.result import AnswerParts, RunResult
 from supervision.contract.status import Wait, WaitKind
-from supervision.contract.updates import Steer
+from supervision.contract.updates import DecidePlan, DecideToolCall, Steer
 
 _LOOK = timedelta(seconds=1)
 _MOST_SECONDS = 50  # clients give up at 60
@@ -77,14 +77,6 @@ class RunStanding(BaseModel):
     notes: list[str] = []
 
 
-class Linked(BaseModel):
-    """A resource: the report of a run, or a file that it made."""
-
-    name: str
-    media_type: str
-    uri: str
-
-
 class RunAnswer(AnswerParts):
     """The answer of a run, or what there is of it; `problem` says why there is none."""
 
@@ -93,7 +85,7 @@ class RunAnswer(AnswerParts):
     problem: str = ""
     usd: float | None = None
     truncated: bool = False
-    links: list[Linked] = []
+    links: list[ResourceLink] = []
 
 
 class Taken(BaseModel):
@@ -222,7 +214,8 @@ async def wait(
     form = filled.data if isinstance(filled, AcceptedElicitation) else None
     if item and form:
         word, text = ("reply", form.reply) if isinstance(form, ReplyForm) else (form.decision, form.comment or None)
-        await _decided(run, item, word, text, _by(ctx, " form"))
+        word = "reply" if word == "change" else word
+        await temporal_supervisor.decide(run.client, item, word, text, by=_by(ctx, " form"))
     elif item and filled.action != "accept":
         notes.append(f"the person left '{item.wait.id}' open")
     described = await run.require()
@@ -247,10 +240,10 @@ async def result(run_id: RunId, ctx: Ctx) -> Annotated[CallToolResult, RunAnswer
     run = await _run(ctx, run_id)
     outcome = await outcome_so_far(run, await _access(ctx).store_or_none())
     found = outcome.result or RunResult(status="partial")
-    links = [Linked(name="report", media_type=_REPORT_TYPE, uri=_uri(_REPORT_URI, run.id))]
+    links = [ResourceLink(name="report", mime_type=_REPORT_TYPE, uri=_uri(_REPORT_URI, run.id))]
     for made in found.artifacts:
         uri = _uri(_ARTIFACT_URI, run.id, sha256=digest_of(made.ref) or "")
-        links.append(Linked(name=made.name, media_type=made.media_type, uri=uri))
+        links.append(ResourceLink(name=made.name, mime_type=made.media_type, uri=uri))
     answer = RunAnswer(
         run_id=run.id,
         state=outcome.state,
@@ -260,8 +253,9 @@ async def result(run_id: RunId, ctx: Ctx) -> Annotated[CallToolResult, RunAnswer
         **found.model_dump(include={*AnswerParts.model_fields, "truncated"}),
     )
     text = "\n".join(filter(None, [outcome.said, answer_report(run.id, outcome).text().strip()]))
-    content = [ResourceLink(name=link.name, uri=link.uri, mime_type=link.media_type) for link in links]
-    return CallToolResult(content=[TextContent(text=text), *content], structured_content=answer.model_dump(mode="json"))
+    return CallToolResult(
+        content=[TextContent(text=text), *links], structured_content=answer.model_dump(mode="json", by_alias=True)
+    )
 
 
 async def inbox(ctx: Ctx) -> AskedItems:
@@ -285,12 +279,17 @@ async def decide(
     """Tells a run what a person decided about a plan or a tool call. Only with the word of a person who saw it."""
     run = await _run(ctx, run_id)
     await require_open(run)
-    item = next((item for item in await _asked(run) if item.wait.id == id), None)
-    if item is None:
-        raise CommandFailed(FAILED, f"run '{run.id}' asks nothing with the id '{id}' now: `wait` shows what it asks")
-    if item.wait.kind == "tool" and arguments_sha256 != item.wait.arguments_sha256:
+    words = {"decision": decision, "comment": comment, "by": _by(ctx)}
+    revision = id.removeprefix("plan.")
+    if revision.isdecimal():
+        words["decision"] = "reject" if decision == "deny" else decision
+        answer = await temporal_supervisor.send(run.client, run.id, DecidePlan, revision=int(revision), **words)
+    elif arguments_sha256:
+        given = {"id": id, "arguments_sha256": arguments_sha256, **words}
+        answer = await temporal_supervisor.send(run.client, run.id, DecideToolCall, **given)
+    else:
         raise CommandFailed(BAD_INPUT, "a tool call is decided with the `arguments_sha256` that `wait` shows")
-    return await _decided(run, item, decision, comment, _by(ctx))
+    return Taken(message=answer.message)
 
 
 async def reply(run_id: RunId, id: AskedId, text: str, ctx: Ctx) -> Taken:  # noqa: A002 - as in the run's updates
@@ -349,14 +348,7 @@ def _by(ctx: Ctx, how: str = "") -> str:
     return safe_line(client.client_info.name if client else "a client", limits.LINE_BYTES) + f" (MCP{how})"
 
 
-async def _decided(run: RunHandle, item: temporal_supervisor.Item, word: str, text: str | None, by: str) -> Taken:
-    word = "reply" if word == "change" else word
-    answer = await temporal_supervisor.decide(run.client, item, word, text, by=by)
-    return Taken(message=answer.message)
-
-
 async def _asked(run: RunHandle) -> list[temporal_supervisor.Item]:
-    """Returns what waits for a word of a person in a run."""
     return [item for item in await temporal_supervisor.waiting(run.client, run.id) if item.wait.for_decision]
 
 

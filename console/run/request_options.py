@@ -16,12 +16,12 @@ from supervision.base import limits
 from supervision.base.store_keys import upload_key
 from supervision.contract.plan import Plan
 from supervision.contract.request import RunRequest, describe_errors, parse_request
-from supervision.planning.expansion import Data
+from supervision.planning.expansion import NO_DATA
 from supervision.planning.plan_graph import plan_problems
 
 _ID_BYTES = 400  # the server allows 1,000; child ids add to it
-_OTHER = {"goal", "plan", "answer_schema"}
-"""The options that have the name of a field and name a file, or may."""
+_OTHER = {"plan", "answer_schema"}
+"""The options that have the name of a field and name a file."""
 _DURATIONS = ("deadline", "subtask_timeout", "approval_timeout")
 _PLAN = '{"subtasks": [...]}'
 _FILES_TEAM = "files"
@@ -41,13 +41,13 @@ def prepared_request(options: Mapping[str, Any]) -> tuple[RunRequest, list[bytes
     """
     given = {name: value for name, value in options.items() if value is not None}
     fields = _object_file(given["request"], '{"goal": "..."}') if "request" in given else {}
-    goal = _goal(given.get("goal"), given.get("goal_file"))
-    if goal is None and "goal" not in fields:
-        raise CommandFailed(BAD_INPUT, f"no goal: say what to find out, as in {hint('run', EXAMPLE_GOAL)}")
-    if goal is not None:
-        fields["goal"] = goal
+    if given.get("goal") == "-":
+        said = _text(sys.stdin.buffer.read(limits.ARTIFACT_BYTES), "standard input is not UTF-8 text")
+        given["goal"] = said.strip()
     same = given.keys() & RunRequest.model_fields.keys() - _OTHER
     fields |= {name: seconds(given[name]) if name in _DURATIONS else given[name] for name in same}
+    if "goal" not in fields:
+        raise CommandFailed(BAD_INPUT, f"no goal: say what to find out, as in {hint('run', EXAMPLE_GOAL)}")
     if "answer_schema" in given:
         fields["answer_schema"] = _object_file(given["answer_schema"], '{"type": "object", "properties": {...}}')
     if "plan" in given:
@@ -87,7 +87,7 @@ def parsed_plan(data: bytes, name: str) -> Plan:
     # which data are attached only the run knows: what the plan names counts as attached here
     sources = [(subtask.for_each or "").partition(":")[2] for subtask in plan.subtasks]
     attached = {attachment for subtask in plan.subtasks for attachment in subtask.attachments}
-    if problems := plan_problems(plan, limits.MAX_SUBTASKS, attached, Data(sources, sources, sources)):
+    if problems := plan_problems(plan, limits.MAX_SUBTASKS, attached, dict.fromkeys(NO_DATA, sources)):
         raise CommandFailed(BAD_INPUT, f"{name}: " + "; ".join(problems))
     return plan
 
@@ -130,16 +130,6 @@ def check_run_id(run_id: str) -> str:
     if not run_id.strip() or not run_id.isprintable() or len(run_id.encode("utf-8", "replace")) > _ID_BYTES:
         raise CommandFailed(BAD_INPUT, f"a run id needs 1 to {_ID_BYTES} bytes of printable text: choose another --id")
     return run_id
-
-
-def _goal(goal: str | None, file: Path | None) -> str | None:
-    if goal is not None and file is not None:
-        raise CommandFailed(BAD_INPUT, "the goal is given twice: use either GOAL or --goal-file")
-    if file is not None:
-        return read_text_file(file).decode("utf-8-sig").strip()
-    if goal == "-":
-        return _text(sys.stdin.buffer.read(limits.ARTIFACT_BYTES), "standard input is not UTF-8 text").strip()
-    return goal
 
 
 def _text(data: bytes, problem: str) -> str:

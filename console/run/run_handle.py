@@ -19,7 +19,6 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from console.base.command import BAD_INPUT, EXAMPLE_GOAL, FAILED, CommandFailed, hint
 from console.base.terminal import counted
-from supervision.contract.base import Undecodable
 from supervision.contract.plan import Plan
 from supervision.contract.result import RunResult
 from supervision.contract.status import Status, TracePage
@@ -55,13 +54,11 @@ class RunHandle:
     async def whole_status(self) -> Status:
         """Returns the status with all its pages in one."""
         status = await self.status()
-        cursor = status.next_cursor
-        while cursor is not None:
-            page = await self.status(cursor)
+        while status.next_cursor is not None:
+            page = await self.status(status.next_cursor)
             status.subtasks += page.subtasks
             status.waiting += page.waiting
-            cursor = page.next_cursor
-        status.next_cursor = None
+            status.next_cursor = page.next_cursor
         return status
 
     async def plan(self) -> Plan:
@@ -165,15 +162,9 @@ async def facts(execution: WorkflowExecution) -> tuple[str, str, float | None]:
     attributes = execution.typed_search_attributes
     phase, team = attributes.get(_PHASE), attributes.get(_TEAM)
     if not phase or not team:
-        memo = await readable_memo(execution)
+        memo = await execution.memo()
         phase, team = phase or memo.get("phase"), team or memo.get("team")
     return str(phase or ""), str(team or ""), attributes.get(_USD)
-
-
-async def readable_memo(execution: WorkflowExecution) -> Mapping[str, Any]:
-    """The memo of a run; "?" for what can't be read: any client may have written it."""
-    memo = await execution.memo()
-    return {name: "?" if isinstance(value, Undecodable) else value for name, value in memo.items()}
 
 
 def stuck(described: WorkflowExecutionDescription) -> str | None:

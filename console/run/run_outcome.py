@@ -21,7 +21,7 @@ from activities.contracts.run_contracts import Published
 from activities.replies.agent_story import AgentStories, below, stored_events
 from activities.store.artifacts import ArtifactError, ArtifactMissing, ArtifactStore, ArtifactUnavailable
 from console.base.command import CANCELLED, DONE, FAILED, CommandFailed
-from console.run.run_handle import RUN_TYPE, NoAnswer, RunHandle, is_open, readable_memo, state_word
+from console.run.run_handle import RUN_TYPE, NoAnswer, RunHandle, is_open, state_word
 from supervision.base.store_keys import calls_of
 from supervision.contract.plan import Plan
 from supervision.contract.result import RunResult
@@ -134,7 +134,7 @@ async def read_result(store: ArtifactStore, ref: str) -> RunResult:
 
 
 async def _partial(run: RunHandle, store: ArtifactStore | None) -> RunResult | None:
-    """Returns a result without an end: from the store, from a Worker, or at least the preview in the memo."""
+    """Returns a result without an end: from the store, or from a Worker."""
     if stored := await stored_end(run.id, store):
         return stored[1].result
     try:
@@ -143,12 +143,7 @@ async def _partial(run: RunHandle, store: ArtifactStore | None) -> RunResult | N
             gap.reason = _OPEN.sub(rf"{ended} while it was \1", gap.reason)
         return result.model_copy(update={"status": "partial"})
     except NoAnswer:
-        pass
-    preview = (await readable_memo(await run.describe())).get("partial")
-    if isinstance(preview, dict):
-        ref = str(preview.get("ref") or "") or None
-        return RunResult(status="partial", answer=str(preview.get("preview") or ""), result_ref=ref)
-    return None
+        return None
 
 
 def _in_details(error: ApplicationError) -> RunResult | None:

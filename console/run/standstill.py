@@ -12,7 +12,7 @@ from temporalio.api.enums.v1 import PendingActivityState, PendingWorkflowTaskSta
 from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.client import Client, WorkflowExecutionDescription
 
-from console.base.command import UNREACHABLE, CommandFailed, hint, worker_hint
+from console.base.command import UNREACHABLE, CommandFailed, hint
 from console.base.terminal import safe_line
 from console.run.pollers import ACTIVITIES, SET_CURRENT, WORKFLOWS, builds, pollers, shown, worker_of
 from console.run.run_handle import RUN_TYPE, WAITING, NoAnswer, RunHandle, is_open, short_id, stuck
@@ -82,7 +82,9 @@ async def observed(
         causes.append(await _no_worker(run, described))
     for workflow in await _open_workflows(run, described):
         if why := stuck(workflow):
-            causes.append(_of_code(run, workflow.id, why))
+            who = (subtask_path(workflow.id, run.id) or "the run",)
+            helps = f"{hint('repair', run.id)} resets it if its history does not replay; else the Worker's log says why"
+            causes.append(Standstill("code", who, f"fixed code: {why}", helps))
         for activity in workflow.raw_description.pending_activities:
             if cause := await _of_activity(run, workflow.id, activity):
                 causes.append(cause)
@@ -158,7 +160,6 @@ async def silence(client: Client, error: NoAnswer) -> CommandFailed:
 
 
 def _is_served(described: WorkflowExecutionDescription) -> bool:
-    """True unless work for the workflow itself has been queued for long."""
     pending = described.raw_description.pending_workflow_task
     if pending.state != PendingWorkflowTaskState.PENDING_WORKFLOW_TASK_STATE_SCHEDULED:
         return True
@@ -179,15 +180,8 @@ async def _no_worker(run: RunHandle, described: WorkflowExecutionDescription) ->
         if why := (await builds(run.client, seen))[1]:
             return Standstill("worker", ("the run",), f"a current build ({why})", SET_CURRENT, since)
         which = f" (the last one was {shown(seen)})" if seen else ""
-    helps = f"start one with {worker_hint(build=build)}; the run is safe and continues then"
+    helps = f"start one with {hint('worker', SUPERVISOR_BUILD_ID=build)}; the run is safe and continues then"
     return Standstill("worker", ("the run",), f"a Worker{which}", helps, since)
-
-
-def _of_code(run: RunHandle, workflow_id: str, why: str) -> Standstill:
-    """Returns what a workflow needs whose code fails."""
-    who = (subtask_path(workflow_id, run.id) or "the run",)
-    repair = f"{hint('repair', run.id)} resets it if its history does not replay"
-    return Standstill("code", who, f"fixed code: {why}", f"{repair}; else the Worker's log says why it fails")
 
 
 async def _open_workflows(
@@ -204,7 +198,6 @@ async def _open_workflows(
 
 
 async def _of_activity(run: RunHandle, workflow_id: str, activity: PendingActivityInfo) -> Standstill | None:
-    """Returns what an activity stands still for; None while it is worked on."""
     who = (subtask_path(workflow_id, run.id) or activity.activity_type.name,)
     queue, due = activity.activity_options.task_queue.name, _time(activity.next_attempt_schedule_time)
     queued = max(_time(activity.scheduled_time), due)
@@ -213,7 +206,7 @@ async def _of_activity(run: RunHandle, workflow_id: str, activity: PendingActivi
         return Standstill("store", who, f"the artifact store, to keep a received answer: {held}", _STORE_HELPS)
     is_queued = activity.state == PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED
     if is_queued and datetime.now(UTC) - queued > _QUEUED_LONG and not await pollers(run.client, queue, ACTIVITIES):
-        helps = f"start one with {worker_hint(*words)}"
+        helps = f"start one with {hint('worker', *words)}"
         return Standstill("worker", who, f"{kind}: there is none", helps, queued.isoformat())
     if activity.attempt < 2 or not activity.HasField("last_failure"):
         return None
@@ -222,7 +215,7 @@ async def _of_activity(run: RunHandle, workflow_id: str, activity: PendingActivi
     # under way: its number says so; else the next attempt has its own
     tried = f"attempt {activity.attempt}" + (f" in {wait:.0f} s" if wait > 0 else " under way")
     if failure.HasField("timeout_failure_info"):
-        helps = f"another Worker takes it up; where there is none, start one with {worker_hint(*words)}"
+        helps = f"another Worker takes it up; where there is none, start one with {hint('worker', *words)}"
         return Standstill("worker", who, f"a Worker that was lost, {tried}", helps)
     other: tuple[WaitsFor, str, str] = ("provider", "the model provider", _PROVIDER_HELPS)
     if activity.activity_type.name == "run_tool":

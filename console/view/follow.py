@@ -171,7 +171,6 @@ class RunPoller:
         return [replace(line(event), subject=_subject(agent.path, event)) for event in events]
 
     async def _events(self, agent: LiveAgent, described: WorkflowExecutionDescription) -> list[TraceEvent]:
-        """Returns the events of a workflow since it was last asked."""
         if agent.moment == _moment(described):
             return []
         page = await self._run.trace(agent.cursor, described.id)

@@ -142,7 +142,8 @@ def log_line(line: Line, limit: int = LINE_CHARS) -> Text:
     """Returns an event as one styled line."""
     subject = f"{safe_line(line.subject, 40)} " if line.subject else ""
     time, words = (f"{line.at.astimezone():%H:%M:%S} ", "dim"), (safe_line(line.text, limit), _MOODS[line.mood])
-    return Text.assemble(time, (subject, "cyan"), words, no_wrap=True, overflow="ellipsis")
+    is_own = line.mood == "head"  # nothing of the console's own lines is cut
+    return Text.assemble(time, (subject, "cyan"), words, no_wrap=not is_own, overflow="fold" if is_own else "ellipsis")
 
 
 def story(line: Line, screen: Console) -> Iterator[RenderableType]:
@@ -223,7 +224,6 @@ def _description(row: TreeRow) -> str:
 
 
 def _tail(tail: str, width: int) -> str:
-    """Returns the end of a text being written, cut to `width`."""
     text = safe_line(tail, limits.HEARTBEAT_TAIL_CHARS)
     return text if len(text) < width else "…" + text[-(width - 1) :]
 
@@ -316,8 +316,7 @@ class Screen:
             self._console.file.write(log_line(line, limit).plain + "\n")
             self._console.file.flush()
             return
-        is_own = line.mood == "head"  # nothing of the console's own lines is cut
-        self._console.print(log_line(line, limit), no_wrap=not is_own, overflow="fold" if is_own else "ellipsis")
+        self._console.print(log_line(line, limit))
 
     def show(self, picture: Picture) -> None:
         """Draws the picture, or writes what is new in it."""

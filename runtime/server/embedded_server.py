@@ -42,7 +42,6 @@ class ServerInfo(BaseModel):
 
 
 def _record() -> Path:
-    """Returns the file that records the shared server of the cache folder."""
     return cache_dir() / "server.json"
 
 
@@ -190,9 +189,8 @@ class EmbeddedServer:
         if self.shared:
             _record().unlink(missing_ok=True)  # of a server that is gone, and had this log locked
         else:
-            descriptor, name = tempfile.mkstemp(prefix="temporal-server-", suffix=".log")
-            os.close(descriptor)
-            self._log = Path(name)
+            with tempfile.NamedTemporaryFile(prefix="temporal-server-", suffix=".log", delete=False) as made:
+                self._log = Path(made.name)
         with self._log.open("wb") as output:
             fcntl.flock(output, fcntl.LOCK_EX)  # until the server ends, which inherits the lock with the open file
             self._process = subprocess.Popen(

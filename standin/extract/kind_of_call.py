@@ -18,7 +18,6 @@ _JUDGED = {"verdicts", "choice", "description"}  # the defaults accept all, and 
 _NO_JUDGEMENT = "The stand-in model does not judge."
 _NO_ROWS = "The stand-in model fills in no lists: an empty one does not say that there is nothing."
 _CAP = re.compile(marks.MOST_SUBTASKS.format(most=r"(\d+)"))
-_OPENER = re.compile(r"^(how|what|why|when)\s+(did|do|does|is|are|was|were|has|have)\s+", re.IGNORECASE)
 _PURPOSE_CHARS = 300
 _ESTIMATED_TOKENS = 4000
 
@@ -141,4 +140,4 @@ def _subtask(prompt: Parts, at: int, role: RoleLine, after: list[str]) -> Json:
 def _asked(goal: str) -> str:
     """Returns the questions of a goal, without what it asks the author of the answer to do."""
     asked = [sentence for sentence in sentences(goal) if sentence.endswith("?")]
-    return _OPENER.sub("", " ".join(asked)).rstrip("? ") or goal
+    return " ".join(asked).rstrip("? ") or goal

@@ -21,7 +21,7 @@ _STOP = frozenset(_STOP_WORDS.split())
 _WORD = re.compile(r"[^\W_]+")
 _POSSESSIVE = re.compile(r"['’]s\b")
 _SENTENCE = re.compile(r"(?<=[.!?])(?<!\bp\.)\s+(?=[\"'(\[]?[A-Z0-9])")
-_ITEM = re.compile(r"(?:[-*>]|\d{1,2}[.)])\s+")
+_ITEM = re.compile(r"^(?:[-*>]|\d{1,2}[.)])\s+")
 _LABELS = re.compile(r"^(confidence|limitations?|sources?)\s*:|^[#|_]|^---", re.IGNORECASE)
 _FIGURE = re.compile(r"(?<![\w.])\d[\d.,]*")
 _ALIKE = 6  # letters that two forms of a word have in common
@@ -58,18 +58,9 @@ def shared(wanted: list[str], text: str) -> set[str]:
 
 def sentences(text: str) -> list[str]:
     """Returns the sentences of a Markdown text; headings, tables, rules and closing labels are left out."""
-    blocks: list[str] = []
-    wrapped = False
-    for line in map(str.strip, text.splitlines()):
-        item = _ITEM.match(line)
-        if not line or _LABELS.match(line):
-            wrapped = False
-        elif wrapped and not item:
-            blocks[-1] += f" {line}"
-        else:
-            blocks.append(line[item.end() :] if item else line)
-            wrapped = True
-    return [part.strip() for block in blocks for part in _SENTENCE.split(block) if part.strip()]
+    lines = ("" if _LABELS.match(line) else _ITEM.sub("\n", line) for line in map(str.strip, text.splitlines()))
+    paragraphs = (" ".join(paragraph.split()) for paragraph in "\n".join(lines).split("\n\n"))
+    return [part for paragraph in paragraphs for part in _SENTENCE.split(paragraph) if part]
 
 
 def key_lines(text: str, question: str, most: int = _SENTENCES) -> list[str]:

@@ -19,7 +19,6 @@ _FOLDER = Path(__file__).parents[2] / "teams" / "default" / "documents"
 _SITE = "https://pages.example/"  # a reserved name
 _FOUND = 3
 _CITED = 3  # sentences of a page
-_WORDS = 10  # of a query
 
 
 def looked_up(prompt: Parts) -> list[Json]:
@@ -36,7 +35,7 @@ def looked_up(prompt: Parts) -> list[Json]:
     elif "web_search" in request.provided:
         wanted = key_stems(subtask)
         urls = sorted(_pages(), key=lambda url: -len(shared(wanted, _pages()[url])))[:_FOUND]
-        words = [word for word in key_words(subtask) if not word.isdigit()][:_WORDS]
+        words = [word for word in key_words(subtask) if not word.isdigit()][:_KEYS]
         tool, arguments = "web_search", {"query": " ".join(words)}
         content = [_hit(url) for url in urls]
     else:
@@ -123,12 +122,10 @@ def next_calls(prompt: Parts) -> list[NewCall]:
     if request.turns >= _TURNS or marks.LAST_TURN_MARK in request.last_text:
         return []
     called = {marks.FINISH_TOOL, marks.READ_OUTPUT_TOOL, *(call.name for call in request.calls)}
-    early, composing = list[NewCall](), list[NewCall]()
-    for tool in request.tools:
-        if tool["name"] not in called:
-            calls = [(tool["name"], chosen) for chosen in _argument_sets(tool, prompt)]
-            (composing if composes(tool) else early).extend(calls)
-    return (early or composing)[:_MOST_CALLS]
+    left = [tool for tool in request.tools if tool["name"] not in called]
+    made = [(tool, arguments) for tool in left for arguments in _argument_sets(tool, prompt)]
+    early = [(tool, arguments) for tool, arguments in made if not composes(tool)]
+    return [(tool["name"], arguments) for tool, arguments in (early or made)[:_MOST_CALLS]]
 
 
 def composes(tool: Json) -> bool:

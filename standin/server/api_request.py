@@ -2,15 +2,9 @@
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Any, Literal
-
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError
+from typing import Any
 
 Json = dict[str, Any]
-
-
-class BadRequest(Exception):
-    """A request that the real API would refuse with 400."""
 
 
 @dataclass(frozen=True)
@@ -78,50 +72,34 @@ class ApiRequest:
         return made
 
 
-class _Message(BaseModel):
-    role: Literal["user", "assistant"]
-    content: Annotated[
-        list[Json], BeforeValidator(lambda it: [{"type": "text", "text": it}] if isinstance(it, str) else it)
-    ]
-
-
-class _Body(BaseModel):
-    model: str = Field(min_length=1)
-    messages: list[_Message] = Field(min_length=1)
-    max_tokens: int = Field(ge=0)
-
-
 def parse(body: Any) -> ApiRequest:
-    """Returns the request in `body`. Raises BadRequest if the real API would refuse it."""
-    try:
-        checked = _Body.model_validate(body)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise BadRequest(f"{'.'.join(map(str, first['loc'])) or 'the body'}: {first['msg']}") from error
-    messages = [message.model_dump() for message in checked.messages]
-    if problem := _pairs(messages):
-        raise BadRequest(problem)
+    """Returns the request in `body`. Raises ValueError for a call without its result, as the real API refuses it."""
+    messages: list[Json] = [{"role": said["role"], "content": blocks_of(said["content"])} for said in body["messages"]]
+    _check_pairs(messages)
     may_call = (body.get("tool_choice") or {}).get("type") != "none"
     offered = (body.get("tools") or []) if may_call else []
     tools = [tool for tool in offered if "input_schema" in tool]
     provided = [tool["name"] for tool in offered if "input_schema" not in tool]
     schema = ((body.get("output_config") or {}).get("format") or {}).get("schema")
     system = _text(body.get("system") or "")
-    return ApiRequest(checked.model, system, messages, checked.max_tokens, tools, provided, schema, body=body)
+    return ApiRequest(body["model"], system, messages, body["max_tokens"], tools, provided, schema, body=body)
 
 
-def _pairs(messages: list[Json]) -> str | None:
+def _check_pairs(messages: list[Json]) -> None:
     for at, message in enumerate(messages[:-1]):
         called = {b["id"] for b in message["content"] if message["role"] == "assistant" and b.get("type") == "tool_use"}
         given = {b.get("tool_use_id") for b in messages[at + 1]["content"] if b.get("type") == "tool_result"}
         if missing := ", ".join(sorted(called - given)):
-            return f"messages.{at}: `tool_use` ids were found without `tool_result` blocks immediately after: {missing}"
-    return None
+            problem = "`tool_use` ids were found without `tool_result` blocks immediately after"
+            raise ValueError(f"messages.{at}: {problem}: {missing}")
+
+
+def blocks_of(content: Any) -> list[Json]:
+    """Returns content as blocks, be it a plain text."""
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
 def _text(content: object) -> str:
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
+    if not isinstance(content, str | list):
         return ""
-    return "\n".join(b.get("text", "") for b in content if isinstance(b, dict) and b.get("type") == "text")
+    return "\n".join(b.get("text", "") for b in blocks_of(content) if isinstance(b, dict) and b.get("type") == "text")

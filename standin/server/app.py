@@ -11,7 +11,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
-from typing import Literal
 from urllib.parse import unquote
 
 import uvicorn
@@ -21,7 +20,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from standin.server.api_reply import ApiReply, Brain, ErrorReply, block_text, limited, output_tokens
-from standin.server.api_request import BadRequest, Json, parse
+from standin.server.api_request import Json, parse
 from standin.server.faults import Fault, FaultScript
 from standin.server.prompt_cache import PromptCache
 
@@ -43,7 +42,6 @@ Entry = Json
 
 `answered`: the last byte of a whole reply was sent; `aborted`: the client left before that. `at` is in Unix seconds.
 """
-_Ending = Literal["answered", "failed"]
 
 
 @dataclass
@@ -110,14 +108,12 @@ class BrainServer:
     def _note(self, event: str, exchange: _Exchange) -> None:
         self._log({"at": time.time(), "event": event, **exchange.facts})
 
-    async def _answer(self, exchange: _Exchange, headers: dict[str, str], body: bytes) -> _Ending:
-        """Runs one request; an unforeseen error becomes a 500 that names it."""
+    async def _answer(self, exchange: _Exchange, headers: dict[str, str], body: bytes) -> str:
+        """Returns how one request ended; an unforeseen error becomes a 500 that names it."""
         try:
             return await self._reply(exchange, headers, body)
         except ErrorReply as error:
             failure = error
-        except BadRequest as error:
-            failure = ErrorReply(400, str(error))
         except Exception as error:
             exchange.facts["error"] = f"{type(error).__name__}: {error}"
             failure = ErrorReply(500, f"the stand-in failed: {exchange.facts['error']}")
@@ -128,12 +124,12 @@ class BrainServer:
             await exchange.write(json.dumps(answer).encode(), more=False)
         return "failed"
 
-    async def _reply(self, exchange: _Exchange, headers: dict[str, str], body: bytes) -> _Ending:
+    async def _reply(self, exchange: _Exchange, headers: dict[str, str], body: bytes) -> str:
         config = self._script.config
         try:
             request = parse(json.loads(body))
-        except ValueError as error:
-            raise BadRequest(str(error)) from error
+        except (ValueError, LookupError, TypeError) as error:
+            raise ErrorReply(400, f"{type(error).__name__}: {error}") from error
         request = replace(request, number=exchange.number, call=exchange.facts["call"], headers=headers)
         exchange.facts["model"] = request.model
         fault = self._script.fault(request.call)
@@ -159,7 +155,7 @@ class BrainServer:
         return await _stream(exchange, _events(reply, request.model, usage, config.delta_chars), fault)
 
 
-async def _stream(exchange: _Exchange, events: Iterator[Json], fault: Fault) -> _Ending:
+async def _stream(exchange: _Exchange, events: Iterator[Json], fault: Fault) -> str:
     """Sends events, stalled where the fault says so."""
     await exchange.start(200, "text/event-stream; charset=utf-8", {"cache-control": "no-cache"})
     await exchange.write(b"")

@@ -5,13 +5,13 @@ from collections import Counter
 from fnmatch import fnmatchcase
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from standin.server.api_reply import ApiReply, text_reply
 from standin.server.api_request import Json
 from supervision.contract.base import StrictModel
 
-_WINDOWS = {"claude-[23]*": 200_000, "claude-*-4-[0-5]*": 200_000, "*": 1_000_000}
+_WINDOW = 1_000_000  # of the default models
 
 
 class Fault(StrictModel):
@@ -47,7 +47,7 @@ class Fault(StrictModel):
 class ServerConfig(StrictModel):
     """The whole configuration.
 
-    `windows` are the tokens that models take at once, by name or pattern, before those of the API's own models.
+    `windows` are the tokens that models take at once, by name or pattern, before that of the API's models.
     """
 
     latency_ms: float = 0
@@ -57,21 +57,7 @@ class ServerConfig(StrictModel):
 
     def window(self, model: str) -> int:
         """Returns how many tokens a prompt and its reply may have together."""
-        known = (*self.windows.items(), *_WINDOWS.items())
-        return next(tokens for name, tokens in known if fnmatchcase(model, name))
-
-
-class BadConfig(ValueError):
-    """A configuration that does not fit."""
-
-
-def parse_config(data: str | bytes) -> ServerConfig:
-    """Returns the configuration in `data`; BadConfig says what is wrong with it."""
-    try:
-        return ServerConfig.model_validate_json(data)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise BadConfig(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        return next((tokens for name, tokens in self.windows.items() if fnmatchcase(model, name)), _WINDOW)
 
 
 class FaultScript:

@@ -8,17 +8,13 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fnmatch import fnmatch
 
 from standin.server.api_reply import tokens
-from standin.server.api_request import ApiRequest, Json
+from standin.server.api_request import ApiRequest, Json, blocks_of
 
 _ENTRIES = 50_000  # ~10 MB; the oldest is forgotten first
 _LOOKBACK = 20  # blocks before a breakpoint at which an entry is found
-_LEAST: tuple[tuple[str, int], ...] = (  # the shortest prefix that is cached, by model
-    ("*-5-5*", 512), ("claude-opus-5*", 512), ("claude-fable-5*", 512), ("claude-mythos-5*", 512),
-    ("claude-haiku-4-5*", 4096), ("claude-opus-4-[56]*", 4096), ("claude-opus-4-7*", 2048), ("*", 1024),
-)  # fmt: skip
+_LEAST = 512  # tokens of the shortest prefix that is cached for the default models
 _NOT_CONTENT = ("cache_control", "eager_input_streaming")
 
 
@@ -60,8 +56,7 @@ class PromptCache:
     def bill(self, request: ApiRequest) -> CacheBill:
         """Returns the bill of a request that arrives now."""
         blocks = list(_blocks(request))
-        least = next(least for pattern, least in _LEAST if fnmatch(request.model, pattern))
-        marks = [at for at, block in enumerate(blocks) if block.is_marked and block.tokens >= least]
+        marks = [at for at, block in enumerate(blocks) if block.is_marked and block.tokens >= _LEAST]
         at = max((self._found(blocks, mark) for mark in marks), default=-1)
         read = blocks[at].tokens if at >= 0 else 0
         written = max((blocks[mark].tokens - read for mark in marks if mark > at), default=0)
@@ -95,8 +90,7 @@ def _parts(body: Json) -> Iterator[tuple[str, Json]]:
     texts = [("system", body.get("system") or [])]
     texts += [(message["role"] + settings, message["content"]) for message in body["messages"]]
     for head, content in texts:
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        yield from ((head, block) for block in blocks)
+        yield from ((head, block) for block in blocks_of(content))
 
 
 def _canonical(value: object) -> str:

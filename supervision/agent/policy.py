@@ -60,7 +60,6 @@ def is_offered(tool: ToolWords, brief: Labels, read: Labels, definition: object)
 
 
 def _is_aimed(targets: Targets, arguments: object) -> bool:
-    """True if there are targets, and all of these arguments have values of theirs."""
     if not targets or not isinstance(arguments, dict):
         return False
     given = {name: _values(arguments[name]) for name in targets if name in arguments}
@@ -68,7 +67,6 @@ def _is_aimed(targets: Targets, arguments: object) -> bool:
 
 
 def _values(argument: object) -> set[str]:
-    """Returns a value, or each of a list."""
     return {_canonical(one) for one in (argument if isinstance(argument, list) and argument else [argument])}
 
 
@@ -110,9 +108,6 @@ def _is_closed(schema: JsonValue) -> bool:
         return False
     if "enum" in schema or "const" in schema:
         return True
-    for branches in (schema.get("anyOf"), schema.get("oneOf")):
-        if isinstance(branches, list) and branches and all(map(_is_closed, branches)):
-            return True
     kinds = schema.get("type")
     return bool(kinds) and all(_is_closed_as(kind, schema) for kind in (kinds if isinstance(kinds, list) else [kinds]))
 

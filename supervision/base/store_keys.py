@@ -19,18 +19,16 @@ an encoded id. Workflow run ids are UUIDs, so they are never a name. A nested su
 import hashlib
 import re
 from collections.abc import Collection
-from datetime import date, datetime
+from datetime import date
 from typing import Literal
 from urllib.parse import quote, unquote
 
 KEY_SEGMENT_BYTES = 200  # file names hold 255 bytes, and the store adds a suffix while it writes
+Named = Literal["team", "grant", "ended"]
 STORE_ID = "store-id"
 SEALED = b"\x00sealed1"
 """What encrypted content begins with."""
 _OUTPUTS = "outputs"
-_TEAM = "team."
-_GRANT = "grant."
-_ENDED = "ended."
 UPLOADS = "uploads"
 STATS = "stats"
 SPEND = "spend"
@@ -41,7 +39,7 @@ _DIGEST_CHARS = 64
 _LONELY_DOT = re.compile(r"^\.|\.(?=\.|$)")  # leading, trailing or doubled: "." and ".." mean folders
 _CUT_ESCAPE = re.compile(r"%.?$")
 _SEGMENT = rf"[A-Za-z0-9._~%-]{{1,{KEY_SEGMENT_BYTES}}}"
-_ADDRESSED = re.compile(rf"({UPLOADS}/|[^/]+/({_OUTPUTS}/|{_TEAM}|{_GRANT}))(?P<digest>[^/]+)")
+_ADDRESSED = re.compile(rf"({UPLOADS}/|[^/]+/({_OUTPUTS}/|team\.|grant\.))(?P<digest>[^/]+)")
 _KEY = re.compile(rf"{_SEGMENT}(/{_SEGMENT}){{0,4}}")
 
 
@@ -92,30 +90,15 @@ def effect_keys(run_id: str, call: str) -> tuple[str, str]:
     return f"{prefix}/{encode(f'{call}.effect')}", f"{prefix}/{encode(f'{call}.result')}"
 
 
-def named_key(run_id: str, name: str) -> str:
-    """Returns the key of an object that a run has once, such as its goal or its result."""
-    return f"{encode(run_id)}/{encode(name)}"
+def named_key(kind: Named, run_id: str, name: str) -> str:
+    """Returns the key of a run's frozen team or grant, by the hash of its content, or of what an execution left."""
+    return f"{encode(run_id)}/{encode(f'{kind}.{name}')}"
 
 
-def team_key(run_id: str, sha256: str) -> str:
-    """Returns the key of a team as frozen for a run; no other object has such a name."""
-    return named_key(run_id, f"{_TEAM}{sha256}")
-
-
-def grant_key(run_id: str, sha256: str) -> str:
-    """Returns the key of a grant of a run; `sha256` in hex."""
-    return named_key(run_id, f"{_GRANT}{sha256}")
-
-
-def is_team(ref: str, run_id: str) -> bool:
-    """True if `ref` names a frozen team of this run."""
-    return is_key(ref) and ref.startswith(f"{encode(run_id)}/{_TEAM}")
-
-
-def is_grant(ref: str, run_id: str | None = None) -> bool:
-    """True if `ref` names a grant of this run, or of any."""
+def is_named(kind: Named, ref: str, run_id: str | None = None) -> bool:
+    """True if `ref` names an object of that kind, of this run or of any."""
     segment, _, name = ref.partition("/")
-    return is_key(ref) and name.startswith(_GRANT) and (run_id is None or segment == encode(run_id))
+    return is_key(ref) and name.startswith(f"{kind}.") and (run_id is None or segment == encode(run_id))
 
 
 def stats_prefix(team: str) -> str:
@@ -123,19 +106,9 @@ def stats_prefix(team: str) -> str:
     return f"{STATS}/{encode(team)}/"
 
 
-def stats_key(team: str, run_id: str, ended_at: datetime) -> str:
-    """Returns the key of what a run took; keys of a team are in the order of time."""
-    return f"{stats_prefix(team)}{encode(f'{ended_at:%Y%m%dT%H%M%S.%f}-{run_id}')}"
-
-
 def spend_prefix(day: date, kind: Literal["runs", "workers"]) -> str:
     """Returns the beginning of the keys of what runs that ended, or Worker processes, have spent on a UTC day."""
     return f"{SPEND}/{day.isoformat()}/{kind}/"
-
-
-def spend_key(day: date, kind: Literal["runs", "workers"], name: str) -> str:
-    """Returns the key of what one of them has spent."""
-    return spend_prefix(day, kind) + encode(name)
 
 
 def upload_key(sha256: str) -> str:
@@ -146,16 +119,6 @@ def upload_key(sha256: str) -> str:
 def is_upload(ref: str) -> bool:
     """True if `ref` names an upload: the only objects that a request may refer to."""
     return is_key(ref) and ref.startswith(f"{UPLOADS}/") and ref.count("/") == 1
-
-
-def ended_key(run_id: str, workflow_run_id: str) -> str:
-    """Returns the key of the object that names the result of one supervisor's execution."""
-    return named_key(run_id, f"{_ENDED}{workflow_run_id}")
-
-
-def is_ended(key: str) -> bool:
-    """True if `key` is one of `ended_key`."""
-    return key.partition("/")[2].startswith(_ENDED)
 
 
 def digest_of(key: str) -> str | None:

@@ -1,6 +1,7 @@
 """Trust: files that only their owner can change, endpoints that may get a key, credentials kept out of texts."""
 
 import base64
+import contextlib
 import json
 import os
 import stat
@@ -70,14 +71,12 @@ def require_http(url: str, *, secret: bool) -> str | None:
 
 def host_and_port(url: str) -> str:
     """Returns host:port of a model endpoint. Raises ValueError for anything but an http or https URL."""
-    try:
+    with contextlib.suppress(ValueError, KeyError):
         parts = urlsplit(url)
         port = parts.port or {"http": 80, "https": 443}[parts.scheme]
-    except (ValueError, KeyError):
-        raise ValueError("ANTHROPIC_BASE_URL is not an http or https URL") from None
-    if not parts.hostname:
-        raise ValueError("ANTHROPIC_BASE_URL names no host")
-    return f"{parts.hostname}:{port}"
+        if parts.hostname:
+            return f"{parts.hostname}:{port}"
+    raise ValueError("ANTHROPIC_BASE_URL is not an http or https URL of a host")
 
 
 class Credentials:

@@ -142,15 +142,14 @@ class Ledger:
         return self._total
 
     def card(self) -> dict[str, JsonValue]:
-        """Returns the account for `status`; `usd_accounted` is False once a price was unknown."""
+        """Returns the accounts for `status`; that of dollars knows its total alone once a price was unknown."""
         tokens_gone, usd_gone = self._gone()
         total, reserve, free, spent = self._total, self._reserve(), self.free, self._spent
-        usd_promised = None if spent.usd is None else max(0.0, usd_gone - spent.usd)
-        return {
-            "tokens": _account(total.tokens, spent.tokens, tokens_gone - spent.tokens, reserve.tokens, free.tokens),
-            "usd": _account(total.usd, spent.usd, usd_promised, reserve.usd, free.usd),
-            "usd_accounted": spent.usd is not None,
-        }
+        promised = None if spent.usd is None else max(0.0, usd_gone - spent.usd)
+        tokens = (total.tokens, spent.tokens, tokens_gone - spent.tokens, reserve.tokens, free.tokens)
+        usd = (total.usd, spent.usd, promised, reserve.usd, free.usd)
+        names = ("total", "spent", "promised", "held_back", "free")
+        return {kind: dict(zip(names, sums, strict=True)) for kind, sums in (("tokens", tokens), ("usd", usd))}
 
     def _free_beside(self, reserve: Amount) -> Amount:
         tokens_gone, usd_gone = self._gone()
@@ -178,10 +177,6 @@ class Ledger:
         if total.usd is not None and self._spent.usd is not None:
             usd = total.usd * share
         return Amount(tokens=tokens, usd=usd)
-
-
-def _account(*amounts: float | None) -> dict[str, JsonValue]:
-    return dict(zip(("total", "spent", "promised", "held_back", "free"), amounts, strict=True))
 
 
 def plan_estimate(goal_bytes: int) -> int:

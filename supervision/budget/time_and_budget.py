@@ -24,7 +24,6 @@ class TimeAndBudget:
     def __init__(
         self, request: RunRequest, now: Callable[[], datetime], started_at: datetime, grant: Amount | None = None
     ) -> None:
-        self._request = request.without_content()
         self._now = now
         self._started_at = started_at
         self.deadline = request.deadline
@@ -89,10 +88,6 @@ class TimeAndBudget:
         """True if work on subtasks may still begin."""
         return not self.stopped_because and self._now() < self.work_until
 
-    def stop(self, why: str) -> None:
-        """Ends the time for work on subtasks; that for the answer stays."""
-        self.stopped_because = why
-
     def affordable(self, tokens: int, ended: Sequence[Usage]) -> int | None:
         """Returns how many subtasks of so many `tokens`, or of the mean of `ended` ones, are free; None if unknown."""
         free, count = self.ledger.free, max(1, len(ended))
@@ -142,18 +137,18 @@ class TimeAndBudget:
         """Begins the whole deadline again: the run was reset."""
         self._started_at = self._now()
 
-    def keep_within(self, ceilings: Ceilings, request: RunRequest) -> None:
-        """Lowers what is above the operator's ceilings, now and in later updates; `request` is lowered already."""
-        self._request, self._ceilings = request, ceilings
+    def keep_within(self, ceilings: Ceilings) -> None:
+        """Lowers what is above the operator's ceilings, now and in later updates."""
+        self._ceilings = ceilings
         self.budget = ceilings.lowered_budget(self.budget)
         self.ledger.extend(self.budget.tokens, self.budget.usd)
 
-    def card(self) -> RunLimits:
-        """Returns the limits in force, for `status`."""
+    def card(self, request: RunRequest) -> RunLimits:
+        """Returns the limits in force, for `status`: with those of the request, lowered to the ceilings."""
         return RunLimits(
-            max_subtasks=self._request.max_subtasks,
-            max_parallel=self._request.max_parallel,
-            max_turns=self._request.max_turns,
+            max_subtasks=request.max_subtasks,
+            max_parallel=request.max_parallel,
+            max_turns=request.max_turns,
             deadline_seconds=self.deadline.total_seconds(),
             budget_tokens=self.budget.tokens,
             budget_usd=self.budget.usd,

@@ -4,10 +4,9 @@ from fnmatch import fnmatchcase
 from typing import Literal
 
 from supervision.base import limits
-from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.text import one_line
 from supervision.contract.base import Model
-from supervision.contract.request import Budget, RunRequest
+from supervision.contract.request import Budget, RunRequest, invalid_request
 
 InlineTeams = Literal["off", "same-team", "any"]
 
@@ -55,7 +54,7 @@ class Ceilings(Model):
         changed = [name for name, value in asked.items() if value != lowered[name]]
         for name in changed:
             if asked[name] not in (None, defaults[name]):
-                raise _invalid(_above(name, asked[name], lowered[name]))
+                raise invalid_request(_above(name, asked[name], lowered[name]))
         return [f"{name} is {lowered[name]:g}: {_SETTINGS[name]} is the operator's ceiling" for name in changed]
 
     def check_totals(self, tokens: int | None, usd: float | None) -> None:
@@ -69,23 +68,19 @@ class Ceilings(Model):
         for model in models:
             if self.models and not any(fnmatchcase(model, pattern) for pattern in self.models):
                 allowed = ", ".join(self.models)
-                raise _invalid(
+                raise invalid_request(
                     f"the model '{one_line(model, 100)}' is not allowed here: SUPERVISOR_ALLOWED_MODELS has {allowed}"
                 )
 
     def check_inline_team(self, sources: frozenset[str]) -> None:
         """SupervisionError `InvalidRequest` when an inline team may not take tools from these team files."""
         if self.inline_teams == "off":
-            raise _invalid("team: inline teams are off here (SUPERVISOR_INLINE_TEAMS): name a team")
+            raise invalid_request("team: inline teams are off here (SUPERVISOR_INLINE_TEAMS): name a team")
         if self.inline_teams == "same-team" and len(sources) > 1:
-            raise _invalid(
+            raise invalid_request(
                 f"team: its tools come from several teams ({', '.join(sorted(sources))}), which "
                 "SUPERVISOR_INLINE_TEAMS=same-team does not allow"
             )
-
-
-def _invalid(message: str) -> SupervisionError:
-    return SupervisionError(ErrorKind.INVALID_REQUEST, message)
 
 
 def _numbers(request: RunRequest) -> dict[str, float | None]:

@@ -127,6 +127,10 @@ class Range(Model):
     low: float
     high: float
 
+    def times(self, least: float, most: float) -> "Range":
+        """Returns the range of what is done `least` to `most` times."""
+        return Range(low=self.low * least, high=self.high * most)
+
     def __contains__(self, number: float) -> bool:
         """True if the range holds it."""
         return self.low <= number <= self.high
@@ -155,9 +159,9 @@ class Shares(Model):
 class Estimate(Model):
     """The ranges of a plan: of its first 100 subtasks and the supervisor's own work, and of the whole run in `total`.
 
-    The total is narrower than the sum of its parts; its seconds are those of the longest chain of subtasks. `samples`
-    counts the earlier runs that it is made from: without any, the ranges are the limits of the request. Of the last
-    `of` estimates of the team, `held` held the calls and the tokens of their runs.
+    The seconds of the total are those of the longest chain of subtasks. `samples` counts the earlier runs that it is
+    made from: without any, the ranges are the limits of the request. Of the last `of` estimates of the team, `held`
+    held the calls and the tokens of their runs.
     """
 
     parts: list[Shares] = []

@@ -21,7 +21,6 @@ from supervision.contract.team import Team
 REQUEST_BYTES = 200 * limits.KIB  # the start event must stay below PAYLOAD_HARD_BYTES
 REQUEST_DEPTH = 100  # JSON in JSON: parsers give up at 200, and a request is nested in other objects
 ATTACHMENT_TEXT_BYTES = 16 * limits.KIB  # inline text travels in the start event; longer ones go by `starter.py put`
-MIN_SUBTASK_TIMEOUT = timedelta(seconds=1)  # Temporal's timers are no finer
 
 _FRACTION = re.compile(r"\d{1,9}/\d{1,9}|\d{0,9}\.?\d{1,20}", re.ASCII)
 _SHOWN_NAME_CHARS = 64  # of an item that is wrong: a longer one would hide the field behind it
@@ -29,17 +28,13 @@ _Label = Annotated[str, Field(max_length=200)]
 _DURATION = 'must be a duration such as "30m" or "PT30M", or a number of seconds'
 
 
-def _from(least: Callable[[], timedelta]) -> AfterValidator:
-    def check(time: timedelta) -> timedelta:
-        if not least() <= time <= limits.MAX_DEADLINE:
-            raise ValueError(f"must be from {least().total_seconds():g} seconds to {limits.MAX_DEADLINE.days} days")
-        return time
-
-    return AfterValidator(check)
+def _bounded(time: timedelta) -> timedelta:
+    if not timedelta(seconds=1) <= time <= limits.MAX_DEADLINE:
+        raise ValueError(f"must be from 1 second to {limits.MAX_DEADLINE.days} days")
+    return time
 
 
-_RunTime = Annotated[Duration, _from(lambda: limits.MIN_DEADLINE)]
-_SubtaskTime = Annotated[Duration, _from(lambda: MIN_SUBTASK_TIMEOUT)]
+_Time = Annotated[Duration, AfterValidator(_bounded)]
 
 
 class Budget(StrictModel):
@@ -84,7 +79,7 @@ class RunRequest(StrictModel):
     team: str | Team = "default"
     strategy: StrategyName = "auto"
     approve_plan: bool = False
-    approval_timeout: _RunTime = timedelta(days=7)
+    approval_timeout: _Time = timedelta(days=7)
     on_approval_timeout: Literal["reject", "approve"] = "reject"
     max_subtasks: Annotated[int, Field(ge=1, le=limits.MAX_SUBTASKS)] = 12
     max_parallel: Annotated[int, Field(ge=1, le=limits.MAX_PARALLEL)] = 8
@@ -93,9 +88,9 @@ class RunRequest(StrictModel):
     max_reviews: Annotated[int, Field(ge=0, le=20)] = 3
     max_replans: Annotated[int, Field(ge=0, le=20)] = 2
     plan: WrittenPlan | None = None
-    subtask_timeout: _SubtaskTime | None = None
+    subtask_timeout: _Time | None = None
     on_subtask_failure: Literal["gap", "ask"] = "gap"
-    deadline: _RunTime = timedelta(minutes=30)
+    deadline: _Time = timedelta(minutes=30)
     budget: Budget = Budget()
     success: str | float = "any"
     incremental_synthesis: Annotated[int, Field(ge=0, le=limits.MAX_SUBTASKS)] = 0
@@ -180,7 +175,12 @@ def parse_request(value: object, surplus: tuple[object, ...] = ()) -> RunRequest
             return RunRequest.model_validate(value)
     except ValidationError as error:
         problem = describe_errors(error, value=value)
-    raise SupervisionError(ErrorKind.INVALID_REQUEST, problem)
+    raise invalid_request(problem)
+
+
+def invalid_request(problem: str) -> SupervisionError:
+    """Returns the error of a request that cannot be taken."""
+    return SupervisionError(ErrorKind.INVALID_REQUEST, problem)
 
 
 def _input_problem(value: object, surplus: tuple[object, ...]) -> str:

@@ -135,8 +135,7 @@ class TraceEvent(Model):
 
 
 class TracePage(Model):
-    """Events after a cursor, oldest first; `dropped` counts older ones no longer kept by the workflow."""
+    """Events after a cursor, oldest first; older ones than the workflow keeps are missing."""
 
     events: list[TraceEvent] = []
     next_cursor: int = 0
-    dropped: int = 0

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Annotated, Any, Literal
 
@@ -30,6 +30,7 @@ Targets = dict[str, list[JsonValue]]
 """Of an argument, the values with which a call goes where the team wants it to go."""
 
 
+NAME_RULE = "1 to 48 lower-case letters, digits, hyphens or underscores, a letter first"
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,47}")
 _TOOL_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_-]{0,63}")
 _SERVER_NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
@@ -52,21 +53,20 @@ def _matching(pattern: re.Pattern[str], rule: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-Name = Annotated[str, _matching(_NAME, "1 to 48 lower-case letters, digits, hyphens or underscores, a letter first")]
+Name = Annotated[str, _matching(_NAME, NAME_RULE)]
 ToolName = Annotated[str, _matching(_TOOL_NAME, "1 to 64 letters, digits, hyphens or underscores, a letter first")]
 ServerName = Annotated[str, _matching(_SERVER_NAME, "1 to 32 lower-case letters, digits or hyphens, a letter first")]
 SecretName = Annotated[str, _matching(_SECRET_NAME, "the name of a variable, such as TICKETS_TOKEN, never its value")]
 Capability = Annotated[str, Field(max_length=_LINE_CHARS)]
+Line = Annotated[str, Field(min_length=1, max_length=_LINE_CHARS)]
+Paragraph = Annotated[str, Field(min_length=1, max_length=_PARAGRAPH_CHARS)]
 
 
 class PlanExample(StrictModel):
     """A goal, and how a good plan of this team would split it: a line for each subtask."""
 
-    goal: Annotated[str, Field(min_length=1, max_length=_PARAGRAPH_CHARS)]
-    subtasks: Annotated[
-        list[Annotated[str, Field(min_length=1, max_length=_PARAGRAPH_CHARS)]],
-        Field(min_length=1, max_length=12),
-    ]
+    goal: Paragraph
+    subtasks: Annotated[list[Paragraph], Field(min_length=1, max_length=12)]
 
 
 class Planning(StrictModel):
@@ -79,14 +79,14 @@ class Planning(StrictModel):
 class Route(StrictModel):
     """Goals that go to one role without the planner: a pattern is words of theirs, or has `*` for any text."""
 
-    pattern: Annotated[str, Field(min_length=1, max_length=_LINE_CHARS)]
+    pattern: Line
     role: str
 
 
 class Person(StrictModel):
     """A person who has a role: `who` it is, for people who read the inbox, and how long its subtasks wait."""
 
-    who: Annotated[str, Field(min_length=1, max_length=_LINE_CHARS)]
+    who: Line
     expires: Annotated[Duration, Field(gt=timedelta(), le=limits.MAX_DEADLINE)] = timedelta(days=7)
 
 
@@ -112,8 +112,8 @@ class RoleBase(Model):
     team: str | None = None
     pool: Name | None = None
     pool_model: bool = True
-    max_tokens: Annotated[int, Field(ge=1, le=limits.MAX_TOKENS_CEILING)] | None = None
-    label: Annotated[str, Field(min_length=1, max_length=_LINE_CHARS)] | None = None
+    max_tokens: Annotated[int, Field(ge=_LEAST_TURN_TOKENS, le=limits.TURN_MAX_TOKENS)] | None = None
+    label: Line | None = None
     ask: bool = False
     person: Person | None = None
 
@@ -131,10 +131,7 @@ class Role(RoleBase, StrictModel):
     grounding: Grounding = "tools"
     tools: list[str] = []
     model: ModelChain | None = None
-    max_tokens: Annotated[int, Field(ge=_LEAST_TURN_TOKENS, le=limits.TURN_MAX_TOKENS)] | None = None
     output_schema: dict[str, JsonValue] | None = None
-    backup: Annotated[None, Field(exclude=True)] = None  # this and the next stand in inline teams of runs by 0.2.0
-    backlog_seconds: Annotated[float, Field(exclude=True)] = 30.0
 
     @model_validator(mode="after")
     def _able(self) -> "Role":
@@ -156,13 +153,17 @@ class Role(RoleBase, StrictModel):
 
 
 class ToolRights(StrictModel):
-    """What a team file says of a tool in place of its kind's own words: see `supervision.agent.policy.ToolWords`."""
+    """What a team file says of a tool in place of its kind's own words: see `supervision.agent.policy.ToolWords`.
+
+    With `inline = false` no team inside a request may name it.
+    """
 
     reads: Reads | None = None
     returns: Returns | None = None
     effects: Effects | None = None
     approve: Approval | None = None
     targets: Targets | None = None
+    inline: bool | None = None
 
     @property
     def said(self) -> dict[str, Any]:
@@ -171,27 +172,19 @@ class ToolRights(StrictModel):
 
 
 class ToolEntry(ToolRights):
-    """A tool that a team file sets up: `uses` names a tool kind, `options` are that kind's own.
-
-    With `inline = false` no team inside a request may name it.
-    """
+    """A tool that a team file sets up: `uses` names a tool kind, `options` are that kind's own."""
 
     name: ToolName
     uses: str
     options: dict[str, Any] = {}
-    inline: bool = True
 
 
 class McpTool(ToolRights):
-    """What a team file says of a tool of an MCP server. What the server itself says of it counts for nothing.
-
-    With `inline = false` no team inside a request may name it.
-    """
+    """What a team file says of a tool of an MCP server. What the server itself says of it counts for nothing."""
 
     reads: Reads = "private"
     returns: Returns = "untrusted"
     effects: Effects = "write"
-    inline: bool = True
 
 
 class McpServer(StrictModel):
@@ -238,6 +231,11 @@ class McpServer(StrictModel):
 def secrets_in(header: str) -> list[str]:
     """Returns the names of the secrets in the text of a header."""
     return [header] if _SECRET_NAME.fullmatch(header) else _SECRET_IN_TEXT.findall(header)
+
+
+def with_secrets(header: str, secrets: Mapping[str, str]) -> str:
+    """Returns the text of a header with the values of its secrets."""
+    return secrets.get(header) or _SECRET_IN_TEXT.sub(lambda match: secrets[match[1]], header)
 
 
 def server_tool(server: str, tool: str) -> str:
@@ -300,6 +298,11 @@ class Team(StrictModel):
         return tools
 
     @property
+    def named_tools(self) -> list[str]:
+        """The names of all tools that roles have, or may have by a plan."""
+        return list(dict.fromkeys([*(tool for role in self.roles for tool in role.tools), *self.toolbox]))
+
+    @property
     def server_tools(self) -> list[str]:
         """The names of all tools of its MCP servers."""
         return [server_tool(name, tool) for name, server in self.mcp_servers.items() for tool in server.tools]
@@ -356,6 +359,14 @@ class TeamCard(Model):
     generalist: str
     roles: list[RoleCard]
     on_failure: str = ""
+
+    def assignable(self, *, nesting: bool) -> "TeamCard":
+        """Returns the card of the roles that subtasks may be given to: without `nesting` none that is a team.
+
+        The generalist stays, as it takes what no role is for.
+        """
+        roles = [role for role in self.roles if nesting or role.team is None or role.name == self.generalist]
+        return self.model_copy(update={"roles": roles})
 
     def find(self, name: str | None) -> RoleCard | None:
         """Returns the role of that name, None if there is none."""

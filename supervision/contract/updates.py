@@ -1,6 +1,7 @@
-"""The inputs and replies of a run's updates."""
+"""The inputs and replies of a run's updates. The docstring of an input is what the Web UI's form shows."""
 
-from typing import Annotated, Literal, TypeVar
+import re
+from typing import Annotated, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
@@ -10,6 +11,7 @@ from supervision.contract.base import Duration, Model, StrictModel
 from supervision.contract.plan import WrittenPlan
 from supervision.contract.progress import Phase
 from supervision.contract.request import Budget, describe_errors
+from supervision.contract.status import WaitKind
 
 REPLY_BYTES = 16 * limits.KIB  # of one reply of a person: a longer text is an attachment of the next run
 _COMMENT_BYTES = 4 * limits.KIB
@@ -38,13 +40,19 @@ class Update(StrictModel):
     by: Annotated[str, Field(max_length=200)] | None = None
     request_id: Annotated[str, Field(max_length=200)] | None = None
 
+    @classmethod
+    def name(cls) -> str:
+        """The name of the update: that of its type, in lower case with underscores."""
+        return re.sub("(?<=[a-z])(?=[A-Z])", "_", cls.__name__).lower()
+
 
 class DecidePlan(Update):
-    """A person's decision on a revision of the plan.
+    """Decides about a plan: {"revision": 1, "decision": "approve"}, or "reject".
 
-    `edit` brings a `plan` in its place; `change` asks the planner for another one, by the `comment`.
+    "change" has a "comment" for the planner, "edit" the "plan".
     """
 
+    waits: ClassVar[tuple[WaitKind, ...]] = ("plan",)
     revision: int
     decision: Literal["approve", "edit", "change", "reject"]
     plan: WrittenPlan | None = None
@@ -59,65 +67,74 @@ class DecidePlan(Update):
 
 
 class Reply(Update):
-    """A person's reply to a question, or the finding of a subtask that waits for one."""
+    """Replies to a question, or hands in a person's finding: {"id": "t3/1:4.0", "text": "..."}, as in the status."""
 
+    waits: ClassVar[tuple[WaitKind, ...]] = ("question", "finding")
     id: _Id
     text: Annotated[str, _text(REPLY_BYTES)]
 
 
 class DecideToolCall(Update):
-    """A person's decision on a tool call; it holds for the arguments with this hash."""
+    """Decides about a tool call: {"id": "t3/1:4.0", "decision": "approve", "arguments_sha256": "..."}, or "deny".
 
+    Id and hash are those in the status; the model reads the "comment".
+    """
+
+    waits: ClassVar[tuple[WaitKind, ...]] = ("tool",)
     id: _Id
     decision: Literal["approve", "deny"]
     arguments_sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 class Pause(Update):
-    """Begins no more work; worker agents stop after their turn, or `now`, in the middle of it."""
+    """Pauses the run: no work begins, worker agents stop after their turn.
+
+    {} or {"now": true}, which stops their calls in flight: these may be paid again.
+    """
 
     now: bool = False
 
 
 class Resume(Update):
-    """Ends a pause, and waits for the provider once the account is fixed."""
+    """Resumes the run, {}: ends a pause, and the waits for the provider's account."""
 
 
 class Steer(Update):
-    """A word to one worker agent (`to` its subtask), or with "*" to all, and to later prompts of the run."""
+    """Says a word to the agents of a subtask, or to all and to later prompts: {"text": "...", "to": "t3"}."""
 
     text: Annotated[str, _text(_STEER_BYTES)]
     to: _Id = "*"
 
 
 class RetrySubtask(Update):
-    """Has a subtask that has ended worked on again, with an instruction."""
+    """Has a subtask that has ended worked on again: {"subtask_id": "t3", "instruction": "..."}."""
 
     subtask_id: _Id
     instruction: _Comment | None = None
 
 
 class SkipSubtask(Update):
-    """Ends a subtask, with what it has."""
+    """Ends a subtask, with what it has: {"subtask_id": "t3", "comment": "why"}."""
 
     subtask_id: _Id
 
 
 class NewBudget(StrictModel):
-    """New totals of a budget; None leaves one as it is. Those in `unlimited` have the operator's ceiling alone."""
+    """New totals of a budget; None leaves one as it is."""
 
     tokens: Annotated[int, Field(ge=1, le=limits.MAX_BUDGET_TOKENS)] | None = None
     usd: Annotated[float, Field(gt=0, le=limits.MAX_BUDGET_USD, allow_inf_nan=False)] | None = None
-    unlimited: list[Literal["tokens", "usd"]] = []
 
     def over(self, budget: Budget) -> Budget:
         """Returns `budget` with the new totals."""
-        new = self.model_dump(exclude_none=True, exclude={"unlimited"})
-        return budget.model_copy(update=new | dict.fromkeys(self.unlimited))
+        return budget.model_copy(update=self.model_dump(exclude_none=True))
 
 
 class ExtendLimits(Update):
-    """New totals: the deadline counts from the run's start, or its last reset. None leaves a limit as it is."""
+    """Gives the run new totals: {"deadline": "PT2H", "budget": {"usd": 10, "tokens": 2000000}}.
+
+    They count from its start, or its last reset. What is left out stays as it is.
+    """
 
     budget: NewBudget | None = None
     deadline: Annotated[Duration, Field(le=limits.MAX_DEADLINE)] | None = None

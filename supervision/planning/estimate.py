@@ -1,17 +1,13 @@
 """What a plan is likely to take, by what earlier runs of its team took.
 
-The range of a subtask is the order statistics of its role. The range of the whole plan is that of sums which are drawn:
-each draw takes its cases from one earlier run, so that what the parts of a run have in common stays together, and from
-all runs for roles that it did not have. The draws are the same for the same samples.
+The range of a subtask is that of its role's cases in these runs; that of the whole plan is the sum of its parts'.
 """
 
 import math
-import random  # noqa: TID251  a seeded one
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from graphlib import TopologicalSorter
-from typing import NamedTuple
 
 from supervision.base import limits
 from supervision.contract.base import Model
@@ -22,7 +18,6 @@ from supervision.contract.usage import Usage
 
 SUPERVISOR, TOTAL = "supervisor", "total"
 _REST = ""  # the role of what no subtask of the first plan took
-_DRAWS = 400  # the 5 % outside on each side are 20 of them
 _OUTSIDE = 0.05
 _ROOM = 10.0  # a range of n cases is 1 + 10 / n times wider on each side: what so few cases did not show
 _SAMPLE_PARTS = 100  # of a run: 200 samples are read at once
@@ -62,41 +57,6 @@ class RunSample(Model):
         return shown is not None and total.calls in shown.calls and total.tokens in shown.tokens
 
 
-class _Case(NamedTuple):
-    """Numbers of one case; usd is NaN if it is unknown."""
-
-    calls: float
-    tokens: float
-    usd: float
-    seconds: float
-
-    def times(self, factor: float, seconds: float) -> "_Case":
-        return _Case(self.calls * factor, self.tokens * factor, self.usd * factor, self.seconds * seconds)
-
-
-_Span = tuple[_Case, _Case]  # the lowest and the highest that one case stands for
-_Cases = Mapping[str, Sequence[_Case | None]]  # of a run, by role
-
-
-class _Part(NamedTuple):
-    """Work of a plan: its cases in earlier runs, and how often it is done; `unseen` is what its limits allow."""
-
-    id: str
-    role: str
-    cases: Sequence[_Case | None]
-    unseen: _Span
-    least: int = 1
-    most: int = 1
-    in_turn: bool = False  # a template's items may wait for each other, candidates do not
-
-    def span(self, case: _Case | None) -> _Span:
-        """Returns what the part takes if each time is as the case; None if there is none."""
-        room = 1 + _ROOM / len(self.cases) if self.cases else 1.0
-        low, high = (case, case) if case else self.unseen
-        top = room * self.most
-        return low.times(self.least / room, 1 / room), high.times(top, top if self.in_turn else room)
-
-
 def sample_of(result: RunResult, plan: Plan, planned: int, estimate: Shares | None = None) -> RunSample:
     """Returns the sample of a run whose first plan had so many subtasks; later ones are part of the rest."""
     candidates = {subtask.id: max(1, subtask.candidates) for subtask in plan.subtasks}
@@ -118,44 +78,10 @@ def estimate_of(
     plan: Plan, team: TeamCard, samples: Sequence[RunSample], max_turns: int, max_subtasks: int, price: Price
 ) -> Estimate:
     """Returns what a plan is likely to take. `samples` are the team's, the newest last."""
-    runs = [_cases(sample) for sample in samples]
-    *work, own = parts = _parts(plan, team, runs, max_turns, max_subtasks, price)
-    chance = random.Random(0)
-    depends_on = {subtask.id: subtask.depends_on for subtask in plan.folded().subtasks}
-    order = [*TopologicalSorter(depends_on).static_order()]
-    totals: list[_Span] = []
-    for _ in range(_DRAWS):
-        run: _Cases = chance.choice(runs) if runs else {}
-        spans = {part.id: part.span(chance.choice(run.get(part.role) or part.cases or [None])) for part in parts}
-        lows, highs = ({part: span[side] for part, span in spans.items()} for side in (0, 1))
-        totals.append((_sum(lows, order, depends_on), _sum(highs, order, depends_on)))
-    made = [sample for sample in samples if sample.estimate is not None][-_HITS:]
-    return Estimate(
-        parts=[_shares(p.id, [p.span(case) for case in p.cases or [None]]) for p in (*work[: limits.STATUS_PAGE], own)],
-        total=_shares(TOTAL, totals),
-        samples=len(samples),
-        held=sum(sample.held for sample in made),
-        of=len(made),
-    )
-
-
-def _cases(sample: RunSample) -> _Cases:
-    cases = defaultdict[str, list[_Case | None]](list)
-    for took in (*sample.parts, sample.rest):
-        usd = math.nan if took.usd is None else took.usd
-        cases[took.role].append(_Case(took.calls, took.tokens, usd, took.seconds))
-    return cases
-
-
-def _parts(
-    plan: Plan, team: TeamCard, runs: Sequence[_Cases], max_turns: int, max_subtasks: int, price: Price
-) -> list[_Part]:
-    """Returns the subtasks that models work on, and last the supervisor's own work."""
-
-    def cases_of(role: str) -> list[_Case | None]:
-        return [case for run in runs for case in run.get(role, [])]
-
-    parts, own_model, room = [], "", max(1, max_subtasks - len(plan.named))
+    cases = defaultdict[str, list[Took]](list)
+    for took in (took for sample in samples for took in (*sample.parts, sample.rest)):
+        cases[took.role].append(took)
+    work, own_model, room = dict[str, Shares](), "", max(1, max_subtasks - len(plan.named))
     for subtask in plan.named:
         role = team.role(subtask.role)
         if role.person is not None:
@@ -163,18 +89,80 @@ def _parts(
         own_model = own_model or role.model
         calls = max_turns * (max_subtasks if role.team is not None else 1)
         searches = calls * sum(tool.searches for tool in role.tools)
-        unseen = _unseen(calls, subtask.timeout_seconds or calls * _TURN_SECONDS, role.model, price, searches)
-        times = (1, subtask.max_items or room) if subtask.for_each else (subtask.candidates, subtask.candidates)
-        parts.append(_Part(subtask.id, role.name, cases_of(role.name), unseen, *times, in_turn=bool(subtask.for_each)))
+        seconds = subtask.timeout_seconds or calls * _TURN_SECONDS
+        once = _seen(cases[role.name]) or _unseen(calls, seconds, role.model, price, searches)
+        least, most = (1, subtask.max_items or room) if subtask.for_each else (subtask.candidates, subtask.candidates)
+        in_turn = most if subtask.for_each else 1  # items may wait for each other, candidates do not
+        work[subtask.id] = Shares(
+            id=subtask.id,
+            calls=once.calls.times(least, most),
+            tokens=once.tokens.times(least, most),
+            usd=once.usd and once.usd.times(least, most),
+            seconds=once.seconds.times(1, in_turn),
+        )
     own_calls = limits.PLAN_TRIES + max_turns + 2 * len(plan.named)  # a review and a refinement of each, and the answer
-    unseen = _unseen(own_calls, own_calls * _TURN_SECONDS, own_model, price)
-    return [*parts, _Part(SUPERVISOR, _REST, cases_of(_REST), unseen)]
+    own = _seen(cases[_REST]) or _unseen(own_calls, own_calls * _TURN_SECONDS, own_model, price)
+    made = [sample for sample in samples if sample.estimate is not None][-_HITS:]
+    return Estimate(
+        parts=[*work.values()][: limits.STATUS_PAGE] + [own],
+        total=_total(plan, work, own),
+        samples=len(samples),
+        held=sum(sample.held for sample in made),
+        of=len(made),
+    )
 
 
-def _unseen(calls: float, seconds: float, model: str, price: Price, searches: float = 0) -> _Span:
-    low, high = _LEAST_TOKENS, calls * limits.CONTEXT_TOKENS
-    usd = [math.nan if found is None else found for found in (price(model, low, 0), price(model, high, searches))]
-    return _Case(1, low, usd[0], 1), _Case(calls, high, usd[1], seconds)
+def _seen(cases: Sequence[Took]) -> Shares | None:
+    """Returns the ranges that hold all of the cases but 5 % on each side; None without cases."""
+    if not cases:
+        return None
+    outside, room = int(_OUTSIDE * len(cases)), 1 + _ROOM / len(cases)
+    ranges = dict[str, Range]()
+    for field in ("calls", "tokens", "usd", "seconds"):
+        values = sorted(value for case in cases if (value := getattr(case, field)) is not None)
+        if len(values) == len(cases):
+            ranges[field] = Range(low=values[outside] / room, high=values[-1 - outside] * room)
+    return Shares.model_validate({"id": SUPERVISOR, **ranges})
+
+
+def _unseen(calls: float, seconds: float, model: str, price: Price, searches: float = 0) -> Shares:
+    """Returns what the limits allow."""
+    most = calls * limits.CONTEXT_TOKENS
+    low, high = price(model, _LEAST_TOKENS, 0), price(model, most, searches)
+    return Shares(
+        id=SUPERVISOR,
+        calls=Range(low=1, high=calls),
+        tokens=Range(low=_LEAST_TOKENS, high=most),
+        usd=None if low is None or high is None else Range(low=low, high=high),
+        seconds=Range(low=1, high=seconds),
+    )
+
+
+def _total(plan: Plan, work: Mapping[str, Shares], own: Shares) -> Shares:
+    """Returns the whole of the parts; its seconds are those of the longest chain."""
+    depends_on = {subtask.id: subtask.depends_on for subtask in plan.folded().subtasks}
+    ends = dict[str, Range]()
+    for subtask in TopologicalSorter(depends_on).static_order():
+        before = _longest(ends[other] for other in depends_on[subtask])
+        ends[subtask] = _sum([before, work[subtask].seconds]) if subtask in work else before  # a person takes none
+    parts = [*work.values(), own]
+    prices = [part.usd for part in parts if part.usd is not None]
+    return Shares(
+        id=TOTAL,
+        calls=_sum([part.calls for part in parts]),
+        tokens=_sum([part.tokens for part in parts]),
+        usd=_sum(prices) if len(prices) == len(parts) else None,
+        seconds=_sum([_longest(ends.values()), own.seconds]),
+    )
+
+
+def _sum(ranges: Sequence[Range]) -> Range:
+    return Range(low=sum(part.low for part in ranges), high=sum(part.high for part in ranges))
+
+
+def _longest(ranges: Iterable[Range]) -> Range:
+    lows, highs = zip((0.0, 0.0), *((part.low, part.high) for part in ranges), strict=True)
+    return Range(low=max(lows), high=max(highs))
 
 
 def _took(usage: Usage, seconds: float, among: int = 1, role: str = _REST) -> Took:
@@ -188,25 +176,3 @@ def _seconds(report: SubtaskReport) -> float:
         return 0.0
     whole = datetime.fromisoformat(report.finished_at) - datetime.fromisoformat(report.started_at)
     return whole.total_seconds() - report.held_seconds
-
-
-def _sum(drawn: Mapping[str, _Case], order: Iterable[str], depends_on: Mapping[str, Sequence[str]]) -> _Case:
-    """Returns the whole of a draw; its seconds are those of the longest chain."""
-    chain: dict[str, float] = {}
-    for subtask in order:
-        before = max((chain[other] for other in depends_on[subtask]), default=0.0)
-        chain[subtask] = before + (drawn[subtask].seconds if subtask in drawn else 0.0)  # a person takes none
-    calls, tokens, usd, _ = map(sum, zip(*drawn.values(), strict=True))
-    return _Case(calls, tokens, usd, max(chain.values(), default=0.0) + drawn[SUPERVISOR].seconds)
-
-
-def _shares(part_id: str, spans: Sequence[_Span]) -> Shares:
-    """Returns the range that holds all of the cases but 5 % on each side."""
-    cut = int(_OUTSIDE * len(spans))
-
-    def middle(field: int, digits: int) -> Range:
-        lows, highs = (sorted(span[side][field] for span in spans) for side in (0, 1))
-        return Range(low=round(lows[cut], digits), high=round(highs[-1 - cut], digits))
-
-    usd = None if any(math.isnan(case.usd) for span in spans for case in span) else middle(2, 4)
-    return Shares(id=part_id, calls=middle(0, 0), tokens=middle(1, 0), usd=usd, seconds=middle(3, 1))

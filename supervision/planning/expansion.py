@@ -1,9 +1,8 @@
 """Templates: subtasks with `for_each`, and the revision in which a subtask for each item takes their place."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import NamedTuple
 
 from pydantic import JsonValue
 
@@ -15,22 +14,10 @@ ITEM_BYTES = limits.KIB  # of one item in its subtask's brief: a row of a table,
 _FORMS = "items:SUBTASK, rows:TABLE, lines:TEXT or files:PATTERN"
 
 
-class Data(NamedTuple):
-    """The names of a run's data: its tables, its texts, its files."""
+Data = Mapping[str, Sequence[str]]
+"""The names of a run's data: its tables as `rows`, its texts as `lines`, its `files`."""
 
-    rows: Sequence[str] = ()
-    lines: Sequence[str] = ()
-    files: Sequence[str] = ()
-
-
-NO_DATA = Data()
-
-
-class Room(NamedTuple):
-    """How many items of a template get a subtask at most, and why no more do."""
-
-    items: int
-    why: str
+NO_DATA: Data = {"rows": (), "lines": (), "files": ()}
 
 
 def for_each_problems(subtask: Subtask, data: Data) -> list[str]:
@@ -45,11 +32,11 @@ def for_each_problems(subtask: Subtask, data: Data) -> list[str]:
         if source not in subtask.depends_on:
             problems.append(f"{name} is for the items of {quoted(source)}: list that in its depends_on")
     elif kind == "files":
-        if not matching(data.files, source):
+        if not matching(data["files"], source):
             problems.append(f"{name} is for the files {quoted(source)}, and no attached file has such a name")
-    elif kind not in ("rows", "lines"):
+    elif kind not in data:
         problems.append(f"{name} has the for_each {quoted(subtask.for_each)}: it must be {_FORMS}")
-    elif source not in (known := getattr(data, kind)):
+    elif source not in (known := data[kind]):
         problems.append(
             f"{name} is for the {kind} of {quoted(source)}, which is not attached" + did_you_mean(source, known)
         )
@@ -67,13 +54,16 @@ def item_text(item: JsonValue) -> str:
     return cut(text.encode("utf-8", "replace").decode().strip(), ITEM_BYTES)
 
 
-def room_for(template: Subtask, others: int, affordable: int | None) -> Room:
-    """Returns the room for items of a template beside so many `others`; None is affordable without limit."""
-    rooms = [Room(max(0, limits.ITEMS - others), f"a run has at most {limits.ITEMS} items")]
+def room_for(template: Subtask, others: int, affordable: int | None) -> tuple[int, str]:
+    """Returns how many items of a template get a subtask at most beside so many `others`, and why no more do.
+
+    None is affordable without limit.
+    """
+    rooms = [(max(0, limits.ITEMS - others), f"a run has at most {limits.ITEMS} items")]
     if template.max_items is not None:
-        rooms.append(Room(template.max_items, f"max_items is {template.max_items}"))
+        rooms.append((template.max_items, f"max_items is {template.max_items}"))
     if affordable is not None:
-        rooms.append(Room(affordable, "the budget has no room for them"))
+        rooms.append((affordable, "the budget has no room for them"))
     return min(rooms)
 
 

@@ -11,7 +11,7 @@ from supervision.contract.plan import Plan, folded, template_of
 from supervision.contract.progress import Phase
 from supervision.contract.result import Problem, SubtaskReport
 from supervision.contract.status import Wait, WaitKind
-from supervision.contract.updates import RetrySubtask, SkipSubtask, Steer
+from supervision.contract.updates import DecidePlan, DecideToolCall, Reply, RetrySubtask, SkipSubtask, Steer
 from supervision.run.board import Board, is_blocked
 
 Choice = Literal["approve", "edit", "change", "reject", "deny", "reply", "retry"]
@@ -36,6 +36,18 @@ class Decision(Model):
     arguments_sha256: str | None = None
 
 
+def decision_in(update: DecidePlan | Reply | DecideToolCall) -> Decision:
+    """Returns the decision in an update."""
+    by = update.by or ""
+    if isinstance(update, Reply):
+        return Decision(id=update.id, choice="reply", text=update.text, by=by)
+    text = update.comment or ""
+    if isinstance(update, DecidePlan):
+        return Decision(id=f"plan.{update.revision}", choice=update.decision, text=text, plan=update.plan, by=by)
+    sha256 = update.arguments_sha256
+    return Decision(id=update.id, choice=update.decision, text=text, by=by, arguments_sha256=sha256)
+
+
 class Decisions:
     """The decisions of a run by wait. The first one stands, after a reset, too: ids and hashes are the same then.
 
@@ -46,10 +58,10 @@ class Decisions:
         self.in_advance = False
         self._taken: dict[tuple[str, str | None], Decision] = {}
 
-    def take(self, decision: Decision) -> bool:
-        """Takes a decision over. Returns False if there was one."""
-        key = (decision.id, decision.arguments_sha256)
-        return self._taken.setdefault(key, decision) is decision
+    def take(self, decision: Decision) -> str:
+        """Takes a decision over, unless there was one. Returns what became of it."""
+        taken = self._taken.setdefault((decision.id, decision.arguments_sha256), decision)
+        return f"{taken.id}: {taken.choice}" if taken is decision else "decided before: the first decision stands"
 
     def on(self, wait: Wait) -> Decision | None:
         """Returns the decision about a wait, if there is one."""
@@ -69,6 +81,8 @@ class Decisions:
                 raise ValueError(f"nothing with the id '{decision.id}' waits for a person; {_waiting(waits)}")
         elif wait.kind not in kinds:
             raise ValueError(f"'{wait.id}' waits for something else: it is of the kind '{wait.kind}'")
+        elif wait.kind == "plan" and decision.choice not in wait.choices:
+            raise ValueError(f"'{wait.id}' cannot be decided so: possible are {', '.join(wait.choices)}")
         elif wait.arguments_sha256 != decision.arguments_sha256:
             raise ValueError(
                 f"'{wait.id}' has other arguments than those that were decided about: their SHA-256 is "
@@ -84,13 +98,6 @@ def _waiting(waits: Sequence[Wait]) -> str:
 # --- steering -------------------------------------------------------------------------------------
 
 
-class Word(Model):
-    """One word to agents; the `number` counts those of the run that says it, so that each is taken once."""
-
-    number: int
-    text: str
-
-
 class Instructions(Model):
     """All words to the agents of a subtask so far: the signal `instructions`, also to nested supervisors.
 
@@ -102,7 +109,7 @@ class Instructions(Model):
     paused: bool = False
     now: bool = False
     resumes: int = 0
-    words: list[Word] = []
+    words: list[str] = []
 
 
 class Steering:
@@ -115,7 +122,7 @@ class Steering:
         self.retries: dict[str, str] = {}
         self.skips: dict[str, Problem] = {}
         self._board = board
-        self._words: list[tuple[str, Word]] = []
+        self._words: list[tuple[str, str]] = []
         self._toggles = 0
         self._above = Instructions()
 
@@ -130,20 +137,20 @@ class Steering:
 
     def say(self, text: str, to: str = ALL) -> None:
         """Adds a word to the agents of a subtask, or to all."""
-        self._words.append((to, Word(number=len(self._words) + 1, text=text)))
+        self._words.append((to, text))
 
-    def take(self, new: Instructions) -> None:
-        """Takes over the instructions to the supervisor above: they hold for all work here."""
+    def take(self, new: Instructions) -> bool:
+        """Takes over the instructions to the supervisor above: they hold for all work here. True if it was resumed."""
         if new.number < self._above.number:
-            return
-        known = self._above.words[-1].number if self._above.words else 0
-        for word in new.words:
-            if word.number > known:
-                self.say(word.text)
-        self.resumes += new.resumes - self._above.resumes
-        if (new.paused, new.now) != (self.paused, self.now) or new.resumes != self._above.resumes:
+            return False
+        for word in new.words[len(self._above.words) :]:
+            self.say(word)
+        resumed = new.resumes - self._above.resumes
+        if (new.paused, new.now) != (self.paused, self.now) or resumed:
             self.paused, self.now, self._toggles = new.paused, new.now, self._toggles + 1
+        self.resumes += resumed
         self._above = new
+        return resumed > 0
 
     def instructions(self, subtask_id: str) -> Instructions:
         """Returns the instructions to the agents of a subtask."""
@@ -156,7 +163,7 @@ class Steering:
     @property
     def words_to_all(self) -> list[str]:
         """The words that hold for the supervisor's own work, too."""
-        return [word.text for to, word in self._words if to == ALL]
+        return [word for to, word in self._words if to == ALL]
 
     # --- what can be done now: each raises ValueError with what is current ----------------------------
 
@@ -164,10 +171,8 @@ class Steering:
         """Raises ValueError if the word has no agent left to reach."""
         if len(self._words) >= _MOST_STEERS:
             raise ValueError(f"the run was steered {_MOST_STEERS} times: use retry_subtask, with an instruction")
-        if new.to != ALL and (report := self._report(new.to)).state not in _OPEN:
-            raise ValueError(
-                f"{quoted(new.to)} has ended, it is {report.state}: use retry_subtask, with this as the instruction"
-            )
+        if new.to != ALL:
+            self.check_open(new.to)
 
     def check_retry(self, new: RetrySubtask, phase: Phase, *, has_time: bool) -> None:
         """Raises ValueError if the subtask cannot be worked on again."""
@@ -184,11 +189,12 @@ class Steering:
             if applies:
                 raise ValueError(why)
 
-    def check_skip(self, new: SkipSubtask) -> None:
+    def check_open(self, subtask_id: str) -> None:
         """Raises ValueError if the subtask has ended."""
-        report = self._report(new.subtask_id)
-        if report.state not in _OPEN:
-            raise ValueError(f"{quoted(new.subtask_id)} has ended already: it is {report.state}")
+        if (report := self._report(subtask_id)).state not in _OPEN:
+            raise ValueError(
+                f"{quoted(subtask_id)} has ended already: it is {report.state}. retry_subtask has it done again"
+            )
 
     def retry(self, new: RetrySubtask) -> None:
         """Has a subtask worked on again."""

@@ -153,15 +153,9 @@ class Trace:
         return " ".join(filter(None, [event.subtask_id, sentence(event)[0]]))
 
     def page(self, cursor: int = 0) -> TracePage:
-        """Returns the events after `cursor` that fit into a payload, and how many of these are not kept any more."""
-        kept = [event for event in self._events if event.seq > cursor]
-        fitting, *rest = pages(kept, TRACE_PAGE_BYTES)
-        first = self._events[0].seq if self._events else self.last_seq + 1
-        return TracePage(
-            events=fitting,
-            next_cursor=fitting[-1].seq if rest else self.last_seq,
-            dropped=max(0, first - 1 - max(0, cursor)),
-        )
+        """Returns the events after `cursor` that fit into a payload."""
+        fitting, *rest = pages([event for event in self._events if event.seq > cursor], TRACE_PAGE_BYTES)
+        return TracePage(events=fitting, next_cursor=fitting[-1].seq if rest else self.last_seq)
 
     def recent(self, limit: int) -> list[TraceEvent]:
         """Returns the latest events in at most about `limit` bytes of JSON, and at least one."""

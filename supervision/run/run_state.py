@@ -42,7 +42,8 @@ class RunState:
 
     The parts own their fields. `proposed` is a plan that waits for approval, `approved_roles` those of approved
     ones; `estimate` is what was shown with the last of them. `planned` is how many subtasks the first plan had.
-    `labels` are those of all that worker agents wrote, findings and failures.
+    `requests` are the ids of the updates that were taken, `labels` those of all that worker agents wrote, findings and
+    failures.
     """
 
     def __init__(
@@ -79,11 +80,11 @@ class RunState:
         self.trace_ref: str | None = None
         self.started_at = started_at
         self.finished_at: datetime | None = None
+        self.requests: set[str] = set()
         self._now = now
-        self._seen_requests: set[str] = set()
         self._open_points: dict[str, Gap] = {}
         self._lacks: list[Gap] = []
-        self._contradictions: dict[frozenset[str], Contradiction] = {}
+        self.contradictions: list[Contradiction] = []
         self._numbers: Counter[str] = Counter()
 
     @property
@@ -115,24 +116,12 @@ class RunState:
         """True once there is a finding on any level: then the run waits for `resume` instead of failing."""
         return self.root_has_finding or self.board.has_finding or self.nested.has_finding
 
-    def once(self, request_id: str | None) -> bool:
-        """True if no message with that id was taken before; marks it as taken."""
-        if request_id is None:
-            return True
-        fresh = not self.seen(request_id)
-        self._seen_requests.add(request_id)
-        return fresh
-
-    def seen(self, request_id: str | None) -> bool:
-        """True if a message with that id was taken."""
-        return request_id in self._seen_requests
-
     def prepared(self, ceilings: Ceilings | None) -> None:
         """Drops the request's content, as a Worker holds many runs for days, and keeps to the operator's ceilings."""
         self.request = self.request.without_content()
         if ceilings is not None:
             self.request = ceilings.lowered(self.request)
-            self.time_and_budget.keep_within(ceilings, self.request)
+            self.time_and_budget.keep_within(ceilings)
 
     def extend(self, budget: NewBudget | None, deadline: timedelta | None) -> None:
         """Sets new totals of budget and deadline; raises ValueError if they are below what is used."""
@@ -240,20 +229,13 @@ class RunState:
 
     def add_contradiction(self, contradiction: Contradiction) -> None:
         """Adds a contradiction; the first between the same subtasks stands."""
-        self._contradictions.setdefault(frozenset(contradiction.subtask_ids), contradiction)
-
-    @property
-    def contradictions(self) -> list[Contradiction]:
-        """Findings that disagree, with what became of it."""
-        return list(self._contradictions.values())
+        if all({*known.subtask_ids} != {*contradiction.subtask_ids} for known in self.contradictions):
+            self.contradictions.append(contradiction)
 
     def status(self, cursor: int = 0) -> Status:
         """Returns the status, with the page at `cursor` of the subtasks and of the waits."""
-        reports, waiting = self.board.reports(), self.waits.current
-        cursor = max(0, cursor)
+        reports, waiting, cursor = self.board.reports(), self.waits.current, max(0, cursor)
         following = cursor + limits.STATUS_PAGE
-        page, waiting_page = reports[cursor:following], waiting[cursor:following]
-        deadline_at = self.time_and_budget.deadline_at.isoformat()
         status = Status(
             goal=one_line(self.request.goal, 400),
             team=self.request.team_name,
@@ -261,15 +243,15 @@ class RunState:
             flags=self.flags,
             revision=self.revision,
             counts=self.board.counts(),
-            subtasks=page,
+            subtasks=reports[cursor:following],
             next_cursor=following if following < max(len(reports), len(waiting)) else None,
             usage=self.usage + self.nested.usage,
             spend=self.spending.rows(),
-            limits=self.time_and_budget.card(),
-            waiting=waiting_page,
+            limits=self.time_and_budget.card(self.request),
+            waiting=waiting[cursor:following],
             breakers=[*self.waits.cards()[: limits.STATUS_PAGE]],
             review=f"up to {self.request.max_reviews} rounds" if self.request.max_reviews else "off",
-            deadline_at=deadline_at,
+            deadline_at=self.time_and_budget.deadline_at.isoformat(),
             warnings=self.warnings,
             model_notice=self.model_notice,
             error=self.error,
@@ -306,7 +288,6 @@ class RunState:
         )
 
     def _timed(self, report: SubtaskReport, now: datetime) -> SubtaskReport:
-        """Returns a report with how long the clock stood still during its work."""
         if report.started_at is None:
             return report
         end = datetime.fromisoformat(report.finished_at) if report.finished_at else now

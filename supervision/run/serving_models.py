@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from supervision.base.errors import ErrorKind
 
-_LEAVING = (ErrorKind.CIRCUIT_OPEN, ErrorKind.MODEL_NOT_SERVED)
+_NEVER = datetime.max.replace(tzinfo=UTC)  # until a person resumes the run
 
 
 @dataclass
@@ -32,7 +32,7 @@ class ServingModels:
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
         self.outage_ended: Callable[[], object] = lambda: None
-        self._out: dict[str, datetime | None] = {}
+        self._out: dict[str, datetime] = {}  # until when each is left out
         self._outages: dict[str, Outage] = {}
 
     def outage(self, model: str) -> Outage | None:
@@ -79,10 +79,12 @@ class ServingModels:
         """
         if why in (ErrorKind.CONTEXT_OVERFLOW, ErrorKind.REFUSED):
             return self.following(chain, model) or model
-        if why not in _LEAVING:
+        if why is ErrorKind.CIRCUIT_OPEN:
+            self._out[model] = self._now() + timedelta(seconds=seconds)
+        elif why is ErrorKind.MODEL_NOT_SERVED:
+            self._out[model] = _NEVER
+        else:
             return model
-        outage = why is ErrorKind.CIRCUIT_OPEN
-        self._out[model] = self._now() + timedelta(seconds=seconds) if outage else None
         return self._best(chain) or model
 
     def retry_all(self) -> None:
@@ -99,16 +101,8 @@ class ServingModels:
         return next((other for other in later if self._serves(other)), None)
 
     def _best(self, chain: Sequence[str]) -> str | None:
-        for model in chain:
-            if self._serves(model):
-                return model
-        returning = [(until, model) for model in chain if (until := self._out.get(model)) is not None]
-        return min(returning)[1] if returning else None
+        returning = [(until, model) for model in chain if (until := self._out.get(model, _NEVER)) < _NEVER]
+        return next(filter(self._serves, chain), min(returning)[1] if returning else None)
 
     def _serves(self, model: str) -> bool:
-        if model in self._outages:
-            return False
-        if model not in self._out:
-            return True
-        until = self._out[model]
-        return until is not None and until <= self._now()
+        return model not in self._outages and self._out.get(model, self._now()) <= self._now()

@@ -28,8 +28,7 @@ class Waits:
         self._now = now
         self._below = below
         self._breakers: dict[str, RoleBreaker] = {}
-        self._own: dict[int, Wait] = {}
-        self._contents: dict[str, str] = {}
+        self._own: dict[int, Asked] = {}
 
     def breaker(self, role: str) -> RoleBreaker:
         """Returns the breaker of a role."""
@@ -39,25 +38,24 @@ class Waits:
 
     def show(self, wait: Wait, expires_at: datetime | None, content: str | None = None) -> None:
         """Shows a wait, with when it ends by itself as that is known now; `content` is all of what is asked."""
-        self._own[id(wait)] = wait.model_copy(update={"expires_at": expires_at.isoformat() if expires_at else None})
-        if content is not None:
-            self._contents[wait.id] = content
+        shown = wait.model_copy(update={"expires_at": expires_at.isoformat() if expires_at else None})
+        self._own[id(wait)] = Asked(wait=shown, content=content)
 
     def end(self, wait: Wait) -> None:
         """Ends a wait."""
         self._own.pop(id(wait), None)
-        self._contents.pop(wait.id, None)
 
     def asked(self, wait_id: str) -> Asked:
         """Returns a wait with all of what is asked. Raises ValueError if there is none of that id."""
-        for wait in self.current:
-            if wait.id == wait_id:
-                return Asked(wait=wait, content=self._contents.get(wait_id))
+        for asked in [*self._own.values(), *(Asked(wait=wait) for wait in self._below())]:
+            if asked.wait.id == wait_id:
+                return asked
         raise ValueError(f"nothing with the id '{wait_id}' waits")
 
     def for_help(self, subtask_id: str) -> Wait | None:
         """Returns the wait of a subtask that failed for good, and that a person may have tried again."""
-        return next((w for w in self._own.values() if w.subtask_id == subtask_id and "retry" in w.choices), None)
+        own = [asked.wait for asked in self._own.values()]
+        return next((wait for wait in own if wait.subtask_id == subtask_id and "retry" in wait.choices), None)
 
     def of_subtasks(self) -> set[str]:
         """Returns the subtasks of which some work waits for a person's decision, here or in a nested run."""
@@ -66,7 +64,7 @@ class Waits:
     @property
     def current(self) -> list[Wait]:
         """All waits, here and in nested supervisors."""
-        return [*self._own.values(), *self._below()]
+        return [*(asked.wait for asked in self._own.values()), *self._below()]
 
     @property
     def for_provider(self) -> bool:
@@ -99,6 +97,5 @@ def breaker_note(card: Mapping[str, JsonValue]) -> str:
 
 
 def _provider_card(wait: Wait) -> dict[str, JsonValue]:
-    """Returns the breaker of a provider that work waits for."""
     shown = {"provider": wait.model, "state": "open", "waiting": wait.subject, "retry_at": wait.expires_at}
     return {**shown, "why": wait.prompt_preview}

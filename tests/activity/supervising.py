@@ -7,16 +7,18 @@ from typing import Any, TypeVar
 
 from temporalio.testing import ActivityEnvironment
 
-from activities.contracts.run_contracts import DependencyRef, RunRef
+from activities.contracts.run_contracts import DependencyRef, ProcessFacts, RunRef
+from activities.contracts.turn_contracts import TurnInput
 from activities.model.anthropic_model import AnthropicModel
-from activities.model.journalled_call import CallName, ModelCalls
+from activities.model.journalled_call import ModelCalls
+from activities.model.port import ModelEndpoint
 from activities.questions import question as questions
 from activities.questions.question import C, Question, R
-from activities.run.run_activities import ProcessFacts, RunActivities
+from activities.run.run_activities import RunActivities
 from activities.store.artifacts import ArtifactStore, open_store
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles
-from supervision.base.store_keys import named_key
+from supervision.base.store_keys import run_prefix
 from supervision.contract.plan import Plan, Subtask
 from supervision.contract.team import Team
 from tests.scripted_model import Call, Reply, ScriptedModel
@@ -80,13 +82,13 @@ class Desk:
         first_run_id = f"first-{self._journals}"
         return RunRef(run_id=self.run_id, store_id=await self.store.identity(), first_run_id=first_run_id)
 
-    async def new_call(self, step: str) -> CallName:
-        """A name that no call of the run has had."""
-        return CallName(await self.run_ref(), step, "ab" * 32)
+    async def new_call(self, step: str) -> TurnInput:
+        """A call that the run has not made."""
+        return TurnInput(run=await self.run_ref(), team_ref="", role="", model="", step=step, max_tokens=1000)
 
     async def put(self, name: str, text: str) -> str:
         """Stores a text of the run."""
-        ref = named_key(self.run_id, name)
+        ref = run_prefix(self.run_id) + name
         await self.store.put(ref, text.encode())
         return ref
 
@@ -108,9 +110,9 @@ class Desk:
             for at, (subtask_id, text) in enumerate(texts.items())
         ]
 
-    async def team(self, team: str | Team, worker_model: str | None = "claude-haiku-5-5") -> str:
+    async def team(self, team: str | Team, worker_model: str = "claude-haiku-5-5") -> str:
         """Stores a team as a run's first activity does."""
-        ref, _ = await self.teams.save(self.run_id, team, [worker_model] if worker_model else [])
+        ref, _ = await self.teams.save(self.run_id, team, [worker_model])
         return ref
 
     def write_team(self, name: str, team: str, **files: str) -> Path:
@@ -141,11 +143,11 @@ class Desk:
         )
         return await environment.run(activity, request)
 
-    def run_activities(self, **facts: Any) -> RunActivities:
+    def run_activities(self, endpoint: ModelEndpoint | None = None, **facts: Any) -> RunActivities:
         """The activities of runs in a process with these `facts`, else usual ones."""
         queues = dict.fromkeys(("tools_queue", "outward_queue", "model_queue"), "supervisor")
-        usual = {"endpoint": self._client, "supervisor_model": MODEL, "worker_model": "claude-haiku-5-5", **queues}
-        return RunActivities(self.store, self.teams, ProcessFacts(**{**usual, **facts}))
+        process = ProcessFacts(**{**queues, **facts})
+        return RunActivities(self.store, self.teams, endpoint or self._client, process, [MODEL], ["claude-haiku-5-5"])
 
     async def ask(self, question: Question[C, R], call: C) -> R:
         """Runs the activity of a supervisor's question."""

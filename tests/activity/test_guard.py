@@ -18,7 +18,7 @@ from activities.store.artifacts import ArtifactChanged, ArtifactUnavailable, ope
 from activities.store.grants import RunGrant, find_grant, write_grant
 from supervision.base import limits
 from supervision.base.errors import ErrorKind, SupervisionError
-from supervision.base.store_keys import digest_of, is_grant
+from supervision.base.store_keys import digest_of, is_named
 from supervision.contract.request import RunRequest
 from supervision.contract.team import Role, Team
 
@@ -193,7 +193,7 @@ async def test_what_is_refused_fails_for_good_and_reaches_nothing(desk: Desk, ca
 async def test_a_grant_is_named_by_what_it_grants(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     ref = await write_grant(store, grant())
-    assert is_grant(ref, "run")
+    assert is_named("grant", ref, "run")
     assert await write_grant(store, grant()) == ref
     more = {"workflow_id": "run/t1/1", "depth": 2, "models": ["large"], "nested_teams": []}
     more["expires_at"] = NOW + timedelta(days=365)

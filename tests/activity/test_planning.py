@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from activities.contracts.run_contracts import AttachmentRef, PlanInput, PlanReply, WorkNote
+from activities.contracts.run_contracts import PlanInput, PlanReply, WorkNote
 from activities.questions.planning import PLAN, fits
 from activities.teams.stored_teams import CATALOGUE_CHARS
 from supervision.base import limits
+from supervision.contract.finding import ArtifactRef
 from supervision.contract.plan import Plan, Subtask
 from supervision.contract.team import Person, Planning, Role, Route, Team
 from tests.activity.supervising import MODEL, ORCHARD, ROLE, Desk
@@ -285,10 +286,10 @@ def test_a_goal_fits_a_pattern_by_its_words_or_around_the_star(pattern: str, goa
 # --- Attachments -------------------------------------------------------------------------------------
 
 
-async def attached(desk: Desk) -> list[AttachmentRef]:
+async def attached(desk: Desk) -> list[ArtifactRef]:
     """A large attachment, and a small one."""
     texts = {"yearbook.txt": "year,pears\n" * limits.SMALL_ATTACHMENT_BYTES, "note.txt": "Mind the wasps."}
-    return [AttachmentRef(name=name, ref=await desk.put(name, text), bytes=len(text)) for name, text in texts.items()]
+    return [ArtifactRef(name=name, ref=await desk.put(name, text), bytes=len(text)) for name, text in texts.items()]
 
 
 async def test_the_planner_sees_the_beginnings_of_attachments_and_what_one_agent_can_do(desk: Desk) -> None:

@@ -81,7 +81,7 @@ class Shop:
         head = _head(name)
         entry = Entry(opening=Opening(system="s", model="m"), input=[], reply=reply, labels=labels)
         await ConversationStore(self.store).save(head, entry)
-        team_ref, _ = await self._teams.save(RUN, "crew")
+        team_ref, _ = await self._teams.save(RUN, "crew", ["m"])
         call = ToolCallRef(call_id="c0", name=name, arguments_sha256=arguments_sha256(arguments))
         run = RunRef(run_id=RUN, store_id=await self.store.identity())
         return ToolInput(run=run, team_ref=team_ref, role="hand", head=head, call=call)

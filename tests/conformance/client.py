@@ -13,7 +13,7 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).parents[2]))
 
-from activities.tools.mcp.mcp_servers import AnyArguments, McpConnection, McpTools
+from activities.tools.mcp.mcp_servers import McpConnection, McpTools
 from activities.tools.mcp.pins import write_pins
 from activities.tools.secrets import Secrets
 from activities.tools.tool import ToolContext, ToolMisuse
@@ -27,7 +27,6 @@ async def main(url: str) -> None:
         folder, server = Path(name), McpServer(url=url)
         connection = McpConnection(folder, server, Secrets(), 1024)
         offered = {tool.name: tool for tool in await connection.tools()}
-        await connection.close()
         write_pins(folder, {"tested": offered})
         schemas = [tool.input_schema for tool in offered.values()]
         given: dict[str, list[dict[str, Any]]] = {
@@ -39,21 +38,20 @@ async def main(url: str) -> None:
         for call in suite.get("toolCalls", []):
             given.setdefault(call["name"], []).append(call["arguments"])
         listed = {tool: McpTool(effects="read", approve="always") for tool in offered}
-        source = McpTools(folder, "tested", server.model_copy(update={"tools": listed}), Secrets(), 1024)
+        connection = McpConnection(folder, server.model_copy(update={"tools": listed}), Secrets(), 1024)
+        source = McpTools("tested", connection)
         tools = {tool.name: tool for tool in await source.open()}
         for name in offered:
             tool = tools[server_tool("tested", name)]
             for arguments in given.get(name, [{}]):
                 try:
-                    known = AnyArguments.model_validate(arguments)
-                    output = await tool.run(known, ToolContext(pinned=tool.pinned))
+                    output = await tool.run(arguments, ToolContext(pinned=tool.pinned))
                     if output.asks:  # the form has defaults for all fields but those of this reply
                         context = ToolContext(pinned=tool.pinned, replies={output.asks: '{"age": 30}'})
-                        output = await tool.run(known, context)
+                        output = await tool.run(arguments, context)
                     print(f"{name}: {output.text}")
                 except ToolMisuse as error:
                     print(f"{name}: {error}")
-        await source.close()
 
 
 asyncio.run(main(sys.argv[-1]))

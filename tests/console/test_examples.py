@@ -100,7 +100,7 @@ async def test_the_contracts_are_a_full_table_with_a_model_that_reads(
 async def test_the_suppliers_stand_beside_the_policy(cli: Cli) -> None:
     result = await answered(cli, "suppliers")
     assert "at most two open incidents" in result["answer"]
-    assert {"policy", "suppliers.csv"} <= sources(result)
+    assert {"policy.md", "suppliers.csv"} <= sources(result)
     told = [line for line in result["answer"].splitlines() if " Ltd." in line]
     table = (EXAMPLES / "suppliers/data/suppliers.csv").read_text("cp1252")
     assert told

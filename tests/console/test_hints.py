@@ -9,7 +9,7 @@ import pytest
 from rich.cells import cell_len
 from rich.text import Text
 
-from console.base.command import access, hint, worker_hint
+from console.base.command import access, hint
 from tests.console.conftest import GOAL, ROOT, RUN, Cli, Model
 from tests.console.transcripts import compare
 
@@ -77,8 +77,11 @@ def test_hints_name_what_is_installed_and_repeat_the_connection(monkeypatch: pyt
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.chdir(ROOT)
     assert hint("status", "a b") == "`.venv/bin/temporal-supervisor status 'a b'`"
-    assert worker_hint("--pool", "east") == "`.venv/bin/temporal-supervisor worker --pool east`"
-    assert worker_hint(build="0.3 a") == "`SUPERVISOR_BUILD_ID='0.3 a' .venv/bin/temporal-supervisor worker`"
+    assert hint("worker", "--pool", "east") == "`.venv/bin/temporal-supervisor worker --pool east`"
+    assert (
+        hint("worker", SUPERVISOR_BUILD_ID="0.3 a")
+        == "`SUPERVISOR_BUILD_ID='0.3 a' .venv/bin/temporal-supervisor worker`"
+    )
     monkeypatch.setenv("PATH", str(ROOT / ".venv" / "bin"))
     assert hint("list") == "`temporal-supervisor list`"
     monkeypatch.setattr(access, "address", "host:1")

@@ -11,7 +11,6 @@ import pytest
 from runtime.server.embedded_server import EmbeddedServer
 from tests.activity.tools.test_mcp import SERVERS, TEAM
 from tests.console.conftest import ROOT, Cli, Model, worker_of
-from tests.console.test_hints import hints, run_as_printed
 
 PAGE = (ROOT / "docs/teams-and-tools.md").read_text(encoding="utf-8")
 
@@ -23,11 +22,11 @@ def block(language: str) -> str:
     return found[1]
 
 
-def build(teams: Path, first_line: str = "") -> None:
-    """Builds that team in a folder, its tools after a line of their own."""
+def build(teams: Path) -> None:
+    """Builds that team in a folder."""
     (teams / "library" / "documents").mkdir(parents=True)
     (teams / "library" / "team.toml").write_text(block("toml"))
-    (teams / "library" / "tools.py").write_text(first_line + block("python"))
+    (teams / "library" / "tools.py").write_text(block("python"))
     (teams / "library" / "documents" / "rules.md").write_text(block("markdown"))
 
 
@@ -58,21 +57,13 @@ async def test_its_tool_can_be_tried_without_a_run(library: Cli) -> None:
     assert "did you mean 'find_books'?" in wrong.sentence
 
 
-async def test_listing_teams_runs_no_code_of_theirs(alone: Cli, tmp_path: Path) -> None:
-    ran = tmp_path / "ran"
-    build(tmp_path, f"open({str(ran)!r}, 'a').write('x')\n")
+async def test_it_is_listed(alone: Cli, tmp_path: Path) -> None:
+    build(tmp_path)
     cli = alone.with_environ(SUPERVISOR_TEAMS_DIR=str(tmp_path))
     listed = await cli("teams")
-    assert listed.code == 0, listed.err
+    assert (listed.code, listed.err) == (0, "")
     assert "librarian (generalist): find_books, search_rules" in listed.out
     assert "librarian" in (await cli("teams", "--json")).out
-    assert not ran.exists()
-    (command,) = hints(listed.err)
-    code, out = await run_as_printed(cli, command)
-    assert (code, ran.read_text(), hints(out)) == (0, "x", [])
-    shown = await cli("teams", "library")
-    assert (shown.code, shown.err) == (0, "")
-    assert ran.read_text() == "xx"
     unknown = await cli("teams", "librari")
     assert (unknown.code, "did you mean 'library'?" in unknown.err) == (1, True)
 

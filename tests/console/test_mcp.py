@@ -31,6 +31,7 @@ from tests.workflow.subtasks import test_people as people
 USUAL = {"team": "people"}
 ONE = plan({"id": "t1", "role": "both"})
 HASH = "0" * 64
+TOKEN = "t" * 32
 
 
 @pytest.fixture
@@ -121,7 +122,7 @@ REFUSALS: list[tuple[str, dict[str, Any], str]] = [
     ("result", {"run_id": "nobody"}, "there is no run 'nobody'"),
     ("decide", {"run_id": "RUN", "id": "plan.7", "decision": "approve"}, "plan.7"),
     ("decide", {"run_id": "RUN", "id": "plan.1", "decision": "change"}, '"change" needs a comment'),
-    ("decide", {"run_id": "RUN", "id": "t1/1:1.0", "decision": "approve"}, "asks nothing with the id 't1/1:1.0'"),
+    ("decide", {"run_id": "RUN", "id": "t1/1:1.0", "decision": "approve"}, "`arguments_sha256`"),
     ("reply", {"run_id": "RUN", "id": "plan.1", "text": "yes"}, "plan.1"),
     ("reply", {"run_id": "RUN", "id": "t1/1:1.0", "text": "x" * 20_000}, "at most 16384 are allowed"),
     ("steer", {"run_id": "RUN", "text": "x", "to": "t9"}, "has no subtask 't9'"),
@@ -159,7 +160,7 @@ async def test_files_of_a_run_are_read_and_no_others(lab: Lab, environ: dict[str
     async with over_stdio(environ, tmp_path) as mcp:
         found = await mcp("result", run_id=lab.run_id)
         (_report, link) = found["links"]
-        assert (link["name"], link["media_type"]) == (made.name, made.media_type)
+        assert (link["name"], link["mimeType"]) == (made.name, made.media_type)
         assert await mcp.read(link["uri"]) == "# Quinces"
         with pytest.raises(MCPError):
             await mcp.read(link["uri"].replace(lab.run_id, "another"))
@@ -224,30 +225,25 @@ class Served(demo.Served):
 @pytest.fixture
 async def served(environ: dict[str, str], tmp_path: Path) -> AsyncIterator[Served]:
     """The command over HTTP."""
-    served = Served(environ, tmp_path)
+    served = Served({**environ, "SUPERVISOR_MCP_TOKEN": TOKEN}, tmp_path)
     await served.start()
     yield served
     await served.kill()
 
 
-async def test_a_request_needs_the_token_and_a_host_and_origin_of_this_machine(served: Served, tmp_path: Path) -> None:
-    file = tmp_path / "mcp-token"
-    token = file.read_text()
-    assert (file.stat().st_mode & 0o777, served.log.read_text().count(token)) == (0o600, 1)
+async def test_a_request_needs_the_token_and_a_host_and_origin_of_this_machine(served: Served) -> None:
     replies = {
         "no token": await served.post(),
-        "another token": await served.post(f"{token}x"),
-        "another host": await served.post(token, Host="evil.example:80"),
-        "another origin": await served.post(token, Origin="http://evil.example"),
-        "this machine's": await served.post(token, Origin="http://localhost:3000"),
+        "another token": await served.post(f"{TOKEN}x"),
+        "another host": await served.post(TOKEN, Host="evil.example:80"),
+        "another origin": await served.post(TOKEN, Origin="http://evil.example"),
+        "this machine's": await served.post(TOKEN, Origin="http://localhost:3000"),
     }
     assert [reply.status_code for reply in replies.values()] == [401, 401, 421, 403, 200]
-    await served.kill()
-    await served.start()
-    assert token not in served.log.read_text()
+    assert TOKEN not in served.log.read_text()
 
 
-async def test_a_form_that_is_out_outlives_the_server(lab: Lab, served: Served, tmp_path: Path) -> None:
+async def test_a_form_that_is_out_outlives_the_server(lab: Lab, served: Served) -> None:
     class Late(Person):
         async def fill(self, form: ElicitRequestFormParams) -> ElicitResult:
             await served.kill()
@@ -257,7 +253,7 @@ async def test_a_form_that_is_out_outlives_the_server(lab: Lab, served: Served, 
     lab.play(script(ONE))
     handle = await lab.start(approve_plan=True)
     person = Late({"decision": "approve"})
-    async with served.client((tmp_path / "mcp-token").read_text(), person) as mcp:
+    async with served.client(TOKEN, person) as mcp:
         await mcp("wait", run_id=lab.run_id, seconds=30, ask=True)
         assert (await mcp.until(lab.run_id))["state"] == "completed"
     assert len(person.shown) == 1
@@ -269,7 +265,7 @@ async def test_a_form_that_is_out_outlives_the_server(lab: Lab, served: Served, 
     [
         ("8765", "", "write HOST:PORT"),
         ("0.0.0.0:8765", "", "is not loopback"),
-        ("127.0.0.1:8765", "secret", "less than 16 characters"),
+        ("127.0.0.1:8765", "secret", "at least 16 characters"),
     ],
 )
 async def test_addresses_and_tokens_that_are_not_safe_are_refused(

@@ -231,7 +231,7 @@ async def test_a_plan_is_left_at_a_terminal_and_changed_from_elsewhere(cli: Cli)
         (["approve", "RUN", "plan.1", "--plan", "field.json"], 2, "colour"),
         (["approve", "RUN", "plan.1", "--plan", "huge.json"], 2, "huge.json is larger than"),
         (["approve", "RUN", "plan.1", "--plan", "deep.json"], 2, "deep.json is not JSON"),
-        (["extend", "RUN", "--budget-usd", "1", "--unlimited", "usd"], 2, "--budget-usd or --unlimited usd, not both"),
+        (["extend", "RUN"], 1, "nothing to change: give a budget, a deadline"),
         (["retry", "RUN", "t9"], 1, "the plan has no subtask 't9'"),
     ],
     ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else None,

@@ -2,20 +2,21 @@
 
 import hashlib
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
 from temporalio.client import Client
 
 from runtime.connection import namespace_id
-from supervision.base.store_keys import encode, grant_key, output_key, run_prefix
+from supervision.base.store_keys import encode, named_key, output_key, run_prefix
 from tests.console.conftest import GOAL, Cli
 from tests.waiting import until
 
 
 def _stored(part: Path, run_id: str, content: bytes = b"{}") -> Path:
     """Writes what a run left long ago into a namespace's part of the store; returns its folder."""
-    for key_of, data in ((grant_key, b"{}"), (output_key, content)):
+    for key_of, data in ((partial(named_key, "grant"), b"{}"), (output_key, content)):
         file = part / key_of(run_id, hashlib.sha256(data).hexdigest())
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(data)

@@ -67,11 +67,13 @@ async def test_without_the_store_the_result_still_comes_from_the_server(read: Cl
     assert "the run uses another store" in missing.sentence
 
 
-async def test_the_doctor_finds_all_well_where_all_is_well(read: Cli) -> None:
+async def test_the_doctor_finds_all_well_where_all_is_well(read: Cli, standin: Model) -> None:
     done = await read("doctor")
     assert done.code == 0
     for words in ("artifact store", "version", "queue supervisor-outward ", "search attributes", "open runs"):
         assert words in done.out
+    rows = await read.with_environ(ANTHROPIC_BASE_URL=standin.url).json("doctor")
+    assert {row["level"] for row in rows} == {"ok"}
 
 
 async def test_the_doctor_finds_another_store(read: Cli, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from console.run.run_outcome import RunOutcome
 from runtime.connection import connect, namespace_id
 from runtime.settings import Settings
 from supervision.base.errors import ErrorKind
-from supervision.base.store_keys import call_key, ended_key
+from supervision.base.store_keys import call_key, named_key
 from supervision.contract.finding import ArtifactRef, CheckedClaim, Evidence, Finding, FindingRecord
 from supervision.contract.result import Citation, Contradiction, Gap, Problem, RunResult, SubtaskReport, Unsupported
 from supervision.contract.status import TraceEvent
@@ -123,7 +123,7 @@ async def make_run(store: ArtifactStore, run_id: str, count: int, spice: str = "
         trace_ref=await put(f"[{','.join(event.model_dump_json() for event in events)}]"),
         facts=RunFacts(goal_ref=await put(goal), team="wells", phase="done", notice=notice),
     )
-    await store.create(ended_key(run_id, "first"), ended.model_dump_json().encode())
+    await store.create(named_key("ended", run_id, "first"), ended.model_dump_json().encode())
 
 
 @pytest.fixture(scope="module")

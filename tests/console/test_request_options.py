@@ -29,7 +29,7 @@ def test_every_option_of_the_request_is_a_parameter_of_the_command() -> None:
     read = same | {option for parts in _PARTS.values() for option in parts.values()}
     no_option = {"budget", "models", "attachments", "metadata", "on_subtask_failure"}
     assert RunRequest.model_fields.keys() - same == no_option
-    others = {"goal_file", "request", "attach", "data"}
+    others = {"request", "attach", "data"}
     assert parameters - read - others == {"run_id", "detach", "as_json", "queue_anyway"}
 
 
@@ -48,14 +48,11 @@ def test_options_become_fields_and_others_keep_their_defaults(tmp_path: Path) ->
     assert (request.answer_schema, request.team, request.models.workers) == (SCHEMA, "default", None)
 
 
-def test_the_goal_comes_from_standard_input_a_file_or_over_a_request(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "goal.txt").write_text("goal\n")
+def test_the_goal_comes_from_standard_input_or_over_a_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "request.json").write_text(json.dumps({"goal": "another", "max_subtasks": 3, "max_parallel": 9}))
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"goal\n")))
     request = options(goal="goal", request=tmp_path / "request.json", max_parallel=2, worker_model=["m"])
-    for made in (request, options(goal="-"), options(goal_file=tmp_path / "goal.txt")):
+    for made in (request, options(goal="-")):
         assert made.goal == "goal"
     assert (request.max_subtasks, request.max_parallel, request.models.workers) == (3, 2, ["m"])
 

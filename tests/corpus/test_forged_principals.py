@@ -15,7 +15,7 @@ from activities.teams.toolbox import Toolbox
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolOutput
 from runtime.settings import Settings
 from standin.server.api_reply import ApiReply
-from supervision.base.store_keys import is_grant, is_team
+from supervision.base.store_keys import is_named
 from supervision.contract.result import RunResult
 from tests.scripted_model import Reply, Step, plan, script, text
 from tests.serving import store_of
@@ -51,7 +51,7 @@ async def test_a_worker_agent_without_a_supervisor_reads_nothing(
     """Even with all references of a run, its grant among them, under an id as its own children have."""
     keys = await (await store_of(lab.client, settings.artifacts_url)).list_keys(f"{lab.run_id}/")
     own = await run_ref(lab.client, settings, lab.run_id)
-    loot = worker_agent(lab.run_id, own, next(key for key in keys if is_team(key, lab.run_id)))
+    loot = worker_agent(lab.run_id, own, next(key for key in keys if is_named("team", key, lab.run_id)))
     before = len(lab.model.calls)
     with pytest.raises(WorkflowFailureError) as caught:
         await lab.client.execute_workflow("WorkerAgentWorkflow", loot, id=f"{lab.run_id}/t1/9", task_queue="supervisor")
@@ -87,7 +87,7 @@ async def run_ref(client: Client, settings: Settings, run_id: str) -> dict[str, 
     store = await store_of(client, settings.artifacts_url)
     keys = await store.list_keys(f"{run_id}/")
     calls = [key for key in keys if key.count("/") == 4]
-    grant_ref = next(key for key in keys if is_grant(key, run_id))
+    grant_ref = next(key for key in keys if is_named("grant", key, run_id))
     first_run_id = calls[0].split("/")[1]
     return {"run_id": run_id, "store_id": await store.identity(), "first_run_id": first_run_id, "grant_ref": grant_ref}
 

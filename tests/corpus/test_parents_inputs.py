@@ -22,7 +22,7 @@ from supervision.contract.request import RunRequest
 from supervision.contract.result import Problem
 from supervision.run.run_state import RunState
 from workflows.children.child_contracts import NestedInput, WorkerAgentInput
-from workflows.children.parent_link import ParentLink
+from workflows.children.links import ParentLink
 from workflows.tool_loop import ToolLoop
 
 NOW = datetime(2026, 7, 1, tzinfo=UTC)
@@ -101,7 +101,7 @@ def use_nested(nested: NestedInput) -> None:
     for _ in range(2):
         budget = state.time_and_budget
         budget.spent_line()
-        budget.card().model_dump_json()
+        budget.card(state.request).model_dump_json()
         budget.ledger.has_room(1000)
         budget.ledger.shortfall(1000)
         timer((budget.deadline_at - NOW).total_seconds())

@@ -43,7 +43,10 @@ async def test_a_run_continues_with_its_id_whatever_is_killed(
         worker = workers.launch()  # it takes some seconds, which the call outlasts
         assert (await mcp("wait", run_id=run_id, seconds=50))["asked"][0]["id"] == "plan.1"
         await mcp("decide", run_id=run_id, id="plan.1", decision="approve")
-        assert "plan.1" in await mcp.refused("decide", run_id=run_id, id="plan.1", decision="deny")
+        refused = await mcp.refused("decide", run_id=run_id, id="plan.1", decision="deny")
+        assert refused.endswith("'plan.1' is decided already: approve by tester (MCP). The first decision stands")
+        again = await mcp("decide", run_id=run_id, id="plan.1", decision="approve")
+        assert again["message"] == "decided before: the first decision stands"
         items = {item["id"]: item for item in (await mcp.until(run_id, QUESTION, CALL))["asked"]}
         assert "Which year is meant?" in items[QUESTION]["shown"]
         assert '"words": "Sell"' in items[CALL]["shown"]
@@ -70,4 +73,4 @@ async def test_a_run_continues_with_its_id_whatever_is_killed(
     assert sorted(set(ran.steps)) == sorted(ran.steps), "a call was sent twice"
     events = await lone.client.get_workflow_handle_for(SupervisorWorkflow.run, run_id).fetch_history()
     said = [e.workflow_execution_update_accepted_event_attributes for e in events.events]
-    assert sum(b"tester (MCP)" in args.accepted_request.SerializeToString() for args in said) == 4
+    assert sum(b"tester (MCP)" in args.accepted_request.SerializeToString() for args in said) == 5

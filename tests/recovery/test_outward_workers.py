@@ -53,9 +53,10 @@ async def _team(folder: Path) -> None:
     (shop / "team.toml").write_text(TEAM)
     (shop / "tools.py").write_text(TOOLS)
     (shop / "data" / "sales.csv").write_text("article,pieces\ntea,41\n")
-    connection = TeamFiles([folder]).servers("shop")["store"]
+    files = TeamFiles([folder])
+    connection = files.servers(files.definition("shop"))["store"]
     write_pins(shop, {"store": {each.name: each for each in await connection.tools()}})
-    await connection.close()
+    connection.close()
 
 
 async def _ran_by(lone: Lab) -> dict[str, str]:

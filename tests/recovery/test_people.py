@@ -50,7 +50,7 @@ async def test_an_approval_and_nested_questions_outlive_workers_and_server(lone:
             wait = await asked(handle, wait_id)
             assert wait.levels == 1
         nested = nested_handle(client, wait.workflow_id)
-        assert "decide at its root" in await refusal(reply(nested, "n1/1:1.0", "x"))
+        assert "send this to its root" in await refusal(reply(nested, "n1/1:1.0", "x"))
         before = await settled(handle)
         assert "what does: t1/n1/1:1.0" in await refusal(reply(handle, "n1/1:1.0", "x"))
         at_the_questions = await settled(handle)

@@ -7,6 +7,7 @@ from typing import Any
 import duckdb
 
 from standin.extract.kind_of_call import think
+from standin.extract.prompt_parts import key_words
 from standin.extract.tables import parse_grids, parse_tables, statements, write_query
 from standin.server.api_reply import ApiReply
 from standin.server.api_request import parse
@@ -198,6 +199,10 @@ def test_a_document_is_composed_of_the_findings() -> None:
     assert [section["heading"] for section in arguments["sections"]] == ["Counter (t2)", "Reader (t1)"]
     assert answer.startswith("# Report on pears")
     assert answer.count(FOOTER) == 1
+
+
+def test_words_of_every_question_are_no_names() -> None:
+    assert key_words("Should Anna know what she could do?") == ["Anna", "she"]
 
 
 def test_the_last_turn_calls_nothing() -> None:

@@ -10,27 +10,26 @@ from supervision.base import limits
 from supervision.base.text import size
 from supervision.contract.progress import Phase
 from supervision.contract.request import RunRequest
-from supervision.contract.result import Gap
 from supervision.results.answer import Answer
 from supervision.run.run_state import RunState
 from tests.unit.shapes import START, Clock
-from workflows.children.child_contracts import NestedResult
-from workflows.children.nested_result import NESTED_GAPS, as_agent_result, nested_result
+from workflows.children.child_contracts import WorkerAgentResult
+from workflows.children.links import nested_result
 from workflows.subtasks import dispatch
 
 ANSWER = Answer(text="The pears weigh 3 kg.", ref="run/outputs/answer")
 FINDINGS = Answer(text="t1 found 3 kg.", ref="run/outputs/answer", is_findings=True)
 
 
-def handed_up(phase: Phase, answer: Answer) -> NestedResult:
+def handed_up(phase: Phase, answer: Answer) -> WorkerAgentResult:
     state = RunState(RunRequest(goal="g"), Clock(), START)
     state.phase, state.answer, state.finished_at = phase, answer, START + timedelta(seconds=1)
     state.warn("w" * 1_000)
-    return nested_result(state, state.result(), "")
+    return WorkerAgentResult.model_validate(nested_result(state, state.result(), "").model_dump())
 
 
 def test_an_answer_is_a_finding_with_the_warnings_as_its_limitations() -> None:
-    finding = as_agent_result(handed_up("done", ANSWER)).finding
+    finding = handed_up("done", ANSWER).finding
     assert finding is not None
     assert (finding.summary, finding.text_ref, finding.outcome) == (ANSWER.text, ANSWER.ref, "done")
     assert finding.text_bytes == size(ANSWER.text)
@@ -40,7 +39,7 @@ def test_an_answer_is_a_finding_with_the_warnings_as_its_limitations() -> None:
 
 @pytest.mark.parametrize("phase", ["done", "cancelled"])
 def test_findings_in_place_of_an_answer_are_a_part_of_one(phase: Phase) -> None:
-    result = as_agent_result(handed_up(phase, FINDINGS))
+    result = handed_up(phase, FINDINGS)
     assert result.finding is not None
     assert (result.finding.outcome, result.stopped) == ("partial", phase == "cancelled")
 
@@ -49,16 +48,7 @@ def test_findings_in_place_of_an_answer_are_a_part_of_one(phase: Phase) -> None:
     ("phase", "answer"), [("failed", ANSWER), ("failed", FINDINGS), ("done", Answer(text="no store"))]
 )
 def test_the_words_for_a_failure_and_an_answer_that_was_not_stored_are_no_finding(phase: Phase, answer: Answer) -> None:
-    assert as_agent_result(handed_up(phase, answer)).finding is None
-
-
-def test_gaps_beyond_what_a_message_holds_are_counted() -> None:
-    result = handed_up("done", ANSWER)
-    result.gaps = [Gap(subtask_id=f"f{number}", reason="x" * 999) for number in range(NESTED_GAPS + 3)]
-    gaps = as_agent_result(result).gaps
-    assert len(gaps) == NESTED_GAPS + 1
-    assert gaps[-1].reason == "3 more, in the result of the nested run"
-    assert size(gaps[0].reason) <= 300
+    assert handed_up(phase, answer).finding is None
 
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Protocol, TypeVar
 
-from pydantic import JsonValue
 from temporalio import workflow
 from temporalio.common import Priority, RetryPolicy
 from temporalio.exceptions import FailureError
@@ -19,7 +18,7 @@ from temporalio.exceptions import FailureError
 with workflow.unsafe.imports_passed_through():
     from activities.agent.tool_calls import ToolActivities
     from activities.contracts.run_contracts import Notice, SupervisorCall
-    from activities.contracts.turn_contracts import ToolInput, ToolReply, TurnInput
+    from activities.contracts.turn_contracts import FailedCall, ToolInput, ToolReply, TurnInput
     from activities.run.notices import NoticeActivities
     from supervision.agent.turn_rules import attempt_time
     from supervision.base import limits
@@ -106,8 +105,6 @@ async def model_call(
     activity: str,
     payload: TurnInput | SupervisorCall,
     reply: type[P],
-    summary: str,
-    max_tokens: int,
     expires_at: datetime,
     queue: str,
     book: Book,
@@ -125,15 +122,14 @@ async def model_call(
         payload,
         result_type=reply,
         task_queue=queue,
-        start_to_close_timeout=attempt_time(max_tokens),
+        start_to_close_timeout=attempt_time(payload.terms.max_tokens),
         # Never nothing: a late call fails by its timeout, not by a bad command.
         schedule_to_close_timeout=max(expires_at - workflow.now(), limits.LEAST_CALL_TIME),
         heartbeat_timeout=limits.HEARTBEAT_TIMEOUT,
         retry_policy=_MODEL_RETRY,
-        summary=summary,
-        priority=Priority(
-            fairness_key=fairness_key(payload.run.run_id)
-        ),  # behind a rate limit runs take turns, as whole trees
+        summary=payload.terms.summary,
+        # Behind a rate limit runs take turns, as whole trees.
+        priority=Priority(fairness_key=fairness_key(payload.run.run_id)),
         # Not awaited, but the reply to a call that was answered meanwhile is not dropped.
         cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     )
@@ -158,11 +154,9 @@ async def model_call(
             message = f"the model gave no answer in the time that was left ({message})"
         elif call_kind(problem.type) is not problem.type and problem.type is not ErrorKind.UNEXPECTED:
             message = f"{problem.type}: {message}"
-        details = _details(failed.__cause__)
-        remaining = details.get("remaining")  # of the time that the provider's breaker stays open
-        seconds = float(remaining) if isinstance(remaining, (int, float)) else 0.0
-        book(_spent(details))
-        raise CallFailed(Problem(type=call_kind(problem.type), message=message), seconds) from failed
+        left = _left_by(failed)
+        book(left.spent)
+        raise CallFailed(Problem(type=call_kind(problem.type), message=message), left.remaining) from failed
     book(answer.usage)
     return answer
 
@@ -183,17 +177,12 @@ def _book_reply(call: "asyncio.Future[P]", book: Book) -> None:
         book(call.result().usage)
 
 
-def _details(error: BaseException | None) -> dict[str, JsonValue]:
-    details = details_of(error) if isinstance(error, FailureError) else None
-    return details if isinstance(details, dict) else {}
-
-
-def _spent(details: dict[str, JsonValue]) -> Usage:
-    """Returns what the attempts at a call consumed that brought no answer."""
-    try:
-        return Usage.model_validate(details.get("spent") or {})
+def _left_by(failed: CallFailed) -> FailedCall:
+    cause = failed.__cause__
+    try:  # a call whose last attempt timed out left its heartbeat, of whatever activity and version
+        return FailedCall.model_validate(details_of(cause) if isinstance(cause, FailureError) else {})
     except ValueError:
-        return Usage()
+        return FailedCall()
 
 
 async def with_store(

@@ -84,7 +84,7 @@ async def judge(
 async def _patiently(context: RunContext, question: Question[C, R], call: C, last: bool, work: object) -> R:
     """Repeats a call through outages and extended deadlines, with the next model of the chain where one can."""
     state, name = context.state, call.terms.work
-    model = state.models.choose(context.models)
+    model = state.models.choose(context.setup.supervisor_models)
     while True:
         await wait_for_model(context, name, model, work, last=last)
         await context.until_resumed()
@@ -98,8 +98,6 @@ async def _patiently(context: RunContext, question: Question[C, R], call: C, las
                 question.name,
                 call.model_copy(update=changes),
                 question.reply,
-                call.terms.summary,
-                call.terms.max_tokens,
                 expires_at,
                 context.setup.model_queue,
                 partial(_book, context, model),
@@ -107,14 +105,14 @@ async def _patiently(context: RunContext, question: Question[C, R], call: C, las
             state.models.answered(model, work)
             context.written_by[reply.head] = model
             context.heard[reply.head] = len(words)
-            following = state.models.following(context.models, model)
+            following = state.models.following(context.setup.supervisor_models, model)
             if reply.refusal is None or following is None:
                 return reply
             state.trace.note("model_replaced", work=name, model=model, by=following, why="it refused")
             model = following
         except CallFailed as failed:
             problem = failed.problem
-            following = state.models.failed(model, context.models, problem.type, failed.retry_after)
+            following = state.models.failed(model, context.setup.supervisor_models, problem.type, failed.retry_after)
             if following != model:
                 state.trace.note("model_replaced", work=name, model=model, by=following, why=problem.type)
                 state.models.leave(work)

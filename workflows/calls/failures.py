@@ -35,24 +35,20 @@ def problem_of(error: FailureError) -> Problem:
     A call whose time was over before its next attempt is a timeout: the server ends it with the failure of the last
     attempt, which the message names.
     """
-    problem = _last_problem(error)
+    cause = _innermost(error)
+    if isinstance(cause, ApplicationError):
+        kind, parts = ErrorKind(cause.type or ""), [cause.message]
+        if kind is ErrorKind.UNEXPECTED:
+            # Of an input that does not fit the activity only the cause says what is wrong with it.
+            parts = [cause.type or "", cause.message, "" if cause.type else str(cause.cause or "")]
+        problem = Problem(type=kind, message=": ".join(filter(None, parts)))
+    elif isinstance(cause, TemporalTimeout):
+        problem = Problem(type=ErrorKind.TIMEOUT, message=cause.message)
+    else:
+        problem = Problem(type=ErrorKind.UNEXPECTED, message=f"{type(cause).__name__}: {cause}")
     if isinstance(error, ActivityError) and error.retry_state is RetryState.TIMEOUT:
         return Problem(type=ErrorKind.TIMEOUT, message=f"{problem.type}: {problem.message}")
     return problem
-
-
-def _last_problem(error: FailureError) -> Problem:
-    cause = _innermost(error)
-    if isinstance(cause, ApplicationError):
-        kind = ErrorKind(cause.type or "")
-        if kind is ErrorKind.UNEXPECTED:
-            # Of an input that does not fit the activity only the cause says what is wrong with it.
-            parts = (cause.type, cause.message, None if cause.type else cause.cause)
-            return Problem(type=kind, message=": ".join(str(part) for part in parts if part))
-        return Problem(type=kind, message=cause.message)
-    if isinstance(cause, TemporalTimeout):
-        return Problem(type=ErrorKind.TIMEOUT, message=cause.message)
-    return Problem(type=ErrorKind.UNEXPECTED, message=f"{type(cause).__name__}: {cause}")
 
 
 def details_of(error: FailureError) -> object:

@@ -12,7 +12,7 @@ from supervision.budget.amount import Amount
 from supervision.contract.base import Model, number_exceeds
 from supervision.contract.finding import Finding, Labels, Read
 from supervision.contract.model_choice import Effort
-from supervision.contract.progress import Counts, NestedRun, Phase
+from supervision.contract.progress import NestedRun
 from supervision.contract.result import Gap, Problem, RunResult
 from supervision.contract.status import Wait
 from supervision.contract.team import RoleCard
@@ -38,7 +38,7 @@ class LoopProgress(Model):
     time that the attempt took so far, without its waits. `objected` is True once a conclusion went back to its author,
     `feedback_due` until a review's feedback was given in the conversation at `head`. Of the last turn's calls `pending`
     ones wait for a person, and `approved` ones are to be run; the `results` are those of the others. `note` is the
-    system's word for the next turn; people's words up to the number `heard` are in the conversation. `labels` are those
+    system's word for the next turn; of people's words the first `heard` are in the conversation. `labels` are those
     of the conversation.
     """
 
@@ -98,8 +98,8 @@ class WorkerAgentResult(Model):
     `stopped`: it was cancelled before it had finished. `finding` is what it had, also then, and with a `problem`; the
     supervisor adds that from the error, which carries the rest in its details, and the `model`. `progress` is what a
     next try can resume from, `retry_after` the seconds that a provider's breaker stays open, `spend` that of a nested
-    run. `head` is its conversation's, with people's words up to the number `heard`; `finish_call_id` names the call in
-    it that gave the finding, if one did. `labels` are those of all that its work has read.
+    run. `head` is its conversation's, with `heard` of people's words in it; `finish_call_id` names the call in it that
+    gave the finding, if one did. `labels` are those of all that its work has read.
     """
 
     finding: Finding | None = None
@@ -142,7 +142,6 @@ class NestedInput(ParentsInput):
     """
 
     run: RunRef
-    subtask_id: str
     depth: int
     brief: SubtaskBrief
     terms: "NestedTerms"
@@ -155,7 +154,6 @@ class NestedReport(Model):
     `asked` counts its requests for budget; the last one is for `tokens`.
     """
 
-    subtask_id: str
     report_key: str = ""
     run: NestedRun
     waits: list[Wait] = []
@@ -181,12 +179,12 @@ class NestedTerms(Model):
 class NestedResult(RunResult):
     """What a nested supervisor returns, or leaves in the details of its error.
 
-    `finding` is its answer, or what it had when it had to end: then it is `partial`. With the phase `cancelled` it
-    was stopped.
+    The supervisor above reads it as a WorkerAgentResult. `finding` is its answer, or what it had when it had to end:
+    then it is `partial`.
     """
 
     finding: Finding | None = None
-    phase: Phase = "done"
-    counts: Counts = Counts()
+    nested: NestedRun
+    stopped: bool = False
     turns: int = 0
     labels: Read = Labels()

@@ -22,7 +22,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.result import Problem, SubtaskReport
     from supervision.contract.status import Wait
     from supervision.contract.strategy import StrategyName
-    from supervision.planning.expansion import Room, room_for
+    from supervision.planning.expansion import room_for
     from supervision.results.success_rule import reachable
     from supervision.run.board import Board, is_blocked
     from supervision.run.decisions import Decision
@@ -30,8 +30,6 @@ with workflow.unsafe.imports_passed_through():
     from workflows.calls.asking import ask
     from workflows.calls.failures import CallFailed
     from workflows.run_context import BackgroundTask, RunContext
-
-_CHANGES = 5  # times that the planner is asked for another plan by a comment: after that edit it, or reject it
 
 
 class Replanning(BackgroundTask):
@@ -112,12 +110,12 @@ async def make_plan(context: RunContext, strategy: StrategyName, missing: Sequen
         strategy=strategy,
         nesting_left=max(0, state.request.max_depth - context.depth),
         missing=list(missing),
-        own_plan_ref=None if plan.subtasks else setup.own_plan_ref,
+        own_plan=None if plan.subtasks else state.request.plan,
         answer_schema_ref=setup.answer_schema_ref,
         revision=plan.revision + 1 if plan.subtasks else 1,
     )
     reply = await _planned(context, call)
-    if call.is_given and not reply.plan:
+    if call.own_plan and not reply.plan:
         raise _no_plan("the plan cannot run", reply.problems, reply.incapable)
     reply = await _approved(context, call, reply)
     return _adopt(context, reply)
@@ -142,16 +140,21 @@ async def next_step(context: RunContext) -> bool:
 
 async def _planned(context: RunContext, call: PlanInput) -> PlanReply:
     """Returns a plan that can run, or the reply to one that is given. Raises SupervisionError after three tries."""
-    state, tokens = context.state, 0 if call.is_given else plan_estimate(context.state.goal_bytes)
+    state, tokens = context.state, 0 if call.own_plan else plan_estimate(context.state.goal_bytes)
     for attempt in range(1, limits.PLAN_TRIES + 1):
         # The work as it stands now: a revision is made while subtasks run.
         done = _notes(state.board) if call.revision > 1 else []
         call = call.model_copy(update={"attempt": attempt, "done": done})
-        if not call.is_given:
+        if not call.own_plan:
             state.trace.note("plan_requested", attempt=attempt, revision=call.revision)
-        with context.own_work():
-            reply = await ask(context, PLAN, call, tokens)
-        if call.is_given:
+        try:
+            with context.own_work():
+                reply = await ask(context, PLAN, call, tokens)
+        except SupervisionError as error:
+            if error.kind is ErrorKind.INVALID_REQUEST and call.problems:  # no room to send the plan back
+                raise _no_plan(f"the plan cannot run, nor be mended ({error.message})", call.problems) from error
+            raise
+        if call.own_plan:
             return reply
         if reply.refusal:
             raise SupervisionError(ErrorKind.INVALID_PLAN, f"the planner refused the goal: {reply.refusal}")
@@ -186,10 +189,10 @@ def _note_text(report: SubtaskReport) -> str:
 
 async def _approved(context: RunContext, call: PlanInput, reply: PlanReply) -> PlanReply:
     """Returns the plan that may run: that in the `reply` to a call, or what a person made of it."""
-    state, changes, problem = context.state, 0, ""
+    state, problem = context.state, ""
     number = reply.plan.revision if reply.plan else 0
     while _needs_approval(context, reply):
-        choices = ["approve", "edit", "reject", *(["change"] if reply.head and changes < _CHANGES else [])]
+        choices = ["approve", "edit", "reject", *(["change"] if reply.head else [])]
         decision = await _decision(context, reply, number, choices, problem)
         if decision.choice == "approve":
             break
@@ -198,8 +201,8 @@ async def _approved(context: RunContext, call: PlanInput, reply: PlanReply) -> P
                 ErrorKind.PLAN_REJECTED,
                 cut(f"the plan was rejected: {decision.text}".removesuffix(": "), limits.PARAGRAPH_BYTES),
             )
-        number, changes = number + 1, changes + (decision.choice == "change")
-        changed: dict[str, object] = {"revision": number, "own_plan_ref": None, "own_plan": decision.plan}
+        number += 1
+        changed: dict[str, object] = {"revision": number, "own_plan": decision.plan}
         if decision.plan is None:
             changed |= {"head": reply.head, "comment": decision.text}
         made = await _planned(context, call.model_copy(update=changed))
@@ -284,7 +287,7 @@ def _adopt(context: RunContext, reply: PlanReply) -> PlanReply:
     return reply
 
 
-def _no_plan(text: str, problems: list[str], incapable: bool) -> SupervisionError:
+def _no_plan(text: str, problems: list[str], incapable: bool = False) -> SupervisionError:
     kind = ErrorKind.NO_SUBTASKS if any("no subtasks" in item for item in problems) else ErrorKind.INVALID_PLAN
     listed = "; ".join(cut(item, limits.PARAGRAPH_BYTES) for item in problems[:20])
     return SupervisionError(ErrorKind.NO_CAPABLE_WORKER if incapable else kind, f"{text}: {listed}")
@@ -295,7 +298,7 @@ async def _expand(context: RunContext, template_id: str) -> None:
     state = context.state
     board, template = state.board, state.board.subtask(template_id)
     ended = [report.usage for report in board.reports() if report.state == "completed" and report.finding]
-    room = room_for(template, board.items, state.time_and_budget.affordable(template.estimated_tokens, ended))
+    room, why = room_for(template, board.items, state.time_and_budget.affordable(template.estimated_tokens, ended))
     findings = [
         report.finding
         for report in board.completed_for(template_id)
@@ -307,7 +310,7 @@ async def _expand(context: RunContext, template_id: str) -> None:
         template=template_id,
         named_ref=[finding.items_ref for finding in findings if finding and finding.items_ref],
         attachments=context.setup.attachments,
-        room=room.items,
+        room=room,
     )
     try:
         summary = f"the items of {template_id}"
@@ -316,20 +319,20 @@ async def _expand(context: RunContext, template_id: str) -> None:
         _fail_template(context, template_id, failed.problem)
         return
     if reply.plan is None:
-        _fail_template(context, template_id, _no_items(reply, room, template.for_each or ""))
+        _fail_template(context, template_id, _no_items(reply, why, template.for_each or ""))
         return
     labels = Labels.of(findings) | context.plan_labels[template_id]
     context.adopt(reply.plan, reply.plan_ref, reply.items_ref, labels)
-    count = min(room.items, reply.found - reply.unread)
-    board.leave_out(template_id, reply.found - reply.unread - count, room.why)
+    count = min(room, reply.found - reply.unread)
+    board.leave_out(template_id, reply.found - reply.unread - count, why)
     board.leave_out(template_id, reply.unread, reply.problem)
     state.trace.note("items_planned", template_id, items=count, found=reply.found, revision=reply.plan.revision)
     context.show()
 
 
-def _no_items(reply: ExpandReply, room: Room, for_each: str) -> Problem:
+def _no_items(reply: ExpandReply, why: str, for_each: str) -> Problem:
     if reply.found and not reply.problem:
-        return Problem(type=ErrorKind.BUDGET_EXHAUSTED, message=f"none of {reply.found} items: {room.why}")
+        return Problem(type=ErrorKind.BUDGET_EXHAUSTED, message=f"none of {reply.found} items: {why}")
     return Problem(type=ErrorKind.CANNOT_DO, message=reply.problem or f"there are no items in {for_each}")
 
 

@@ -121,16 +121,20 @@ class Assignment:
 
         `warm`: in the conversation that gave the finding, if that can be continued.
         """
+        last, resume_from = self.last, None
         finding = self.report.finding if self.report.state == "completed" else None
         single = self.context.state.board.subtask(self.subtask_id).candidates == 1
+        if warm and single and finding is not None and last.finding == finding and last.head is not None:
+            taken = [ToolResultRef(call_id=last.finish_call_id, text=FINISH_TAKEN)] if last.finish_call_id else []
+            resume_from = LoopProgress(head=last.head, results=taken, feedback_due=True, heard=last.heard)
         return Assignment(
             self.context,
             self.subtask_id,
             self.role,
             feedback=feedback,
             previous=finding,
-            resume_from=_resume_point(self.last, finding) if warm and single else None,
-            last=self.last,
+            resume_from=resume_from,
+            last=last,
             results=[] if finding else self.results,
         )
 
@@ -315,16 +319,6 @@ class Assignment:
 def may_begin(state: RunState, role: RoleCard) -> bool:
     """True if a role has a free slot, and its breaker admits an attempt."""
     return state.slots.has_room(role) and state.waits.breaker(role.name).admits()
-
-
-def _resume_point(result: WorkerAgentResult, finding: Finding | None) -> LoopProgress | None:
-    """Returns where the conversation of a finding stands; None if it cannot be continued."""
-    if finding is None or result.head is None or result.finding is None:
-        return None
-    if result.finding.text_ref != finding.text_ref:
-        return None
-    taken = [ToolResultRef(call_id=result.finish_call_id, text=FINISH_TAKEN)] if result.finish_call_id else []
-    return LoopProgress(head=result.head, results=taken, feedback_due=True, heard=result.heard)
 
 
 async def ask_about_calls(context: RunContext, place: str, progress: LoopProgress) -> LoopProgress:

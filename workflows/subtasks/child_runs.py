@@ -4,9 +4,7 @@ A stop always reaches it, and a reset ends the one that an earlier execution lef
 """
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from temporalio import workflow
@@ -24,8 +22,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.team import RoleCard
     from workflows.calls import activity_calls
     from workflows.calls.failures import CallFailed, cancelled, details_of, problem_of
-    from workflows.children.child_contracts import NestedInput, NestedResult, WorkerAgentInput, WorkerAgentResult
-    from workflows.children.nested_result import as_agent_result
+    from workflows.children.child_contracts import NestedInput, WorkerAgentInput, WorkerAgentResult
     from workflows.run_context import RunContext, let_ready_tasks_finish
     from workflows.worker_agent import WorkerAgentWorkflow
 
@@ -39,8 +36,7 @@ async def run_worker_agent(
     """Runs a worker agent under that workflow id and returns its result."""
     agent.instructions = context.children.listen(name, agent.subtask_id)
     start = {"workflow": WorkerAgentWorkflow.run, "args": [agent]}
-    child = _Child(context, agent.subtask_id, name, booked, WorkerAgentResult.model_validate, agent.role.name, start)
-    return await child.run()
+    return await _Child(context, agent.subtask_id, name, booked, agent.role.name, start).run()
 
 
 async def run_nested(
@@ -48,8 +44,8 @@ async def run_nested(
 ) -> WorkerAgentResult:
     """Runs the supervisor of a role that is a team, and returns its result, its answer as the finding.
 
-    It gets the subtask as its goal and a slice of the deadline. `grant` is that of the account `name` in the
-    ledger, as is its workflow id: it grows if the nested supervisor asks for more.
+    It gets the subtask as its goal and a slice of the deadline. Its workflow id `name` is that of its account, too; the
+    `grant` grows if it asks for more.
     """
     subtask_id, links = brief.subtask_id, context.children
     terms = links.open(subtask_id, name, grant)
@@ -69,20 +65,18 @@ async def run_nested(
     )
     nested = NestedInput(
         run=context.run,
-        subtask_id=subtask_id,
         depth=context.depth + 1,
         brief=brief,
         terms=terms,
         instructions=links.listen(name, subtask_id),
     )
-    start = {"workflow": "SupervisorWorkflow", "args": [request, nested], "result_type": NestedResult}
-    started = partial(links.started, subtask_id, name)
-    child = _Child(context, subtask_id, name, booked, as_agent_result, f"team {request.team_name}", start, started)
+    start = {"workflow": "SupervisorWorkflow", "args": [request, nested], "result_type": WorkerAgentResult}
+    child = _Child(context, subtask_id, name, booked, f"team {request.team_name}", start)
     result = WorkerAgentResult()
     try:
         result = await child.run()
     finally:
-        links.close(subtask_id, name, result.nested)
+        links.close(terms.report_key, result.nested)
     return result
 
 
@@ -92,18 +86,16 @@ class _Child:
 
     A cancel that is sent before the server confirmed the start gets lost. So `cancel` waits for that, and a start
     that is under way is never given up. The child is cancelled by its id: a cancel through its handle reaches only the
-    first execution, and a worker agent that has continued as new would continue. `read` takes its result, or the
-    details of its error; `start` are the arguments that begin it. `booked` is of earlier executions under the same id.
+    first execution, and a worker agent that has continued as new would continue. `start` begins it. `booked` is of
+    earlier executions under the same id.
     """
 
     context: RunContext
     subtask_id: str
     workflow_id: str
     booked: WorkerAgentResult
-    read: Callable[[object], WorkerAgentResult]
     worker: str
     start: dict[str, Any]
-    started: Callable[[str], None] = lambda workflow_id: None
     is_started: bool = False
     is_cancelled: bool = False
 
@@ -176,12 +168,12 @@ class _Child:
                     **self.start,
                 )
             self.is_started = True
-            self.context.children.listens(self.workflow_id, self.workflow_id)
-            self.started(self.workflow_id)
-            result = self.read(await handle)
+            self.context.children.started(self.workflow_id)
+            result: WorkerAgentResult = await handle
         except FailureError as error:
             details = None if cancelled(error) else details_of(error)
-            result = self.read(details) if isinstance(details, dict) else await self.consumed()
+            left = WorkerAgentResult.model_validate(details) if isinstance(details, dict) else None
+            result = left or await self.consumed()
             problem = _CANCELLED if cancelled(error) else problem_of(error)
             return result.model_copy(update={"problem": problem})
         return result.model_copy(update={"problem": _CANCELLED if result.stopped else None})

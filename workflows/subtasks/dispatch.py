@@ -143,7 +143,7 @@ class Dispatch:
         """
         while self._state.time_and_budget.time_left or self._is_complete():
             if _history_is_full():
-                self._state.time_and_budget.stop(_HISTORY_FULL)
+                self._state.time_and_budget.stopped_because = _HISTORY_FULL
                 continue
             self._follow_people()
             paused = self._state.steering.paused

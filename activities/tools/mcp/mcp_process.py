@@ -10,33 +10,30 @@ import contextlib
 import ctypes
 import json
 import os
-import re
 import resource
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from functools import partial
+from collections.abc import AsyncIterator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
 import anyio
 import mcp_types as types
 from mcp import Client
-from mcp.client.session import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
 
 from activities.bounded.served import data_bytes
-from activities.tools.mcp.mcp_forms import Elicitation, Shown, complaint_about
+from activities.tools.mcp.mcp_forms import Elicitation, complaint_about, shown
 from activities.tools.mcp.pins import Pinned
 from supervision.base.text import clean, one_line, quoted
 from supervision.base.trust import Credentials
 
 Json = dict[str, Any]
-_Result = types.CallToolResult | types.InputRequiredResult
 Pipes = tuple[asyncio.StreamWriter, asyncio.StreamReader, asyncio.StreamReader]
 
 FRAME_BYTES = 8 * 1024 * 1024  # of one message of a server: a picture, or a large file as text
@@ -46,8 +43,6 @@ _PROCESSES = 100  # of one server: a browser has some twenty
 _NO_MESSAGES = 1000  # lines of a server that are none: a greeting is read over, a flood is not
 _LIST_SECONDS = 10  # a server that is alive lists its tools in milliseconds
 _LISTED_FRESH = 60  # seconds for which a list of definitions counts, but for calls with effects
-_LIST_PAGES = 50
-_ROUNDS = 5  # of questions of a server before it does a call
 _END_SECONDS = 2  # for a server to end by itself
 _PROGRESS_EVERY = 0.5  # seconds: a heartbeat takes one a second
 _ERROR_CHARS = 600
@@ -55,7 +50,9 @@ _LEAST_SECRET = 6  # characters: shorter values are ordinary words, such as `tru
 _REJECTED = (types.METHOD_NOT_FOUND, types.INVALID_PARAMS)  # errors of calls that a server did not begin
 _SUBREAPER = 36  # of prctl: what a dead process leaves behind becomes a child of this one
 _KEY = "temporal-supervisor/idempotency-key"
-_SECRET_IN_TEXT = re.compile(r"\$\{(\w+)\}")
+
+_call: ContextVar[int | None] = ContextVar("_call", default=None)
+"""The call that a server asks about with its result; one before 2026 asks in the middle of some call."""
 
 
 class _Problem(Exception):
@@ -75,9 +72,9 @@ class _Process:
         self._secrets = [os.environ[name] for name in setup["secrets"]]
         self._withheld = Credentials(self._secrets, least=_LEAST_SECRET)
         self._calls: dict[int, asyncio.Task[None]] = {}
-        self._live: dict[str, list[Pinned]] = {}
+        self._live: list[Pinned] = []
         self._listed = -float("inf")
-        self.session: ClientSession
+        self.client: Client
         self._replies: dict[int, dict[str, str]] = {}  # of people, by the question, to the calls in flight
         self._asked: dict[int, Json] = {}
         self.stderr = ""
@@ -112,7 +109,7 @@ class _Process:
                 answer = await self._call(number, asked)
             else:
                 await self._list()
-                answer = {"tools": [tool.model_dump() for tools in self._live.values() for tool in tools]}
+                answer = {"tools": [tool.model_dump() for tool in self._live]}
         except _Problem as problem:
             answer = {"problem": str(problem), "sent": problem.sent}
         except MemoryError:
@@ -126,16 +123,16 @@ class _Process:
     async def _checked(self, asked: Json) -> str:
         """Returns the name of the tool that a call is of. Raises _Problem if it is not to be sent."""
         pinned = Pinned.model_validate(asked["tool"])
-        if complaint := complaint_about(pinned.input_schema, asked["arguments"]):
-            # Models write null for what they leave out.
-            needed = pinned.input_schema.get("required", [])
-            given = {name: value for name, value in asked["arguments"].items() if value is not None or name in needed}
-            if complaint_about(pinned.input_schema, given):
-                raise _Problem(f"Wrong arguments: {complaint}")
-            asked["arguments"] = given
+        given, needed = asked["arguments"], pinned.input_schema.get("required", [])
+        complaint = complaint_about(pinned.input_schema, given)
+        if complaint and isinstance(given, dict):  # models write null for what they leave out
+            asked["arguments"] = {name: value for name, value in given.items() if value is not None or name in needed}
+            complaint = complaint_about(pinned.input_schema, asked["arguments"])
+        if complaint:
+            raise _Problem(f"Wrong arguments: {complaint}")
         if asked["effects"] or time.monotonic() - self._listed > _LISTED_FRESH:
             await self._list()
-        live = self._live.get(pinned.name, [])
+        live = [tool for tool in self._live if tool.name == pinned.name]
         if len(live) != 1:
             raise _Problem("the server has two tools of this name" if live else "the server has this tool no longer")
         if live[0].sha256 != pinned.sha256:
@@ -144,27 +141,25 @@ class _Process:
         return pinned.name
 
     async def _call(self, number: int, asked: Json) -> Json:
-        tool, shown = await self._checked(asked), 0.0
+        tool, told = await self._checked(asked), 0.0
 
-        async def progress(done: float, total: float | None, message: str | None) -> None:
-            nonlocal shown
-            if time.monotonic() - shown >= _PROGRESS_EVERY:
-                shown = time.monotonic()
-                share = f"{done:g}" if total is None else f"{done:g}/{total:g}"
+        async def show(progress: float, total: float | None, message: str | None) -> None:
+            nonlocal told
+            if time.monotonic() - told >= _PROGRESS_EVERY:
+                told = time.monotonic()
+                share = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
                 self.say({"id": number, "progress": one_line(clean(f"{share} {message or ''}"), _ERROR_CHARS)})
 
         self._replies[number] = asked["replies"]
         try:
+            _call.set(number)
             async with asyncio.timeout(asked["timeout"]):
-                call = partial(
-                    self.session.call_tool,
+                result = await self.client.call_tool(
                     tool,
                     asked["arguments"],
-                    progress_callback=progress,
-                    meta={_KEY: asked["key"]} if asked["effects"] else None,
-                    allow_input_required=True,
+                    progress_callback=show,
+                    meta=cast(types.RequestParamsMeta, {_KEY: asked["key"]}) if asked["effects"] else None,
                 )
-                result = await self._answered(number, call)
         except TimeoutError:
             self._listed = -float("inf")  # a server that hangs does not list its tools before the next call
             raise _Problem(f"the server did not answer within {asked['timeout']:g} s", sent=True) from None
@@ -178,37 +173,19 @@ class _Process:
             question = self._asked.pop(number, None)
         if question:
             return question
-        if isinstance(result, types.InputRequiredResult):
-            raise _Problem("the server asks for what no client gives")
-        return Shown(tool, [each for each in self._secrets if len(each) >= _LEAST_SECRET]).of(result)
-
-    async def _answered(self, number: int, call: Callable[..., Awaitable[_Result]]) -> _Result:
-        """Returns the result of a call once the server asks no more, or what it asks without a reply."""
-        result = await call()
-        for _ in range(_ROUNDS):
-            if not isinstance(result, types.InputRequiredResult):
-                break
-            asked = {
-                key: one for key, one in (result.input_requests or {}).items() if isinstance(one, types.ElicitRequest)
-            }
-            given = {key: self._answer_to(number, one.params) for key, one in asked.items()}
-            if number in self._asked:
-                break
-            result = await call(input_responses=given or None, request_state=result.request_state)
-        return result
+        return shown(result, tool, [each for each in self._secrets if len(each) >= _LEAST_SECRET])
 
     async def _list(self) -> None:
         """Asks for the definitions. A server that does not give them is ended: another one may."""
-        live: dict[str, list[Pinned]] = {}
+        live: list[Pinned] = []
         cursor = None
         try:
             async with asyncio.timeout(_LIST_SECONDS):
-                for _ in range(_LIST_PAGES):
-                    page = await self.session.list_tools(params=types.PaginatedRequestParams(cursor=cursor))
+                while True:
+                    page = await self.client.list_tools(cursor=cursor)
                     for each in page.tools:
                         about = each.description or ""
-                        tool = Pinned(name=each.name, description=about, input_schema=each.input_schema)
-                        live.setdefault(tool.name, []).append(tool)
+                        live.append(Pinned(name=each.name, description=about, input_schema=each.input_schema))
                     if not (cursor := page.next_cursor):
                         break
         except TimeoutError:
@@ -219,12 +196,11 @@ class _Process:
             self.over(f"it does not list its tools: {said(error)}")
         self._live, self._listed = live, time.monotonic()
 
-    async def elicited(self, context: object, params: types.ElicitRequestParams) -> types.ElicitResult:
-        """Returns the answer to what a server asks in the middle of some call: it does not say of which."""
-        return self._answer_to(next(iter(self._replies)) if len(self._replies) == 1 else None, params)
-
-    def _answer_to(self, number: int | None, params: types.ElicitRequestParams) -> types.ElicitResult:
-        """Returns a person's reply; without one the call is to be made again with it, so it is cancelled."""
+    async def elicited(
+        self, context: object, params: types.ElicitRequestParams
+    ) -> types.ElicitResult | types.ErrorData:
+        """Returns a person's reply; without one the call ends, to be made again with it."""
+        number = _call.get() or (next(iter(self._replies)) if len(self._replies) == 1 else None)
         if number is None or not isinstance(params, types.ElicitRequestFormParams):
             return types.ElicitResult(action="decline")
         question = Elicitation(clean(params.message), dict(params.requested_schema))
@@ -235,7 +211,7 @@ class _Process:
         misfit = "" if reply is None else f"{quoted(reply)} does not fit. "
         text = misfit + question.text
         self._asked.setdefault(number, {"asks": question.key, "text": text, "choices": question.choices})
-        return types.ElicitResult(action="cancel")
+        return types.ErrorData(code=types.INVALID_REQUEST, message="a person is asked, and the call made again")
 
     @contextlib.asynccontextmanager
     async def stdio(self) -> AsyncIterator[tuple[Any, Any]]:
@@ -373,29 +349,21 @@ async def _main() -> None:
     try:
         async with contextlib.AsyncExitStack() as stack:
             if url:
-                headers = {name: with_secrets(text) for name, text in setup["headers"].items()}
-                http = await stack.enter_async_context(create_mcp_http_client(headers=headers))
+                http = await stack.enter_async_context(create_mcp_http_client(headers=setup["headers"]))
                 transport = streamable_http_client(url, http_client=http, max_sse_event_size=FRAME_BYTES)
                 own = data_bytes() + _MEMORY
                 bound(own, own)
             else:
                 transport = process.stdio()
             client = Client(transport, elicitation_callback=process.elicited, cache=None)
-            process.session = (await stack.enter_async_context(client)).session
-            process.say({"ready": True})
+            process.client = await stack.enter_async_context(client)
+            process.say({"id": setup["id"]})
             await process.serve(reader)
             asyncio.get_running_loop().call_later(_END_SECONDS + 1, end)
     except MemoryError:
         process.over(f"its answers need more than {_MEMORY >> 20} MiB of memory")
     except BaseException as error:
         process.over(f"the connection failed: {said(error)}")
-
-
-def with_secrets(header: str) -> str:
-    """Returns the value of a header: a secret by its name, or a text with secrets in it."""
-    if header in os.environ:
-        return os.environ[header]
-    return _SECRET_IN_TEXT.sub(lambda match: os.environ[match[1]], header)
 
 
 def main() -> None:

@@ -12,8 +12,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from pydantic import ConfigDict
-
 from activities.bounded.child_processes import start_child
 from activities.heartbeat import show
 from activities.tools.files import open_to_others
@@ -22,7 +20,7 @@ from activities.tools.secrets import Secrets
 from activities.tools.tool import Arguments, NewArtifact, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
 from supervision.base import limits
 from supervision.base.text import cut, one_line
-from supervision.contract.team import McpServer, McpTool, server_tool
+from supervision.contract.team import McpServer, McpTool, server_tool, with_secrets
 
 _START = timedelta(seconds=60)  # of a server: some are fetched by their command first
 _PATIENCE = timedelta(seconds=5)  # beyond a call's timeout: then its process hangs
@@ -37,67 +35,54 @@ _CHECK_FIRST = "Its outcome is unknown. Check whether it took effect before you 
 Json = dict[str, Any]
 
 
-class AnyArguments(Arguments):
-    """Arguments of a tool of a server, whose process compares them with the pinned schema."""
-
-    model_config = ConfigDict(extra="allow")
-
-
 class McpFailed(Exception):
-    """A question without an answer: `sent` if the server may have got it, `ended` if its process is gone."""
+    """A question without an answer: `sent` if the server may have got it."""
 
-    def __init__(self, problem: str, *, sent: bool = False, ended: bool = False) -> None:
+    def __init__(self, problem: str, *, sent: bool = False) -> None:
         super().__init__(problem)
-        self.sent, self.ended = sent, ended
+        self.sent = sent
 
 
 class McpTools(ToolSource):
     """The source of the tools of one server that a team file lists, as they are pinned."""
 
-    def __init__(self, folder: Path, name: str, server: McpServer, secrets: Secrets, memory_mib: int) -> None:
-        self._folder, self._name, self._listed = folder, name, server.tools
-        self._connection = McpConnection(folder, server, secrets, memory_mib)
-        self._timeout = timedelta(seconds=server.timeout)
+    def __init__(self, name: str, connection: "McpConnection") -> None:
+        self._name, self._connection = name, connection
+        self._timeout = timedelta(seconds=connection.server.timeout)
 
     async def open(self) -> list[Tool[Any]]:
         """Returns the tools without asking the server. Raises ValueError for those that are not pinned."""
-        pins = (await asyncio.to_thread(read_pins, self._folder)).get(self._name, {})
-        if missing := [name for name in self._listed if name not in pins]:
-            listed = one_line(", ".join(missing), limits.PARAGRAPH_BYTES)
-            raise ValueError(
-                f"not pinned: {listed}. {pin_command(self._folder)} shows what the server says, and pins it"
-            )
-        return [self._tool(pins[name], said) for name, said in self._listed.items()]
-
-    async def close(self) -> None:
-        """Ends the server, after the calls in flight."""
-        await self._connection.close()
+        folder, listed = self._connection.folder, self._connection.server.tools
+        pins = (await asyncio.to_thread(read_pins, folder)).get(self._name, {})
+        if missing := [name for name in listed if name not in pins]:
+            names = one_line(", ".join(missing), limits.PARAGRAPH_BYTES)
+            raise ValueError(f"not pinned: {names}. {pin_command(folder)} shows what the server says, and pins it")
+        return [self._tool(pins[name], said) for name, said in listed.items()]
 
     def _tool(self, pinned: Pinned, said: McpTool) -> Tool[Any]:
         tool = Tool(
             server_tool(self._name, pinned.name),
             "",
-            AnyArguments,
+            Arguments,
             partial(self._run, said.effects != "read"),
             outside=True,
-            inline=said.inline,
             **said.said,
             timeout_seconds=(self._timeout + 2 * _PATIENCE).total_seconds(),
         )
         return tool.as_pinned(pinned)
 
-    async def _run(self, effects: bool, arguments: AnyArguments, context: ToolContext) -> ToolOutput:
+    async def _run(self, effects: bool, arguments: object, context: ToolContext) -> ToolOutput:
         assert context.pinned is not None
         question = {
             "tool": context.pinned.model_dump(),
-            "arguments": arguments.model_dump(),
+            "arguments": arguments,
             "replies": context.replies,
             "effects": effects,
             "key": context.idempotency_key,
             "timeout": self._timeout.total_seconds(),
         }
         try:
-            answer = await self._asked(question, again=not effects)
+            answer = await self._connection.ask(question, self._timeout)
         except McpFailed as failed:
             problem = f"MCP server '{self._name}': {str(failed).rstrip('.')}."
             raise ToolMisuse(f"{problem} {_CHECK_FIRST}" if effects and failed.sent else problem) from None
@@ -111,26 +96,19 @@ class McpTools(ToolSource):
         files = [NewArtifact(f["name"], f["media_type"], base64.b64decode(f["data"])) for f in answer["files"]]
         return ToolOutput(answer["text"], [f"MCP server {self._name}"], files)
 
-    async def _asked(self, question: Json, *, again: bool) -> Json:
-        """Returns the answer; if the server ended, asks a new one what may be asked `again`."""
-        try:
-            return await self._connection.ask(question, self._timeout)
-        except McpFailed as failed:
-            if not (failed.ended and again):
-                raise
-        return await self._connection.ask(question, self._timeout)
-
 
 class McpConnection:
-    """The connection to one server through a child process; a process that ended is replaced at the next question."""
+    """The connection to one server through a child process, which ends once it is idle.
+
+    A process that ended is replaced at the next question. All end with the event loop.
+    """
 
     def __init__(self, folder: Path, server: McpServer, secrets: Secrets, memory_mib: int) -> None:
-        self._folder, self._server, self._secrets, self._memory_mib = folder, server, secrets, memory_mib
+        self.folder, self.server, self._secrets, self._memory_mib = folder, server, secrets, memory_mib
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._child: asyncio.Task[_ServerProcess] | None = None
         self._idle: asyncio.TimerHandle | None = None
-        self._ending: asyncio.Task[None] | None = None
-        self._open, self._closed = 0, False
+        self._open = 0
 
     async def tools(self) -> list[Pinned]:
         """Returns the definitions of all tools that the server has now. Raises McpFailed."""
@@ -139,56 +117,40 @@ class McpConnection:
     async def ask(self, question: Json, time: timedelta) -> Json:
         """Returns the answer to a question that the server may work on for that time. Raises McpFailed."""
         async with self._slots:
-            if self._idle:
-                self._idle.cancel()
             self._open += 1
             try:
                 return await (await self._ready()).ask(question, time)
             finally:
                 self._open -= 1
-                if not self._open:
-                    rest = 0 if self._closed else _IDLE.total_seconds()
-                    self._idle = asyncio.get_running_loop().call_later(rest, self._rest)
+                if self._idle:
+                    self._idle.cancel()
+                self._idle = asyncio.get_running_loop().call_later(_IDLE.total_seconds(), self.close)
 
-    async def close(self) -> None:
-        """Ends the process; if it is at work, once that is done."""
-        self._closed = True
-        if self._idle:
-            self._idle.cancel()
-        await self._end()
-
-    def _rest(self) -> None:
-        self._ending = asyncio.create_task(self._end())
-
-    async def _end(self) -> None:
-        """Ends the process, unless a call has come in between."""
-        if self._open or self._child is None:
-            return
-        child, self._child = self._child, None
-        child.cancel()  # does nothing to one that has started
-        await asyncio.wait({child})
-        if not child.cancelled() and child.exception() is None:
-            await child.result().close()
+    def close(self) -> None:
+        """Ends the process, unless it is at work: then it ends once it is idle."""
+        if not self._open and self._child and self._child.done() and not self._child.exception():
+            self._child.result().end()
 
     async def _ready(self) -> "_ServerProcess":
         child = self._child
-        if child is None or (child.done() and (child.cancelled() or child.exception() or child.result().ended)):
+        if child is None or (child.done() and (child.exception() or child.result().ended)):
             child = self._child = asyncio.create_task(self._started())
             child.add_done_callback(lambda task: task.cancelled() or task.exception())  # it may be awaited no more
         return await asyncio.shield(child)  # the next call has use for it
 
     async def _started(self) -> "_ServerProcess":
-        server = self._server
+        server = self.server
         try:
-            if server.command and (why := open_to_others(self._folder / "team.toml")):
+            if server.command and (why := open_to_others(self.folder / "team.toml")):
                 raise ValueError(f"its command is not run: {why}")
             secrets = {name: self._secrets.value(name) for name in server.secrets}
         except ValueError as error:
             raise McpFailed(str(error)) from None
         kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-        child = await asyncio.to_thread(_ServerProcess, self._folder, {**kept, **secrets})
-        setup = {**server.model_dump(include={"command", "args", "url", "headers"}), "secrets": [*secrets]}
-        await child.start({**setup, "pin": pin_command(self._folder), "memory_mib": self._memory_mib})
+        child = await asyncio.to_thread(_ServerProcess, self.folder, {**kept, **secrets})
+        headers = {name: with_secrets(text, secrets) for name, text in server.headers.items()}
+        setup = {**server.model_dump(include={"command", "args", "url"}), "headers": headers, "secrets": [*secrets]}
+        await child.start({**setup, "pin": pin_command(self.folder), "memory_mib": self._memory_mib})
         return child
 
 
@@ -199,7 +161,7 @@ class _ServerProcess:
         self._process, self._socket = start_child(_BOOT, environment=environment, folder=folder)
         self._waiting: dict[int, asyncio.Future[Json]] = {}
         self._progress: dict[int, str] = {}
-        self._numbers = count(1)
+        self._numbers = count()
         self._reason = "its process ended"
         self.ended = False  # True once it answers no more
 
@@ -207,71 +169,62 @@ class _ServerProcess:
         """Returns once the server is connected. Raises McpFailed."""
         reader, self._writer = await asyncio.open_connection(sock=self._socket, limit=_LINE_BYTES)
         self._reading = asyncio.create_task(self._read(reader))
-        self._waiting[0] = asyncio.get_running_loop().create_future()
-        self._send(setup)
         try:
-            await self._answer(0, _START, f"no answer within {_START.total_seconds():g} s")
-        except asyncio.CancelledError:
-            self._reading.cancel()
-            raise
+            await self.ask(setup, _START)
         except McpFailed as failed:
             raise McpFailed(f"it does not start: {failed}") from None
 
     async def ask(self, question: Json, time: timedelta) -> Json:
-        """Returns the answer. Raises McpFailed."""
-        number = next(self._numbers)
+        """Returns the answer; that to the first question is that the server is connected. Raises McpFailed."""
+        number, seconds = next(self._numbers), (time + _PATIENCE).total_seconds()
         self._waiting[number] = asyncio.get_running_loop().create_future()
         show(lambda: {"progress": self._progress[number]} if number in self._progress else {})
         self._send({"id": number, **question})
         try:
-            answer = await self._answer(number, time + _PATIENCE, "its process hangs")
+            answer = await asyncio.wait_for(self._waiting[number], seconds)
+        except TimeoutError:
+            self._reason = f"no answer within {seconds:g} s"
+            self.end()
+            raise McpFailed(self._reason, sent=True) from None
         except asyncio.CancelledError:
             self._send({"cancel": number})
             raise
+        finally:
+            del self._waiting[number]
+            self._progress.pop(number, None)
         if "problem" in answer:
             raise McpFailed(answer["problem"], sent=answer["sent"])
         return answer
 
-    async def close(self) -> None:
+    def end(self) -> None:
         """Ends the process and its server."""
-        with contextlib.suppress(OSError):
-            self._writer.write_eof()
-        await asyncio.wait({self._reading}, timeout=_END.total_seconds())
+        self.ended = True
         self._reading.cancel()
-        await asyncio.wait({self._reading})
 
     def _send(self, message: Json) -> None:
         self._writer.write(json.dumps(message).encode() + b"\n")
 
-    async def _answer(self, number: int, time: timedelta, problem: str) -> Json:
-        try:
-            return await asyncio.wait_for(self._waiting[number], time.total_seconds())
-        except TimeoutError:
-            self._reason = problem
-            self._reading.cancel()
-            await asyncio.wait({self._reading})
-            raise McpFailed(problem, sent=True, ended=True) from None
-        finally:
-            self._waiting.pop(number, None)
-            self._progress.pop(number, None)
-
     async def _read(self, reader: asyncio.StreamReader) -> None:
         try:
-            while line := await reader.readline():
-                message = json.loads(line)
-                if "progress" in message:
-                    self._progress[message["id"]] = cut(message["progress"], limits.HEARTBEAT_TAIL_CHARS)
-                elif "end" in message:
-                    self._reason = message["end"]
-                elif (waiting := self._waiting.get(message.get("id", 0))) and not waiting.done():
-                    waiting.set_result(message)
+            try:
+                while line := await reader.readline():
+                    message = json.loads(line)
+                    if "progress" in message:
+                        self._progress[message["id"]] = cut(message["progress"], limits.HEARTBEAT_TAIL_CHARS)
+                    elif "end" in message:
+                        self._reason = message["end"]
+                    elif (waiting := self._waiting.get(message["id"])) and not waiting.done():
+                        waiting.set_result(message)
+            finally:
+                self.ended = True
+                for waiting in self._waiting.values():
+                    if not waiting.done():
+                        waiting.set_exception(McpFailed(self._reason, sent=True))
+                self._writer.write_eof()  # with which it ends by itself, and all that its server started
+                await asyncio.wait_for(reader.read(), _END.total_seconds())
         except (OSError, ValueError):
             pass
         finally:
-            self.ended = True
-            for waiting in self._waiting.values():
-                if not waiting.done():
-                    waiting.set_exception(McpFailed(self._reason, sent=True, ended=True))
             self._writer.close()
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)  # its number is its own until it is waited for

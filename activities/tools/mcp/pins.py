@@ -13,7 +13,6 @@ from supervision.base.text import clean
 from supervision.contract.base import Model
 
 LOCK = "team.lock"
-_LOCK_BYTES = 8 * 1024 * 1024  # a few hundred definitions
 
 Pins = dict[str, dict[str, "Pinned"]]
 """By server and by the server's own name of the tool."""
@@ -40,15 +39,13 @@ def read_pins(folder: Path) -> Pins:
         return {}
     pins: Pins = {}
     try:
-        if file.stat().st_size > _LOCK_BYTES:
-            raise ValueError(f"it is larger than {_LOCK_BYTES} bytes")
         for server, tools in json.loads(file.read_text(encoding="utf-8")).items():
             for name, entry in tools.items():
                 pinned = Pinned.model_validate({**entry, "name": name})
                 if entry.get("sha256") != pinned.sha256:
                     raise ValueError(f"{server}.{name} does not fit its hash")
                 pins.setdefault(server, {})[name] = pinned
-    except (ValueError, ValidationError, AttributeError, TypeError, RecursionError) as error:
+    except (ValueError, AttributeError, TypeError) as error:
         why = "it is not what was written" if isinstance(error, ValidationError) else str(error)
         raise ValueError(f"{file} can't be used, {why}: {pin_command(folder)} writes it") from None
     return pins

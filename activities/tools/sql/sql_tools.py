@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from importlib.util import find_spec
+from itertools import accumulate
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -291,19 +292,13 @@ def _overview(tables: list[Json]) -> str:
 
 
 def _markdown(result: Json) -> str:
-    lines = [_line(result["columns"]), _line(["---"] * len(result["columns"]))]
-    room = limits.TOOL_OUTPUT_CHARS - sum(map(len, lines)) - _LAST_LINE_CHARS
-    shown = 0
-    for row in result["rows"]:
-        line = _line(row)
-        room -= len(line) + 1
-        if room < 0:
-            break
-        lines.append(line)
-        shown += 1
-    more = result["more"] or shown < len(result["rows"])
+    head = [_line(result["columns"]), _line(["---"] * len(result["columns"]))]
+    rows = list(map(_line, result["rows"]))
+    room = limits.TOOL_OUTPUT_CHARS - sum(map(len, head)) - _LAST_LINE_CHARS
+    shown = sum(chars <= room for chars in accumulate(len(row) + 1 for row in rows))
+    more = result["more"] or shown < len(rows)
     count = f"first {shown} rows of more" if more else f"{shown} row{'' if shown == 1 else 's'}"
-    return "\n".join([*lines, count])
+    return "\n".join([*head, *rows[:shown], count])
 
 
 def _line(cells: list[str]) -> str:

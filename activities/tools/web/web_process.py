@@ -17,7 +17,6 @@ from typing import Any
 from urllib.parse import urldefrag, urljoin, urlsplit
 
 from activities.files.document_files import html_document, pdf_document, plain_document
-from activities.files.values import TEXT_FILE
 from activities.tools.web.web_rules import NotFetched, Site, is_allowed, site_of
 
 Json = dict[str, Any]
@@ -106,22 +105,17 @@ def _body(response: http.client.HTTPResponse) -> bytes:
 
 
 def _text(response: http.client.HTTPResponse, body: bytes, folder: Path) -> str:
-    page, whole = folder / "page", folder / TEXT_FILE
+    page = folder / "page"
     kind, charset = response.headers.get_content_type(), response.headers.get_content_charset()
     if charset and kind != "application/pdf":
         with contextlib.suppress(LookupError, ValueError):  # else the encoding is found out
             body = body.decode(charset, "replace").encode("utf-8", "replace")
     page.write_bytes(body)
-    passages = _READERS[kind](page, folder).passages
-    if whole.exists():
-        text = whole.read_text(encoding="utf-8").strip()
-    else:
-        text = "\n\n".join(f"## {place}\n\n{passage}" for place, passage in passages)
+    text = Path(_READERS[kind](page, folder)["file"]).read_text(encoding="utf-8").strip()
     return text if len(text) <= _TEXT_CHARS else f"{text[:_TEXT_CHARS]}\n[The page is longer: this is its beginning.]"
 
 
 def _links(body: bytes, url: str, listed: Collection[Site]) -> str:
-    """Returns a list of the links that lead to listed hosts; empty if there are none."""
     found = dict[str, None]()
     for link in islice(_LINK.finditer(body.decode("utf-8", "replace")), _LOOKED_AT):
         with contextlib.suppress(ValueError, NotFetched):

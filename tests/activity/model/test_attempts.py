@@ -1,7 +1,6 @@
 """One call as an activity makes it: the journal at every attempt, and what attempts hand on to each other."""
 
 import asyncio
-import dataclasses
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
@@ -15,7 +14,7 @@ from temporalio.exceptions import ApplicationError
 from activities.contracts.run_contracts import DependencyRef, RunRef, SubtaskBrief
 from activities.contracts.turn_contracts import ToolResultRef, TurnInput
 from activities.model.conversation import Opening
-from activities.model.journalled_call import ODD_REPLY_ATTEMPTS, Answered, CallName, CallOptions, ModelCalls
+from activities.model.journalled_call import ODD_REPLY_ATTEMPTS, Answered, CallOptions, ModelCalls, key_of
 from activities.store.artifacts import open_store
 from activities.store.spending import DailySpend
 from tests.activity.model import http_fixture as http
@@ -42,12 +41,11 @@ class Attempts:
     async def make(self) -> Answered:
         """Makes the next attempt."""
         store = open_store(self.folder)
-        name = CallName(
-            RunRef(run_id="run", store_id=await store.identity(), first_run_id="first"), "turn.1", "ab" * 32
-        )
+        run = RunRef(run_id="run", store_id=await store.identity(), first_run_id="first")
+        asked = TURN.model_copy(update={"run": run})
         async with adapter(self.server) as model:
             calls = ModelCalls(model, store)
-            return await self.call.attempt(partial(calls.begin, name, OPENING, "Go.", CallOptions(1000)))
+            return await self.call.attempt(partial(calls.begin, asked, OPENING, "Go.", CallOptions()))
 
     async def fail(self) -> ApplicationError:
         """Makes an attempt that fails."""
@@ -153,7 +151,7 @@ OTHERWISE: dict[str, Any] = {
 
 
 def sha(turn: TurnInput) -> str:
-    return CallName.of(turn, "turn.1").sha256
+    return key_of(turn, "run/t1/1").rpartition("/")[2]
 
 
 def test_every_field_of_what_is_asked_is_part_of_its_name() -> None:
@@ -166,7 +164,7 @@ def test_every_field_of_what_is_asked_is_part_of_its_name() -> None:
 def test_the_run_is_no_part_of_what_is_asked_but_of_the_key(field: str) -> None:
     other = TURN.model_copy(update={"run": RUN.model_copy(update={field: "other"})})
     assert sha(other) == sha(TURN)
-    one, two = (CallName.of(turn, "turn.1").key("run/t1/1") for turn in (TURN, other))
+    one, two = (key_of(turn, "run/t1/1") for turn in (TURN, other))
     assert (one != two) == (field in ("run_id", "first_run_id"))
 
 
@@ -192,15 +190,15 @@ async def test_the_same_question_in_the_same_place_is_answered_from_the_journal(
     desk.say(text("an answer"), text("another"))
     name, opening = await desk.new_call("plan.1.1"), Opening(system="s", model="m")
 
-    async def ask(asked: CallName) -> Answered:
-        return await desk.calls.begin(asked, opening, "goal", CallOptions(10))
+    async def ask(asked: TurnInput) -> Answered:
+        return await desk.calls.begin(asked, opening, "goal", CallOptions())
 
     first, again = await desk.do(ask, name), await desk.do(ask, name)
     assert (again.head, again.usage, again.message.text()) == (first.head, first.usage, "an answer")
     assert len(desk.asked) == 1
     places = [
-        (dataclasses.replace(name, sha256="cd" * 32), desk.run_id),
-        (dataclasses.replace(name, step="plan.1.2"), desk.run_id),
+        (name.model_copy(update={"role": "other"}), desk.run_id),
+        (name.model_copy(update={"step": "plan.1.2"}), desk.run_id),
         (name, f"{desk.run_id}/t1/1"),
     ]
     for number, (other, workflow_id) in enumerate(places, 2):

@@ -1,8 +1,6 @@
 """What is read of an answer without a connection: errors and wishes to wait, and JSON in a text."""
 
 import json
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,10 +30,6 @@ class APIStatusError(Exception):
         self.__dict__.update(fields)
 
 
-def date(seconds: float) -> str:
-    return format_datetime(datetime.now(UTC) + timedelta(seconds=seconds), usegmt=True)
-
-
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [
@@ -44,8 +38,8 @@ def date(seconds: float) -> str:
         ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
         ({"retry-after-ms": "soon", "retry-after": "9"}, 9.0),
         ({"retry-after": "1e9"}, LONGEST),
-        ({"retry-after": date(-60)}, None),
-        ({"retry-after": date(86_400)}, LONGEST),
+        ({"retry-after": "-60"}, None),
+        ({"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"}, None),
     ],
 )
 def test_a_wish_to_wait_is_read_in_every_form(headers: dict[str, str], seconds: float | None) -> None:

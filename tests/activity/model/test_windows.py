@@ -16,12 +16,12 @@ from runtime.settings import Settings, load_settings
 from standin.server.api_reply import ApiReply
 from supervision.base import limits
 from tests.activity.supervising import Desk
-from tests.scripted_model import Reply, message, status, text
+from tests.scripted_model import Reply, status, text
 
 MODEL = "a-small-model"
 TOOLS: list[Json] = [{"name": "look", "input_schema": {"type": "object", "properties": {}}}]
 OPENING = Opening(system="You look.", model=MODEL, tools=TOOLS)
-OPTIONS = CallOptions(max_tokens=1000, cache="conversation")
+OPTIONS = CallOptions(cache="conversation")
 LONG = "a row of pears, and " * 1000  # 20,000 characters: about 5,700 tokens
 REFUSAL = status(400, "invalid_request_error", "prompt is too long: 16000 tokens > 15000 maximum")
 
@@ -131,16 +131,6 @@ async def test_a_conversation_that_is_refused_again_fails_for_good(desk: Desk) -
         assert len(desk.asked) == requests
 
 
-async def test_a_reply_without_room_is_asked_for_again_and_its_tokens_count(desk: Desk) -> None:
-    full = message([{"type": "text", "text": "the first"}], "model_context_window_exceeded", tokens=1000)
-    desk.say(looks(1), full, text("done"))
-    talk = Talk(desk)
-    await talk.begin()
-    answered = await talk.go_on(LONG)
-    assert answered.message.text() == "done"
-    assert (answered.usage.model_calls, answered.usage.output_tokens) == (1, 1010)
-
-
 async def test_a_first_prompt_is_written_again_with_less_room_once(desk: Desk) -> None:
     rooms: list[int] = []
 
@@ -159,16 +149,6 @@ async def test_a_first_prompt_is_written_again_with_less_room_once(desk: Desk) -
             await talk.begin(prompt)
         assert caught.value.type == "ContextOverflow"
         assert len(desk.asked) == requests
-
-
-async def test_half_of_a_fixed_form_is_no_answer_and_says_which_setting_helps(desk: Desk) -> None:
-    desk.say(message([{"type": "text", "text": '{"answer": "ha'}], "model_context_window_exceeded", tokens=70))
-    opening = Opening(system="", model=MODEL, output_schema={"type": "object"})
-    begin = partial(desk.calls.begin, await desk.new_call("plan.1.1"), opening, "Plan.")
-    with pytest.raises(ApplicationError, match="models.supervisor.* SUPERVISOR_MODEL_WINDOW") as caught:
-        await desk.do(begin, OPTIONS)
-    assert caught.value.type == "ContextOverflow"
-    assert caught.value.details[0]["spent"]["output_tokens"] == 70, "what it cost counts"
 
 
 @pytest.mark.parametrize(

@@ -23,12 +23,10 @@ from supervision.base.store_keys import (
     STORE_ID,
     call_key,
     is_upload,
-    named_key,
     output_key,
     run_of,
     run_prefix,
-    spend_key,
-    stats_key,
+    spend_prefix,
     stats_prefix,
 )
 from supervision.contract.finding import CheckedClaim, FindingRecord
@@ -104,7 +102,7 @@ async def test_uploads_and_samples_belong_to_no_run(store_url: str) -> None:
     assert (await read_contents(store))[0] == []
     assert run_prefix("stats") != "stats/"
     with pytest.raises(ValueError, match="belongs to no run"):
-        run_of(stats_key("t", "one", START))
+        run_of(f"{stats_prefix('t')}one")
 
 
 async def test_what_a_run_has_cost_is_kept_as_one_sum_and_rows_of_an_older_version_are_passed_over(
@@ -113,9 +111,9 @@ async def test_what_a_run_has_cost_is_kept_as_one_sum_and_rows_of_an_older_versi
     store, spent = open_store(tmp_path), RunSpend(run_id="new", ended_at=START, usage=Usage(usd=1.0))
     await keep_run_spend(store, spent)
     old = {**spent.model_dump(mode="json"), "run_id": "old", "spend": [{"role": "r", "model": "m", "usage": {}}]}
-    await store.put(spend_key(START.date(), "runs", "old"), json.dumps(old).encode())
+    await store.put(f"{spend_prefix(START.date(), 'runs')}old", json.dumps(old).encode())
     assert await run_spends(store, 1, START.date()) == [spent, spent.model_copy(update={"run_id": "old"})]
-    assert b'"spend"' not in await store.get(spend_key(START.date(), "runs", "new"))
+    assert b'"spend"' not in await store.get(f"{spend_prefix(START.date(), 'runs')}new")
 
 
 async def test_a_store_keeps_its_identity(store_url: str) -> None:
@@ -137,7 +135,7 @@ async def test_deleting_a_run_leaves_those_whose_ids_only_begin_alike(store_url:
     store = open_store(store_url)
     doomed, alike = "run", ["run2", "run.2", "run/2", "run%2F2", "RUN", "ru", "a" * 250, "a" * 251]
     for run in [doomed, *alike]:
-        await store.put(named_key(run, "goal"), b"goal")
+        await store.put(f"{run_prefix(run)}goal", b"goal")
         await store.put_output(run, b"output")
         await store.put(key_of("1", run), b"entry")
     assert await store.delete_run(run_prefix(doomed)) == 3

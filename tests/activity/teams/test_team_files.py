@@ -92,13 +92,13 @@ async def test_an_unknown_name_lists_the_known_ones_and_the_folders(tmp_path: Pa
     with pytest.raises(TeamError) as error:
         await TeamFiles([tmp_path, BUNDLED]).load(name)
     assert error.value.kind == "UnknownTeam"
+    assert ("a name is 1 to 48 lower-case letters" in error.value.message) == (name != "nobody")
     assert "known teams: crew, default" in error.value.message
     assert str(tmp_path) in error.value.message
     assert str(BUNDLED) in error.value.message
 
 
 WRONG_NAMES = """
-name = "other"
 generalist = "heper"
 
 [[roles]]
@@ -124,7 +124,6 @@ PROBLEMS_OF_NAMES = [
     "tools.ask.surplus: unknown field",
     "generalist: 'heper' is not one of the roles: helper, second, did you mean 'helper'?",
     "routes: 'third' is not one of the roles",
-    "name: 'other' must be the folder's name, 'crew'",
 ]
 BROKEN_ROLES = """
 name = "crew"
@@ -133,6 +132,7 @@ generalist = "helper"
 [[roles]]
 name = "helper"
 descripton = "Helps."
+backup = "third"
 
 [[roles]]
 name = "third"
@@ -141,6 +141,7 @@ description = "d"
 PROBLEMS_OF_ROLES = [
     "roles.helper.descripton: unknown field, did you mean 'description'?",
     "roles.helper.description: Field required",
+    "roles.helper.backup: unknown field",
     "roles.third: a role needs a system_prompt",
 ]
 WRONG_TOOLS = """
@@ -223,13 +224,13 @@ async def test_a_team_whose_import_never_ends_is_named_and_does_not_block(
     await files.load("default")  # with all that its tools import: the interpreter is shared with the other team
     monkeypatch.setattr(limits, "TEAM_READ_TIMEOUT", timedelta(milliseconds=300))
     folder = write(tmp_path, tools="while True: pass")
-    reading = asyncio.create_task(files.load_inline(inline(("counter", ["calculate"]))))
+    reading = asyncio.create_task(files.load_inline(inline(("counter", ["crew/calculate"]))))
     ticks = 0
     while not reading.done():
         await asyncio.sleep(0.01)
         ticks += 1
     assert ticks > 1  # a loop that is blocked has none, or one
-    assert reading.result().toolbox.names() == ["calculate"]
+    assert "cannot be read within" in str(reading.exception())
     for _ in range(3):  # waited for once only
         with pytest.raises(TeamError, match=r"crew: it cannot be read within 0\.3 s"):
             await files.load("crew")
@@ -239,38 +240,45 @@ async def test_a_team_whose_import_never_ends_is_named_and_does_not_block(
     assert (await files.load("crew")).toolbox.names() == ["calculate", "greet"]
 
 
-async def test_an_inline_team_uses_registered_tools(tmp_path: Path) -> None:
-    loaded = await TeamFiles([BUNDLED]).load_inline(inline(("counter", ["calculate"]), ("reader", ["read_document"])))
-    assert loaded.folder is None
-    assert loaded.toolbox.names() == ["calculate", "read_document"]
+async def test_without_the_data_of_a_team_its_other_tools_work(tmp_path: Path) -> None:
+    search = '\n[[tools]]\nname = "search"\nuses = "document_search"\noptions = { documents = "rules/*.md" }\n'
+    write(tmp_path, text=TEAM + search)
+    with pytest.raises(TeamError, match=r"tools.search: 'rules/\*.md' matches no file"):
+        await TeamFiles([tmp_path]).load("crew")
+    toolbox = (await TeamFiles([tmp_path], data=False).load("crew")).toolbox
+    roles = inline(("a", ["calculate", "search"])).roles
+    assert (await toolbox.run(roles[0], "calculate", {"expression": "2*3"}, ToolContext())).text == "2*3 = 6"
+    assert (await toolbox.run(roles[0], "search", {}, ToolContext())).text.startswith("This process does not read")
+
+
+async def test_an_inline_team_uses_tools_of_team_files_and_the_default_teams_by_their_names_alone(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path)
+    files = TeamFiles([tmp_path, BUNDLED])
+    loaded = await files.load_inline(inline(("counter", ["crew/calculate"]), ("reader", ["read_document"])))
+    assert loaded.sources == {"calculate": "crew", "read_document": "default"}
+    assert loaded.toolbox.get("calculate") is (await files.load("crew")).toolbox.get("calculate")
     ran = await loaded.toolbox.run(loaded.team.role("counter"), "calculate", {"expression": "2*3"}, ToolContext())
     assert ran.text == "2*3 = 6"
     refused = await loaded.toolbox.run(loaded.team.role("reader"), "calculate", {"expression": "2*3"}, ToolContext())
     assert refused.is_error
 
 
-async def test_an_ambiguous_tool_is_named_with_its_team(tmp_path: Path) -> None:
-    write(tmp_path)
-    files = TeamFiles([tmp_path, BUNDLED])
-    with pytest.raises(
-        TeamError, match="several teams have a 'calculate', name one: crew/calculate, default/calculate"
-    ):
-        await files.load_inline(inline(("counter", ["calculate"])))
-    loaded = await files.load_inline(inline(("counter", ["crew/calculate"])))
-    assert loaded.team.roles[0].tools == ["calculate"]
-    assert loaded.toolbox.get("calculate") is (await files.load("crew")).toolbox.get("calculate")
-
-
 WRONG_INLINE: list[tuple[Team, str]] = [
     (
         inline(("a", ["shell"])),
-        "team.roles.a.tools: no team file offers a tool 'shell'; registered are: crew/calculate",
+        "team.roles.a.tools: team 'default' offers no tool 'shell'; it has: calculate, ",
     ),
-    (inline(("a", ["default/shell"])), "no team file offers a tool 'default/shell'"),
+    (inline(("a", ["crew/calculat"])), "team 'crew' offers no tool 'calculat', did you mean 'calculate'?; it has"),
+    (inline(("a", ["cre/calculate"])), "team.roles.a.tools: there is no team 'cre', did you mean 'crew'?"),
     (inline(("a", ["crew/calculate", "default/calculate"])), "two different tools are named 'calculate'"),
     (inline(("a", ["crew/calculate"]), ("b", ["default/calculate"])), "two different tools are named 'calculate'"),
     (inline(("a", ["list_tables"]), ("b", ["default/list_tables"])), "roles share the tools list_tables"),
-    (inline(("a", []), tools=[ToolEntry(name="x", uses="calculator")]), "team.tools: an inline team has no tools"),
+    (
+        inline(("a", []), tools=[ToolEntry(name="x", uses="calculator")]),
+        "team: an inline team has no tools or mcp_servers",
+    ),
 ]
 
 
@@ -303,12 +311,8 @@ uses = "attachment"
     ("of_read", "of_greet", "problem"),
     [
         ("", 'effects="write"', ""),
-        ('returns = "untrusted"', 'effects="read"', ""),
         ('returns = "untrusted"', 'effects="write"', "greet reads private data, read returns untrusted text and greet"),
-        ('returns = "untrusted"', 'effects="outward", approve="tainted"', "read returns untrusted text and greet has"),
         ('returns = "untrusted"', 'effects="write", approve="always"', ""),
-        ('returns = "untrusted"\nreads = "public"', 'effects="write"', "greet reads private data, read returns"),
-        ('returns = "untrusted"\nreads = "public"', 'effects="write", reads="public"', ""),
         (
             'effects = "write"\ntargets = { name = ["a.txt"] }',
             'returns="untrusted"',
@@ -356,12 +360,6 @@ SEARCHES = TEAM.replace('name = "calculate"', 'name = "{tool}"').replace("calcul
             'options = { allowed_domains = ["a.example"], blocked_domains = ["b.example"] }',
             "give either allowed_domains or blocked_domains",
         ),
-        ("web_search", "options = { max_uses = 0 }", "max_uses: Input should be greater than or equal to 1"),
-        (
-            "web_search",
-            'reads = "private"',
-            "web_search reads private data, web_search returns untrusted text and web_",
-        ),
     ],
 )
 async def test_a_tool_of_the_provider_is_set_up(tmp_path: Path, named: str, more: str, problem: str) -> None:
@@ -375,20 +373,16 @@ async def test_a_tool_of_the_provider_is_set_up(tmp_path: Path, named: str, more
     assert tool == {"type": "web_search_20250305", "name": "web_search", **domains}
 
 
-@pytest.mark.parametrize(("wanted", "own"), [("calculate", False), ("crew/greet", True)])
-async def test_a_tool_for_its_own_team_is_not_given_to_inline_teams(tmp_path: Path, wanted: str, own: bool) -> None:
+async def test_a_tool_for_its_own_team_is_not_given_to_inline_teams(tmp_path: Path) -> None:
     closed = 'uses = "calculator"\ninline = false'
-    write(
-        tmp_path,
-        text=TEAM if own else TEAM.replace('uses = "calculator"', closed),
-        tools=OWN_TOOLS.replace('effects="write"', "inline=False") if own else OWN_TOOLS,
-    )
+    tools = OWN_TOOLS.replace('effects="write"', "inline=False")
+    write(tmp_path, text=TEAM.replace('uses = "calculator"', closed), tools=tools)
     files = TeamFiles([tmp_path])
-    refused = f"no team file offers a tool '{wanted}'.*registered are: {'crew/calculate' if own else 'crew/greet'}$"
-    for team in (inline(("a", [wanted])), inline(("a", []), toolbox=[wanted])):
-        with pytest.raises(TeamError, match=refused) as error:
-            await files.load_inline(team)
-        assert error.value.kind == "InvalidRequest"
+    for tool in ("calculate", "greet"):
+        for team in (inline(("a", [f"crew/{tool}"])), inline(("a", []), toolbox=[f"crew/{tool}"])):
+            with pytest.raises(TeamError, match=f"team 'crew' offers no tool '{tool}'; it has: none") as error:
+                await files.load_inline(team)
+            assert error.value.kind == "InvalidRequest"
     assert (await files.load("crew")).toolbox.names() == ["calculate", "greet"]
 
 

@@ -98,11 +98,6 @@ async def test_a_document_is_rendered_and_kept_as_a_file() -> None:
     assert artifact.data.decode() == output.text
 
 
-async def test_an_empty_document_is_a_misuse() -> None:
-    with pytest.raises(ToolMisuse, match="empty"):
-        await render("\x00 #", ("a", "b"))
-
-
 async def read(context: ToolContext, **arguments: Any) -> ToolOutput:
     tool = PLAIN["attachment"]
     return await tool.run(tool.arguments.model_validate(arguments), context)

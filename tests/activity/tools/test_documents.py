@@ -64,13 +64,6 @@ async def test_files_that_differ_in_their_endings_are_documents_of_their_own(fol
     assert ["moon" in text for text in texts] == [True, False]
 
 
-async def test_a_changed_document_is_seen_by_the_next_search(folder: Path) -> None:
-    tool, _ = await tools(folder)
-    assert (await tool.run(tool.arguments(query="yeast"), ToolContext())).sources == []
-    (folder / "documents" / "bread.md").write_text("# Bread\n\nYeast makes it rise.\n")
-    assert (await tool.run(tool.arguments(query="yeast"), ToolContext())).sources == ["bread.md"]
-
-
 @pytest.mark.parametrize("document_id", ["../secret.txt", "/etc/passwd", "documents/tides.md", "/dev/zero"])
 async def test_an_id_that_no_search_showed_is_answered_with_the_ids(folder: Path, document_id: str) -> None:
     with pytest.raises(ToolMisuse, match=r"\[tides\.md\] Tides") as misuse:

@@ -26,7 +26,7 @@ from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamError, TeamFiles
 from activities.teams.toolbox import ToolRun
 from activities.tools.mcp import mcp_servers
-from activities.tools.mcp.mcp_servers import McpTools
+from activities.tools.mcp.mcp_servers import McpConnection, McpTools
 from activities.tools.mcp.pins import Pinned, differences, write_pins
 from activities.tools.secrets import Secrets
 from activities.tools.tool import ToolContext
@@ -85,12 +85,16 @@ class Shop:
             [PRICE],
         )
 
+    async def connection(self) -> McpConnection:
+        """The connection that the tools of the team use."""
+        return cast(McpTools, (await self.files.load("shop")).toolbox._sources[0])._connection
+
     async def benign(self, server: str, listed: dict[str, str]) -> None:
         """Writes the team with the server of the SDK, and pins what it says of these tools."""
         self.set_up(server, listed)
-        connection = self.files.servers("shop")["store"]
+        connection = self.files.servers(self.files.definition("shop"))["store"]
         tools = [tool for tool in await connection.tools() if tool.name in listed]
-        await connection.close()
+        connection.close()
         write_pins(self.folder, {"store": {tool.name: tool for tool in tools}})
 
     async def call(
@@ -119,7 +123,8 @@ async def serving(app: Starlette) -> AsyncIterator[str]:
 async def shop(tmp_path: Path) -> AsyncIterator[Shop]:
     shop = Shop(tmp_path)
     yield shop
-    await shop.files.close()
+    with contextlib.suppress(TeamError):
+        (await shop.connection()).close()
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +140,7 @@ async def benign(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Shop
         approved = 'effects = "read", approve = "always"'
         await shop.benign(server, {**reads, "note": 'effects = "write"', "put": approved})
         yield shop
-        await shop.files.close()
+        (await shop.connection()).close()
 
 
 async def test_what_is_listed_and_pinned_is_offered_and_nothing_else(benign: Shop) -> None:
@@ -174,10 +179,10 @@ async def test_a_tool_that_is_not_pinned_keeps_the_team_from_loading(shop: Shop)
 async def test_a_run_keeps_the_definitions_that_were_pinned_when_it_began(shop: Shop, tmp_path: Path) -> None:
     shop.hostile("other")
     teams = StoredTeams(open_store(tmp_path / "artifacts"), shop.files)
-    before, _ = await teams.save("run-1", "shop")
+    before, _ = await teams.save("run-1", "shop", ["m"])
     later = PRICE.model_copy(update={"description": "Sends the key to me."})
     write_pins(shop.folder, {"store": {"price": later}})
-    after, _ = await teams.save("run-2", "shop")
+    after, _ = await teams.save("run-2", "shop", ["m"])
     described = {}
     for ref in (before, after):
         loaded = await teams.load(ref)
@@ -240,9 +245,9 @@ async def test_a_server_that_does_not_answer_at_all_does_not_start(shop: Shop, m
         (shop.folder / "team.toml").read_text().replace(sys.executable, "no-program")
     )
     assert "it does not start: 'no-program' can't be run: No such file" in (await shop.call("store__price")).text
-    monkeypatch.setattr(mcp_servers, "_START", mcp_servers._PATIENCE / 2)
+    monkeypatch.setattr(mcp_servers, "_START", timedelta(seconds=1))
     shop.hostile("silent")
-    assert "it does not start: no answer within 2.5 s" in (await shop.call("store__price")).text
+    assert "it does not start: no answer within 6 s" in (await shop.call("store__price")).text
 
 
 async def test_everything_that_a_server_started_ends_with_it(shop: Shop) -> None:
@@ -251,8 +256,8 @@ async def test_everything_that_a_server_started_ends_with_it(shop: Shop) -> None
     await until(lambda: shop.ledger.exists() and shop.ledger.read_text().count("\n") == 2)
     left = [int(line) for line in shop.ledger.read_text().split()]
     assert all(map(psutil.pid_exists, left))
-    await shop.files.close()
-    assert not any(map(psutil.pid_exists, left))
+    (await shop.connection()).close()
+    await until(lambda: not any(map(psutil.pid_exists, left)))
 
 
 async def test_a_call_with_effects_has_one_attempt_and_a_key(shop: Shop) -> None:
@@ -260,10 +265,8 @@ async def test_a_call_with_effects_has_one_attempt_and_a_key(shop: Shop) -> None
     ran = await shop.call("store__price")
     assert "MCP server 'store': its process ended: out of paper. Its outcome is unknown. Check whether it" in ran.text
     assert shop.ledger.read_text() == "called\n"
-    shop.ledger.unlink()
-    shop.hostile("dies", "read", "timeout = 20")
-    assert (await shop.call("store__price")).is_error
-    assert shop.ledger.read_text() == "called\n" * 2
+    shop.hostile("nothing", "write")
+    assert (await shop.call("store__price")).text == "12 euros"
 
 
 async def test_a_call_with_effects_carries_its_key(benign: Shop) -> None:
@@ -293,15 +296,19 @@ def _servers() -> int:
     return found
 
 
-async def test_a_call_in_flight_outlives_a_new_team_file(benign: Shop) -> None:
-    former = await benign.files.load("shop")
-    connection = cast(McpTools, former.toolbox._sources[0])._connection
+async def test_a_process_outlives_a_new_team_file_until_it_is_idle(
+    benign: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcp_servers, "_IDLE", timedelta(milliseconds=50))
+    former = await benign.connection()
     running = asyncio.create_task(benign.call("store__slow", {}))
-    await until(lambda: connection._open == 1)
+    await until(lambda: former._open == 1)
     (benign.folder / "team.toml").touch()
-    assert await benign.files.load("shop") is not former
+    assert await benign.connection() is not former
+    assert (await benign.call("store__price")).text == "tea costs 12 euros"
     assert (await running).text == "done"
-    await until(lambda: connection._child is None)
+    await until(lambda: _servers() == 0)
+    assert (await benign.call("store__price")).text == "tea costs 12 euros"
 
 
 async def test_secrets_reach_the_server_and_nothing_else(benign: Shop) -> None:
@@ -389,13 +396,6 @@ async def test_a_server_over_http_gets_the_secret_in_its_header_and_sends_it_now
             shop.set_up(f'url = "{moved}/mcp"\n{more}', {"price": 'effects = "read"'}, [PRICE])
             assert "it does not start" in (await shop.call("store__price")).text
         assert "there" not in {who for who, _ in seen}
-        await shop.files.close()
-
-
-async def test_a_server_that_is_set_up_wrongly_is_a_problem_of_the_team(shop: Shop) -> None:
-    shop.set_up('url = "http://a.example"\nheaders = { X = "TOKEN" }', {"price": 'effects = "read"'}, [PRICE])
-    with pytest.raises(TeamError, match="plain http to 'a.example' would send its headers"):
-        await shop.files.load("shop")
 
 
 async def test_a_command_that_others_could_have_written_is_not_run(shop: Shop) -> None:
@@ -409,7 +409,7 @@ async def test_a_team_inside_a_request_names_tools_and_no_servers(shop: Shop) ->
     role = {"name": "r", "description": "d", "system_prompt": "s", "tools": ["shop/store__price"]}
     inline = {"name": "inline", "generalist": "r", "roles": [role]}
     assert (await shop.files.load_inline(Team.model_validate(inline))).toolbox.names() == ["store__price"]
-    with pytest.raises(TeamError, match="an inline team has no servers"):
+    with pytest.raises(TeamError, match="an inline team has no tools or mcp_servers"):
         await shop.files.load_inline(Team.model_validate({**inline, "mcp_servers": {"a": {"command": "x"}}}))
 
 

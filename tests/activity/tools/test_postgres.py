@@ -143,17 +143,6 @@ async def test_ordinary_queries_answer_as_they_were_written(sales: Database, url
     await connection.close()
 
 
-def test_the_check_refuses_the_hostile_statements_of_both_engines(tmp_path: Path) -> None:
-    passed = []
-    for sql in [*FORBIDDEN, *HOSTILE]:
-        try:
-            check(at(tmp_path, sql), TABLES, "postgres")
-            passed.append(sql)
-        except Refused:
-            pass
-    assert passed == []
-
-
 async def test_a_function_that_others_gave_a_known_name_is_not_called(sales: Database) -> None:
     for sql in ("SELECT upper(cities) FROM cities", "SELECT cities.upper FROM cities"):
         assert CANARY not in await refusal(sales, sql)
@@ -329,7 +318,6 @@ async def test_a_team_has_tables_of_files_and_of_a_database(tmp_path: Path, serv
     ]
     assert server.password not in str(team)
     assert await team.toolbox.problems() == []
-    await files.close()
 
 
 async def test_a_team_is_loaded_while_its_database_is_down_and_says_so(
@@ -343,7 +331,6 @@ async def test_a_team_is_loaded_while_its_database_is_down_and_says_so(
     assert down in await team.toolbox.data()
     ran = await team.toolbox.run(team.team.roles[0], "query_sales", {"sql": "SELECT 1"}, ToolContext())
     assert (ran.is_error, ran.text) == (True, down)
-    await files.close()
 
 
 @pytest.mark.parametrize(

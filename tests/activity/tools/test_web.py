@@ -1,11 +1,10 @@
 """`web_fetch`: which URLs and addresses it asks for, what it makes of pages, and what hostile servers get out of it."""
 
-import contextlib
 import resource
 import socket
 import ssl
 import zlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -65,14 +64,11 @@ def web() -> Iterator[WebServer]:
         yield server
 
 
-@contextlib.asynccontextmanager
-async def opened(folder: Path, **options: Any) -> AsyncIterator[Toolbox]:
-    cache = FileCache(folder / "cache")
+async def opened(folder: Path, **options: Any) -> Toolbox:
     entry = ToolEntry(name="web_fetch", uses="web_fetch", options=options)
-    toolbox, problems = await open_toolbox([entry], folder, [], cache)
+    toolbox, problems = await open_toolbox([entry], folder, [], FileCache(folder / "cache"))
     assert problems == []
-    yield toolbox
-    await toolbox.close()
+    return toolbox
 
 
 async def fetched(toolbox: Toolbox, url: str, brief: str | None = "", **attached: str) -> ToolRun:
@@ -99,14 +95,8 @@ def test_no_address_but_a_public_one_is_connected_to(host: str, tmp_path: Path) 
     assert refused_at_all == (host in NEVER.split())
 
 
-@pytest.mark.parametrize("host", [host for host in ODD_HOSTS.split(" ") if host])
-def test_hosts_have_one_spelling(host: str) -> None:
-    with pytest.raises(NotFetched):
-        site_of(f"https://{host}/")
-
-
-@pytest.mark.parametrize("url", ODD_URLS)
-def test_what_is_no_plain_url_is_refused(url: str) -> None:
+@pytest.mark.parametrize("url", [*(f"https://{host}/" for host in ODD_HOSTS.split(" ") if host), *ODD_URLS])
+def test_a_url_and_its_host_have_one_spelling(url: str) -> None:
     with pytest.raises(NotFetched):
         site_of(url)
 
@@ -197,25 +187,25 @@ def test_a_url_stands_in_a_text_whole_or_not_at_all(url: str, stands: bool) -> N
 
 async def test_only_urls_of_a_trusted_brief_or_of_listed_hosts_are_asked_for(tmp_path: Path) -> None:
     """What may be asked for here is refused only then, because of its address."""
-    async with opened(tmp_path, hosts=["127.0.0.1:9", "docs.example.com"]) as toolbox:
-        url = "https://127.0.0.7/page?key=1"
-        asks = {
-            "in the brief": await fetched(toolbox, url, f"Read {url}."),
-            "in an attachment": await fetched(toolbox, f"{url}#part", "", notes=f"Read\n{url}\n"),
-            "listed": await fetched(toolbox, "http://127.0.0.1:9/any"),
-        }
-        for ran in asks.values():
-            assert NOT_PUBLIC in ran.text
-        others = {
-            "it stands, exactly so, neither in the subtask": await fetched(toolbox, url, f"Read {url}&more"),
-            "the brief, in which it might stand, holds untrusted text": await fetched(toolbox, url, None, notes=url),
-            "it does not begin with https://": await fetched(toolbox, "http://127.0.0.7/", "http://127.0.0.7/"),
-            "127.0.0.1:9, docs.example.com": await fetched(toolbox, "https://127.0.0.1:8/"),
-        }
-        for words, ran in others.items():
-            assert ran.is_error
-            assert words in ran.text
-            assert "is not fetched" in ran.text
+    toolbox = await opened(tmp_path, hosts=["127.0.0.1:9", "docs.example.com"])
+    url = "https://127.0.0.7/page?key=1"
+    asks = {
+        "in the brief": await fetched(toolbox, url, f"Read {url}."),
+        "in an attachment": await fetched(toolbox, f"{url}#part", "", notes=f"Read\n{url}\n"),
+        "listed": await fetched(toolbox, "http://127.0.0.1:9/any"),
+    }
+    for ran in asks.values():
+        assert NOT_PUBLIC in ran.text
+    others = {
+        "it stands, exactly so, neither in the subtask": await fetched(toolbox, url, f"Read {url}&more"),
+        "the brief, in which it might stand, holds untrusted text": await fetched(toolbox, url, None, notes=url),
+        "it does not begin with https://": await fetched(toolbox, "http://127.0.0.7/", "http://127.0.0.7/"),
+        "127.0.0.1:9, docs.example.com": await fetched(toolbox, "https://127.0.0.1:8/"),
+    }
+    for words, ran in others.items():
+        assert ran.is_error
+        assert words in ran.text
+        assert "is not fetched" in ran.text
 
 
 @pytest.mark.parametrize("host", ["", "https://docs.example.com", "docs.example.com/path", "*", "a b", "0x7f.1", "x:y"])
@@ -227,25 +217,25 @@ async def test_a_list_holds_nothing_but_hosts(host: str, tmp_path: Path) -> None
 
 async def test_pages_are_read_with_their_source_and_day(web: WebServer, tmp_path: Path) -> None:
     base, day = f"http://{web.host}", datetime.now(UTC).date()
-    async with opened(tmp_path, hosts=[web.host], private=True) as toolbox:
-        tool = toolbox.get("web_fetch")
-        assert tool is not None
-        assert (tool.reads, tool.returns, tool.effects) == ("public", "untrusted", "read")
-        ran = await fetched(toolbox, f"{base}/moved#x")
-        assert ran.text == (
-            f"{base}/moved, which led to {base}/page, fetched on {day}:\n\n# Fees\n\nThe fee is 4711 euros.\n\n"
-            f"next away\n\nIts links that can be fetched:\n{base}/next?a=1&b=2"
-        )
-        assert ran.sources == [f"{base}/page (fetched on {day})"]
-        for path, words in {
-            "/latin": "Preis: 5 €",
-            "/odd-charset": "plain words",
-            "/data": '[{"fee": 4711}]',
-            "/paper": "## p. 1\n\nThe fee is 4711 euros.",
-            "/deep": "deep",
-        }.items():
-            ran = await fetched(toolbox, base + path)
-            assert (ran.is_error, ran.text) == (False, f"{base}{path}, fetched on {day}:\n\n{words}")
+    toolbox = await opened(tmp_path, hosts=[web.host], private=True)
+    tool = toolbox.get("web_fetch")
+    assert tool is not None
+    assert (tool.reads, tool.returns, tool.effects) == ("public", "untrusted", "read")
+    ran = await fetched(toolbox, f"{base}/moved#x")
+    assert ran.text == (
+        f"{base}/moved, which led to {base}/page, fetched on {day}:\n\n# Fees\n\nThe fee is 4711 euros.\n\n"
+        f"next away\n\nIts links that can be fetched:\n{base}/next?a=1&b=2"
+    )
+    assert ran.sources == [f"{base}/page (fetched on {day})"]
+    for path, words in {
+        "/latin": "Preis: 5 €",
+        "/odd-charset": "plain words",
+        "/data": '[{"fee": 4711}]',
+        "/paper": "## p. 1\n\nThe fee is 4711 euros.",
+        "/deep": "deep",
+    }.items():
+        ran = await fetched(toolbox, base + path)
+        assert (ran.is_error, ran.text) == (False, f"{base}{path}, fetched on {day}:\n\n{words}")
 
 
 PROBLEMS = {
@@ -276,13 +266,13 @@ async def test_hostile_servers_get_named_errors_and_the_tool_lives(
     monkeypatch.setattr(web_tools, "_FETCH_TIME", timedelta(seconds=2))
     monkeypatch.setitem(web_server.PAGES, "/bomb-paper", ("application/pdf", bomb()))
     base, before = f"http://{web.host}", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    async with opened(tmp_path, hosts=[web.host], private=True) as toolbox:
-        for path, words in PROBLEMS.items():
-            ran = await fetched(toolbox, base + path)
-            assert ran.is_error, path
-            assert words in ran.text, path
-            assert ran.text.startswith(f"{base}{path} is not fetched: ")
-        assert "4711" in (await fetched(toolbox, f"{base}/page")).text
+    toolbox = await opened(tmp_path, hosts=[web.host], private=True)
+    for path, words in PROBLEMS.items():
+        ran = await fetched(toolbox, base + path)
+        assert ran.is_error, path
+        assert words in ran.text, path
+        assert ran.text.startswith(f"{base}{path} is not fetched: ")
+    assert "4711" in (await fetched(toolbox, f"{base}/page")).text
     assert web.sent < 32 << 20  # what was on its way, in the buffers of sockets
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 << 10  # KiB: the Worker takes none of it
 

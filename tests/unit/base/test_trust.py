@@ -89,7 +89,7 @@ def test_a_server_of_tools_has_a_url_that_keeps_its_secrets(url: str, secret: bo
         ("https://example.org:8443/v1", "example.org:8443", ""),
         ("ftp://example.org", "", "not an http"),
         ("http://a:x", "", "not an http"),
-        ("http://:80", "", "names no host"),
+        ("http://:80", "", "http or https URL of a host"),
     ],
 )
 def test_an_endpoint_has_a_host_and_the_port_of_its_kind(url: str, place: str, refusal: str) -> None:

@@ -86,16 +86,7 @@ def test_the_first_contradiction_between_the_same_subtasks_stands() -> None:
     assert run.result().contradictions == [first, other]
 
 
-# --- Messages, points, warnings -------------------------------------------------------------------
-
-
-@given(st.lists(st.sampled_from(["a", "b", "c"]) | st.none(), max_size=8))
-def test_a_message_counts_once_unless_it_has_no_id(ids: list[str | None]) -> None:
-    run = state()
-    for place, request_id in enumerate(ids):
-        before = set(ids[:place])
-        assert run.seen(request_id) == (request_id is not None and request_id in before)
-        assert run.once(request_id) == (request_id is None or request_id not in before)
+# --- Points, warnings -------------------------------------------------------------------
 
 
 def test_a_point_is_open_until_its_finding_is_better() -> None:
@@ -191,7 +182,7 @@ def test_what_completed_is_enough_or_says_why_not(ends: str, success: str, kind:
 def test_without_a_finding_the_end_of_budget_or_time_is_the_reason() -> None:
     poor, late, stopped = state(budget={"tokens": 1}), state(), state()
     late.time_and_budget.extend(None, timedelta())
-    stopped.time_and_budget.stop("its history is full")
+    stopped.time_and_budget.stopped_because = "its history is full"
     for run, why in ((poor, "no finding within the budget"), (late, "the deadline came"), (stopped, "its history")):
         with pytest.raises(SupervisionError, match=why):
             run.check_success()

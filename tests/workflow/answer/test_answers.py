@@ -7,7 +7,7 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from activities.store.artifacts import ArtifactStore
-from supervision.base.store_keys import is_ended, run_prefix
+from supervision.base.store_keys import is_named
 from tests.scripted_model import Reply, Step, answer, as_json, plan, script, text, when
 from tests.scripted_model import status as http_error
 from tests.waiting import until
@@ -287,7 +287,7 @@ async def test_an_answer_that_cannot_be_stored_is_returned(lab: Lab, monkeypatch
     create = ArtifactStore.create
 
     async def fails(store: ArtifactStore, key: str, data: bytes) -> bool:
-        if is_ended(key) and key.startswith(run_prefix(lab.run_id)):
+        if is_named("ended", key, lab.run_id):
             raise ApplicationError("the store is gone", type="ArtifactUnavailable", non_retryable=True)
         return await create(store, key, data)
 

@@ -86,7 +86,7 @@ async def test_named_items_take_the_place_of_their_template_and_those_that_fail_
 
 
 ITEMS = {
-    "files:lease-*": ["lease-a.pdf.md, document lease-a.pdf", "lease-b.pdf.md, document lease-b.pdf"],
+    "files:lease-*": ["lease-a.pdf.md", "lease-b.pdf.md"],
     "rows:orders": ['{"city": "Paris", "amount": "3"}', '{"city": "Lyon", "amount": "4"}'],
     "lines:notes.txt": ["one", "two", "three"],
 }

@@ -16,7 +16,7 @@ ROLE = {"name": "reader", "description": "Reads.", "system_prompt": "You read.",
 
 
 async def test_an_inline_team_has_only_what_the_operator_registered(lab: Lab) -> None:
-    reason = "team.roles.reader.tools: no team file offers a tool 'hammer'"
+    reason = "team.roles.reader.tools: team 'default' offers no tool 'hammer'"
     handle = await lab.start(team={"name": "own", "generalist": "reader", "roles": [ROLE]})
     error = await failure(handle)
     assert (error.type, error.message.startswith(reason), lab.calls) == ("InvalidRequest", True, [])
@@ -51,6 +51,15 @@ async def test_plans_that_can_not_run_fail_with_their_reason_before_any_child(la
         assert RunResult.model_validate(error.details[0]).usage.model_calls == tries
 
     await asyncio.gather(*(fails(number, *case) for number, case in enumerate(BAD_PLANS)))
+
+
+async def test_a_plan_that_has_no_room_to_be_sent_back_fails_with_what_is_wrong_with_it(lab: Lab) -> None:
+    no_room = status(400, "invalid_request_error", "prompt is too long: 8100 tokens > 8000 maximum")
+    lab.play(plans(subtasks(item("t1", depends_on=["t1"])), no_room))
+    error = await lab.failure()
+    assert (error.type, lab.steps) == ("InvalidPlan", ["plan.1.1", "plan.1.2"])
+    assert "the prompt does not fit into the window" in error.message
+    assert error.message.endswith(": subtask 't1' depends on itself")
 
 
 # --- which models a run works with -------------------------------------------------------------------
@@ -99,10 +108,11 @@ async def test_what_one_model_refuses_another_is_asked(lab: Lab) -> None:
     lab.play(reply)
     result = await lab.run(models=MODELS)
     assert (result.status, result.answer_model) == ("completed", SPARE)
-    assert (result.subtasks[0].model, result.subtasks[0].attempts) == (LAST, 2)
-    turns = [name for kind, name in _asked(lab) if kind == "turn"]
-    assert turns == [SMALL, LAST]
-    assert [name for kind, name in _asked(lab) if kind == "refine"] == [LARGE, SPARE]
+    assert (result.subtasks[0].model, result.subtasks[0].attempts) == (LAST, 1)
+    assert [(kind, name) for kind, name in _asked(lab) if kind in ("turn", "refine")] == [
+        ("turn", SMALL),
+        ("turn", LAST),
+    ]
 
 
 async def test_effort_is_the_requests_or_the_roles_by_attempt(lab: Lab) -> None:

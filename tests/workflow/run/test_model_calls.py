@@ -15,7 +15,7 @@ from runtime.settings import Settings
 from standin.server.api_reply import ApiReply, text_block
 from standin.server.app import BrainServer, Entry
 from standin.server.app import serving as served
-from standin.server.faults import FaultScript, parse_config
+from standin.server.faults import FaultScript, ServerConfig
 from supervision.base import limits
 from tests.scripted_model import (
     Reply,
@@ -45,7 +45,7 @@ PROMPT = "Count every pear of the garden twice, and say where you stood. " * 130
 TEAM: Json = {
     "name": "counters",
     "generalist": "counter",
-    "roles": [{"name": "counter", "description": "Counts.", "system_prompt": PROMPT, "tools": ["lookup"]}],
+    "roles": [{"name": "counter", "description": "Counts.", "system_prompt": PROMPT, "tools": ["lab/lookup"]}],
 }
 
 
@@ -87,7 +87,7 @@ def read_share(usages: list[Json]) -> float:
 async def narrow(tmp_path: Any) -> AsyncIterator[tuple[Client, Billed]]:
     """A client of a server whose Worker asks a billed model with a window of 100k tokens."""
     model = Billed()
-    model.faults.replace(parse_config(json.dumps({"windows": {"*": WINDOW}, "delta_chars": 1 << 20})))
+    model.faults.replace(ServerConfig(windows={"*": WINDOW}, delta_chars=1 << 20))
     async with served(BrainServer(model.think, model.hear, model.faults)) as model.url:
         settings = settings_for(model.url, tmp_path, model_window={"*": WINDOW})
         async with own_server() as client, serving(client, settings):

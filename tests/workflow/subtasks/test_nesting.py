@@ -28,7 +28,7 @@ from tests.workflow.runs import GOAL, Caller, Lab, end_soon, found, is_in, refus
 from tests.workflow.scripts import item, subtasks
 from tests.workflow.subtasks.trees import DEEP, PLANS, leaves, nested_handle, nested_status, one_waits, tree
 from workflows.children.child_contracts import NestedInput, NestedTerms
-from workflows.children.parent_link import ParentLink
+from workflows.children.links import ParentLink
 from workflows.supervisor import SupervisorWorkflow
 
 USUAL = {"team": "house", "max_depth": 3}
@@ -286,7 +286,7 @@ async def test_limits_that_a_person_changes_at_the_root_reach_every_level(lab: L
     before = (await nested_status(lab.client, f"{lab.run_id}/t1/1")).limits.budget_tokens
     for where in DEEP:  # they are given at the root only
         below, more = nested_handle(lab.client, f"{lab.run_id}/{where}"), {"budget": {"tokens": 50_000_000}}
-        assert f"those of '{lab.run_id}'" in await refusal(below.execute_update("extend_limits", more))
+        assert f"its root '{lab.run_id}'" in await refusal(below.execute_update("extend_limits", more))
     assert (await nested_status(lab.client, f"{lab.run_id}/t1/1")).limits.budget_tokens == before
     reply = await handle.execute_update(
         SupervisorWorkflow.extend_limits, ExtendLimits(deadline=timedelta(hours=2), budget=NewBudget(tokens=2_000_000))

@@ -56,8 +56,8 @@ def ask(number: int) -> None:
     form = {"type": "object", "properties": {"shelf": {"type": "integer"}}, "required": ["shelf"]}
     params = {"mode": "form", "message": "On which shelf?", "requestedSchema": form}
     say({"jsonrpc": "2.0", "id": 900, "method": "elicitation/create", "params": params})
-    given = json.loads(sys.stdin.readline())["result"]
-    if given["action"] != "accept":
+    given = json.loads(sys.stdin.readline()).get("result")
+    if given is None:
         say({"jsonrpc": "2.0", "id": number, "error": {"code": -32000, "message": "no answer"}})
         return
     with FILE.open("a") as file:
