@@ -11,14 +11,24 @@ from pydantic import TypeAdapter, ValidationError
 
 from supervision.base import limits
 from supervision.contract.base import Duration, depth_exceeds, number_exceeds
-from supervision.contract.finding import Labels
+from supervision.contract.finding import ArtifactRef, Labels
 from supervision.contract.model_choice import MODEL_CHAIN, Efforts, ModelChain, chain_of
 from supervision.contract.plan import Range, Shares
 from supervision.contract.progress import Counts
 from supervision.contract.request import Budget, describe_errors
 from supervision.contract.result import RunResult, SubtaskReport
 from supervision.contract.status import Flags, Wait
-from supervision.contract.team import McpServer, McpTool, Role, RoleCard, Team, TeamCard, ToolCard, is_name
+from supervision.contract.team import (
+    McpServer,
+    McpTool,
+    Role,
+    RoleCard,
+    Team,
+    TeamCard,
+    ToolCard,
+    is_name,
+    with_secrets,
+)
 from supervision.contract.updates import DecidePlan, ExtendLimits, NewBudget, Resume, Steer, Update, read_update
 from supervision.contract.usage import Usage
 from tests.unit.shapes import FINDING, WORDS, plan, subtask
@@ -90,6 +100,7 @@ def test_what_teams_and_roles_may_have_is_taken() -> None:
         team(routes=[{"pattern": "refund", "role": "analyst"}], tools=[{"name": "q", "uses": "x"}])
     )
     assert (made.routes[0].role, made.tools[0].name) == ("analyst", "q")
+    assert Team.model_validate({**shared, "toolbox": ["web", "sql"]}).named_tools == ["sql", "web"]
     assert Role(name="r", description="d", team="lab").team == "lab"
     assert (Role(**role()).columns, Role(**role(output_schema=ROW)).columns) == ([], ["tree", "kg"])
 
@@ -107,6 +118,7 @@ def test_a_server_of_tools_names_its_secrets_and_gives_its_tools_names() -> None
     local = McpServer(command="x", args=["y"], env=["A"], tools={"get.price": McpTool(effects="read")})
     remote = McpServer(url=URL, headers={"X": "Bearer ${B}", "Y": "C"})
     assert (local.secrets, remote.secrets) == (["A"], ["B", "C"])
+    assert [with_secrets(text, {"B": "b", "C": "c"}) for text in remote.headers.values()] == ["Bearer b", "c"]
     assert Team.model_validate(team(mcp_servers={"shop": local})).server_tools == ["shop__get_price"]
     assert local.tools["get.price"].said == {"reads": "private", "returns": "untrusted", "effects": "read"}
 
@@ -122,6 +134,11 @@ def test_a_card_of_a_role_says_what_it_reads_which_models_take_over_and_how_long
     crew = TeamCard(name="shop", generalist="b", roles=[plain, able])
     assert [crew.role(name) for name in ("a", "b", "stranger", "")] == [plain, able, able, able]
     assert [crew.find(name) for name in ("a", "stranger", None)] == [plain, None, None]
+    crews = TeamCard(name="shop", generalist="c", roles=[plain, unit, unit.model_copy(update={"name": "d"})])
+    assert [[card.name for card in crews.assignable(nesting=nesting).roles] for nesting in (True, False)] == [
+        ["a", "c", "d"],
+        ["a", "c"],
+    ]
 
 
 # --- small values ------------------------------------------------------------------------------------
@@ -211,6 +228,7 @@ def test_a_plan_is_folded_to_what_it_names() -> None:
 def test_an_estimate_is_said_in_calls_and_in_dollars_where_they_are_known() -> None:
     calls = Range(low=1, high=2)
     assert [number in calls for number in (0.9, 1, 2, 2.1)] == [False, True, True, False]
+    assert calls.times(3, 5) == Range(low=3, high=10)
     share = Shares(id="t1", calls=calls, tokens=calls, seconds=calls)
     assert share.line == "1-2 calls"
     assert share.model_copy(update={"usd": calls}).line == "1-2 calls, $1.00-2.00"
@@ -238,6 +256,14 @@ def test_unset_fields_are_left_out_of_a_long_list_in_a_truncated_result_only(
     reports = [SubtaskReport(id=f"t{number}") for number in range(limits.STATUS_PAGE + more)]
     dumped = RunResult(subtasks=reports, truncated=truncated).model_dump(mode="json")["subtasks"][0]
     assert dumped == ({"id": "t0", "state": "waiting"} if is_lean else reports[0].model_dump(mode="json"))
+
+
+def test_the_tables_of_a_result_are_those_that_stand_for_templates() -> None:
+    table, chart = (
+        ArtifactRef(name=name, media_type="text/csv", bytes=1, ref=name, subtask_id=name) for name in ("t1", "t2")
+    )
+    reports = [SubtaskReport(id="t1", counts=Counts(total=2)), SubtaskReport(id="t2")]
+    assert RunResult(subtasks=reports, artifacts=[table, chart]).tables == [table]
 
 
 def test_a_wait_is_shown_by_its_path_from_the_run_above() -> None:
@@ -281,6 +307,10 @@ def test_of_several_conditions_the_most_urgent_is_shown() -> None:
 def test_an_update_is_complete_and_short_or_says_what_is_wrong(kind: type[Update], fields: Any, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint) if complaint else nullcontext():
         assert read_update(kind, fields).model_dump(exclude_unset=True) == (fields or {})
+
+
+def test_an_update_has_the_name_of_its_type() -> None:
+    assert [update.name() for update in (Steer, ExtendLimits)] == ["steer", "extend_limits"]
 
 
 def test_a_new_total_leaves_the_other_one_alone() -> None:
