@@ -8,8 +8,8 @@ import contextlib
 import math
 import os
 import re
-import time
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -125,7 +125,7 @@ def _thousandths(text: str) -> float:
 
 
 def _until(date: str) -> float:
-    return parsedate_to_datetime(date).timestamp() - time.time()
+    return parsedate_to_datetime(date).timestamp() - datetime.now(UTC).timestamp()
 
 
 def _status_failure(error: Any, model: str, endpoint: str, credentials: Credentials) -> ModelFailure:
