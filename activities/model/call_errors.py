@@ -9,6 +9,8 @@ import math
 import os
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from activities.model.port import BadAnswer, ModelFailure
@@ -111,11 +113,19 @@ def classify(
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
     """Returns the seconds of `retry-after-ms`, else `retry-after`, at most RETRY_AFTER_MAX; None if there are none."""
-    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        with contextlib.suppress(KeyError, ValueError):
-            if not math.isnan(seconds := float(headers[name]) * unit):
+    for name, read in (("retry-after-ms", _thousandths), ("retry-after", float), ("retry-after", _until)):
+        with contextlib.suppress(KeyError, ValueError, OverflowError):
+            if not math.isnan(seconds := read(headers[name])):
                 return min(seconds, limits.RETRY_AFTER_MAX.total_seconds()) if seconds > 0 else None
     return None
+
+
+def _thousandths(text: str) -> float:
+    return float(text) / 1000
+
+
+def _until(date: str) -> float:
+    return parsedate_to_datetime(date).timestamp() - datetime.now(UTC).timestamp()
 
 
 def _status_failure(error: Any, model: str, endpoint: str, credentials: Credentials) -> ModelFailure:

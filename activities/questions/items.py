@@ -73,7 +73,8 @@ class RunData:
         else:
             files = [Path(r.document["file"]) for r in await self._reports() if r.name == name and r.document]
             text = "\n".join(file.read_text(encoding="utf-8") for file in files)
-        return [line for line in text.splitlines() if line.strip() and not line.startswith("## p. ")]
+        is_pdf = name.casefold().endswith(".pdf")  # its pages begin with lines that are not its own
+        return [line for line in text.splitlines() if line.strip() and not (is_pdf and line.startswith("## p. "))]
 
     async def files(self, pattern: str) -> list[FileReport]:
         """Returns the files that a pattern fits."""

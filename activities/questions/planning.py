@@ -251,13 +251,16 @@ async def _written(desk: Desk, planner: Planner, previous: Plan | None) -> tuple
     attachments = {item.name: await _beginning(desk, item, untrusted) for item in call.attachments}
 
     form = await read_text(desk.store, call.answer_schema_ref) if call.answer_schema_ref else ""
+    change = plan_change(call.comment) if call.comment else ""
 
     async def within(tokens: int) -> str:
         so_far = history(previous, call.done, list_bytes(tokens)) if previous else ""
-        last_words = MODES[planner.mode][1]
+        last_words = "\n\n".join(filter(None, [change, MODES[planner.mode][1]]))  # another model has heard no comment
         return planner_request(planner.goal, attachments, so_far, call.missing, last_words, form)
 
-    words = plan_change(call.comment) if call.comment else repair("plan cannot run", call.problems)
+    words = f"{change}\n\nReturn the complete reply again."
+    if call.problems:
+        words = repair("plan cannot run", call.problems)
     back = None if call.head is None else (call.head, words)
     # One step at a time asks with the same system text again and again.
     answered = await send(desk, call, planner.system(), planner.form(), within, back, "prefix" if steps else "none")

@@ -193,9 +193,8 @@ def history(previous: Plan, done: Iterable[WorkNote], room: int = limits.PROMPT_
 
 
 def plan_change(comment: str) -> str:
-    """Returns the message that asks for another plan by what a person says about this one."""
-    said = tag("feedback", comment)
-    return f"The person who approves the plan wants it to be different:\n{said}\n\nReturn the complete reply again."
+    """Returns the words that ask for another plan by what a person says about the one that was shown."""
+    return f"The person who approves the plan wants it to be different:\n{tag('feedback', comment)}"
 
 
 def _role_line(role: Role) -> str:

@@ -16,6 +16,7 @@ from activities.model.request_body import first_json
 from activities.prompts.agent_prompts import steering
 from activities.store.artifacts import ArtifactStore
 from activities.teams.stored_teams import StoredTeams
+from supervision.agent.turn_rules import CUT
 from supervision.base import limits
 from supervision.base.loose_form import read_form
 from supervision.base.text import cut
@@ -104,7 +105,7 @@ def read_reply(form: type[M], message: ModelMessage, root: str = "reply") -> M:
     """Returns the `form` in a reply. Raises ValueError with what is wrong, in words its author can act on."""
     if refusal := refusal_of(message):
         raise ValueError(f"the model refused: {refusal}")
-    if message.stop_reason == "max_tokens":
+    if message.stop_reason in CUT:
         raise ValueError(f"the {root} was cut off: make it shorter")
     return read_json(form, message.text(), root)
 

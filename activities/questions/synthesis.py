@@ -32,6 +32,7 @@ from activities.store.reading import (
     with_findings,
 )
 from supervision.agent.agent_tools import share_of
+from supervision.agent.turn_rules import CUT
 from supervision.base import limits
 from supervision.base.prompt_marks import DIGEST, DRAFT, GOAL, MISSING
 from supervision.base.text import cut, size
@@ -251,7 +252,7 @@ async def _read_answer(reply: SynthesisReply, text: str, schema: Json | None, ru
     try:
         draft = read_json(_AnswerWithJson, text)
     except ValueError as error:
-        if reply.stop_reason == "max_tokens":
+        if reply.stop_reason in CUT:
             return _AnswerWithJson(answer="")
         if schema is not None or ALL_JSON.match(text):
             reply.problems = [cut(str(error), limits.SENTENCE_BYTES)]

@@ -152,7 +152,12 @@ class BrainServer:
             usage = {"server_tool_use": counts, **usage}
         exchange.facts["usage"] = usage
         self._cache.begin_reply(bill)
-        return await _stream(exchange, _events(reply, request.model, usage, config.delta_chars), fault)
+        message = _message(reply, request.model, usage)
+        if request.body.get("stream"):
+            return await _stream(exchange, _events(reply, message, config.delta_chars), fault)
+        await exchange.start(200, "application/json", {})
+        await exchange.write(json.dumps(message).encode(), more=False)
+        return "answered"
 
 
 async def _stream(exchange: _Exchange, events: Iterator[Json], fault: Fault) -> str:
@@ -176,11 +181,19 @@ async def _stall(exchange: _Exchange, pings: bool) -> None:
             await exchange.write(_encoded({"type": "ping"}))
 
 
-def _events(reply: ApiReply, model: str, usage: Json, size: int) -> Iterator[Json]:
-    """Returns the reply as a stream's events, at most `size` characters of text in each."""
+def _message(reply: ApiReply, model: str, usage: Json) -> Json:
+    """Returns the reply as one object."""
     message: Json = {"id": f"msg_{secrets.token_hex(12)}", "type": "message", "role": "assistant", "model": model}
-    message |= {"content": [], "stop_reason": None, "stop_sequence": None, "usage": {**usage, "output_tokens": 1}}
-    yield {"type": "message_start", "message": message}
+    ends = {"stop_reason": reply.stop_reason, "stop_sequence": None, "stop_details": reply.stop_details}
+    return message | ends | {"content": reply.content, "usage": usage}
+
+
+def _events(reply: ApiReply, message: Json, size: int) -> Iterator[Json]:
+    """Returns the reply as a stream's events, at most `size` characters of text in each."""
+    ends = {name: message.pop(name) for name in ("stop_reason", "stop_sequence", "stop_details")}
+    usage = message["usage"]
+    begun: Json = {"content": [], "stop_reason": None, "stop_sequence": None, "usage": {**usage, "output_tokens": 1}}
+    yield {"type": "message_start", "message": message | begun}
     yield {"type": "ping"}
     for index, block in enumerate(reply.content):
         begun = block | _BEGUN.get(block["type"], {})
@@ -190,7 +203,6 @@ def _events(reply: ApiReply, model: str, usage: Json, size: int) -> Iterator[Jso
         for delta in _deltas(block, size):
             yield {"type": "content_block_delta", "index": index, "delta": delta}
         yield {"type": "content_block_stop", "index": index}
-    ends = {"stop_reason": reply.stop_reason, "stop_sequence": None, "stop_details": reply.stop_details}
     yield {"type": "message_delta", "delta": ends, "usage": usage}
     yield {"type": "message_stop"}
 

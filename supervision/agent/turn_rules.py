@@ -11,6 +11,7 @@ PAUSE_TURNS = 5  # `pause_turn` rounds of one call
 MODEL_WRITES_PER_SECOND = 30  # tokens of a slow model; a dead stream is ended long before
 
 WINDOW_FULL = "model_context_window_exceeded"  # the stop reason of a reply for which there was no more room
+CUT = ("max_tokens", WINDOW_FULL)  # those of a reply that is not whole
 
 
 class Next(Enum):

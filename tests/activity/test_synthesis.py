@@ -19,6 +19,7 @@ from activities.questions.judgement import (
     ReviewReply,
 )
 from activities.questions.synthesis import SYNTHESIS, SynthesisInput, SynthesisReply
+from supervision.agent.turn_rules import WINDOW_FULL
 from supervision.base import limits
 from supervision.contract.finding import CheckedClaim, Evidence, FindingRecord
 from supervision.contract.plan import Subtask
@@ -89,6 +90,12 @@ async def test_an_answer_beside_fields_that_cannot_be_read_is_the_answer(desk: D
     written = f"Here it is:\n```json\n{json.dumps({'answer': 'It is 45 t [t2].', **fields})}\n```"
     reply = await synthesize(desk, text(written))
     assert (reply.answer.text, reply.answer.confidence, reply.problems) == ("It is 45 t [t2].", None, [])
+
+
+@pytest.mark.parametrize("reason", ["max_tokens", WINDOW_FULL])
+async def test_half_an_answer_is_none(desk: Desk, reason: str) -> None:
+    reply = await synthesize(desk, stop(reason, '{"answer": "The crop is 4'))
+    assert (reply.answer.text, reply.answer.ref, reply.problems) == ("", None, [])
 
 
 async def test_json_that_is_no_answer_is_not_shown_without_a_word_to_its_author(desk: Desk) -> None:
@@ -212,6 +219,7 @@ async def test_a_conflict_needs_two_findings_and_those_between_the_same_are_one(
     [
         (as_json({"verdicts": 7}), "the reply is not the JSON asked for: verdicts"),
         (stop("max_tokens", '{"verdicts": ['), "the reply was cut off"),
+        (stop(WINDOW_FULL, '{"verdicts": ['), "the reply was cut off"),
     ],
 )
 async def test_a_review_nobody_can_read_judges_nothing(desk: Desk, reply: Reply, problem: str) -> None:

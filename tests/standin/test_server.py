@@ -31,6 +31,14 @@ async def test_a_stream_brings_text_in_small_pieces_and_ends_with_usage(served: 
     assert FOOTER in text_of(message)
 
 
+async def test_a_request_without_stream_gets_the_whole_message(served: Served) -> None:
+    said: list[Any] = [{"role": "user", "content": "Tell me about gear wheels."}]
+    message = await served.client.messages.create(model="claude-opus-5-5", max_tokens=1000, messages=said)
+    streamed = await served.ask(model="claude-opus-5-5", max_tokens=1000, messages=said)
+    assert message.model_dump(exclude={"id"}) == streamed.model_dump(exclude={"id"})
+    assert FOOTER in text_of(message)
+
+
 @pytest.mark.parametrize(
     ("body", "says"),
     [
@@ -56,7 +64,7 @@ async def test_sigterm_stops_the_process_cleanly_even_in_a_stalled_stream(tmp_pa
         console.demo.Served("the stand-in model", words, os.environ, tmp_path / "log", "http://") as process,
         httpx2.AsyncClient(base_url=process.line.rpartition(" ")[2], trust_env=False) as http,
     ):
-        body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}]}
+        body = {"model": "m", "max_tokens": 9, "stream": True, "messages": [{"role": "user", "content": "x"}]}
         async with http.stream("POST", "/v1/messages", json=body) as reply:
             assert reply.status_code == 200
             os.kill(process.pid, signal.SIGTERM)

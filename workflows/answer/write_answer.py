@@ -13,7 +13,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.questions.synthesis import SYNTHESIS, SynthesisInput, SynthesisReply
     from activities.run.run_activities import RunActivities
     from supervision.agent.finding_budget import groups
-    from supervision.agent.turn_rules import more_room
+    from supervision.agent.turn_rules import CUT, more_room
     from supervision.base import limits
     from supervision.base.errors import ErrorKind, SupervisionError
     from supervision.contract.result import Citation, SubtaskReport
@@ -276,5 +276,5 @@ async def _call(context: RunContext, call: SynthesisInput) -> SynthesisReply:
         call.max_tokens = more_room(call.max_tokens)
     if reply.answer.as_json is not None:
         return reply
-    why = "the answer was cut" if reply.stop_reason == "max_tokens" else _EMPTY
+    why = "the answer was cut" if reply.stop_reason in CUT else _EMPTY
     raise SupervisionError(ErrorKind.PROVIDER_REJECTED, why)

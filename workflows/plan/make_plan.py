@@ -31,6 +31,15 @@ with workflow.unsafe.imports_passed_through():
     from workflows.calls.failures import CallFailed
     from workflows.run_context import BackgroundTask, RunContext
 
+# How a person's comment may bring no other plan: it ends no run, the plan before it is shown again.
+_NO_OTHER_PLAN = (
+    ErrorKind.INVALID_REQUEST,
+    ErrorKind.INVALID_PLAN,
+    ErrorKind.NO_SUBTASKS,
+    ErrorKind.NO_CAPABLE_WORKER,
+    ErrorKind.BUDGET_EXHAUSTED,
+)
+
 
 class Replanning(BackgroundTask):
     """Makes revisions of the plan: with the items of templates, and at most `replans` others.
@@ -162,7 +171,7 @@ async def _planned(context: RunContext, call: PlanInput) -> PlanReply:
             return reply
         problems = [cut(item, 400) for item in reply.problems[:20]]
         state.trace.note("plan_rejected", attempt=attempt, problems=[*problems])
-        call = call.model_copy(update={"head": reply.head, "problems": problems, "comment": ""})
+        call = call.model_copy(update={"head": reply.head, "problems": problems})
     raise _no_plan(f"no plan that can run after {limits.PLAN_TRIES} tries", call.problems, reply.incapable)
 
 
@@ -205,7 +214,13 @@ async def _approved(context: RunContext, call: PlanInput, reply: PlanReply) -> P
         changed: dict[str, object] = {"revision": number, "own_plan": decision.plan}
         if decision.plan is None:
             changed |= {"head": reply.head, "comment": decision.text}
-        made = await _planned(context, call.model_copy(update=changed))
+        try:
+            made = await _planned(context, call.model_copy(update=changed))
+        except SupervisionError as error:
+            if error.kind not in _NO_OTHER_PLAN:
+                raise
+            problem = cut(f"the planner has no other plan: {error.message}", limits.PARAGRAPH_BYTES)
+            continue
         if made.plan is None:  # an edit that cannot run, or no other plan: the one before it is shown again
             why = f"the edited plan cannot run: {'; '.join(made.problems)}"
             problem = cut("the planner has no other plan" if made.finished else why, limits.PARAGRAPH_BYTES)

@@ -1,6 +1,8 @@
 """What is read of an answer without a connection: errors and wishes to wait, and JSON in a text."""
 
 import json
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -39,7 +41,9 @@ class APIStatusError(Exception):
         ({"retry-after-ms": "soon", "retry-after": "9"}, 9.0),
         ({"retry-after": "1e9"}, LONGEST),
         ({"retry-after": "-60"}, None),
-        ({"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"}, None),
+        ({"retry-after": format_datetime(datetime.now(UTC) - timedelta(minutes=1), usegmt=True)}, None),
+        ({"retry-after": format_datetime(datetime.now(UTC) + timedelta(days=1), usegmt=True)}, LONGEST),
+        ({"retry-after": "Sat, 01 Jan 0001 00:00:00 -0000"}, None),
     ],
 )
 def test_a_wish_to_wait_is_read_in_every_form(headers: dict[str, str], seconds: float | None) -> None:

@@ -1,7 +1,9 @@
 """What a plan is likely to take: the range of earlier runs, and how often later ones keep to it."""
 
+import random
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -134,6 +136,36 @@ def test_a_sample_has_what_one_candidate_took_and_what_is_left_for_the_superviso
     assert made.total == Took(calls=9, tokens=2000, usd=2.0, seconds=21.0)
     unpriced = result.model_copy(update={"usage": Usage(model_calls=9, usd=None), "subtasks": []})
     assert sample_of(unpriced, Plan(), planned=0).total.usd is None
+
+
+def test_the_range_holds_nine_runs_of_ten_after_a_hundred_and_is_of_use() -> None:
+    """Goals make all work of a run larger or smaller; calls are geometric, tokens grow with the conversation."""
+    chance = random.Random(1)
+
+    def work(role: str, size: float) -> Took:
+        more, middle, spread = {"reader": (0.45, 9.2, 0.4), "analyst": (0.2, 10.4, 0.7), "": (0.3, 9.5, 0.5)}[role]
+        calls = next((n for n in range(1, 10) if chance.random() < more), 10)
+        tokens = sum(size * chance.lognormvariate(middle, spread) * (1 + 0.2 * turn) for turn in range(calls))
+        return took(tokens, role, calls=calls)
+
+    def run(plan: Plan) -> RunSample:
+        size = chance.lognormvariate(0, 0.25)
+        parts, rest = [work(subtask.role, size) for subtask in plan.subtasks], work("", size)
+        calls, tokens = (sum(getattr(each, field) for each in (*parts, rest)) for field in ("calls", "tokens"))
+        return RunSample(parts=parts, rest=rest, total=took(tokens, "", calls=calls))
+
+    def a_plan(most: int = 8) -> Plan:
+        roles = [chance.choice(["reader", "analyst"]) for _ in range(chance.randint(1, most))]
+        return Plan(subtasks=[Subtask(id=f"t{n}", description="d", role=role) for n, role in enumerate(roles)])
+
+    samples, judged = [run(a_plan()) for _ in range(100)], list[tuple[Shares, Took]]()
+    for _ in range(200):
+        plan = a_plan()
+        judged.append((estimated(plan, samples).total, run(plan).total))
+    assert sum(came.calls in shown.calls for shown, came in judged) >= 180
+    assert sum(came.tokens in shown.tokens for shown, came in judged) >= 180
+    assert fmean(shown.calls.high / came.calls for shown, came in judged) < 4
+    assert fmean(shown.tokens.high / came.tokens for shown, came in judged) < 8
 
 
 def test_without_a_price_there_are_no_dollars_and_a_person_costs_nothing() -> None:

@@ -7,7 +7,7 @@ import pytest
 from temporalio.service import RPCError
 
 from supervision.contract.status import Wait
-from tests.scripted_model import Step, as_json, plan, script
+from tests.scripted_model import Reply, Step, as_json, plan, script, status, stop
 from tests.waiting import until
 from tests.workflow.runs import Handle, Lab, failure, partial_result, refusal, status_of
 from tests.workflow.scripts import item, plans, subtasks
@@ -122,6 +122,39 @@ async def test_a_planner_that_has_nothing_to_change_leaves_the_step_to_be_decide
     assert (await asked(handle, "plan.3")).prompt_preview == "the planner has no other plan"
     await decide(handle, 3, "approve")
     assert [subtask.id for subtask in (await handle.result()).subtasks] == ["t1", "t2"]
+
+
+NO_ROOM = status(400, "invalid_request_error", "prompt is too long: 8100 tokens > 8000 maximum")
+
+
+@pytest.mark.parametrize(("reply", "why"), [(NO_ROOM, "does not fit into the window"), (stop("refusal"), "refused")])
+async def test_a_comment_that_brings_no_other_plan_leaves_the_former_one_to_be_decided(
+    lab: Lab, reply: Reply, why: str
+) -> None:
+    lab.play(lambda step: reply if step.call.endswith("plan.2.1") else script(plan(ONE))(step))
+    handle = await lab.start(approve_plan=True)
+    await asked(handle)
+    await decide(handle, 1, "change", comment="Weigh the apples, too")
+    assert why in (await asked(handle, "plan.2")).prompt_preview
+    await decide(handle, 2, "approve")
+    assert [subtask.id for subtask in (await handle.result()).subtasks] == ["t1"]
+
+
+async def test_another_model_than_the_planner_hears_the_comment(lab: Lab) -> None:
+    def play(step: Step) -> Any:
+        if step.body["model"] != "claude-haiku-5-5" and "plan.2." in step.call:
+            return stop("refusal")
+        return plan({"id": "t1", "after": ["t1"]}) if step.call.endswith("plan.2.1") else script(plan(ONE))(step)
+
+    lab.play(play)
+    handle = await lab.start(approve_plan=True, models={"supervisor": ["claude-opus-5-5", "claude-haiku-5-5"]})
+    await asked(handle)
+    await decide(handle, 1, "change", comment="Weigh the apples, too")
+    await asked(handle, "plan.2")
+    taken = [call.step for call in lab.calls if "plan.2." in call.step.call and "haiku" in call.step.body["model"]]
+    assert all("Weigh the apples, too" in str(step.body) for step in taken)
+    await decide(handle, 2, "approve")
+    assert (await handle.result()).status == "completed"
 
 
 async def test_an_edited_plan_is_checked_and_runs(lab: Lab) -> None:

@@ -41,7 +41,7 @@ def naming(count: int, *failing: str) -> dict[str, Any]:
 @pytest.fixture
 async def files_ref(client: Client, settings: Settings, tmp_path: Path) -> str:
     """A stored folder: two leases, a list, a table."""
-    paths = {"lease-b.pdf.md": "About b.", "lease-a.pdf.md": "About a.", "notes.txt": "one\n\ntwo\nthree\n"}
+    paths = {"lease-b.pdf.md": "About b.", "lease-a.pdf.md": "About a.", "notes.txt": "one\n\n## p. 2\nthree\n"}
     paths |= {"orders.csv": "city,amount\nParis,3\nLyon,4\n", "sums.xlsx": "no spreadsheet"}
     for name, content in paths.items():
         (tmp_path / name).write_text(content)
@@ -88,7 +88,7 @@ async def test_named_items_take_the_place_of_their_template_and_those_that_fail_
 ITEMS = {
     "files:lease-*": ["lease-a.pdf.md", "lease-b.pdf.md"],
     "rows:orders": ['{"city": "Paris", "amount": "3"}', '{"city": "Lyon", "amount": "4"}'],
-    "lines:notes.txt": ["one", "two", "three"],
+    "lines:notes.txt": ["one", "## p. 2", "three"],
 }
 
 
