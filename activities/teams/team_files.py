@@ -202,8 +202,9 @@ class TeamFiles:
         for folder in self._folders:
             if is_name(name) and (folder / name / "team.toml").is_file():
                 return folder / name
-        meant = did_you_mean(name, self.names()) if is_name(name) else f": a name is {NAME_RULE}"
-        known = ", ".join(self.names()) or "none"
+        names = list(filter(is_name, self.names()))
+        meant = did_you_mean(name, names) if is_name(name) else f": a name is {NAME_RULE}"
+        known = ", ".join(names) or "none"
         searched = ", ".join(str(folder) for folder in self._folders)
         raise TeamError(
             ErrorKind.UNKNOWN_TEAM,

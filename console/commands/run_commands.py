@@ -65,7 +65,7 @@ class PlanQuestion:
         self._can_ask = can_ask
         self._shown = ""
         self._decided = set[str]()
-        self._text = b""  # the plan as the person has edited it
+        self._file: Path | None = None  # the plan as the person has edited it
 
     async def ask(self, status: Status | None, screen: Screen) -> None:
         """Asks once if a plan waits. Raises PlanLeft if it is left waiting."""
@@ -79,7 +79,7 @@ class PlanQuestion:
             wait = page.asked.wait
             if not self._can_ask:
                 raise PlanLeft(_left(page, wait, shown=False))
-            if wait.id != self._shown and self._text:  # an edited plan came back
+            if wait.id != self._shown and self._file:  # an edited plan came back
                 self._say(wait.prompt_preview)
             elif wait.id != self._shown:
                 put(console(), page.rows())
@@ -103,7 +103,7 @@ class PlanQuestion:
         await decide(self._run.client, item, _WORDS[key], text, plan=plan, by=user())
         self._decided.add(wait.id)
         if key != "e":
-            self._text = b""
+            self.clean_up()
 
     async def _typed(self, prompt: str, wait: Wait) -> str:
         """Returns the line that a person types, empty at the end of the input. Raises CommandFailed without a wait."""
@@ -130,19 +130,25 @@ class PlanQuestion:
 
     async def _edited(self, plan: Plan) -> Plan:
         """Returns the plan as the person's editor leaves it. Raises CommandFailed if it can't run, or is the same."""
+        if self._file is None:
+            with tempfile.NamedTemporaryFile("wb", prefix="plan-", suffix=".json", delete=False) as file:
+                file.write(safe_json(plan.model_dump(mode="json")).encode())
+            self._file = Path(file.name)
         editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder, "plan.json")
-            file.write_bytes(self._text or safe_json(plan.model_dump(mode="json")).encode())
-            await (await asyncio.create_subprocess_exec(*editor, str(file))).wait()
-            self._text = read_text_file(file)
-        edited = parsed_plan(self._text, file.name)
+        await (await asyncio.create_subprocess_exec(*editor, str(self._file))).wait()
+        edited = parsed_plan(read_text_file(self._file), str(self._file))
         if edited == plan:
             raise CommandFailed(BAD_INPUT, "nothing was changed")
         return edited
 
     def _say(self, problem: str) -> None:
-        print_err(problem + ("\nyour text is kept: e opens it again" if self._text else ""))
+        print_err(problem + (f"\nyour text is kept in {self._file}: e opens it again" if self._file else ""))
+
+    def clean_up(self) -> None:
+        """Removes the file of an edited plan."""
+        if self._file:
+            self._file.unlink(missing_ok=True)
+        self._file = None
 
 
 def _left(page: PlanPage, wait: Wait, *, shown: bool) -> Report:
@@ -241,6 +247,8 @@ async def _followed(run: RunHandle, access: Access, as_json: bool, question: Pla
     except asyncio.CancelledError:
         print_err(f"the run continues: {hint('follow', run.id)}")
         raise
+    if question is not None:
+        question.clean_up()
     return answer_report(run.id, outcome, web)
 
 

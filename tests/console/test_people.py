@@ -204,11 +204,16 @@ async def test_a_plan_that_waits_is_in_the_report_and_a_decision_from_elsewhere_
         assert "completed: 3/3 subtasks" in await terminal.whole()
 
 
-async def test_a_plan_is_left_at_a_terminal_and_changed_from_elsewhere(cli: Cli) -> None:
+async def test_a_plan_is_left_at_a_terminal_and_changed_from_elsewhere(cli: Cli, tmp_path: Path) -> None:
+    cli = cli.with_environ(EDITOR="truncate -s 1", TMPDIR=str(tmp_path))
     async with cli.terminal("run", "--approve-plan", "--id", "people-left", GOAL) as terminal:
         await terminal.until("leave it q: ")
+        terminal.type("e\n")
+        await terminal.until("your text is kept in")
+        await until(lambda: terminal.text.count("leave it q: ") == 2)
         terminal.type("q\n")
         assert await terminal.ended() == 5
+    assert [file.read_text() for file in tmp_path.glob("plan-*.json")] == ["{"]
     assert (await cli("reply", "people-left", "plan.1", "Only Japan")).out == "run 'people-left': plan.1: change\n"
     await cli.until("people-left", lambda status: "plan.2" in [wait["id"] for wait in status["waiting"]])
     stale = await cli("approve", "people-left", "plan.1")

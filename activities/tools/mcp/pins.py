@@ -45,7 +45,7 @@ def read_pins(folder: Path) -> Pins:
                 if entry.get("sha256") != pinned.sha256:
                     raise ValueError(f"{server}.{name} does not fit its hash")
                 pins.setdefault(server, {})[name] = pinned
-    except (ValueError, AttributeError, TypeError) as error:
+    except (ValueError, AttributeError, TypeError, RecursionError) as error:
         why = "it is not what was written" if isinstance(error, ValidationError) else str(error)
         raise ValueError(f"{file} can't be used, {why}: {pin_command(folder)} writes it") from None
     return pins

@@ -89,6 +89,8 @@ async def test_tools_of_ones_own_are_added_and_read_again(tmp_path: Path) -> Non
 @pytest.mark.parametrize("name", ["nobody", "../crew", "CREW", "a\x00b"])
 async def test_an_unknown_name_lists_the_known_ones_and_the_folders(tmp_path: Path, name: str) -> None:
     write(tmp_path)
+    (tmp_path / "Crew").mkdir()
+    (tmp_path / "Crew" / "team.toml").touch()
     with pytest.raises(TeamError) as error:
         await TeamFiles([tmp_path, BUNDLED]).load(name)
     assert error.value.kind == "UnknownTeam"

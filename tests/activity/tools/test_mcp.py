@@ -171,9 +171,13 @@ async def test_a_tool_that_is_not_pinned_keeps_the_team_from_loading(shop: Shop)
     write_pins(shop.folder, {"store": {"price": PRICE}})
     assert (await shop.files.load("shop")).toolbox.names() == ["store__price"]
     lock = (shop.folder / "team.lock").read_text()
-    (shop.folder / "team.lock").write_text(lock.replace("A price.", "Another."))
-    with pytest.raises(TeamError, match="store.price does not fit its hash"):
-        await shop.files.load("shop")
+    for text, problem in [
+        (lock.replace("A price.", "Another."), "store.price does not fit its hash"),
+        ("[" * 100_000, "team.lock can't be used"),
+    ]:
+        (shop.folder / "team.lock").write_text(text)
+        with pytest.raises(TeamError, match=problem):
+            await shop.files.load("shop")
 
 
 async def test_a_run_keeps_the_definitions_that_were_pinned_when_it_began(shop: Shop, tmp_path: Path) -> None:
