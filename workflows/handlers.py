@@ -46,7 +46,7 @@ def _update(kind: type[Update]) -> Any:
     # Any JSON is taken, so that its sender gets to know what is wrong with it.
     def handle(self: Any, update: JsonValue = None) -> UpdateReply:
         state, new = self._run_state(), read_update(kind, update)
-        message = "taken before" if new.request_id in state.requests else self._take(state, new)
+        message = state.requests.get(new.request_id or "") or self._take(state, new)
         return UpdateReply(accepted=True, phase=state.phase, message=message)
 
     def validate(self: Any, update: JsonValue = None) -> None:
@@ -169,7 +169,6 @@ class Handlers:
         It only changes the state: the work looks at that before it begins anything.
         """
         steering = state.steering
-        state.requests.update(filter(None, [update.request_id]))
         match update:
             case DecidePlan() | Reply() | DecideToolCall():
                 message = state.decisions.take(decision_in(update))
@@ -204,6 +203,8 @@ class Handlers:
                 steering.skip(update)
                 state.trace.note("skip_asked", update.subtask_id, **said(update))
                 message = f"{update.subtask_id} is skipped"
+        if update.request_id:
+            state.requests[update.request_id] = message
         self._heed(state)
         return message
 

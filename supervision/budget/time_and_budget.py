@@ -34,6 +34,7 @@ class TimeAndBudget:
         self.stopped_because = ""
         self._held_by: set[str] = set()
         self._held_since = started_at
+        self._held_before = timedelta()  # in the holds that have ended: each wait looks at the deadline at each event
         self._holds: list[tuple[datetime, datetime]] = []  # that have ended
 
     @property
@@ -48,7 +49,7 @@ class TimeAndBudget:
 
     @property
     def _held(self) -> timedelta:
-        return self.held_time(self._started_at, self._now())
+        return self._held_before + (self._now() - self._held_since if self.held else timedelta())
 
     @property
     def held(self) -> bool:
@@ -63,6 +64,7 @@ class TimeAndBudget:
             self._held_since = self._now()
         has_moved = was_held and not self.held
         if has_moved:
+            self._held_before += self._now() - self._held_since
             self._holds.append((self._held_since, self._now()))
         return has_moved
 
@@ -135,7 +137,10 @@ class TimeAndBudget:
 
     def restart_clock(self) -> None:
         """Begins the whole deadline again: the run was reset."""
-        self._started_at = self._now()
+        if self.held:
+            self._holds.append((self._held_since, self._now()))
+        self._started_at = self._held_since = self._now()
+        self._held_before = timedelta()
 
     def keep_within(self, ceilings: Ceilings) -> None:
         """Lowers what is above the operator's ceilings, now and in later updates."""

@@ -42,7 +42,7 @@ class RunState:
 
     The parts own their fields. `proposed` is a plan that waits for approval, `approved_roles` those of approved
     ones; `estimate` is what was shown with the last of them. `planned` is how many subtasks the first plan had.
-    `requests` are the ids of the updates that were taken, `labels` those of all that worker agents wrote, findings and
+    `requests` are what updates were replied by their ids, `labels` those of all that worker agents wrote, findings and
     failures.
     """
 
@@ -80,7 +80,7 @@ class RunState:
         self.trace_ref: str | None = None
         self.started_at = started_at
         self.finished_at: datetime | None = None
-        self.requests: set[str] = set()
+        self.requests: dict[str, str] = {}
         self._now = now
         self._open_points: dict[str, Gap] = {}
         self._lacks: list[Gap] = []

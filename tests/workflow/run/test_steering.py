@@ -116,8 +116,8 @@ async def test_a_word_is_in_each_later_request_of_those_it_is_to_once(lab: Lab) 
     lab.play(script(plan({"id": "t1"}, {"id": "t2", "after": ["t1"]}, {"id": "t3"}, {"id": "t4"}), turns))
     handle = await lab.start(max_reviews=1)
     await until(lab.sent("t1/1/turn.1", "t3/1/turn.1", "t4/1/turn.1"))
-    for _ in range(2):
-        await say(handle, "steer", text=WORD, request_id="one")
+    first, again = [await say(handle, "steer", text=WORD, request_id="one") for _ in range(2)]
+    assert first == again
     await say(handle, "steer", text="Mind the sloes", to="t1")
     await say(handle, "steer", text="Mind the medlars", to="t2")  # it is yet to begin
     await until(partial(_told, lab, "t1/1", "t3/1", "t4/1"))
