@@ -244,7 +244,11 @@ class Assignment:
         description = context.state.board.subtask(self.subtask_id).whole
         parts = [description, f"It {failed}", *([self.so_far.summary] if self.so_far else [])]
         timeout, choices = context.state.request.approval_timeout, ("reply", "retry", "skip")
-        decision = await self._ask(f"{failed}: {description}", parts, timeout, choices)
+        try:
+            decision = await self._ask(f"{failed}: {description}", parts, timeout, choices)
+        except SupervisionError:  # the run's time is over
+            self.stop()
+            return False
         if decision is None:
             self.fail(problem)
         elif decision.choice != "retry":
