@@ -71,7 +71,8 @@ class ToolCallRef(Model):
 
     `index` is its place among the calls of the reply: that is how it is found again. One that `waits_for` a person has
     all that the person is `asked`, unless that is long; it comes `after` some untrusted text was read. A call whose
-    tool `asks` something under that key waits for it; made again, it has the `replies`, as stored, by their keys.
+    tool `asks` something under that key waits for it; made again, it has all `replies`, as stored, with their keys: one
+    that does not fit is asked for again under its key.
     """
 
     index: int = 0
@@ -85,7 +86,7 @@ class ToolCallRef(Model):
     choices: list[str] = []
     after: Annotated[str, Field(exclude_if=lambda after: not after)] = ""
     asks: Annotated[str, Field(exclude_if=lambda asks: not asks)] = ""
-    replies: Annotated[dict[str, str], Field(exclude_if=lambda replies: not replies)] = {}
+    replies: Annotated[list[tuple[str, str]], Field(exclude_if=lambda replies: not replies)] = []
 
     def without_result(self, why: str) -> ToolResultRef:
         """Returns the answer to this call if it gave no result."""

@@ -368,7 +368,7 @@ async def _ask_about(context: RunContext, place: str, call: ToolCallRef) -> Tool
         return call.without_result(denied(decision.text))
     words = await kept(context, decision)
     if call.waits_for == "reply":
-        return call.model_copy(update={"replies": {**call.replies, call.asks: words.text_ref}})
+        return call.model_copy(update={"replies": [*call.replies, (call.asks, words.text_ref)]})
     return ToolResultRef(call_id=call.call_id, ref=words.text_ref, sources=words.sources)
 
 
