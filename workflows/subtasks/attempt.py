@@ -134,8 +134,8 @@ class _Agent:
             self._book(result)
             if self._goes_to_other_model(result):
                 continue
-            if result.problem and result.problem.type in FATAL:
-                self._context.free(self._slot)  # for others, while this one waits
+            if result.problem and result.problem.type in FATAL and not self._state.has_finding:
+                self._context.free(self._slot)
                 try:
                     await self._context.until_finding(self._subtask_id)
                 except asyncio.CancelledError:
@@ -161,6 +161,7 @@ class _Agent:
             again = result.retry_after, workflow.random().random()
             self._state.model_away(self._model, self._slot, why, *again)
         elif step is AfterAgent.WAIT_RESUME:
+            self._context.free(self._slot)  # for others, while this one waits
             self._state.model_away(self._model, self._slot, why)
         elif step is AfterAgent.WAIT_PERSON:
             self._state.models.answered(self._model, self._slot)
