@@ -120,8 +120,12 @@ async def test_a_child_that_starts_during_a_pause_makes_no_call(lab: Lab, monkey
     handle = await lab.start()
     await until(lambda: bool(waited))
     await say(handle, "pause")
-    await until(lab.started_children)
-    await until(partial(closed, nested_handle(lab.client, f"{lab.run_id}/t1/1")))
+    agent = nested_handle(lab.client, f"{lab.run_id}/t1/1")
+
+    async def has_ended() -> bool:
+        return bool(await lab.started_children()) and await closed(agent)
+
+    await until(has_ended)
     assert lab.steps == ["plan.1.1"]
     await say(handle, "resume")
     assert (await handle.result()).status == "completed"
