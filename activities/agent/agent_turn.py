@@ -246,10 +246,8 @@ class AgentTurnActivities:
         for entry in reversed(await self._calls.conversations.chain(head)):
             if text := entry.reply.text().strip():
                 return text
-            if any(
-                map(prompts.is_correction_request, texts_of(entry.input))
-            ):  # before it is the finding to be corrected
-                break
+            if any(map(prompts.is_correction_request, texts_of(entry.input))):
+                break  # before it is the finding to be corrected
         return ""
 
     async def _stored(

@@ -118,7 +118,7 @@ class ToolActivities:
             return None if first.labels.untrusted else "\n".join(texts_of(first.input))
 
         context = ToolContext(
-            replies={reply.asked: await read_text(self._store, reply.text_ref) for reply in request.call.replies},
+            replies={asked: await read_text(self._store, ref) for asked, ref in request.call.replies},
             attachments={a.name: partial(read_text, self._store, a.ref) for a in request.attachments},
             idempotency_key=f"{request.head}/{request.call.index}",
             run_id=request.run.run_id,

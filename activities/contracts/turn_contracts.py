@@ -66,20 +66,13 @@ class FailedCall(Model):
     spent: Usage = Usage()
 
 
-class PersonReply(Model):
-    """A person's reply, as stored, to what a tool asked under a key."""
-
-    asked: str
-    text_ref: str
-
-
 class ToolCallRef(Model):
     """A tool call that the model asks for; its arguments stay in the conversation.
 
     `index` is its place among the calls of the reply: that is how it is found again. One that `waits_for` a person has
     all that the person is `asked`, unless that is long; it comes `after` some untrusted text was read. A call whose
-    tool `asks` something under that key waits for it; made again, it has the `replies`: several
-    to one question if one did not fit.
+    tool `asks` something under that key waits for it; made again, it has all `replies`, as stored, with their keys: one
+    that does not fit is asked for again under its key.
     """
 
     index: int = 0
@@ -93,7 +86,7 @@ class ToolCallRef(Model):
     choices: list[str] = []
     after: Annotated[str, Field(exclude_if=lambda after: not after)] = ""
     asks: Annotated[str, Field(exclude_if=lambda asks: not asks)] = ""
-    replies: Annotated[list[PersonReply], Field(exclude_if=lambda replies: not replies)] = []
+    replies: Annotated[list[tuple[str, str]], Field(exclude_if=lambda replies: not replies)] = []
 
     def without_result(self, why: str) -> ToolResultRef:
         """Returns the answer to this call if it gave no result."""

@@ -9,7 +9,7 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import WordsInput
-    from activities.contracts.turn_contracts import PersonReply, ToolCallRef, ToolResultRef
+    from activities.contracts.turn_contracts import ToolCallRef, ToolResultRef
     from activities.prompts.agent_prompts import FINISH_TAKEN, denied, unanswered
     from activities.questions.judgement import REFINE, RefineInput
     from activities.run.run_activities import RunActivities
@@ -244,7 +244,11 @@ class Assignment:
         description = context.state.board.subtask(self.subtask_id).whole
         parts = [description, f"It {failed}", *([self.so_far.summary] if self.so_far else [])]
         timeout, choices = context.state.request.approval_timeout, ("reply", "retry", "skip")
-        decision = await self._ask(f"{failed}: {description}", parts, timeout, choices)
+        try:
+            decision = await self._ask(f"{failed}: {description}", parts, timeout, choices)
+        except SupervisionError:  # the run's time is over
+            self.stop()
+            return False
         if decision is None:
             self.fail(problem)
         elif decision.choice != "retry":
@@ -364,8 +368,7 @@ async def _ask_about(context: RunContext, place: str, call: ToolCallRef) -> Tool
         return call.without_result(denied(decision.text))
     words = await kept(context, decision)
     if call.waits_for == "reply":
-        reply = PersonReply(asked=call.asks, text_ref=words.text_ref)
-        return call.model_copy(update={"replies": [*call.replies, reply]})
+        return call.model_copy(update={"replies": [*call.replies, (call.asks, words.text_ref)]})
     return ToolResultRef(call_id=call.call_id, ref=words.text_ref, sources=words.sources)
 
 

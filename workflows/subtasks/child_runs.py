@@ -34,7 +34,6 @@ async def run_worker_agent(
     context: RunContext, agent: WorkerAgentInput, name: str, booked: WorkerAgentResult
 ) -> WorkerAgentResult:
     """Runs a worker agent under that workflow id and returns its result."""
-    agent.instructions = context.children.listen(name, agent.subtask_id)
     start = {"workflow": WorkerAgentWorkflow.run, "args": [agent]}
     return await _Child(context, agent.subtask_id, name, booked, agent.role.name, start).run()
 
@@ -63,13 +62,7 @@ async def run_nested(
             "attachments": [],
         }
     )
-    nested = NestedInput(
-        run=context.run,
-        depth=context.depth + 1,
-        brief=brief,
-        terms=terms,
-        instructions=links.listen(name, subtask_id),
-    )
+    nested = NestedInput(run=context.run, depth=context.depth + 1, brief=brief, terms=terms)
     start = {"workflow": "SupervisorWorkflow", "args": [request, nested], "result_type": WorkerAgentResult}
     child = _Child(context, subtask_id, name, booked, f"team {request.team_name}", start)
     result = WorkerAgentResult()
@@ -159,6 +152,8 @@ class _Child:
             async with self.context.starts:
                 if self.is_cancelled:  # while others started
                     return WorkerAgentResult(stopped=True)
+                # As they are now: the run may have been paused meanwhile.
+                self.start["args"][-1].instructions = self.context.children.listen(self.workflow_id, self.subtask_id)
                 description = self.context.state.board.subtask(self.subtask_id).description
                 handle: workflow.ChildWorkflowHandle[Any, Any] = await workflow.start_child_workflow(
                     id=self.workflow_id,

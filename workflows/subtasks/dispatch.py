@@ -210,8 +210,8 @@ class Dispatch:
         board, slots, probes = self._state.board, self._state.slots, []
         slots.starved = 0
         in_flight = board.in_flight()  # once: with a role at its limit, each of its subtasks is looked at every time
-        if self._state.time_and_budget.agents_waiting:
-            return None  # nor could others be paid now
+        if self._state.time_and_budget.agents_waiting or (self._state.refused and not self._state.has_finding):
+            return None  # others could not be paid now, or would be refused, too
         for subtask_id in board.ready():
             if slots.full:
                 slots.starved += 1

@@ -8,12 +8,14 @@ from functools import partial
 from typing import Any
 
 import pytest
+from temporalio import workflow
 
 from tests.scripted_model import Reply, Step, answer, as_json, plan, script, text, tools, when
 from tests.waiting import until
 from tests.workflow.runs import Handle, Lab, closed, events, is_in, refusal, search_attribute, settled, status_of
 from tests.workflow.scripts import item, subtasks, verdicts, with_replies
 from tests.workflow.subtasks.trees import nested_handle, tree
+from workflows.subtasks import child_runs
 
 LOOK = tools(("lookup", {"query": "x"}))
 DONE = tools(("finish", {"outcome": "done", "summary": "s", "finding": "so many pears", "confidence": 0.8}))
@@ -101,6 +103,32 @@ async def test_pause_now_stops_the_calls_in_flight(lab: Lab) -> None:
     result = await handle.result()
     assert (result.status, result.subtasks[0].attempts, result.subtasks[0].turns) == ("completed", 1, 1)
     assert lab.steps == ["plan.1.1", "t1/1/turn.1", "t1/1/turn.1", "synthesis.1"]
+
+
+@pytest.mark.usefixtures("short_rest")  # not replayed later: its child starts late by a patch
+async def test_a_child_that_starts_during_a_pause_makes_no_call(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    usual, waited = child_runs._Child._live, list[str]()
+
+    async def late(child: Any) -> Any:
+        if not waited:  # as it does while others start
+            waited.append(child.workflow_id)
+            await workflow.wait_condition(lambda: child.context.state.steering.paused)
+        return await usual(child)
+
+    monkeypatch.setattr(child_runs._Child, "_live", late)
+    lab.play(script(plan({"id": "t1"}), {"t1": lambda step: text("found")}))
+    handle = await lab.start()
+    await until(lambda: bool(waited))
+    await say(handle, "pause")
+    agent = nested_handle(lab.client, f"{lab.run_id}/t1/1")
+
+    async def has_ended() -> bool:
+        return bool(await lab.started_children()) and await closed(agent)
+
+    await until(has_ended)
+    assert lab.steps == ["plan.1.1"]
+    await say(handle, "resume")
+    assert (await handle.result()).status == "completed"
 
 
 # --- steer --------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from tests.waiting import until
 from tests.workflow.runs import (
     Handle,
     Lab,
+    closed,
     details,
     events,
     failure,
@@ -314,3 +315,19 @@ async def test_a_run_fails_when_nobody_at_work_brings_a_finding(lab: Lab) -> Non
     assert not any(step.startswith(("t3/", "refine", "synthesis")) for step in lab.steps)
     assert await search_attribute(handle, "SupervisorStatus") == "failed"
     assert {r.state for r in partial_result(error).subtasks} == {"failed", "cancelled"}
+
+
+@pytest.mark.usefixtures("short_rest")
+async def test_a_refused_subtask_waits_for_the_first_finding_of_the_work_under_way_then_for_a_resume(lab: Lab) -> None:
+    later = asyncio.Event()
+    turns = {"t1": in_order(NO_KEY, FOUND), "t2": lambda step: when(later, FOUND)}
+    lab.play(plans(subtasks(item("t1"), item("t2"), item("t3")), turns=turns))
+    handle = await lab.start(team="crew", max_parallel=2)
+    await until(lab.sent("t1/1/turn.1", "t2/1/turn.1"))
+    await until(functools.partial(closed, lab.client.get_workflow_handle(f"{lab.run_id}/t1/1")))
+    later.set()
+    await until(lambda: waits_for_provider(handle))
+    await handle.execute_update(SupervisorWorkflow.resume, Resume())
+    result = await handle.result()
+    assert (result.status, [report.attempts for report in result.subtasks]) == ("completed", [1, 1, 1])
+    assert [lab.steps.count(f"{each}/1/turn.1") for each in ("t1", "t2", "t3")] == [2, 1, 1]

@@ -24,7 +24,7 @@ from tests.scripted_model import Reply, Script, answer, plan, status, text, when
 from tests.waiting import until
 from tests.workflow import runs
 from tests.workflow.resets import reset, workflow_tasks
-from tests.workflow.runs import GOAL, Caller, Lab, end_soon, found, is_in, refusal, scheduled, status_of
+from tests.workflow.runs import GOAL, Caller, Lab, closed, end_soon, found, is_in, refusal, scheduled, status_of
 from tests.workflow.scripts import item, subtasks
 from tests.workflow.subtasks.trees import DEEP, PLANS, leaves, nested_handle, nested_status, one_waits, tree
 from workflows.children.child_contracts import NestedInput, NestedTerms
@@ -181,6 +181,19 @@ async def test_a_wrong_key_below_fails_the_whole_run_once(lab: Lab) -> None:
     error = await lab.failure()
     assert error.type == "ProviderAuthentication"
     assert lab.steps == ["plan.1.1", "t1/1/plan.1.1"]
+
+
+async def test_a_wrong_key_below_loses_no_finding_of_work_that_was_under_way(lab: Lab) -> None:
+    later, refused = asyncio.Event(), status(401, "authentication_error")
+    late = {"t2/1/turn.1": when(later, text("found"))}
+    lab.play(tree({"": subtasks(item("t1", "storey"), item("t2")), "t1/1": refused}, **late))
+    handle = await lab.start()
+    await until(lab.sent("t1/1/plan.1.1", "t2/1/turn.1"))
+    await until(functools.partial(closed, nested_handle(lab.client, f"{lab.run_id}/t1/1")))
+    later.set()
+    result = await handle.result()
+    assert [report.state for report in result.subtasks] == ["failed", "completed"]
+    assert ["ProviderAuthentication" in gap.reason for gap in result.gaps] == [True]
 
 
 async def test_log_and_turns_at_a_rate_limit_are_the_runs_at_every_level_though_another_workflow_started_it(

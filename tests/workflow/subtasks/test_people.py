@@ -12,7 +12,7 @@ from tests.scripted_model import Reply as ModelReply
 from tests.scripted_model import Step, hang, plan, script, text, tools, when
 from tests.waiting import until
 from tests.workflow.plan.test_approval import asked
-from tests.workflow.runs import Handle, Lab, failure, found, is_in, refusal, status_of
+from tests.workflow.runs import Handle, Lab, end_soon, failure, found, is_in, refusal, status_of
 from tests.workflow.scripts import Turns
 
 HASH = "0" * 64
@@ -170,3 +170,21 @@ async def test_help_that_cannot_be_stored_is_a_gap_and_costs_no_other_work(
     result = await handle.result()
     assert [(report.id, report.state) for report in result.subtasks] == [("t1", "failed"), ("t2", "completed")]
     assert "the store refused it" in result.gaps[0].reason
+
+
+@pytest.mark.usefixtures("time_to_answer")
+async def test_a_run_whose_time_is_over_while_a_failed_subtask_waits_for_help_answers_from_the_others(lab: Lab) -> None:
+    never = asyncio.Event()
+    turns: Turns = {
+        "t1": lambda step: tools(("finish", IMPOSSIBLE)),
+        "t2": lambda step: text("It lies under the tree."),
+        "t3": lambda step: when(never, text("late")),
+    }
+    lab.play(script(plan(*[{"id": each, "role": "asker"} for each in turns]), turns))
+    handle = await lab.start(team="people", on_subtask_failure="ask")
+    await asked(handle, "t1/2")
+    await end_soon(handle, 1)
+    result = await handle.result()
+    states = {report.id: report.state for report in result.subtasks}
+    assert (result.status, states) == ("partial", {"t1": "cancelled", "t2": "completed", "t3": "cancelled"})
+    assert {gap.subtask_id for gap in result.gaps if "DeadlineExceeded" in gap.reason} == {"t1", "t3"}
