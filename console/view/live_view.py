@@ -316,7 +316,8 @@ class Screen:
             self._console.file.write(log_line(line, limit).plain + "\n")
             self._console.file.flush()
             return
-        self._console.print(log_line(line, limit))
+        shown = log_line(line, limit)
+        self._console.print(shown, no_wrap=shown.no_wrap, overflow=shown.overflow)  # it joins texts without theirs
 
     def show(self, picture: Picture) -> None:
         """Draws the picture, or writes what is new in it."""

@@ -198,8 +198,8 @@ async def test_a_plan_that_no_history_takes_goes_back_with_its_size(
 async def test_the_planner_sees_tables_with_periods_and_documents_with_titles(desk: Desk) -> None:
     await plan(desk, subtasks(T1), of=desk.write_orchard())
     assert (
-        "- table harvest (year 1990 to 1994, sort: Anjou | Conference, kg 12 to 30; rows: 2): Pears picked\n"
-        "- document [frost] Why frost harms pears\n"
+        "- table harvest (year: 1990 to 1994; sort: Anjou, Conference; kg: 12 to 30; rows: 2): Pears picked\n"
+        "- document [frost.md] Why frost harms pears\n"
     ) in desk.prompt
     assert "- query_data: Runs one SELECT statement" in desk.prompt
     assert "The team: Knows pears." in desk.prompt
