@@ -110,7 +110,7 @@ class Series(NamedTuple):
     @property
     def change(self) -> list[str]:
         """Returns the change and that in percent of the first value, as expressions; none where nothing moves."""
-        first, last = (f"({value})" if value[0] in "+-" else value.replace(",", "") for value in (self.first, self.last))
+        first, last = _operand(self.first), _operand(self.last)
         if self.start == self.end:
             return []
         moved = f"{last} - {first}"
@@ -165,6 +165,11 @@ def _stated(one: Series, calculated: dict[str, str]) -> str:
     by, *share = [result_of(calculated.get(made, "")) for made in one.change]
     change = (f", a change of {by}" + "".join(f" ({each} %)" for each in share if each)) if by else ""
     return f"{one.name} went from {one.first} ({one.start}) to {one.last} ({one.end}){change}."
+
+
+def _operand(value: str) -> str:
+    text = value.replace(",", "")
+    return f"({text})" if text.startswith("-") else text
 
 
 _ROWS = 200  # of a query without an example: as many as a tool shows, so that nothing is missing in between
