@@ -15,7 +15,6 @@ from temporalio.client import WithStartWorkflowOperation, WorkflowExecutionStatu
 from temporalio.common import WorkflowIDConflictPolicy
 from temporalio.service import RPCError
 
-from activities.replies.agent_story import AgentStories
 from activities.run.run_activities import RunActivities
 from supervision.base import limits
 from supervision.contract.request import RunRequest
@@ -202,15 +201,15 @@ async def test_a_reply_that_comes_while_a_nested_run_stores_its_result_is_booked
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storing, answered, counted = asyncio.Event(), asyncio.Event(), asyncio.Event()
-    below, whole = nested_handle(lab.client, f"{lab.run_id}/t1/1"), AgentStories.whole
+    below, whole = nested_handle(lab.client, f"{lab.run_id}/t1/1"), RunActivities._whole
 
-    async def whole_once_counted(stories: AgentStories, *story: Any) -> Any:
+    async def whole_once_counted(activities: RunActivities, *publication: Any) -> Any:
         if activity.info().workflow_id == below.id:
             storing.set()
             await counted.wait()
-        return await whole(stories, *story)
+        return await whole(activities, *publication)
 
-    monkeypatch.setattr(AgentStories, "whole", whole_once_counted)
+    monkeypatch.setattr(RunActivities, "_whole", whole_once_counted)
     plan_below = when(answered, subtasks(item("f1", "walker")))
     lab.play(tree({"": subtasks(item("t1", "storey")), "t1/1": plan_below}))
     handle = await lab.start(team="house", models={"supervisor": "no-price-known"})
