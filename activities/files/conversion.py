@@ -2,10 +2,10 @@
 
 import json
 import shutil
-import tempfile
 import zipfile
 import zlib
 from pathlib import Path, PurePosixPath
+from secrets import token_hex
 from typing import Any
 
 import duckdb
@@ -116,7 +116,7 @@ def index_documents(files: list[list[str]], index: str) -> int:
     """Writes the full-text index over documents, [name, title, file] each. Returns the number of passages."""
     import sqlite3
 
-    part = Path(tempfile.mkstemp(dir=Path(index).parent)[1])  # others may write the same index
+    part = Path(f"{index}.{token_hex(8)}")  # others may write the same index
     with sqlite3.connect(part) as database:
         database.execute("PRAGMA journal_mode = OFF")
         database.execute(

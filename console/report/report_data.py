@@ -20,6 +20,7 @@ from activities.store.reading import read_text
 from console.base.command import Access, CommandFailed
 from console.run.run_handle import RunHandle, facts, find_run, is_open, state_word
 from console.run.run_outcome import RunOutcome, full_trace, outcome_so_far, read_result, stored_end, stored_trace
+from console.run.standstill import stated
 from console.view.answer_text import answer_file, rows_of
 from runtime.connection import ConnectionFailed
 from supervision.base.prompt_marks import FINISH_TOOL
@@ -158,7 +159,7 @@ class AnswerTable(NamedTuple):
 
 @dataclass
 class ReportData:
-    """A run as its report shows it; `prompts` are the supervisor's own."""
+    """A run as its report shows it: `waits` is what an open run waits for, `prompts` are the supervisor's own."""
 
     run_id: str
     outcome: RunOutcome
@@ -166,6 +167,7 @@ class ReportData:
     goal: str = ""
     team: str = ""
     notice: str = ""
+    waits: list[str] = field(default_factory=list)
     made_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     evidence: AnswerEvidence = field(default_factory=lambda: AnswerEvidence("", [], {}, []))
     tables: list[AnswerTable] = field(default_factory=list)
@@ -209,11 +211,12 @@ async def _known(run: RunHandle, store: ArtifactStore) -> ReportData:
     outcome, events = await outcome_so_far(run, store), await full_trace(run, store)
     data = ReportData(run.id, outcome, events, await run.recorded_goal(), team)
     if is_open(described):
-        data.notice = (await run.status()).model_notice or ""
+        status = await run.status()
         data.result.subtasks = data.result.subtasks or [  # else the plan waits for approval
             SubtaskReport(id=each.id, role=each.role, description=each.whole, depends_on=each.depends_on)
             for each in (await run.plan()).subtasks
         ]
+        data.notice, data.waits = status.model_notice or "", [cause.cause for cause in stated(status, run.id)]
     return data
 
 

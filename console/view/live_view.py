@@ -316,8 +316,8 @@ class Screen:
             self._console.file.write(log_line(line, limit).plain + "\n")
             self._console.file.flush()
             return
-        text = log_line(line, limit)
-        self._console.print(text, no_wrap=text.no_wrap, overflow=text.overflow)  # which joins texts into one without
+        shown = log_line(line, limit)
+        self._console.print(shown, no_wrap=shown.no_wrap, overflow=shown.overflow)  # it joins texts without theirs
 
     def show(self, picture: Picture) -> None:
         """Draws the picture, or writes what is new in it."""

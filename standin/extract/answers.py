@@ -3,7 +3,7 @@
 import re
 
 from standin.extract.prompt_parts import FindingText, Parts, clip, figures_in, key_lines, sentences
-from standin.extract.tables import parse_grids, parse_tables, statements
+from standin.extract.tables import parse_grids, parse_tables, result_of, statements
 from standin.server.api_request import Json, PastCall
 from supervision.base import prompt_marks as marks
 
@@ -93,14 +93,15 @@ def _body(text: str, question: str, room: int, mark: str) -> str:
 def _parts(calls: list[PastCall], question: str) -> list[str]:
     """Sentences with the figures of tables, the tables, and sentences of other outputs with their sources."""
     grids = [grid for call in calls for grid in parse_grids(call.output)]
-    parts = ["\n".join(f"- {line}" for line in statements(grids))]
+    calculated = {str(v): call.output for call in calls for v in call.arguments.values() if result_of(call.output)}
+    parts = ["\n".join(f"- {line}" for line in statements(grids, calculated))]
     parts += [grid.markdown() for grid in grids if len(grid.rows) <= _SHOWN_ROWS]
     parts += [f"- A person said: {clip(call.output, _REPLY_CHARS)}" for call in calls if call.name == marks.ASK_TOOL]
     calls = [call for call in calls if call.name != marks.ASK_TOOL]
     for at, call in enumerate(calls):
-        table = parse_grids(call.output) or parse_tables(call.output)
+        table = parse_grids(call.output) or parse_tables(call.output) or call.output in calculated.values()
         opened = [str(value) for later in calls[at + 1 :] for value in later.arguments.values()]
         if not table and not any(f"[{value}]" in call.output for value in opened):  # a text is worth more than a list
             source = next((value for value in call.arguments.values() if isinstance(value, str)), call.name)
             parts.append("\n".join(f"- {line} [{clip(source, 60)}]" for line in key_lines(call.output, question)))
-    return [part for part in parts if part]
+    return [part for part in parts if part] or [f"- {output.strip()}" for output in calculated.values()]

@@ -17,7 +17,9 @@ _VALUE = re.compile(r"'((?:[^']|'')*)'(?:, |$)|(.+?)(?:, |$)")
 _TIME_NAMES = {"date", "year", "month", "quarter", "week", "day", "time", "period"}
 _TIME_VALUE = re.compile(r"(1[5-9]|20|21)\d\d(-\d\d(-\d\d)?([T ].*)?|-?Q[1-4])?")
 _NUMBER = re.compile(r"[+-]?(\d[\d,]*\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
+_RESULT = re.compile(r"=\s*(-?(?:\d[\d,]*\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*$", re.IGNORECASE)
 _SERIES = 8  # so many of a result get a sentence each
+_COMPUTED = 4  # so many get arithmetic
 
 
 @dataclass
@@ -96,17 +98,27 @@ def _cells(line: str) -> list[str]:
     return [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
 
 
-def statements(grids: list[Grid]) -> list[str]:
-    """Returns sentences with the figures of result tables: the first and the last of each measure of each thing."""
-    lines = [
-        (f"of the first {_ROWS} rows, " if len(grid.rows) >= _ROWS else "") + line
-        for grid in grids
-        for line in _stated(grid)[:_SERIES]
-    ]
-    return list(dict.fromkeys(line[0].upper() + line[1:] for line in lines))
+class Series(NamedTuple):
+    """One measure of one thing: the values, as printed, at its first and its last time, both empty if undated."""
+
+    name: str
+    start: str
+    first: str
+    end: str
+    last: str
+
+    @property
+    def change(self) -> list[str]:
+        """Returns the change and that in percent of the first value, as expressions; none where nothing moves."""
+        first, last = _operand(self.first), _operand(self.last)
+        if self.start == self.end:
+            return []
+        moved = f"{last} - {first}"
+        return [moved, f"({moved}) / {first} * 100"] if re.search("[1-9]", first) else [moved]
 
 
-def _stated(grid: Grid) -> list[str]:
+def series(grid: Grid) -> list[Series]:
+    """Returns the series of a result table, in its order."""
     columns = range(len(grid.header))
     time = next((at for at in columns if grid.is_time(at)), None)
     figures = [at for at in columns if at != time and grid.is_number(at)]
@@ -119,15 +131,45 @@ def _stated(grid: Grid) -> list[str]:
             name = ": ".join(filter(None, (label, grid.header[at].replace("_", " "))))
             if row[at] != "NULL":
                 points.setdefault(name, []).append((row[time] if time is not None else "", row[at]))
-    lines = []
-    for name, values in points.items():
-        dated = sorted(values, key=lambda point: point[0])
-        (start, first), (end, last) = dated[0], dated[-1]
-        if start != end:
-            lines.append(f"{name} went from {first} ({start}) to {last} ({end}).")
-        else:
-            lines.append(f"{name} was {last} ({end})." if end else f"{name} is {last}.")
-    return lines
+    dated = {name: sorted(values, key=lambda point: point[0]) for name, values in points.items()}
+    return [Series(name, *values[0], *values[-1]) for name, values in dated.items()]
+
+
+def expressions(grids: list[Grid]) -> list[str]:
+    """Returns what is worth calculating: the changes of the first series that move."""
+    moving = [change for grid in grids for one in series(grid) if (change := one.change)][:_COMPUTED]
+    return list(dict.fromkeys(made for change in moving for made in change))
+
+
+def statements(grids: list[Grid], calculated: dict[str, str]) -> list[str]:
+    """Returns sentences with the figures of result tables and the results of a calculator by their expressions."""
+    lines = [
+        (f"of the first {_ROWS} rows, " if len(grid.rows) >= _ROWS else "") + _stated(one, calculated)
+        for grid in grids
+        for one in series(grid)[:_SERIES]
+    ]
+    return list(dict.fromkeys(line[0].upper() + line[1:] for line in lines))
+
+
+def result_of(output: str) -> str:
+    """Returns the value in a calculator's `expression = value`, rounded for reading; empty if there is none."""
+    if not (match := _RESULT.search(output.strip().partition("\n")[0])):
+        return ""
+    value = float(match[1].replace(",", ""))
+    return f"{value:,.2f}".removesuffix(".00") if abs(value) >= 1 else f"{value:.4g}"
+
+
+def _stated(one: Series, calculated: dict[str, str]) -> str:
+    if one.start == one.end:
+        return f"{one.name} was {one.last} ({one.end})." if one.end else f"{one.name} is {one.last}."
+    by, *share = [result_of(calculated.get(made, "")) for made in one.change]
+    change = (f", a change of {by}" + "".join(f" ({each} %)" for each in share if each)) if by else ""
+    return f"{one.name} went from {one.first} ({one.start}) to {one.last} ({one.end}){change}."
+
+
+def _operand(value: str) -> str:
+    text = value.replace(",", "")
+    return f"({text})" if text.startswith("-") else text
 
 
 _ROWS = 200  # of a query without an example: as many as a tool shows, so that nothing is missing in between

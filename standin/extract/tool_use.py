@@ -11,7 +11,7 @@ from typing import Any
 from standin.extract.answers import digest, sections
 from standin.extract.prompt_parts import Parts, clip, focus, key_lines, key_stems, key_words, sentences, shared, stem
 from standin.extract.schema_fill import Filler
-from standin.extract.tables import parse_examples, parse_tables, write_query
+from standin.extract.tables import expressions, parse_examples, parse_grids, parse_tables, write_query
 from standin.server.api_request import Json
 from supervision.base import prompt_marks as marks
 
@@ -173,7 +173,7 @@ def _texts(kind: str, prompt: Parts) -> list[str]:
         query = write_query(parse_tables(shown), parse_examples(shown), f"{subtask} {prompt.item}", goal)
         return [query] if query else []
     if kind == "expression":
-        return _ARITHMETIC.findall(subtask)
+        return expressions(parse_grids(shown)) or _ARITHMETIC.findall(subtask)
     if kind == "url":
         return list(dict.fromkeys(_URL.findall(shown)))[:_DOCUMENTS]
     if kind == "attachment":

@@ -51,10 +51,10 @@ _SECTION_NUMBER = re.compile(r"\d{1,2}\.\d{1,2}")
 _LABEL = re.compile(
     r"(?:\b(?:steps?|items?|no\.|numbers?|points?|questions?|pages?|p\.|pp\.|lines?|rows?|columns?|notes?|phases?|"
     r"levels?|parts?|options?|rule|rank|top|seiten?|zeilen?|spalten?|schritt|punkt|nr\.|lignes?|filas?|p[áa]ginas?|"
-    rf"{_SECTION_WORDS})\s|[#№§第]\s?)(?:\d{{1,3}}\s?[-–,]\s?)?$",
+    rf"{_SECTION_WORDS})\s|[#№§第]\s?)(?:\d{{1,4}}\s?[-–,]\s?)?$",
     re.IGNORECASE,
 )
-_LABEL_DIGITS = 3
+_LABEL_DIGITS = 4  # laws have as many sections, and files lines
 # 12.3 and 14.5 million
 _JOINING = re.compile(r"\s?(?:and|to|or|vs\.?|und|bis|oder|auf|et|à|ou|a|[-–—/,、和至到])\s?")
 _SURE = re.compile(r"(?:confidence|konfidenz|confiance|confianza)\W{0,6}$", re.IGNORECASE)

@@ -129,11 +129,11 @@ def reader(question: str, found: str, opened: Callable[[str], str], more: str = 
     return Agent(about(question, more), NOTES, functions)
 
 
-def test_figures_are_looked_up_by_the_tools() -> None:
+def test_figures_are_looked_up_and_computed_by_the_tools() -> None:
     agent = analyst("How did the pear crop of Hill Farm change from 1980 to 2020?")
     answer = agent.run()
-    assert agent.named() == ["show_shelves", "look"]
-    assert "went from 20.0 (1980) to 44.0 (2020)." in answer
+    assert agent.named() == ["show_shelves", "look", "reckon", "reckon"]
+    assert "went from 20.0 (1980) to 44.0 (2020), a change of 24 (120 %)" in answer
     assert answer.index(FOOTER) < answer.index("Limitations: ")
     asked = analyst("How much are 12 * 4 boxes?")
     assert "12 * 4 = 48" in asked.run()
@@ -154,7 +154,7 @@ def test_an_example_that_a_tool_shows_is_followed() -> None:
     agent = analyst("How did Hill Farm's pear crop develop since 2000?", LISTING + examples)
     answer = agent.run()
     assert "WHERE farm IN ('Hill Farm') AND fruit IN ('Pears') AND year IN (2000, 2020)" in agent.calls[1][1]["sql"]
-    assert "Hill Farm: best crop went from 32.0 (2000) to 44.0 (2020)." in answer
+    assert "Hill Farm: best crop went from 32.0 (2000) to 44.0 (2020), a change of 12" in answer
 
 
 def test_documents_are_searched_then_read_then_quoted() -> None:
@@ -219,9 +219,9 @@ def test_what_dates_and_names_rows_is_no_figure() -> None:
     query = write_query([table], [], "Net sales in 2025")
     assert "BETWEEN '2025-01-01' AND '2025-12-31'" in query
     shown = "| Order ID | Day | Net |\n| --- | --- | --- |\n| 1 | 2025-01-01 | 5 |\n| 2 | 2025-12-31 | NULL |"
-    assert statements(parse_grids(shown)) == ["Net was 5 (2025-01-01)."]
+    assert statements(parse_grids(shown), {}) == ["Net was 5 (2025-01-01)."]
     many = shown + "\n| 3 | 2025-12-31 | 7 |" * 200
-    (cut,) = statements(parse_grids(many))
+    (cut,) = statements(parse_grids(many), {})
     assert cut.startswith("Of the first 200 rows, Net went from 5")
 
 

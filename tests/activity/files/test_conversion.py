@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import sqlite3
 import struct
 import zipfile
@@ -14,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from activities.files import table_files
-from activities.files.conversion import convert
+from activities.files.conversion import convert, index_documents
 from activities.files.document_files import text_passages
 from activities.files.file_cache import FileCache, FileReport, copy_file, local_file
 from activities.tools.sql.sql_check import check
@@ -325,3 +326,12 @@ def test_a_file_that_cannot_be_read_is_named_with_the_reason(
 def replaced(package: bytes, old: bytes, new: bytes) -> bytes:
     with zipfile.ZipFile(io.BytesIO(package)) as source:
         return zipped({name: source.read(name).replace(old, new) for name in source.namelist()})
+
+
+def test_an_index_leaves_no_file_open_or_half_written(tmp_path: Path) -> None:
+    text, index = tmp_path / "document.txt", tmp_path / "index"
+    text.write_text("# Pears\n\nThey keep.")
+    before = len(os.listdir("/proc/self/fd"))
+    assert [index_documents([["a.md", "Pears", str(text)]], str(index)) for _ in range(3)] == [1, 1, 1]
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["document.txt", "index"]

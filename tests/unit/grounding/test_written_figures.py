@@ -87,6 +87,8 @@ def test_a_figure_has_its_unit_and_scale(text: str, written: str, unit: str | No
         "Appendices: chapters 50",
         "ANIMAL 90",
         "fig. 14.2",
+        "§ 1004",
+        "pages 1200-1300",
     ],
 )
 def test_digits_of_names_and_references_are_no_figures(text: str) -> None:
