@@ -16,8 +16,8 @@ _MORE = re.compile(r",?(?<!\s)\s*+(?:(?:\.\.\.|…)\s*+)?and \d++ more\s*$")
 _VALUE = re.compile(r"'((?:[^']|'')*)'(?:, |$)|(.+?)(?:, |$)")
 _TIME_NAMES = {"date", "year", "month", "quarter", "week", "day", "time", "period"}
 _TIME_VALUE = re.compile(r"(1[5-9]|20|21)\d\d(-\d\d(-\d\d)?([T ].*)?|-?Q[1-4])?")
-_NUMBER = re.compile(r"[+-]?(\d[\d,]*\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
-_RESULT = re.compile(r"=\s*(-?(?:\d[\d,]*\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*$", re.IGNORECASE)
+_NUMBER = re.compile(r"[+-]?(\d[\d,]*(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
+_RESULT = re.compile(r"=\s*(-?(?:\d[\d,]*(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?)\s*$", re.IGNORECASE)
 _SERIES = 8  # so many of a result get a sentence each
 _COMPUTED = 4  # so many get arithmetic
 

@@ -49,9 +49,9 @@ def sample(schema: dict[str, Any], definitions: dict[str, Any]) -> Any:
         case "object":
             return {"x": sample(schema["additionalProperties"], definitions)}
         case "array":
-            return [sample(schema["items"], definitions)]
+            return [sample(part, definitions) for part in schema.get("prefixItems") or [schema["items"]]]
         case "integer" | "number":
-            return 1
+            return max(1, schema.get("minimum", 1))
         case "boolean":
             return False
     return {"date-time": TIMES[0], "duration": "PT1H"}.get(schema.get("format", ""), "x")
@@ -113,7 +113,10 @@ def use_nested(nested: NestedInput) -> None:
 
 SAMPLES: dict[type[BaseModel], Any] = {WorkerAgentInput: sampled(WorkerAgentInput), NestedInput: sampled(NestedInput)}
 NUMBERS = [
-    (model, where) for model, value in SAMPLES.items() for where, leaf in leaves(value) if leaf == 1 or leaf == TIMES[0]
+    (model, where)
+    for model, value in SAMPLES.items()
+    for where, leaf in leaves(value)
+    if type(leaf) is int or leaf == TIMES[0]
 ]
 
 
