@@ -125,7 +125,7 @@ def test_a_sample_has_what_one_candidate_took_and_what_is_left_for_the_superviso
         usage=Usage(model_calls=9, input_tokens=2000, usd=2.0),
         timing=Timing(sequential_seconds=25.5, critical_path_seconds=21.0),
     )
-    made = sample_of(result, Plan(subtasks=[reading("t1", candidates=2)]), planned=3)
+    made = sample_of(result, Plan(subtasks=[reading("t1", candidates=2), reading("t2")]), planned=3)
     assert made.parts == [
         Took(role="reader", calls=1, tokens=200, usd=0.2, seconds=20),
         Took(role="reader", calls=2, tokens=400, usd=0.4, seconds=5),

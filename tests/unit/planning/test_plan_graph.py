@@ -102,7 +102,12 @@ LONGEST = limits.MAX_DEADLINE.total_seconds()
             "no concrete description",
         ),
         ("description", [], VAGUE[:5], "subtask 't1' is vague"),
-        ("description", [], ["a " * limits.DESCRIPTION_CHARS], "more than 4000 characters"),
+        (
+            "description",
+            ["sales of 1990 " + "x" * (limits.DESCRIPTION_CHARS - 14)],
+            ["sales of 1990 " + "x" * (limits.DESCRIPTION_CHARS - 13)],
+            "more than 4000 characters",
+        ),
         ("attachments", [["there.txt"]], [["gone.txt"]], "the attachment 'gone.txt', which does not exist"),
     ],
 )

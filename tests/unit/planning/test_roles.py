@@ -82,6 +82,9 @@ def test_a_role_that_neither_team_nor_plan_has_is_named_with_the_one_meant() -> 
     assert unknown_roles(named, SHOP) == {"t4": "chekker"}
     (problem,) = unknown_role_problems(named, SHOP)
     assert "'chekker' is not a role of the team, did you mean 'checker'?" in problem
+    named = plan(subtask("t1", candidate_roles=["analyst", "analist"]))
+    (problem,) = unknown_role_problems(named, SHOP)
+    assert "'analist' is not a role of the team, did you mean 'analyst'?" in problem
 
 
 def test_capabilities_that_no_role_has_are_named_with_those_there_are() -> None:

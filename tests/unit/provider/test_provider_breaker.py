@@ -272,6 +272,7 @@ TestAnyCourse = AnyCourse.TestCase
         ("a> a~ a/ b> b~", 1, True),  # but takes back no answer that broke off
         ("a> a~ a/ b> b! c> c~", 1, True),
         ("a> a~ a/ b> b=", 0, True),
+        ("a> b> a~ a/ b= c> c~", 1, True),  # nor does an answer to a call from before
         ("a> b> b! a=", 1, False),  # a success from before the row
         ("a> b> a! b~", 1, False),  # the last call before the failure
         ("a> b> b! a= c> c=", 0, True),
