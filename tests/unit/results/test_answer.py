@@ -11,10 +11,18 @@ from supervision.base.text import size
 from supervision.contract.finding import Finding, Outcome
 from supervision.contract.plan import Importance
 from supervision.contract.progress import Counts
-from supervision.contract.result import Citation, Contradiction, Gap, SubtaskReport, SubtaskState, Unsupported
-from supervision.results.answer import Answer, findings_as_answer, with_gaps
+from supervision.contract.result import (
+    Citation,
+    Contradiction,
+    Gap,
+    RunResult,
+    SubtaskReport,
+    SubtaskState,
+    Unsupported,
+)
+from supervision.results.answer import Answer, answer_record, findings_as_answer, with_gaps
 from supervision.results.confidence import SURE, ceiling, unsupported_in
-from tests.unit.shapes import any_text
+from tests.unit.shapes import FINDING, any_text
 
 
 def test_the_answer_lists_what_is_missing() -> None:
@@ -25,6 +33,18 @@ def test_the_answer_lists_what_is_missing() -> None:
     *lines, last = with_gaps("Sales grew.\n\n", gaps).split("\n")
     assert lines == ["Sales grew.", "", "**Missing from this answer**", "", "- `t2`: failed: TurnLimit: no finding"]
     assert size(last) == size("-  (`t3`: )") + 120 + 600
+
+
+def test_the_record_of_a_nested_answer_has_its_sources_and_what_it_misses() -> None:
+    finding = FINDING.model_copy(update={"sources": ["sales.csv", "notes.md"]})
+    reports = [SubtaskReport(id="t1", finding=finding), SubtaskReport(id="t2"), SubtaskReport(id="t3", finding=finding)]
+    unsupported = [Unsupported(text="42", where=where) for where in ("answer", "t1")]
+    gaps = [Gap(subtask_id="t2", reason="failed")]
+    made = answer_record(
+        RunResult(subtasks=reports, gaps=gaps, warnings=["slow"], confidence=0.5, unsupported=unsupported)
+    )
+    assert (made.sources, made.unsupported, made.confidence) == (["sales.csv", "notes.md"], ["42"], 0.5)
+    assert made.limitations == ["slow", "missing: t2: failed"]
 
 
 @given(any_text, st.lists(st.builds(Gap, subtask_id=st.sampled_from(["t1", "t2"]), reason=any_text), max_size=4))

@@ -110,6 +110,17 @@ def test_subtasks_that_were_done_with_a_finding_before_it_changed_are_stale() ->
     assert board.mark_stale(["b"]) == {"t.1": ["b"]}
 
 
+def test_another_finding_of_a_subtask_makes_what_rests_on_it_stale() -> None:
+    board = completed("a", "b", candidate=plan(subtask("a"), subtask("b", "a")))
+    finding = board["a"].finding
+    assert finding
+    for again in (finding, finding.model_copy(update={"text_ref": "other"})):
+        board.reopen("a")
+        board.start("a", "hand")
+        board.complete("a", again)
+        assert board["b"].stale == (again is not finding)
+
+
 # --- worker agents ------------------------------------------------------------------------------------
 
 

@@ -80,6 +80,28 @@ def slots(total: int = 2) -> Slots:
     return Slots(lambda: total)
 
 
+def test_a_nested_run_gets_what_is_free_at_its_start_as_others_end_and_when_it_can_go_on() -> None:
+    some = slots(6)
+    assert some.take(WIDE)
+    lease = some.lend("t1", 3)
+    assert lease.slots == 2
+    some.grow(2)
+    assert (lease.slots, some.held) == (3, 3)
+    others = [some.take(WIDE) for _ in range(3)]
+    some.grow(1)
+    assert (lease.slots, some.full, all(others)) == (3, True, True), "nothing is free"
+    lease.returned, lease.wanted = lease.given, True
+    assert some.take(WIDE)
+    some.serve()
+    assert (lease.slots, lease.given, lease.wanted, some.held) == (2, 2, False, 6)
+
+
+def test_a_nested_run_without_work_keeps_its_slots_and_asks_for_none() -> None:
+    for lease in (SlotLease(), SlotLease(returned=1)):
+        Slots(lambda: 2, lease).settle()
+        assert (lease.given, lease.returned, lease.wanted) == (1, 1 - lease.held, False)
+
+
 def test_slots_are_given_in_the_order_of_asking() -> None:
     one = slots(1)
     holder = one.take(WIDE)

@@ -14,11 +14,11 @@ from supervision.contract.progress import Counts
 from supervision.contract.request import RunRequest
 from supervision.contract.result import Problem, SubtaskReport
 from supervision.contract.status import Wait
-from supervision.contract.updates import RetrySubtask, SkipSubtask, Steer
+from supervision.contract.updates import DecidePlan, DecideToolCall, Reply, RetrySubtask, SkipSubtask, Steer
 from supervision.contract.usage import Usage
 from supervision.results.answer import Answer
 from supervision.run.board import Board
-from supervision.run.decisions import ALL, Decision, Decisions, Steering
+from supervision.run.decisions import ALL, Decision, Decisions, Instructions, Steering, decision_in
 from supervision.run.run_state import RunState
 from supervision.run.waits import Waits, breaker_note
 from supervision.run.web_details import markdown
@@ -83,6 +83,28 @@ def test_a_decision_may_come_back_before_its_wait_once_the_run_was_reset() -> No
     decisions.check(reply(), ["question"], [])
     with pytest.raises(ValueError, match="other arguments"):
         decisions.check(approval(OTHER), ["tool"], WAITS)
+
+
+def test_a_plan_is_decided_as_its_wait_offers() -> None:
+    wait = Wait(id="plan.2", kind="plan", workflow_id="r", since="now", choices=["approve", "reject"])
+    Decisions().check(Decision(id="plan.2", choice="reject"), ["plan"], [wait])
+    with pytest.raises(ValueError, match="possible are approve, reject$"):
+        Decisions().check(Decision(id="plan.2", choice="change"), ["plan"], [wait])
+
+
+def test_a_decision_has_what_its_update_says() -> None:
+    edited = plan(subtask("t1"))
+    assert [
+        decision_in(DecidePlan(revision=2, decision="edit", plan=edited, comment="less", by="ann")),
+        decision_in(Reply(id="t1/1:1.0", text="yes", by="ann")),
+        decision_in(DecideToolCall(id="t2/1:1.0", decision="deny", arguments_sha256=HASH, comment="no", by="ann")),
+        decision_in(DecideToolCall(id="t2/1:1.0", decision="deny", arguments_sha256=HASH)),
+    ] == [
+        Decision(id="plan.2", choice="edit", plan=edited, text="less", by="ann"),
+        Decision(id="t1/1:1.0", choice="reply", text="yes", by="ann"),
+        Decision(id="t2/1:1.0", choice="deny", arguments_sha256=HASH, text="no", by="ann"),
+        Decision(id="t2/1:1.0", choice="deny", arguments_sha256=HASH),
+    ]
 
 
 def test_waits_are_asked_for_by_their_ids() -> None:
@@ -226,6 +248,14 @@ def test_a_nested_run_hears_each_word_once_however_late_a_signal_comes(
     assert below.words_to_all == below.instructions("any").words == words
     assert (below.paused, below.now) == (above.paused, above.now)
     assert [one.number for one in told] == sorted(one.number for one in told)
+
+
+def test_a_nested_run_is_resumed_as_often_as_the_run_above() -> None:
+    below = Steering(board())
+    told = [Instructions(number=1, resumes=1), Instructions(number=2, resumes=1, paused=True)]
+    told += [told[1], Instructions(number=4, resumes=3), told[0]]
+    assert [below.take(new) for new in told] == [True, False, False, True, False]
+    assert (below.resumes, below.paused, below.instructions("t1").number) == (3, False, 3)
 
 
 def test_a_skipped_subtask_keeps_what_it_had_and_one_that_completed_its_finding() -> None:

@@ -16,6 +16,7 @@ from supervision.contract.plan import Plan
 from supervision.contract.progress import Counts, NestedRun, Phase
 from supervision.contract.request import RunRequest
 from supervision.contract.result import Citation, Contradiction, Timing
+from supervision.contract.team import RoleCard
 from supervision.contract.usage import Usage
 from supervision.results.answer import Answer
 from supervision.run.run_state import RunState, longest_chain, timing
@@ -44,6 +45,16 @@ def test_pages_of_the_status_show_every_subtask_once(count: int) -> None:
         seen += [report.id for report in page.subtasks]
         cursor = page.next_cursor
     assert seen == [f"t{n}" for n in range(count)]
+
+
+def test_a_finding_may_come_while_work_is_under_way_that_is_not_refused() -> None:
+    run = state(plan(subtask("t1"), subtask("t2")))
+    run.board.begin("t1", "finder")
+    assert run.finding_may_come
+    run.refused.add("t1")
+    assert not run.finding_may_come
+    assert run.slots.take(RoleCard(name="finder", model="m"))
+    assert run.finding_may_come
 
 
 def test_a_full_status_page_stays_below_the_hard_cap() -> None:
