@@ -6,8 +6,8 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 folder=${TMPDIR:-/tmp}/mcp-conformance
 address=127.0.0.1:${PORT:-8765}
-clients=" initialize tools_call elicitation-sep1034-client-defaults sse-retry request-metadata sep-2322-client-request-state
-    http-standard-headers http-custom-headers http-invalid-tool-headers json-schema-ref-no-deref
+clients=" initialize tools_call sse-retry request-metadata sep-2322-client-request-state http-standard-headers
+    http-custom-headers http-invalid-tool-headers json-schema-ref-no-deref
     json-schema-2020-12-preservation "
 scenarios=(server-initialize server-session-lifecycle ping tools-list tools-call-error server-sse-multiple-streams
     resources-list sep-2164-resource-not-found prompts-list dns-rebinding-protection caching http-header-validation $clients)

@@ -224,6 +224,13 @@ says = st.one_of(
 )
 
 
+def test_a_subtask_of_a_nested_run_is_asked_for_there() -> None:
+    tasks, steering = at_work()
+    tasks["running"].workflow_id = "run/running/1"
+    with pytest.raises(ValueError, match="send this to 'run/running/1', as 't2'"):
+        steering.check_open("running/t2")
+
+
 def board() -> Board:
     return Board(plan(subtask("t1"), subtask("t2", "t1"), subtask("t3")), Clock())
 
