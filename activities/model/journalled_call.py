@@ -143,26 +143,28 @@ class ModelCalls:
     ) -> Answered:
         """Makes the first call of a conversation; `note` is a second text after it."""
         prompt = FirstPrompt(self.model.window(opening.model), opening, text, note, how.withheld)
-        return await self._found(asked) or await self._call(asked, prompt, how)
+        key = key_of(asked, activity.info().workflow_id or "")
+        return await self._found(key) or await self._call(asked, key, prompt, how)
 
     async def follow_up(self, asked: Asked, head: str, added: list[Json], how: CallOptions) -> Answered:
         """Makes a later call: the conversation at `head` with messages `added`."""
-        return await self._found(asked) or await self._call(asked, await self._next(head, added, how), how)
+        key = key_of(asked, activity.info().workflow_id or "")
+        return await self._found(key) or await self._call(asked, key, await self._next(head, added, how), how)
 
     async def _next(self, head: str, added: list[Json], how: CallOptions) -> NextPrompt:
         past, whole = await self.conversations.load(head), await self.conversations.resolve(added)
         return NextPrompt(self.model.window(past.opening.model), past, added, whole, how.withheld)
 
-    async def _found(self, asked: Asked) -> Answered | None:
+    async def _found(self, key: str) -> Answered | None:
         """Returns the answer that an attempt before this one stored."""
         show(EarlierAttempts.of_this_call().model_dump)  # a heartbeat replaces what the attempts before left behind
-        entry = await self.conversations.find(key := key_of(asked, activity.info().workflow_id or ""))
+        entry = await self.conversations.find(key)
         if entry is None:
             return None
         note(journal=True, response_model=entry.reply.model)
         return self._answered(key, entry)
 
-    async def _call(self, asked: Asked, prompt: FirstPrompt | NextPrompt, how: CallOptions) -> Answered:
+    async def _call(self, asked: Asked, key: str, prompt: FirstPrompt | NextPrompt, how: CallOptions) -> Answered:
         workflow_id, earlier = activity.info().workflow_id or "", EarlierAttempts.of_this_call()
         request = ModelRequest(
             **dict(prompt.opening),
@@ -196,7 +198,6 @@ class ModelCalls:
             spent=earlier.spent,
             at=datetime.now(UTC).isoformat(),
         )
-        key = key_of(asked, workflow_id)
         return self._answered(key, await until_stored(partial(self.conversations.save, key, entry)))
 
     async def _afford(self, model: str) -> None:
