@@ -16,6 +16,7 @@ _ANYWHERE = ("search", "sub", "subn", "findall", "finditer", "split")
 _FILLS = (" ", "a", "1", "\n", "-", ".", "/", "_", ",", "\t", "é", "A", "<", ":", "(", '"', "`", "\x1b")
 _BRANCHES = 3
 _PREFIXES = 12
+_ALONE: dict[str, re.Pattern[str]] = {}  # the patterns of single nodes: a set of signs takes milliseconds to compile
 
 
 class Found(NamedTuple):
@@ -187,6 +188,9 @@ def _char(code: Any, argument: Any, fill: str) -> str:
 
 def _takes(code: Any, argument: Any, char: str) -> bool:
     """True if the node takes the character, as a pattern of its own."""
-    alone = _parser.parse("")
-    alone.data = [(code, argument)]
-    return _compiler.compile(alone).fullmatch(char) is not None
+    node = f"{code} {argument}"
+    if node not in _ALONE:
+        alone = _parser.parse("")
+        alone.data = [(code, argument)]
+        _ALONE[node] = _compiler.compile(alone)
+    return _ALONE[node].fullmatch(char) is not None
