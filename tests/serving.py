@@ -3,11 +3,9 @@
 import base64
 import contextlib
 import os
-import signal
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from runtime.connection import connect, namespace_id
 from runtime.encryption import Keys, read_keys
 from runtime.server.embedded_server import EmbeddedServer
 from runtime.settings import Settings
+from tests.forked import started
 from tests.waiting import until
 
 ROOT = Path(__file__).parents[1]
@@ -62,18 +61,30 @@ def keys_in(file: Path, **keys: bytes) -> Keys:
 class WorkerProcess:
     """A Worker process and what it wrote."""
 
-    process: subprocess.Popen[bytes]
+    process: BaseProcess
     log: Path
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        assert self.process.pid is not None
+        return self.process.pid
+
+    @property
+    def code(self) -> int | None:
+        """The exit code; None while it runs."""
+        return self.process.exitcode
 
     async def ready(self) -> None:
         """Returns once it serves."""
-        await until(lambda: "worker ready" in self.log.read_text() or self.process.poll() is not None, 120)
-        assert self.process.poll() is None, self.log.read_text()
+        await until(lambda: "worker ready" in self.log.read_text() or self.code is not None, 120)
+        assert self.code is None, self.log.read_text()
 
     async def ended(self) -> int:
         """Returns the exit code, once there is one."""
-        await until(lambda: self.process.poll() is not None, 60)
-        return self.process.wait()
+        await until(lambda: self.code is not None, 60)
+        assert self.code is not None
+        return self.code
 
     async def stopped(self) -> None:
         """Returns once it has ended in order."""
@@ -82,8 +93,8 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """Ends it as a crash would."""
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
+        self.process.kill()
+        self.process.join()
 
 
 class WorkerProcesses:
@@ -98,14 +109,9 @@ class WorkerProcesses:
     def launch(self, *options: str) -> WorkerProcess:
         """Starts the program with those options."""
         log = self._folder / f"worker-{len(self._started)}.log"
-        with log.open("wb") as written:
-            process = subprocess.Popen(
-                [sys.executable, str(ROOT / "worker_main.py"), *options],
-                env=self.environ,
-                cwd=self._folder,
-                stderr=written,
-            )
-        self._started.append(WorkerProcess(process, log))
+        log.touch()
+        files = [os.devnull, os.devnull, str(log)]
+        self._started.append(WorkerProcess(started("worker_main", options, self.environ, self._folder, files), log))
         return self._started[-1]
 
     async def start(self, *options: str) -> WorkerProcess:
@@ -117,7 +123,7 @@ class WorkerProcesses:
     def end(self) -> None:
         """Kills those that still run."""
         for worker in self._started:
-            if worker.process.poll() is None:
+            if worker.code is None:
                 worker.kill()
 
 

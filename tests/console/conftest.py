@@ -14,8 +14,9 @@ import tempfile
 import termios
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -25,7 +26,7 @@ from runtime.server.temporal_binary import find_temporal
 from standin.extract.kind_of_call import think
 from standin.server.app import BrainServer, serving
 from standin.server.faults import FaultScript, ServerConfig
-from tests.console.forked import ended
+from tests.forked import end_of, ended, started
 from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
@@ -54,12 +55,12 @@ class Done:
 class Terminal:
     """A process on a terminal of a given size; `text` is all that it wrote."""
 
-    def __init__(self, process: asyncio.subprocess.Process, master: int) -> None:
+    def __init__(self, process: BaseProcess, master: int, slave: IO[bytes]) -> None:
         self.process = process
         self.text = ""
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")  # a read may end inside a character
         self._closed = False
-        self._master = master
+        self._master, self._slave = master, slave
         asyncio.get_running_loop().add_reader(master, self._read)
 
     def _read(self) -> None:
@@ -79,7 +80,15 @@ class Terminal:
     def resize(self, columns: int, rows: int) -> None:
         """As when a window is dragged."""
         _size(self._master, columns, rows)
-        os.kill(self.process.pid, signal.SIGWINCH)
+        self._signal(signal.SIGWINCH)
+
+    def interrupt(self) -> None:
+        """As Ctrl-C."""
+        self._signal(signal.SIGINT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        assert self.process.pid is not None
+        os.kill(self.process.pid, number)
 
     async def until(self, words: str, seconds: float = 40) -> None:
         """Returns once `words` are on the screen."""
@@ -91,12 +100,13 @@ class Terminal:
     async def whole(self, seconds: float = 90) -> str:
         """All that it wrote, once it has ended and everything was read."""
         await self.ended(seconds)
+        self._slave.close()
         await until(lambda: self._closed, seconds)
         return self.text
 
     async def ended(self, seconds: float = 40) -> int:
         """The exit code."""
-        return await asyncio.wait_for(self.process.wait(), seconds)
+        return await end_of(self.process, seconds)
 
 
 @dataclass
@@ -135,30 +145,22 @@ class Cli:
 
     @contextlib.asynccontextmanager
     async def terminal(
-        self, *words: str, columns: int = 80, rows: int = 30, module: str = ""
+        self, *words: str, columns: int = 80, rows: int = 30, module: str = "starter"
     ) -> AsyncIterator[Terminal]:
         """Runs a command on a terminal; it is ended with the block."""
         master, slave = pty.openpty()
         _size(slave, columns, rows)
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *(["-m", module] if module else [str(ROOT / "starter.py")]),
-            *words,
-            env={**self.environ, "TERM": "xterm-256color"},
-            cwd=self.folder,
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            start_new_session=True,
-        )
-        os.close(slave)
+        environ, tty = {**self.environ, "TERM": "xterm-256color"}, os.ttyname(slave)
+        process = started(module, words, environ, self.folder, [tty] * 3)
+        held = os.fdopen(slave, "rb", buffering=0)  # until the process has opened it, and has ended
         try:
-            yield Terminal(process, master)
+            yield Terminal(process, master, held)
         finally:
-            if process.returncode is None:
+            if process.exitcode is None:
                 process.kill()
-                await process.wait()
+                process.join()
             asyncio.get_running_loop().remove_reader(master)
+            held.close()
             os.close(master)
 
 

@@ -57,7 +57,7 @@ async def test_on_a_terminal_a_killed_worker_is_replaced_and_all_stays_up_until_
         await terminal.until(f"worker {worker} was killed (signal 9): starting another one")
         await terminal.until("server, Web UI and worker stay up", 60)
         assert lives(server)
-        terminal.process.send_signal(signal.SIGINT)
+        terminal.interrupt()
         assert await terminal.ended() == 0
         await until(lambda: not lives(server))
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import signal
 from pathlib import Path
 
 from temporalio.client import Client
@@ -31,7 +30,7 @@ async def test_ctrl_c_detaches_and_the_run_completes(cli: Cli, standin: Model) -
     await standin.slow("left-1")
     async with cli.terminal("run", GOAL, "--id", "left-1") as terminal:
         await terminal.until("asking for a plan")
-        terminal.process.send_signal(signal.SIGINT)
+        terminal.interrupt()
         assert await terminal.ended(10) == 130
         await terminal.until("the run continues: ")
         assert "Traceback" not in terminal.text
@@ -119,4 +118,4 @@ async def test_following_outlives_the_server(base: dict[str, str], tmp_path: Pat
         async with EmbeddedServer(shared=False, db=tmp_path / "temporal.db", headless=True, port=port):
             await until(lambda: is_back(terminal.text.rpartition("running · ")[2]), 40)
         assert "temporalio_client" not in terminal.text
-        assert terminal.process.returncode is None
+        assert terminal.process.exitcode is None

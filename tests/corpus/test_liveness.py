@@ -1,7 +1,6 @@
 """A Worker process under the corpus: after each case it serves on and its memory stays; SIGTERM ends it in its time."""
 
 import json
-import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from pathlib import Path
@@ -82,10 +81,9 @@ async def test_a_worker_process_outlives_the_corpus(
     with worker_processes(lone, model.url, str(tmp_path / "artifacts"), tmp_path) as processes:
         worker = await processes.start()
         await ends(lone, model, f"{run_id}-warm", "SupervisorWorkflow", ODD)
-        before = megabytes(worker.process.pid)
+        before = megabytes(worker.pid)
         for number, (name, case) in enumerate(CASES.items()):
             await case(lone, model, f"{run_id}-{number}")
             assert await honest(lone, model, f"{run_id}-honest-{number}") == "completed", name
-            assert megabytes(worker.process.pid) - before < GROWTH, name
-        worker.process.send_signal(signal.SIGTERM)
-        assert await worker.ended() == 0
+            assert megabytes(worker.pid) - before < GROWTH, name
+        await worker.stopped()

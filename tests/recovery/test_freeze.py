@@ -31,8 +31,8 @@ async def summary(handle: Handle) -> str:
 
 async def dead(workers: list[WorkerProcess]) -> WorkerProcess:
     """The process that has ended."""
-    await until(lambda: any(worker.process.poll() is not None for worker in workers), 60)
-    return next(worker for worker in workers if worker.process.poll() is not None)
+    await until(lambda: any(worker.code is not None for worker in workers), 60)
+    return next(worker for worker in workers if worker.code is not None)
 
 
 async def test_a_frozen_worker_dies_and_another_finishes_the_run(
@@ -42,7 +42,7 @@ async def test_a_frozen_worker_dies_and_another_finishes_the_run(
     both = list(await asyncio.gather(workers.start(), workers.start()))
     handle = await start(lone, "freeze_once", tmp_path / "begun")
     frozen = await dead(both)
-    assert frozen.process.returncode == FROZEN
+    assert frozen.code == FROZEN
     assert "most recent call first" in frozen.log.read_text()
     assert f"watchdog: under way: run_tool of run {lone.run_id}/t1/1" in frozen.log.read_text()
     await workers.start()
@@ -59,9 +59,9 @@ async def test_a_tool_that_ends_its_process_is_not_called_a_fourth_time(
     handle = await start(lone, "die", tmp_path / "begun", calls=1)
     for _ in range(limits.CALL_DEATHS):
         died = await dead([running])
-        assert died.process.returncode == 9
+        assert died.code == 9
         running = await workers.start()
     assert DEADLY_CALL in await summary(handle)
     assert lone.steps == ["plan.1.1", "t1/1/turn.1", "t1/1/turn.2", "synthesis.1"], "no model call was repeated"
-    assert running.process.poll() is None
+    assert running.code is None
     assert (tmp_path / "begun").read_text().count("begun") == limits.CALL_DEATHS

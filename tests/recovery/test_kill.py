@@ -104,7 +104,7 @@ async def test_sigterm_lets_calls_in_flight_finish(lone: Lab, workers: WorkerPro
     worker.process.terminate()
     await until(lambda: "stopping" in worker.log.read_text())
     released.set()
-    assert await asyncio.to_thread(worker.process.wait, 30) == 0
+    assert await worker.ended() == 0
     await _finish(lone, handle, workers)
     assert lone.steps == ["plan.1.1", "t1/1/turn.1", "synthesis.1"]
 

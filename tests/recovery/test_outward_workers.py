@@ -105,7 +105,7 @@ async def test_an_outward_tool_runs_where_its_secret_is_and_no_key(
     assert '{"ANTHROPIC_API_KEY": false, "SHOP_TOKEN": true}' in shown
     assert "tea costs 12 euros" in shown
     assert await _ran_by(lone) == {
-        "supervisor": str(inside.process.pid),
-        "supervisor-model": str(inside.process.pid),
-        "supervisor-outward": str(outside.process.pid),
+        "supervisor": str(inside.pid),
+        "supervisor-model": str(inside.pid),
+        "supervisor-outward": str(outside.pid),
     }

@@ -87,7 +87,7 @@ async def test_a_worker_process_of_a_pool_serves_its_tools_without_a_model_and_n
     result = await lab.run()
     assert (result.status, result.subtasks[0].role) == ("completed", "abroad")
     assert await queues(lab.client, f"{lab.run_id}/t1/1") == ["supervisor", "supervisor.abroad", "supervisor"]
-    serves = [queue for queue in QUEUES if await polls(lab.client, queue, worker.process.pid)]
+    serves = [queue for queue in QUEUES if await polls(lab.client, queue, worker.pid)]
     assert serves == ["supervisor.abroad"]
     worker.process.terminate()
     assert await worker.ended() == 0
