@@ -20,13 +20,13 @@ from typing import IO, Any
 
 import pytest
 
-from console.demo import KeptWorker
 from runtime.server.embedded_server import EmbeddedServer
 from runtime.server.temporal_binary import find_temporal
 from standin.extract.kind_of_call import think
 from standin.server.app import BrainServer, serving
 from standin.server.faults import FaultScript, ServerConfig
 from tests.forked import end_of, ended, started
+from tests.serving import WorkerProcess, WorkerProcesses
 from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
@@ -224,11 +224,14 @@ async def base(place: Path) -> dict[str, str]:
 
 
 @contextlib.asynccontextmanager
-async def worker_of(environ: dict[str, str], standin: Model, folder: Path) -> AsyncIterator[KeptWorker]:
+async def worker_of(environ: dict[str, str], standin: Model, folder: Path) -> AsyncIterator[WorkerProcess]:
     """A Worker process with the stand-in model."""
     model = {"ANTHROPIC_BASE_URL": standin.url, "SUPERVISOR_MODEL": "standin"}
-    async with KeptWorker({**environ, **model}, folder / "worker.log", print) as worker:
-        yield worker
+    processes = WorkerProcesses({**environ, **model}, folder)
+    try:
+        yield await processes.start()
+    finally:
+        processes.end()
 
 
 @pytest.fixture(scope="package")
@@ -236,10 +239,8 @@ async def served(base: dict[str, str], standin: Model, place: Path) -> AsyncIter
     """The environment of a server with a Worker process."""
     async with EmbeddedServer(shared=False, db=place / "temporal.db", headless=True) as info:
         environ = {**base, "TEMPORAL_ADDRESS": info.address}
-        async with worker_of(environ, standin, place) as worker:
-            keeping = asyncio.create_task(worker.keep())
+        async with worker_of(environ, standin, place):
             yield environ
-            keeping.cancel()
 
 
 @pytest.fixture

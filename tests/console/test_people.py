@@ -157,7 +157,7 @@ async def test_a_run_that_another_workflow_starts_is_a_run_as_any(cli: Cli, plac
         assert "monday-run" in [row["run_id"] for row in await cli.json("list", "--waiting")]
         assert (await cli("approve", "monday-run", "plan.1")).code == 0
         await monday.result()
-    assert "waits run=monday-run subtask=plan.1 kind=plan" in (place / "worker.log").read_text()
+    assert "waits run=monday-run subtask=plan.1 kind=plan" in (place / "worker-0.log").read_text()
     refused = await cli("delete", "monday", "--yes")
     assert (refused.code, refused.sentence.partition(":")[2]) == (
         1,
