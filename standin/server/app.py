@@ -135,7 +135,7 @@ class BrainServer:
         bill = self._cache.bill(request)  # on arrival: what others still write can't be read
         await asyncio.sleep((config.latency_ms + fault.delay_ms) / 1000)
         if fault.status is not None:
-            raise ErrorReply(fault.status, fault.message, fault.type, fault.headers)
+            raise ErrorReply(fault.status, fault.message, headers=fault.headers)
         room = config.window(request.model) - bill.total
         if room < 0:
             raise ErrorReply(400, f"prompt is too long: {bill.total} tokens > {bill.total + room} maximum")

@@ -21,7 +21,6 @@ class Fault(StrictModel):
     call: str = "*"
     times: float = math.inf
     status: int | None = None
-    type: str = ""
     message: str = "scripted"
     headers: dict[str, str] = {}
     delay_ms: float = 0
