@@ -121,12 +121,6 @@ def test_workers_get_the_time_to_drain(service: str) -> None:
     assert grace > limits.GRACEFUL_SHUTDOWN
 
 
-def test_the_server_has_one_address_though_it_has_several_networks() -> None:
-    """Upstream's start-up takes the addresses of all networks for one, and the server refuses that."""
-    assert len(SERVICES["server"]["networks"]) > 1
-    assert SERVICES["server"]["environment"]["TEMPORAL_BROADCAST_ADDRESS"] == "127.0.0.1"
-
-
 @pytest.mark.parametrize("service", WORKERS)
 def test_a_worker_is_healthy_while_it_beats(service: str, tmp_path: Path) -> None:
     kind, test = SERVICES[service]["healthcheck"]["test"]
