@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup dev temporal demo demo-people test mutants cases corpus conformance check serve worker standin bench large prompts showcase compose-test operate-test pin-images release mcp-kills
+.PHONY: help setup dev temporal demo demo-people test mutants cases corpus conformance check serve worker standin bench large prompts showcase compose-test operate-test release mcp-kills
 
 # a uv from PATH, else one of our own in .uv
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
@@ -84,9 +84,6 @@ compose-test: dev ## Run docker-compose.yml for real, and kill and cut off its s
 operate-test: dev ## Run encryption on PostgreSQL and a bucket, and the dashboard on a collector and Prometheus
 	@tests/operate/programs.sh .cache/operate
 	$(VENV) -m pytest tests/recovery/test_encryption.py tests/recovery/test_dashboard.py
-
-pin-images: ## Add the digests of the images to Dockerfile and docker-compose.yml
-	@deploy/pin-images.sh
 
 temporal: $(READY)
 	@$(VENV) -m runtime.server.temporal_binary >/dev/null

@@ -131,13 +131,12 @@ def model_rate(settings: Settings) -> float | None:
 
 def model_endpoint(settings: Settings) -> ModelEndpoint:
     """Returns the process's endpoint of models; it connects with its first call."""
-    idle = timedelta(seconds=settings.model_idle_seconds) if settings.model_idle_seconds else limits.MODEL_IDLE_TIMEOUT
     paid = settings.model != "standin"  # the stand-in needs no key, so it gets none
     return AnthropicModel(
         api_key=settings.secret("anthropic_api_key") if paid else None,
         auth_token=settings.secret("anthropic_auth_token") if paid else None,
         base_url=settings.anthropic_base_url,
-        idle_timeout=idle,
+        idle_timeout=timedelta(seconds=settings.model_idle_seconds),
         structured=settings.model_structured,
         without=settings.model_without,
         max_output=settings.model_max_tokens,

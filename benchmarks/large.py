@@ -26,9 +26,9 @@ _PATIENCE = 900.0  # seconds for one size
 _AGENTS_READ = 40  # worker agents of each run whose histories are read
 _MORE = {"budget": {"tokens": 5 * 10**7, "usd": 100.0}, "deadline": "PT2H"}
 SIZES = {
-    "deep": (Row("two runs of 1,000 subtasks, kill -9", 1000, 0, 1.0, runs=2), True),
-    "many": (Row("24 runs of 120 subtasks, kill -9", 120, 0, 1.0, runs=24), True),
-    "wide": (Row("110 subtasks, then 190 that depend on all of them", 110, 0, 1.0, dependents=190), False),
+    "deep": Row("two runs of 1,000 subtasks", 1000, 0, 1.0, runs=2),
+    "many": Row("24 runs of 120 subtasks", 120, 0, 1.0, runs=24),
+    "wide": Row("110 subtasks, then 190 that depend on all of them", 110, 0, 1.0, dependents=190),
 }
 
 
@@ -77,14 +77,13 @@ async def _run(sizes: list[str]) -> int:
     async with scene() as place:
         project = await place.project()
         for name in sizes:
-            row, kill = SIZES[name]
-            seen = await _cross(project, place.model, row, kill, f"large-{name}")
+            seen = await _cross(project, place.model, SIZES[name], f"large-{name}")
             code = code if seen["holds"] else FAILED
             print_out(json.dumps(seen))
     return code
 
 
-async def _cross(project: System, model: BenchModel, row: Row, kill: bool, base: str) -> dict[str, Any]:
+async def _cross(project: System, model: BenchModel, row: Row, base: str) -> dict[str, Any]:
     """Runs one size, across a kill of the Worker process, and returns what was seen; times in seconds.
 
     Runs that are not done in time are left as they are. `first_call` is from the new process's start to its first call.
@@ -92,19 +91,15 @@ async def _cross(project: System, model: BenchModel, row: Row, kill: bool, base:
     tasks = Tasks()
     model.prepare(row.latency)
     began = time.time()
-    first_call = None
     results: list[Any] = []
     async with project.worker:
         handles = [await project.start(row, f"{base}-{number}", **_MORE) for number in range(row.runs)]
         waiting = asyncio.gather(*(handle.result() for handle in handles), return_exceptions=True)
-        if kill:
-            while not waiting.done():
-                if len(model.answered()) >= row.model_calls // 2:
-                    break
-                await asyncio.sleep(_LOOK)
-            await project.worker.kill()
-            tasks.killed = time.time()
-            await project.worker.__aenter__()
+        while not waiting.done() and len(model.answered()) < row.model_calls // 2:  # noqa: ASYNC110 - its log is looked at
+            await asyncio.sleep(_LOOK)
+        await project.worker.kill()
+        tasks.killed = time.time()
+        await project.worker.__aenter__()
         with contextlib.suppress(TimeoutError):
             results = await asyncio.wait_for(waiting, max(1.0, _PATIENCE - (time.time() - began)))
         wall = time.time() - began
@@ -113,9 +108,8 @@ async def _cross(project: System, model: BenchModel, row: Row, kill: bool, base:
             for workflow_id in (handle.id, *agents):
                 with contextlib.suppress(RPCError):  # a run that failed early has no such agents
                     await tasks.read(project.client, workflow_id)
-    if kill:
-        calls = (entry["at"] for entry in model.ledger() if entry["event"] == "received")
-        first_call = next((at - tasks.killed for at in calls if at > tasks.killed), None)
+    calls = (entry["at"] for entry in model.ledger() if entry["event"] == "received")
+    first_call = next((at - tasks.killed for at in calls if at > tasks.killed), None)
     ended = [result for result in results if isinstance(result, dict)]
     whole = sum(result["status"] == "completed" and holds_all(row, result) for result in ended)
     answered = model.answered()

@@ -65,8 +65,8 @@ class Settings(BaseSettings):
     """How the endpoint is asked for JSON."""
     model_without: Annotated[list[RequestPart], NoDecode] = []
     """Other parts of requests that the endpoint does not take, separated by commas."""
-    model_idle_seconds: float | None = Field(default=None, gt=0)
-    """No sign of life for this long ends an attempt of a call; None is the project's default."""
+    model_idle_seconds: float = Field(default=limits.MODEL_IDLE_TIMEOUT.total_seconds(), gt=0)
+    """No sign of life for this long ends an attempt of a call."""
     model_max_tokens: int | None = Field(default=None, ge=limits.LEAST_OUTPUT_TOKENS)
     """The most that a reply of any model may have; None leaves it to what is known of the model."""
     model_window: Annotated[dict[str, int], NoDecode] = {}

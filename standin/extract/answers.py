@@ -45,15 +45,6 @@ def synthesis(prompt: Parts) -> Json:
     }
 
 
-def plain_answer(prompt: Parts) -> str:
-    """Returns a digest of the findings, else a few sentences of the prompt that matter to its goal."""
-    goal = prompt.goal or prompt.request.user_text
-    if prompt.findings:
-        return f"{digest(prompt.findings, goal, cited=True)}\n\n{FOOTER}"
-    lines = key_lines(re.sub(r"</?[\w-][^<>]*>", "", prompt.request.user_text), goal, 3) or [goal]
-    return "\n".join(clip(line, 400) for line in lines) + f"\n\n{FOOTER}"
-
-
 def source_text(prompt: Parts) -> str:
     """Returns the draft and the findings; without any, all user text."""
     texts = [prompt.draft, *(finding.text for finding in prompt.findings)]

@@ -35,7 +35,7 @@ def think(request: ApiRequest) -> ApiReply:
         return json_reply(_structured(prompt, request.schema))
     if request.tools or marks.LAST_TURN_MARK in request.last_text:
         return _finished(prompt)
-    return text_reply(answers.plain_answer(prompt))
+    return text_reply(answers.synthesis(prompt)["answer"])
 
 
 def _finished(prompt: Parts) -> ApiReply:

@@ -214,7 +214,7 @@ def _times_in(text: str) -> list[str]:
 
 
 def named(values: list[str], text: str) -> list[str]:
-    """Returns the values that `text` names in full, else those named by a word that no other value has."""
+    """Returns the values that `text` names in full."""
     left = f" {' '.join(stems(text))} "
     whole = set()
     for value in sorted(values, key=len, reverse=True):  # a part of a longer name is not a name
@@ -222,10 +222,6 @@ def named(values: list[str], text: str) -> list[str]:
         if phrase.strip() and phrase in left and (len(value) > 3 or value in text):
             whole.add(value)
             left = left.replace(phrase, " , ")
-    if not whole:
-        keys = {value: key_stems(value) for value in values}
-        count = [stem for own in keys.values() for stem in own]
-        whole = {value for value, own in keys.items() if any(f" {s} " in left and count.count(s) == 1 for s in own)}
     return [value for value in values if value in whole]
 
 

@@ -19,12 +19,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from standin.server.api_reply import ApiReply, Brain, ErrorReply, block_text, limited, output_tokens
+from standin.server.api_reply import ApiReply, Brain, ErrorReply, block_text, limited, output_tokens, text_reply
 from standin.server.api_request import Json, parse
 from standin.server.faults import Fault, FaultScript
 from standin.server.prompt_cache import PromptCache
 
-_PING_SECONDS = 0.5  # between pings of a stalled stream
 _TYPES = {
     400: "invalid_request_error", 401: "authentication_error", 402: "billing_error", 403: "permission_error",
     404: "not_found_error", 408: "timeout_error", 409: "conflict_error", 413: "request_too_large",
@@ -136,11 +135,11 @@ class BrainServer:
         bill = self._cache.bill(request)  # on arrival: what others still write can't be read
         await asyncio.sleep((config.latency_ms + fault.delay_ms) / 1000)
         if fault.status is not None:
-            raise ErrorReply(fault.status, fault.message, fault.type, fault.headers)
+            raise ErrorReply(fault.status, fault.message, headers=fault.headers)
         room = config.window(request.model) - bill.total
         if room < 0:
             raise ErrorReply(400, f"prompt is too long: {bill.total} tokens > {bill.total + room} maximum")
-        made = fault.scripted() or self._brain(request)
+        made = self._brain(request) if fault.reply is None else text_reply(fault.reply)
         reply = await made if inspect.isawaitable(made) else made
         if reply.usage is None:
             reply = limited(reply, request.max_tokens)
@@ -166,19 +165,11 @@ async def _stream(exchange: _Exchange, events: Iterator[Json], fault: Fault) -> 
     await exchange.write(b"")
     for sent, event in enumerate(events):
         if sent == fault.stall_after:
-            await _stall(exchange, fault.pings)
+            await asyncio.Event().wait()  # until the client leaves
         if fault.chunk_delay_ms and event["type"] == "content_block_delta":
             await asyncio.sleep(fault.chunk_delay_ms / 1000)
         await exchange.write(_encoded(event), more=event["type"] != "message_stop")
     return "answered"
-
-
-async def _stall(exchange: _Exchange, pings: bool) -> None:
-    """Falls silent, or sends pings, until the client leaves."""
-    while True:
-        await asyncio.sleep(_PING_SECONDS)
-        if pings:
-            await exchange.write(_encoded({"type": "ping"}))
 
 
 def _message(reply: ApiReply, model: str, usage: Json) -> Json:
@@ -251,11 +242,6 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         yield
 
-    def stop(self) -> None:
-        """Stops after open streams; a second time at once."""
-        self.force_exit = self.should_exit
-        self.should_exit = True
-
 
 def listen(host: str = "127.0.0.1", port: int = 0) -> tuple[socket.socket, str]:
     """Returns a listening socket and its URL. Raises OSError."""
@@ -270,7 +256,7 @@ def run(server: BrainServer, listener: socket.socket, url: str) -> None:
         serving = _Server(server, _SHUTDOWN_SECONDS)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, serving.stop)
+            loop.add_signal_handler(number, serving.handle_exit, number, None)
         sys.stdout.write(f"stand-in model: {url}\n")
         sys.stdout.flush()
         await serving.serve(sockets=[listener])
@@ -287,5 +273,5 @@ async def serving(server: BrainServer) -> AsyncIterator[str]:
     try:
         yield url
     finally:
-        process.stop()
+        process.should_exit = True
         await task

@@ -3,12 +3,9 @@
 import math
 from collections import Counter
 from fnmatch import fnmatchcase
-from typing import Any
 
 from pydantic import Field
 
-from standin.server.api_reply import ApiReply, text_reply
-from standin.server.api_request import Json
 from supervision.contract.base import StrictModel
 
 _WINDOW = 1_000_000  # of the default models
@@ -18,30 +15,18 @@ class Fault(StrictModel):
     """What goes wrong with the first `times` replies whose call header fits the glob `call`, or those replies.
 
     Several may be combined; times are in milliseconds. `status` is an error's. After `stall_after` events of the stream
-    it falls silent, or sends `pings`, until the client leaves. `reply` is a text, or `content` with `stop_reason`,
-    `stop_details` and `usage` if they are to be other than usual.
+    it falls silent until the client leaves. `reply` is a text in place of the brain's.
     """
 
     call: str = "*"
     times: float = math.inf
     status: int | None = None
-    type: str = ""
     message: str = "scripted"
     headers: dict[str, str] = {}
     delay_ms: float = 0
     chunk_delay_ms: float = 0
     stall_after: int | None = None
-    pings: bool = False
-    reply: dict[str, Any] | str | None = None
-
-    def scripted(self) -> ApiReply | None:
-        """Returns the reply that the fault has, None if it has none."""
-        if self.reply is None or isinstance(self.reply, str):
-            return None if self.reply is None else text_reply(self.reply)
-        content: list[Json] = self.reply.get("content", [])
-        calls = any(block.get("type") == "tool_use" for block in content)
-        stop = self.reply.get("stop_reason", "tool_use" if calls else "end_turn")
-        return ApiReply(content, stop, self.reply.get("stop_details"), self.reply.get("usage"))
+    reply: str | None = None
 
 
 class ServerConfig(StrictModel):

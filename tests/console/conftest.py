@@ -181,7 +181,7 @@ class Model:
 
     async def holds(self, run_id: str) -> None:
         """From now on it begins to answer that run and does not end, until the call is cancelled."""
-        await self.fails(run_id, stall_after=2, pings=True)
+        await self.fails(run_id, stall_after=2)
 
     async def fails(self, run_id: str, **fault: Any) -> None:
         """From now on it fails for that run."""

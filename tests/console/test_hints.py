@@ -114,7 +114,7 @@ UNDETERMINED = {"doctor", "follow"}  # of this machine and moment; their parts h
 @pytest.fixture(scope="module")
 async def failed(read: Cli, standin: Model) -> Cli:
     """The same, with a run that failed."""
-    await standin.fails("hints-failed*", status=401, type="authentication_error", message="bad key")
+    await standin.fails("hints-failed*", status=401, message="bad key")
     assert (await read("run", GOAL, "--id", "hints-failed")).code == 1
     await standin.usual()
     return read

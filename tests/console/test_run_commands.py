@@ -61,7 +61,7 @@ async def test_cancelling_stops_the_run_and_keeps_what_it_had(cli: Cli, standin:
 
 
 async def test_a_terminated_run_says_so_on_every_screen(cli: Cli, standin: Model) -> None:
-    await standin.fails("ended-1/t2*", stall_after=2, pings=True)
+    await standin.fails("ended-1/t2*", stall_after=2)
     assert (await cli("run", GOAL, "--id", "ended-1", "--detach")).code == 0
 
     half = {"completed": 1, "running": 1}

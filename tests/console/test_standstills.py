@@ -53,7 +53,7 @@ async def every_screen_says(cli: Cli, run_id: str, *words: str) -> None:
 @contextlib.asynccontextmanager
 async def failing(cli: Cli, standin: Model, run_id: str, call: str) -> AsyncIterator[None]:
     """A run whose provider is overloaded from that call on."""
-    await standin.fails(f"{run_id}*/{call}", status=529, type="overloaded_error", message="too many")
+    await standin.fails(f"{run_id}*/{call}", status=529, message="too many")
     try:
         assert (await cli("run", GOAL, "--id", run_id, "--detach")).code == 0
         yield

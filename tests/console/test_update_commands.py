@@ -59,7 +59,7 @@ async def test_new_limits_are_totals_and_what_can_not_be_is_refused(cli: Cli, st
 
 
 async def test_a_run_that_waits_for_its_provider_says_so_and_goes_on_when_told(cli: Cli, standin: Model) -> None:
-    await standin.fails("resume-1/t3", status=401, type="authentication_error", message="bad key")
+    await standin.fails("resume-1/t3", status=401, message="bad key")
     assert (await cli("run", GOAL, "--id", "resume-1", "--detach")).code == 0
 
     await cli.until("resume-1", lambda status: bool(status["flags"]["waiting_provider"] and status["waiting"]))

@@ -25,33 +25,18 @@ PROBES = 3  # of each model that fail before the storm is over
 USUAL = script(plan({"id": "t1"}, {"id": "t2", "role": "counter"}), {}, answer(cites=["t1", "t2"]))
 
 
-@pytest.fixture
-def failed_probes(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> "FailedProbes":
-    """Counts the probes that fail, from the log; there is one every second in place of one every ten."""
-    monkeypatch.setattr(limits, "BREAKER_COOLDOWN", timedelta(seconds=1))
-    caplog.set_level(logging.WARNING, gate.__name__)
-    return FailedProbes(caplog)
-
-
-class FailedProbes:
-    """The probes that failed, by model."""
-
-    def __init__(self, log: pytest.LogCaptureFixture) -> None:
-        self._log = log
-
-    def count(self) -> Counter[str]:
-        """Returns how many there were until now."""
-        found = [re.match(r"provider breaker of (.*): half_open -> open", line) for line in self._log.messages]
-        return Counter(match[1] for match in found if match)
-
-    def enough(self) -> bool:
-        """True if both models had theirs."""
-        counts = self.count()
-        return len(counts) == 2 and min(counts.values()) >= PROBES
+def failed_probes(log: pytest.LogCaptureFixture) -> Counter[str]:
+    """The probes that failed until now, by model."""
+    found = [re.match(r"provider breaker of (.*): half_open -> open", line) for line in log.messages]
+    return Counter(match[1] for match in found if match)
 
 
 @pytest.mark.timeout(200)
-async def test_a_storm_costs_few_requests_and_no_run(lone: Lab, tmp_path: Path, failed_probes: FailedProbes) -> None:
+async def test_a_storm_costs_few_requests_and_no_run(
+    lone: Lab, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "BREAKER_COOLDOWN", timedelta(seconds=1))  # a probe a second in place of one in ten
+    caplog.set_level(logging.WARNING, gate.__name__)
     ids = [f"{lone.run_id}-{number}" for number in range(RUNS)]
     raging = False
     refused: Counter[str] = Counter()
@@ -71,12 +56,12 @@ async def test_a_storm_costs_few_requests_and_no_run(lone: Lab, tmp_path: Path, 
         await until(lambda: any("/turn." in call for call in served), 60)
         raging = True
         handles += await asyncio.gather(*(lone.named(run_id).start(max_reviews=3) for run_id in ids[UNDER_WAY:]))
-        await until(failed_probes.enough, 90)
+        await until(lambda: sum(number >= PROBES for number in failed_probes(caplog).values()) == 2, 90)
         raging = False
         results = await asyncio.gather(*(handle.result() for handle in handles))
     assert [result.status for result in results] == ["completed"] * RUNS
     assert len(served) == len(set(served)) > 0
-    probes = failed_probes.count()
+    probes = failed_probes(caplog)
     assert set(refused) == set(probes)
     for model, requests in refused.items():
         assert requests <= REQUESTS + probes[model]

@@ -4,15 +4,17 @@ A recorded history shows only those changes whose branch it passes through, so e
 its histories and compared.
 """
 
-import ast
+import inspect
 import json
+import re
+import sys
 from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 from supervision.base import limits
 
-ROOT = Path(__file__).parents[2]
 RECORDED = "numbers.json"
 MAINS = ("workflows.supervisor", "workflows.worker_agent")
 READ_IN_WORKFLOWS = ("workflows.", "supervision.", "activities.contracts.", "activities.prompts.")
@@ -27,7 +29,9 @@ python -m tests.replay.record VERSION"""
 
 def numbers() -> dict[str, float]:
     """Returns today's numbers, times in seconds: those in `limits` by name, a module's own as `module.NAME`."""
-    values = {name: _value(name) for name in sorted(_names())}
+    values = {name: getattr(limits, name) for name in sorted(_named_limits())}
+    for module in _modules():
+        values |= {f"{module.__name__}.{name}": value for name, value in vars(module).items() if _is_number(value)}
     return {name: value.total_seconds() if isinstance(value, timedelta) else value for name, value in values.items()}
 
 
@@ -44,34 +48,18 @@ def record_numbers(folder: Path) -> None:
     (folder / RECORDED).write_text(json.dumps(numbers(), indent=2) + "\n", encoding="utf-8")
 
 
-def _value(name: str) -> float | timedelta:
-    module, _, own = name.rpartition(".")
-    value: float | timedelta = getattr(import_module(module or limits.__name__), own)
-    return value
+def _modules() -> list[ModuleType]:
+    """Returns the modules of these packages that are loaded with the workflows; a few are read by activities alone."""
+    for main in MAINS:
+        import_module(main)
+    loaded = [module for name, module in sorted(sys.modules.items()) if name.startswith(READ_IN_WORKFLOWS)]
+    return [module for module in loaded if module is not limits]
 
 
-def _names() -> set[str]:
-    """Returns the names in `limits`, and the numbers of their own, of all modules that the workflows import."""
-    names: set[str] = set()
-    seen: set[str] = {limits.__name__}
-    waiting = list(MAINS)
-    while waiting:
-        module = waiting.pop()
-        path = ROOT.joinpath(*module.split(".")).with_suffix(".py")
-        if module in seen or not module.startswith(READ_IN_WORKFLOWS) or not path.is_file():
-            continue
-        seen.add(module)
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        constants = [t.id for n in tree.body if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)]
-        names.update(f"{module}.{name}" for name in constants if _is_number(f"{module}.{name}"))
-        for node in ast.walk(tree):
-            match node:
-                case ast.Attribute(ast.Name("limits"), name):
-                    names.add(name)
-                case ast.ImportFrom(str(package), aliases):
-                    waiting += [package, *(f"{package}.{alias.name}" for alias in aliases)]
-    return names
+def _named_limits() -> set[str]:
+    sources = map(inspect.getsource, _modules())
+    return {name for source in sources for name in re.findall(r"\blimits\.([A-Z_]+)\b", source)}
 
 
-def _is_number(name: str) -> bool:
-    return isinstance(_value(name), (int, float, timedelta))
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float, timedelta))

@@ -1,10 +1,9 @@
 """Replaying histories with today's workflow code."""
 
+import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from temporalio.api.enums.v1 import EventType
-from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import WorkflowHistory
 from temporalio.worker import Replayer
 
@@ -35,19 +34,8 @@ async def refused(histories: AsyncIterator[WorkflowHistory]) -> AsyncIterator[tu
                 yield result.history, result.replay_failure
 
 
-def outline(history: WorkflowHistory) -> str:
-    """Returns a line for each event, for logs: what was refused once may never come again."""
-    return "\n".join(_line(event) for event in history.events)
-
-
-def _line(event: HistoryEvent) -> str:
-    attributes = getattr(event, str(event.WhichOneof("attributes")))
-    told = [f"{field.name}={value}" for field, value in attributes.ListFields() if field.name.endswith("_event_id")]
-    for name in ("activity_type", "workflow_type"):
-        told += [getattr(attributes, name).name] if hasattr(attributes, name) else []
-    for name in ("signal_name", "timer_id", "protocol_instance_id", "cause"):
-        told += [f"{name}={getattr(attributes, name)}"] if hasattr(attributes, name) else []
-    if event.event_type == EventType.EVENT_TYPE_MARKER_RECORDED:
-        told += [payload.data.decode()[:160] for payload in attributes.details["data"].payloads]
-    kind = EventType.Name(event.event_type).removeprefix("EVENT_TYPE_").lower()
-    return f"{event.event_id} {event.event_time.ToJsonString()} {kind} {' '.join(told)}"
+def kept(history: WorkflowHistory) -> Path:
+    """Writes down a history that was refused, which may never come again; returns its file."""
+    file = Path(tempfile.mkdtemp(prefix="refused-")) / "history.json"
+    file.write_text(history.to_json(), encoding="utf-8")
+    return file

@@ -35,11 +35,7 @@ from tests.workflow import runs
 from tests.workflow.resets import reset, workflow_tasks
 from tests.workflow.runs import Handle, is_in, waits_for_provider
 from tests.workflow.scripts import GIVES_UP, Turns, in_order, item, plans, reviewed, subtasks, verdicts, with_replies
-from tests.workflow.subtasks.trees import (
-    PLANS,
-    one_waits,
-    tree,
-)
+from tests.workflow.subtasks.trees import PLANS, one_waits, tree
 from workflows.supervisor import SupervisorWorkflow
 
 SMALL_HISTORIES = {"limit.historyCount.suggestContinueAsNew": 60}
@@ -89,16 +85,8 @@ async def _histories(client: Client, workflow_id: str, execution: str | None = N
 
 def scenarios() -> dict[str, Scenario]:
     """By name; made anew for each use, because events belong to one loop."""
-    return {
-        **_plain(),
-        **_planned(),
-        **_turned(),
-        **_judged(),
-        **_answered(),
-        **_interrupted(),
-        **_nested(),
-        **_people(),
-    }
+    groups = (_plain, _planned, _turned, _judged, _answered, _interrupted, _nested, _people)
+    return {name: scenario for group in groups for name, scenario in group().items()}
 
 
 PAIR = plan({"id": "t1"}, {"id": "t2"})

@@ -89,18 +89,6 @@ async def test_a_server_without_a_record_is_named_and_keeps_its_log(cache: Path)
         assert Path(info.log).stat().st_size >= written
 
 
-async def test_a_server_that_is_starting_serves_before_it_is_stopped(
-    cache: Path, temporal_program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    failing(tmp_path / "temporal", temporal_program, monkeypatch, f'sleep 1; exec "{temporal_program}" "$@"')
-    async with AsyncExitStack() as stack:
-        starting = asyncio.create_task(stack.enter_async_context(EmbeddedServer(headless=True)))
-        await until((cache / "server.json").exists)
-        stopped = await stop_running()
-        assert stopped == await starting
-        assert read_record() is None
-
-
 async def test_a_server_that_starts_while_another_is_stopped_keeps_its_record(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedded_server, "POLL", timedelta(seconds=2))
     async with EmbeddedServer(headless=True) as old:

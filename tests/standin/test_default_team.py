@@ -73,10 +73,21 @@ async def test_each_table_answers(question: str, table: str, value: str) -> None
     assert value in answer
 
 
-async def test_without_names_and_times_the_examples_own_are_not_taken_over() -> None:
-    answer, queries = await analyse(TEAMS, "How did the life expectancy of Japan develop?")
-    assert "IN ('Japan') AND year BETWEEN 1952 AND 2007" in queries[0]
-    assert "63.03 (1952) to 82.603 (2007)" in answer
+@pytest.mark.parametrize(
+    ("times", "query", "figures"),
+    [
+        ("", "BETWEEN 1952 AND 2007", "63.03 (1952) to 82.603 (2007), a change of 19.57 (31.05 %)"),
+        (" since 1992", "BETWEEN 1992 AND 2007", "79.36 (1992) to 82.603 (2007), a change of 3.24 (4.09 %)"),
+    ],
+)
+async def test_the_times_of_an_example_are_not_taken_over(times: str, query: str, figures: str) -> None:
+    answer, queries = await analyse(TEAMS, f"How did the life expectancy of Japan develop{times}?")
+    assert f"IN ('Japan') AND year {query}" in queries[0]
+    assert figures in answer
+
+
+async def test_what_a_subtask_writes_down_is_computed() -> None:
+    assert "12 * 4 = 48" in (await analyse(TEAMS, "How many are 12 * 4 boxes?"))[0]
 
 
 async def test_every_example_of_the_team_answers_its_own_question() -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import httpx2
 import pytest
 
 import console.demo
+from standin.server.api_reply import ApiReply
+from standin.server.app import BrainServer, serving
 from tests.standin.conftest import FOOTER, Served, text_of
 
 
@@ -129,8 +132,8 @@ async def test_a_scripted_reply_arrives_as_it_was_written(served: Served) -> Non
         {"type": "tool_use", "id": "toolu_a", "name": "one", "input": {"empty": None, "half": 0.5}},
         {"type": "future_block", "payload": {"x": [1, 2]}},
     ]
-    usage = {"input_tokens": 11, "output_tokens": 22}
-    await served.config(rules=[{"reply": {"content": content, "usage": usage}}])
-    reply = await served.ask()
+    written = ApiReply(content, "tool_use", usage={"input_tokens": 11, "output_tokens": 22})
+    async with serving(BrainServer(lambda request: written)) as url:
+        reply = await replace(served, client=served.client.with_options(base_url=url)).ask()
     assert [block.to_dict(mode="json") for block in reply.content] == content
     assert (reply.stop_reason, reply.usage.input_tokens, reply.usage.output_tokens) == ("tool_use", 11, 22)

@@ -94,23 +94,17 @@ async def synthesized(desk: Desk, findings: list[DependencyRef], number: int = 1
 CROP = "- Hill: pears went from 20 (1980) to 44 (2020).\n\n| farm | pears |\n| --- | --- |\n| Hill | 44 |"
 
 
-async def test_a_digest_keeps_figures_with_their_subtasks_and_an_answer_cites_them(desk: Desk) -> None:
-    digest = await synthesized(desk, await desk.findings(t1=CROP, t2="It rained in the valley."), mode="digest")
-    text = await desk.read(digest.answer.ref)
+@pytest.mark.parametrize("mode", ["digest", "draft"])
+async def test_what_is_folded_in_before_keeps_its_figures_and_citations_in_the_answer(desk: Desk, mode: Any) -> None:
+    rain = await desk.findings(t2="It rained in the valley.")
+    early = await desk.findings(t1=CROP) + (rain if mode == "digest" else [])
+    folded = (await synthesized(desk, early, mode=mode)).answer
+    text = await desk.read(folded.ref)
     assert "- Hill: pears went from 20 (1980) to 44 (2020). [t1]" in text
-    assert "It rained in the valley. [t2]" in text
     assert "| Hill | 44 |" in text
-    handed_on = [DependencyRef(subtask_id="digest-1", role="digest", text_ref=digest.answer.ref or "")]
-    answer = (await synthesized(desk, handed_on, number=2)).answer
-    assert "20 (1980) to 44 (2020)" in answer.text
-    assert {subtask_id for citation in answer.citations for subtask_id in citation.subtask_ids} == {"t1", "t2"}
-
-
-async def test_a_draft_is_taken_up_by_the_answer_with_its_citations(desk: Desk) -> None:
-    draft = await synthesized(desk, await desk.findings(t1=CROP), mode="draft")
-    assert "[t1]" in draft.answer.text
-    rest = await desk.findings(t2="It rained in the valley.")
-    answer = (await synthesized(desk, rest, 2, draft_ref=draft.answer.ref)).answer
+    digest = DependencyRef(subtask_id="digest-1", role="digest", text_ref=folded.ref or "")
+    rest: dict[str, Any] = {"findings": [digest]} if mode == "digest" else {"findings": rain, "draft_ref": folded.ref}
+    answer = (await synthesized(desk, number=2, **rest)).answer
     assert "20 (1980) to 44 (2020)" in answer.text
     assert "It rained in the valley." in answer.text
     assert {subtask_id for citation in answer.citations for subtask_id in citation.subtask_ids} == {"t1", "t2"}

@@ -4,8 +4,6 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import duckdb
-
 from standin.extract.kind_of_call import think
 from standin.extract.prompt_parts import key_words
 from standin.extract.tables import parse_grids, parse_tables, statements, write_query
@@ -27,26 +25,6 @@ table harvests (farm VARCHAR, valley VARCHAR, fruit VARCHAR, year BIGINT, crop_t
 """
 
 
-def orchards() -> Tool:
-    """Returns what queries yearly harvests of fruit every five years, by farm and valley, and prints the result."""
-    connection = duckdb.connect()
-    connection.execute("create table harvests (farm text, valley text, fruit text, year bigint, crop_tonnes double)")
-    farms = {"Hill Farm": "Upper Valley", "Mill Farm": "Upper Valley", "Old Mill Farm": "Lower Valley"}
-    for at, (farm, valley) in enumerate(farms.items(), 1):
-        for fruit, weight in (("Apples", 3.0), ("Pears", 2.0)):
-            for year in range(1980, 2021, 5):
-                crop = round(at * weight * (10 + (year - 1980) * (4 - at) / 10), 1)
-                connection.execute("insert into harvests values (?, ?, ?, ?, ?)", [farm, valley, fruit, year, crop])
-
-    def markdown(sql: str) -> str:
-        cursor = connection.execute(sql)
-        header = [column[0] for column in cursor.description or []]
-        lines = [header, ["---"] * len(header), *([str(cell) for cell in row] for row in cursor.fetchall())]
-        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-    return markdown
-
-
 def tool(tool_name: str, description: str, /, **properties: Any) -> dict[str, Any]:
     required = [key for key, spec in properties.items() if "default" not in spec]
     return {
@@ -57,11 +35,6 @@ def tool(tool_name: str, description: str, /, **properties: Any) -> dict[str, An
 
 
 TEXT = {"type": "string"}
-TABLES = [
-    tool("show_shelves", "Lists the tables. Call it first."),
-    tool("look", "Runs one SQL SELECT.", sql=TEXT),
-    tool("reckon", "Computes.", expression=TEXT),
-]
 NOTES = [
     tool("find_notes", "Finds notes.", query=TEXT, limit={"type": "integer", "default": 3}),
     tool("open_note", "Opens a note.", note_id=TEXT),
@@ -81,17 +54,20 @@ class Agent:
         self.tools = tools
         self.functions = functions
         self.calls: list[tuple[str, dict[str, Any]]] = []
-        self.turns = 0
 
     def reply(self) -> ApiReply:
         body = {"model": "claude-haiku-5-5", "max_tokens": 9000, "tools": self.tools, "messages": self.messages}
         return think(parse(json.loads(json.dumps(body))))
 
-    def run(self) -> str:
-        while (reply := self.reply()).stop_reason == "tool_use":
-            self.turns += 1
-            results = [self._result(block) for block in reply.content if block["type"] == "tool_use"]
+    def turn(self) -> ApiReply:
+        reply = self.reply()
+        if results := [self._result(block) for block in reply.content if block["type"] == "tool_use"]:
             self.messages += [{"role": "assistant", "content": reply.content}, {"role": "user", "content": results}]
+        return reply
+
+    def run(self) -> str:
+        while (reply := self.turn()).stop_reason == "tool_use":
+            pass
         return str(reply.content[0]["text"])
 
     def _result(self, block: dict[str, Any]) -> dict[str, Any]:
@@ -106,18 +82,9 @@ class Agent:
         return [name for name, _ in self.calls]
 
 
-def reckon(expression: str) -> str:
-    return f"{expression} = {eval(expression, {'__builtins__': {}})}"
-
-
 def about(question: str, more: str = "") -> str:
     """What a worker agent is told."""
     return f"<goal>{question} Be brief.</goal>\n<subtask>Look it up. Question: {question}</subtask>{more}"
-
-
-def analyst(question: str, listing: str = LISTING) -> Agent:
-    functions: dict[str, Tool] = {"show_shelves": lambda: listing, "look": orchards(), "reckon": reckon}
-    return Agent(about(question), TABLES, functions)
 
 
 def reader(question: str, found: str, opened: Callable[[str], str], more: str = "") -> Agent:
@@ -129,32 +96,10 @@ def reader(question: str, found: str, opened: Callable[[str], str], more: str = 
     return Agent(about(question, more), NOTES, functions)
 
 
-def test_figures_are_looked_up_and_computed_by_the_tools() -> None:
-    agent = analyst("How did the pear crop of Hill Farm change from 1980 to 2020?")
-    answer = agent.run()
-    assert agent.named() == ["show_shelves", "look", "reckon", "reckon"]
-    assert "went from 20.0 (1980) to 44.0 (2020), a change of 24 (120 %)" in answer
-    assert answer.index(FOOTER) < answer.index("Limitations: ")
-    asked = analyst("How much are 12 * 4 boxes?")
-    assert "12 * 4 = 48" in asked.run()
-
-
-def test_a_note_on_a_table_is_no_column() -> None:
-    agent = analyst("What was the pear crop of Hill Farm in 1980?", f"{LISTING}  Note: pear crop: as the farm has it\n")
-    assert "20.0" in agent.run()
-
-
-def test_an_example_that_a_tool_shows_is_followed() -> None:
-    examples = (
-        "\nExample queries:\n"
-        '<example question="How did the apple crop of Mill Farm develop, from 1990 to 2000?">\n'
-        "SELECT farm, year, max(crop_tonnes) AS best_crop FROM harvests\n"
-        "WHERE farm = 'Mill Farm' AND fruit = 'Apples' AND year IN (1990, 2000) GROUP BY ALL ORDER BY ALL\n</example>"
-    )
-    agent = analyst("How did Hill Farm's pear crop develop since 2000?", LISTING + examples)
-    answer = agent.run()
-    assert "WHERE farm IN ('Hill Farm') AND fruit IN ('Pears') AND year IN (2000, 2020)" in agent.calls[1][1]["sql"]
-    assert "Hill Farm: best crop went from 32.0 (2000) to 44.0 (2020), a change of 12" in answer
+def test_without_an_example_all_columns_of_the_named_rows_are_asked_for() -> None:
+    query = write_query(parse_tables(LISTING), [], "How did the pear crop of Hill Farm change from 1980 to 2020?")
+    named = "farm IN ('Hill Farm') AND fruit IN ('Pears') AND year BETWEEN 1980 AND 2020"
+    assert query == f"SELECT * FROM harvests WHERE {named} ORDER BY 1 LIMIT 200"
 
 
 def test_documents_are_searched_then_read_then_quoted() -> None:
@@ -206,12 +151,12 @@ def test_words_of_every_question_are_no_names() -> None:
 
 
 def test_the_last_turn_calls_nothing() -> None:
-    agent = analyst("How large was the pear crop of Hill Farm in 1990?")
+    agent = reader("When are pear trees pruned?", "", str)
     agent.messages[0]["content"] += "\nThis is your last turn: no more tool calls are possible."
     assert agent.reply().stop_reason == "end_turn"
     agent.tools = []
     (said,) = agent.reply().content
-    assert said["text"].startswith("The tools returned nothing about: How large")
+    assert said["text"].startswith("The tools returned nothing about: When are")
 
 
 def test_what_dates_and_names_rows_is_no_figure() -> None:
@@ -228,16 +173,13 @@ def test_what_dates_and_names_rows_is_no_figure() -> None:
 def test_a_finding_is_handed_over_by_the_tool_that_takes_it() -> None:
     outcome = {"enum": ["partial", "done"]}
     finish = tool("finish", "Takes it.", outcome=outcome, finding=TEXT, confidence={"type": "number"})
-    agent = analyst("How did the pear crop of Hill Farm change from 1980 to 2020?")
-    agent.tools = [*TABLES, finish]
-    agent.functions["finish"] = lambda **_: "taken"
-    for _ in range(4):
-        last = agent.reply()
-        results = [agent._result(block) for block in last.content if block["type"] == "tool_use"]
-        agent.messages += [{"role": "assistant", "content": last.content}, {"role": "user", "content": results}]
-    (block,) = last.content
+    agent = reader("Which pears grew?", "[a] Pears of the valley", lambda note_id: "Pears grew well.")
+    agent.tools = [*NOTES, finish]
+    agent.turn()
+    agent.turn()
+    (block,) = agent.reply().content
     assert (block["name"], block["input"]["outcome"], block["input"]["confidence"]) == ("finish", "done", None)
-    assert "went from 20.0 (1980) to 44.0 (2020)" in block["input"]["finding"]
+    assert "Pears grew well. [a]" in block["input"]["finding"]
 
 
 def test_a_role_that_may_ask_asks_once_beside_its_tools_and_quotes_the_reply() -> None:

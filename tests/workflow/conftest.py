@@ -10,7 +10,7 @@ from temporalio.client import Client, WorkflowHistory
 from activities.store.artifacts import ArtifactStore
 from runtime.settings import Settings
 from supervision.base import limits
-from tests.replay.replaying import OURS, outline, refused
+from tests.replay.replaying import OURS, kept, refused
 from tests.serving import store_of
 
 OF_ONE_RUN = 2
@@ -58,7 +58,7 @@ async def replayed(client: Client) -> AsyncIterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(limits, "ATTEMPT_PAUSE", _NO_PAUSE)
         refusals = [
-            f"{history.workflow_id} does not replay: {failure}\n{outline(history)}"
+            f"{history.workflow_id} does not replay: {failure}\n{kept(history)}"
             async for history, failure in refused(_histories(client))
         ]
     assert not refusals, "\n\n".join(refusals)

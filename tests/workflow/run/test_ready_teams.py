@@ -104,24 +104,26 @@ def giving_up(step: Step) -> Reply:
     return tools(("finish", GIVEN_UP)) if step.attempt < 3 else text("See a doctor soon.")
 
 
-async def test_an_expert_who_cannot_answer_has_a_fallback_with_its_own_label(ready: Lab) -> None:
-    lab = ready.named("ready-fallback")
-    lab.play(plans(route("medical", ""), turns={"t1": giving_up}))
-    result = await lab.run(team="experts", goal="Which symptoms does it have?", strategy="route")
-    assert (result.subtasks[0].role, result.subtasks[0].attempts) == ("general", 3)
-    assert result.answer == f"{label('experts', 'general')}See a doctor soon."
-
-
-async def test_what_no_article_solves_a_person_takes_over(ready: Lab) -> None:
-    lab = ready.named("ready-escalated")
-    lab.play(plans(route("troubleshooter", "Find out why the hub hums"), turns={"t1": giving_up}))
-    handle = await lab.start(team="support", goal="Why does my hub hum?", strategy="route")
-    wait = await asked(handle, "t1/3")
-    assert "second-line@acme.example" in wait.prompt_preview
-    await reply(handle, "t1/3", "Send it in, we replace it.")
+@pytest.mark.parametrize(
+    ("team", "role", "fallback", "goal"),
+    [
+        ("experts", "medical", "general", "Which symptoms does it have?"),
+        ("support", "troubleshooter", "escalator", "Why does my hub hum?"),
+    ],
+)
+async def test_who_cannot_answer_has_a_fallback_with_its_own_label_which_may_be_a_person(
+    ready: Lab, team: str, role: str, fallback: str, goal: str
+) -> None:
+    lab, said = ready.named(f"ready-fallback-{team}"), "See a doctor soon."
+    lab.play(plans(route(role, goal), turns={"t1": giving_up}))
+    handle = await lab.start(team=team, goal=goal, strategy="route")
+    if fallback == "escalator":
+        said = "Send it in, we replace it."
+        assert "second-line@acme.example" in (await asked(handle, "t1/3")).prompt_preview
+        await reply(handle, "t1/3", said)
     result = await handle.result()
-    assert result.subtasks[0].role == "escalator"
-    assert result.answer == f"{label('support', 'escalator')}Send it in, we replace it."
+    assert (result.subtasks[0].role, result.subtasks[0].attempts) == (fallback, 3)
+    assert result.answer == f"{label(team, fallback)}{said}"
 
 
 async def test_a_team_of_teams_works_as_its_page_draws_it(ready: Lab, settings: Settings) -> None:
