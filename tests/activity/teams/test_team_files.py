@@ -357,11 +357,6 @@ SEARCHES = TEAM.replace('name = "calculate"', 'name = "{tool}"').replace("calcul
             "tools.web_search: the provider calls it, so no person can approve a call",
         ),
         ("web_search", 'options = { allowed_domains = ["https://example.com"] }', "write a domain such as example.com"),
-        (
-            "web_search",
-            'options = { allowed_domains = ["a.example"], blocked_domains = ["b.example"] }',
-            "give either allowed_domains or blocked_domains",
-        ),
     ],
 )
 async def test_a_tool_of_the_provider_is_set_up(tmp_path: Path, named: str, more: str, problem: str) -> None:
