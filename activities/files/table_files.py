@@ -273,11 +273,8 @@ def _typed_table(database: duckdb.DuckDBPyConnection, stem: str, out: Path, *, s
     for name, (reading, _) in columns.items():  # one by one: an expression over a column takes some 2 MiB
         if reading:
             database.execute(f"ALTER TABLE texts ALTER {quoted(name)} TYPE {reading.kind} USING {reading.read}")
-    unnamed = [
-        name for name in names if re.fullmatch(r"column_\d+", name) and not scalars([f"count({quoted(name)})"])[0]
-    ]
-    kept = {name: quoted(name) for name in names if name not in unnamed or len(unnamed) == len(names)}
-    return _write(database, stem, out, kept, [note for name in kept for note in columns[name][1]])
+    notes = [note for _, noted in columns.values() for note in noted]
+    return _write(database, stem, out, {name: quoted(name) for name in names}, notes)
 
 
 def _write(
