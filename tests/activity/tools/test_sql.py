@@ -397,6 +397,7 @@ async def test_a_changed_file_is_seen_by_the_next_query(folder: Path) -> None:
     [
         ({"tables": "nothing/*.csv"}, "matches no file"),
         ({"tables": "../*.csv"}, "inside the team's folder"),
+        ({"tables": "data/\0*"}, "inside the team's folder"),
         ({"tables": "data/*.csv", "sources": {"towns": "x"}}, "there is no table 'towns'"),
     ],
 )
