@@ -84,8 +84,6 @@ def docx_document(path: Path, out: Path) -> Json:
             infos = {part[1]: info for info in archive.infolist() if (part := _WORD_PART.fullmatch(info.filename))}
             if (unpacked := sum(info.file_size for info in infos.values())) > _WORD_BYTES:
                 raise Unreadable(f"its text takes {unpacked >> 20} MiB, at most {_WORD_BYTES >> 20} are read")
-            if "document" not in infos:
-                raise Unreadable("it is no Word document that can be read: it has no text")
             levels = _levels(archive.open(infos["styles"])) if "styles" in infos else {}
             parts = (archive.open(infos[part]) for part in _WORD_PARTS if part in infos)
             return _written((piece for part in parts for piece in _word_text(part, levels)), out)
