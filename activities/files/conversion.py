@@ -1,5 +1,6 @@
 """One file made into tables (Parquet) and a document (text), in a child process that may be ended at any time."""
 
+import contextlib
 import json
 import shutil
 import zipfile
@@ -18,7 +19,6 @@ Json = dict[str, Any]
 
 _MEMBERS = 2000
 _UNPACKED_BYTES = 1 << 30
-_JSON_TEXT_BYTES = 20_000_000
 _ROW_CHARS = 4096  # of a row as JSON: more than anyone shows
 
 
@@ -64,13 +64,10 @@ def _json(path: Path, folder: Path) -> Json:
     with path.open("rb") as file:
         start = file.read(4096).lstrip(b"\xef\xbb\xbf \r\n\t")
     if start.startswith((b"[", b"{")):
-        try:
+        with contextlib.suppress(Unreadable, duckdb.Error):
             found = table_files.json_tables(path, folder)
             if start.startswith(b"[") or found[0]["rows"] > 1:
                 return {"tables": found}
-        except (Unreadable, duckdb.Error) as problem:
-            if path.stat().st_size > _JSON_TEXT_BYTES:  # as a text it would be too long, which is not the reason
-                raise problem from None
     return {"document": document_files.plain_document(path, folder)}
 
 

@@ -14,7 +14,7 @@ from html import unescape
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
-from xml.parsers import expat
+from xml.etree import ElementTree
 
 from activities.files.texts import Unreadable, as_utf8
 
@@ -22,13 +22,12 @@ Json = dict[str, Any]
 
 PASSAGE_CHARS = 1500
 _TITLE_CHARS = 200
-_WORD_BYTES = 64 << 20  # of XML: up to 50 s
+_WORD_BYTES = 64 << 20  # of XML: up to two minutes
 _PAGES = 5000
 _TEXT_CHARS = 20_000_000
-_CHUNK = 1 << 20
 HEADING = re.compile(r"(?:\A\s*|\n[ \t]*\n)#{1,6}[ \t]+(\S.*)")
-_WORD_PARTS = ("styles", "document", "footnotes", "endnotes")
-_WORD_PART = re.compile(rf"word/({'|'.join(_WORD_PARTS)})\d*\.xml")
+_WORD_PARTS = ("document", "footnotes", "endnotes")
+_WORD_PART = re.compile(rf"word/(styles|{'|'.join(_WORD_PARTS)})\d*\.xml")
 _SIGNS = {"tab": " ", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
 _TWICE = {"Fallback", "moveFrom"}  # their text stands elsewhere, too
 # Of a web page: each branch takes what it has looked at, to the end of the text where nothing closes it, as browsers
@@ -85,11 +84,10 @@ def docx_document(path: Path, out: Path) -> Json:
             infos = {part[1]: info for info in archive.infolist() if (part := _WORD_PART.fullmatch(info.filename))}
             if (unpacked := sum(info.file_size for info in infos.values())) > _WORD_BYTES:
                 raise Unreadable(f"its text takes {unpacked >> 20} MiB, at most {_WORD_BYTES >> 20} are read")
-            if "document" not in infos:
-                raise Unreadable("it is no Word document that can be read: it has no text")
-            text, parts = _WordText(), (archive.open(infos[part]) for part in _WORD_PARTS if part in infos)
-            return _written((piece for part in parts for piece in text.read(part)), out)
-    except (OSError, RuntimeError, ValueError, zipfile.BadZipFile, zlib.error, expat.ExpatError) as error:
+            levels = _levels(archive.open(infos["styles"])) if "styles" in infos else {}
+            parts = (archive.open(infos[part]) for part in _WORD_PARTS if part in infos)
+            return _written((piece for part in parts for piece in _word_text(part, levels)), out)
+    except (OSError, RuntimeError, ValueError, zipfile.BadZipFile, zlib.error, ElementTree.ParseError) as error:
         raise Unreadable(f"it is no Word document that can be read: {error}") from None
 
 
@@ -180,70 +178,49 @@ def _html_text(markup: str) -> Iterator[str]:
                 mark += " | " if len(mark) < 100 else ""
 
 
-class _WordText:
-    """The paragraphs, items of lists and rows of tables of a Word file as Markdown. It holds one of them at a time."""
-
-    def __init__(self) -> None:
-        self._levels: dict[str, int] = {}  # of headings, by their style, whose id is in the language of the program
-        self._style = ""
-        self._lines: list[str] = []
-        self._parts: list[str] = []
-        self._mark = ""
-        self._within = dict.fromkeys(("t", "r", "tbl", *_TWICE), 0)
-
-    def read(self, file: IO[bytes]) -> Iterator[str]:
-        """Yields the text of one part of the file."""
-        parser = expat.ParserCreate(namespace_separator=" ")
-        parser.StartDoctypeDeclHandler = _no_doctype
-        parser.StartElementHandler = self._start
-        parser.EndElementHandler = self._end
-        parser.CharacterDataHandler = self._text
-        for chunk in chain(iter(lambda: file.read(_CHUNK), b""), [b""]):
-            parser.Parse(chunk, not chunk)
-            yield from self._lines
-            self._lines.clear()
-
-    def _start(self, name: str, found: dict[str, str]) -> None:
-        name = name.rpartition(" ")[2]
-        if name in self._within:
-            self._within[name] += 1
-        elif name == "p":
-            self._mark = ""
-        elif name == "style":
-            self._style = _value(found, "styleId")
-        elif name == "name" and (level := re.fullmatch(r"heading ([1-9])|title", _value(found, "val").lower())):
-            self._levels[self._style] = min(6, int(level[1] or 1))
-        elif name == "pStyle":
-            self._mark = "#" * self._levels.get(_value(found, "val"), 0)
-        elif name == "numPr":
-            self._mark = self._mark or "-"
-        elif name == "tc":
-            self._parts.append(" | ")
-        elif name in _SIGNS and self._within["r"]:  # elsewhere it is a setting
-            self._parts.append(_SIGNS[name])
-
-    def _end(self, name: str) -> None:
-        name = name.rpartition(" ")[2]
-        if name in self._within:
-            self._within[name] -= 1
-        if name == "p" and self._within["tbl"]:
-            self._parts.append(" ")
-        elif name == "p" or (name == "tr" and self._within["tbl"] == 1):
-            if line := "".join(self._parts).strip(" \n"):
-                self._lines.append(f"{line}\n" if name == "tr" else f"{self._mark} {line}\n\n".lstrip(" "))
-            self._parts.clear()
-        elif name == "tbl":
-            self._lines.append("\n")
-
-    def _text(self, data: str) -> None:
-        if self._within["t"] and not any(self._within[name] for name in _TWICE):
-            self._parts.append(data)
+def _levels(styles: IO[bytes]) -> dict[str, int]:
+    """Returns the levels of headings by their style, whose id is in the language of the program."""
+    levels = dict[str, int]()
+    for style in ElementTree.parse(styles).getroot().findall("{*}style"):
+        if level := re.fullmatch(r"heading ([1-9])|title", _value(style.find("{*}name"), "val").lower()):
+            levels[_value(style, "styleId")] = min(6, int(level[1] or 1))
+    return levels
 
 
-def _value(found: dict[str, str], name: str) -> str:
-    """Returns an attribute by its name without the namespace."""
-    return next((value for key, value in found.items() if key.rpartition(" ")[2] == name), "")
+def _word_text(part: IO[bytes], levels: dict[str, int]) -> Iterator[str]:
+    """Yields the paragraphs, items of lists and rows of tables of a part of a Word file as Markdown."""
+    tables = twice = 0
+    for event, element in ElementTree.iterparse(part, ("start", "end")):
+        name, step = _local(element.tag), 1 if event == "start" else -1
+        tables += step * (name == "tbl")
+        twice += step * (name in _TWICE)
+        if event == "end" and ((name == "p" and not tables) or (name == "tr" and tables == 1)):
+            mark = "#" * levels.get(_value(element.find("{*}pPr/{*}pStyle"), "val"), 0)
+            mark = mark or "-" * (element.find("{*}pPr/{*}numPr") is not None)
+            if not twice and (line := "".join(_runs(element)).strip(" \n")):
+                yield f"{line}\n" if name == "tr" else f"{mark} {line}\n\n".lstrip(" ")
+            element.clear()  # it is in memory as a whole, the part is not
+        elif event == "end" and name == "tbl" and not tables:
+            yield "\n"
 
 
-def _no_doctype(*_: Any) -> None:
-    raise Unreadable("it is no Word document that can be read: it declares entities")
+def _runs(element: ElementTree.Element) -> Iterator[str]:
+    """Yields the texts in a part of a page; settings and what stands elsewhere, too, are left out."""
+    for child in element:
+        name = _local(child.tag)
+        if name == "t":
+            yield child.text or ""
+        elif name not in _TWICE and not name.endswith("Pr"):
+            yield " | " if name == "tc" else _SIGNS.get(name, "")
+            yield from _runs(child)
+            yield " " if name == "p" else ""
+
+
+def _value(element: ElementTree.Element | None, name: str) -> str:
+    """Returns an attribute by its name without the namespace; empty without it."""
+    found = {} if element is None else element.attrib
+    return next((value for key, value in found.items() if _local(key) == name), "")
+
+
+def _local(name: str) -> str:
+    return name.rpartition("}")[2]

@@ -7,7 +7,7 @@ import contextlib
 import csv
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,8 +34,6 @@ _SOME_VALUES = 50  # of a column that has more
 _NARROW, _WIDE_VALUES = 40, 5  # a table of more columns lists few values of each
 _LINE_CHARS = 80
 _SHOWN_PROBLEMS = 5
-_TOTAL = r"(grand |sub-?|zwischen|gesamt)?(total|totals|sum|summe|gesamt|insgesamt|somme|totale?)\s?:?"
-_BEGINNING = 3  # columns: the first of these that is filled
 _LINE_BYTES = 4 << 20
 _RESERVED = {row[0] for row in duckdb.execute(
     "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category <> 'unreserved'"
@@ -271,24 +269,12 @@ def _typed_table(database: duckdb.DuckDBPyConnection, stem: str, out: Path, *, s
     def scalars(selects: list[str], rows: str = "texts") -> tuple[int, ...]:
         return database.execute(f"SELECT {', '.join(selects)} FROM {rows}").fetchone() or ()
 
-    totals = _totals(scalars, names)
     columns = {name: typed(name, scalars, semicolons=semicolons) for name in names}
     for name, (reading, _) in columns.items():  # one by one: an expression over a column takes some 2 MiB
         if reading:
             database.execute(f"ALTER TABLE texts ALTER {quoted(name)} TYPE {reading.kind} USING {reading.read}")
-    unnamed = [
-        name for name in names if re.fullmatch(r"column_\d+", name) and not scalars([f"count({quoted(name)})"])[0]
-    ]
-    kept = {name: quoted(name) for name in names if name not in unnamed or len(unnamed) == len(names)}
-    return _write(database, stem, out, kept, totals + [note for name in kept for note in columns[name][1]])
-
-
-def _totals(scalars: Scalar, names: Sequence[str]) -> list[str]:
-    """Returns a note on rows that begin with a word for a sum: who adds up a column would count all twice."""
-    begins = ", ".join(f"nullif(trim({quoted(name)}), '')" for name in names[:_BEGINNING])
-    (count,) = scalars([f"count(*) FILTER (regexp_full_match(lower(coalesce({begins})), {literal(_TOTAL)}))"])
-    rows = "1 row begins" if count == 1 else f"{count:,} rows begin"
-    return [f"{rows} with a word such as Total or Summe: leave totals out of sums"] if count else []
+    notes = [note for _, noted in columns.values() for note in noted]
+    return _write(database, stem, out, {name: quoted(name) for name in names}, notes)
 
 
 def _write(

@@ -1,6 +1,5 @@
 """Reading what a run stored: texts, plans, and findings cut to the room that a prompt has for them."""
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
@@ -16,8 +15,6 @@ from supervision.contract.plan import Plan
 _PROMPT_LIST_SHARE = 0.25  # of the room for what can be cut, where that is less
 _SOURCES_SHOWN = 10  # of one finding
 _LINE_OVERHEAD = 12  # bytes of a line of a checked claim beside its parts
-
-_CUT = "\n[… {count} characters left out here]"
 
 
 @dataclass(frozen=True)
@@ -59,13 +56,8 @@ async def read_small(store: ArtifactStore, attachments: list[ArtifactRef]) -> di
 
 async def read_texts(store: ArtifactStore, refs: list[str]) -> list[str]:
     """Returns the stored texts at `refs`, read side by side from the store, which may have lost or changed them."""
-    reading = asyncio.Semaphore(limits.STORE_READS)
-
-    async def read(ref: str) -> str:
-        async with reading:
-            return await read_text(store, ref)
-
-    return list(await asyncio.gather(*map(read, refs)))
+    found = await store.read_all(refs, text_of)
+    return [found[ref] for ref in refs]
 
 
 async def read_findings(store: ArtifactStore, refs: list[DependencyRef], tokens: int) -> list[FindingExcerpt]:
@@ -137,13 +129,4 @@ def _fitted(whole: list[FindingExcerpt], refs: list[DependencyRef], room: float)
         for finding, stays in zip(whole, kept, strict=True)
     ]
     most = level([size(finding.text) for finding in shown], int(room))
-    return [replace(finding, text=_beginning(finding.text, most)) for finding in shown]
-
-
-def _beginning(text: str, limit: int) -> str:
-    """Returns a text in at most `limit` bytes; one that was cut says so."""
-    if size(text) <= limit:
-        return text
-    room = limit - size(_CUT.format(count=len(text)))  # for the mark with the largest count
-    kept = text.encode("utf-8", "replace")[: max(0, room)].decode("utf-8", "ignore")
-    return kept + _CUT.format(count=len(text) - len(kept)) if kept else cut(text, limit)
+    return [replace(finding, text=cut(finding.text, most)) for finding in shown]

@@ -45,13 +45,6 @@ class StoredTeam(Model):
     pinned: dict[str, Pinned] = {}
 
 
-class TeamUnavailable(SupervisionError):
-    """This Worker cannot load the team of a run, or lacks one of its tools. Another one may have it."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(ErrorKind.TEAM_UNAVAILABLE, message)
-
-
 class StoredTeams:
     """Saves and loads the teams of runs. Definitions are frozen; tools are the operator's current ones."""
 
@@ -94,12 +87,12 @@ class StoredTeams:
         return await self._put(run_id, stored.model_copy(update={"team": with_new_roles(stored.team, new_roles)}))
 
     async def load(self, ref: str) -> LoadedTeam:
-        """Returns the team of a run with its tools. Raises TeamUnavailable if this process does not have all of it."""
+        """Returns the team of a run with its tools. Raises `TeamUnavailable` if this Worker lacks a part."""
         stored = await self._stored(ref)
         try:
             toolbox = await self._files.toolbox(stored.sources, stored.pinned)
         except TeamError as error:
-            raise TeamUnavailable(error.message) from error
+            raise SupervisionError(ErrorKind.TEAM_UNAVAILABLE, error.message) from error
         return LoadedTeam(stored.team, toolbox, stored.sources)
 
     async def catalogue(self, ref: str) -> str:

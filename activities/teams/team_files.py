@@ -97,12 +97,10 @@ class TeamFiles:
                 raise ValueError(f"the file is larger than {TEAM_FILE_BYTES} bytes")
             read = {**tomllib.loads(file.read_text(encoding="utf-8")), "name": name}
             team = Team.model_validate(read)
-        except RecursionError:
-            raise _broken(folder, ["it is nested too deeply"]) from None
         except ValidationError as error:
             problems = [line.removeprefix("request: ") for line in complaint_lines(error, value=read)]
             raise _broken(folder, problems) from error
-        except (ValueError, OSError) as error:  # TOML errors are ValueErrors that name the line
+        except (ValueError, OSError, RecursionError) as error:  # TOML errors are ValueErrors that name the line
             raise _broken(folder, [str(error)]) from error
         self._require_teams(team)
         return team

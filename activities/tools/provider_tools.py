@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
 from activities.tools.files import FolderFiles
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolSource
@@ -31,21 +31,11 @@ def _domain(text: str) -> str:
     return text
 
 
-Domains = Annotated[list[Annotated[str, AfterValidator(_domain)]], Field(max_length=_DOMAINS)]
-
-
 class ProviderOptions(StrictModel):
-    """Options: how often one reply may use the tool, and the domains that it is kept to, or kept from."""
+    """Options: how often one reply may use the tool, and the domains that it is kept to."""
 
     max_uses: Annotated[int, Field(ge=1, le=_MOST_USES)] = _USES
-    allowed_domains: Domains = []
-    blocked_domains: Domains = []
-
-    @model_validator(mode="after")
-    def _one_list(self) -> "ProviderOptions":
-        if self.allowed_domains and self.blocked_domains:
-            raise ValueError("give either allowed_domains or blocked_domains")
-        return self
+    allowed_domains: Annotated[list[Annotated[str, AfterValidator(_domain)]], Field(max_length=_DOMAINS)] = []
 
 
 class ProviderTools(ToolSource):

@@ -17,9 +17,10 @@ from activities.model.conversation import ConversationStore, Entry, Opening
 from activities.model.port import ModelMessage, ModelUsage
 from activities.prompts.agent_prompts import NOT_APPROVED, REFUSED, UNKNOWN_OUTCOME
 from activities.store.artifacts import ArtifactUnavailable, open_store
-from activities.teams.stored_teams import StoredTeams, TeamUnavailable
+from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles
 from supervision.base import limits
+from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.store_keys import call_key
 from supervision.contract.finding import Labels
 
@@ -170,8 +171,9 @@ async def test_what_a_worker_lacks_is_an_error_to_be_tried_again_and_no_result(s
     (folder / "team.toml").write_text(TEAM.replace(', "send"', ""))
     if lacking == "team":
         (folder / "team.toml").unlink()
-    with pytest.raises(TeamUnavailable):
+    with pytest.raises(SupervisionError) as lacks:
         await shop.attempt(request)
+    assert lacks.value.kind == ErrorKind.TEAM_UNAVAILABLE
     assert shop.begun() == 0
 
 

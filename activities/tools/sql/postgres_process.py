@@ -24,12 +24,6 @@ _FORM = (
     "its connection string is not of the form postgresql://USER:PASSWORD@HOST/DATABASE, or a certificate that it needs "
     "is not there"
 )
-_NO_CONNECTION: list[tuple[tuple[type[BaseException], ...], str]] = [
-    ((asyncpg.InvalidAuthorizationSpecificationError,), "the server refuses its user or password"),
-    ((asyncpg.InvalidCatalogNameError,), "the server has no such database"),
-    ((asyncpg.PostgresError,), "the server refuses the connection"),
-    ((OSError, TimeoutError), "the server cannot be reached"),
-]
 _DESCRIBE = f"""
 SELECT CASE WHEN n.nspname = 'public' THEN '' ELSE quote_ident(n.nspname) || '.' END
     || quote_ident(c.relname) AS "table", greatest(c.reltuples, 0)::bigint AS rows,
@@ -103,8 +97,8 @@ async def _connected(url: str, times: Json, work: Work) -> Json:
     try:
         connection = await asyncpg.connect(url, timeout=times["connect"], statement_cache_size=0)
     except Exception as error:  # texts of the driver's errors repeat parts of the connection string
-        known = [why for kinds, why in _NO_CONNECTION if isinstance(error, kinds)]
-        why = known[0] if known else _FORM
+        refused, away = isinstance(error, asyncpg.PostgresError), isinstance(error, OSError)
+        why = "the server refuses the connection" if refused else "the server cannot be reached" if away else _FORM
         return {"error": f"{why} ({type(error).__name__})", "down": True}
     try:
         async with asyncio.timeout(times["statement"] + times["connect"]):  # a server that is silent from now on

@@ -14,7 +14,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from supervision.base import limits
-from supervision.base.text import NAME_SHOWN_BYTES, one_line, quoted
+from supervision.base.text import NAME_SHOWN_BYTES, clean, one_line, quoted
 
 logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of each statement that it only half understands
 
@@ -53,7 +53,8 @@ def check(sql: str, tables: list[str], dialect: str = "duckdb") -> exp.Expr:
     except RecursionError:
         raise Refused("The query is nested too deeply. Simplify it.") from None
     except SqlglotError as error:
-        raise Refused(f"The query is not valid SQL{_where(error)}") from error
+        problem = one_line(clean(str(error)), limits.SENTENCE_BYTES)
+        raise Refused(f"The query is not valid SQL: {problem}") from error
     statements = [part for part in parsed if part is not None and not isinstance(part, exp.Semicolon)]
     if len(statements) != 1:
         raise Refused(f"Send exactly one SELECT statement, not {len(statements)}.")
@@ -72,14 +73,6 @@ def check(sql: str, tables: list[str], dialect: str = "duckdb") -> exp.Expr:
         raise Refused(f"'{odd[0]}' cannot name a WITH clause. Use letters, digits and underscores, and no pg_.")
     _check_tables(query, set(map(_plain, tables)), names, dialect)
     return query
-
-
-def _where(error: SqlglotError) -> str:
-    """Returns the place and the reason of an error. The parser's own message marks the place by colours."""
-    for found in getattr(error, "errors", []):
-        reason = one_line(found["description"].partition(" but got <Token")[0], limits.SENTENCE_BYTES)
-        return f" near {quoted(found['highlight'])} (line {found['line']}, column {found['col']}): {reason}"
-    return f": {one_line(str(error), limits.SENTENCE_BYTES)}"
 
 
 def tables_read(query: exp.Expr, tables: list[str], dialect: str = "duckdb") -> list[str]:

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from importlib.util import find_spec
-from itertools import accumulate
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -33,7 +32,6 @@ SQL_CHARS = 5000  # more is a program, not a question
 SQL_CHILD_BYTES = 768 * 1024 * 1024  # of a process: the engine's own accounting does not cover its strings
 SQL_CELL_CHARS = 300
 _CATALOGUE_VALUES = 5  # of a text column: enough to see what kind of names there are
-_LAST_LINE_CHARS = 100  # room for the number of rows
 _REST_CHARS = 4000  # room for example queries and the files that can't be read
 CHILD = "activities.tools.sql.sql_process"
 _FENCE = re.compile(r"\A\s*+```\w*|```\s*+\Z")  # Markdown's
@@ -294,11 +292,10 @@ def _overview(tables: list[Json]) -> str:
 def _markdown(result: Json) -> str:
     head = [_line(result["columns"]), _line(["---"] * len(result["columns"]))]
     rows = list(map(_line, result["rows"]))
-    room = limits.TOOL_OUTPUT_CHARS - sum(map(len, head)) - _LAST_LINE_CHARS
-    shown = sum(chars <= room for chars in accumulate(len(row) + 1 for row in rows))
-    more = result["more"] or shown < len(rows)
-    count = f"first {shown} rows of more" if more else f"{shown} row{'' if shown == 1 else 's'}"
-    return "\n".join([*head, *rows[:shown], count])
+    plural = "" if len(rows) == 1 else "s"
+    return "\n".join(
+        [*head, *rows, f"first {len(rows)} rows of more" if result["more"] else f"{len(rows)} row{plural}"]
+    )
 
 
 def _line(cells: list[str]) -> str:

@@ -89,20 +89,6 @@ def test_a_table_has_the_letters_of_its_file_and_is_queried_without_quotes(
 
 
 @pytest.mark.parametrize(
-    ("last", "note"),
-    [
-        ("Summe;;5", "1 row begins with a word such as Total or Summe: leave totals out of sums"),
-        (";Grand total:;5", "1 row begins with a word such as Total or Summe: leave totals out of sums"),
-        ("Zwischensumme;;2\nGesamt;;3", "2 rows begin with a word such as Total or Summe: leave totals out of sums"),
-        ("Total Energies;x;5", None),
-    ],
-)
-def test_a_row_of_totals_is_noted(tmp_path: Path, last: str, note: str | None) -> None:
-    (table,) = converted(tmp_path, "sales.csv", f"name;kind;amount\nA;x;2\nB;y;3\n{last}\n".encode())["tables"]
-    assert table["notes"] == ([note] if note else [])
-
-
-@pytest.mark.parametrize(
     ("values", "kind", "note"),
     [
         (["1", "2", ""], "BIGINT", None),

@@ -298,13 +298,18 @@ def hostile_files(folder: Path) -> dict[str, bytes]:
     sparse = xlsx_bytes({"Sheet1": [["a"], [1]]})
     word, body = docx_bytes([("a", "b")]), b"<w:body>"
     runs = b"<w:p><w:r><w:t>a</w:t></w:r></w:p>" * 100_000
+    laughs = b'<!ENTITY a0 "lol">' + b"".join(
+        b'<!ENTITY a%d "%b">' % (n, b"&a%d;" % (n - 1) * 10) for n in range(1, 10)
+    )
     return {
         "wide.csv": ",".join(map(str, range(10_000))).encode(),
         "deep.json": b"[" * 10_000 + b"]" * 10_000,
         "pages.pdf": pdf_bytes(["x"] * 5001),
         "bomb.docx": replaced(word, body, body + b" " * (65 << 20)),
         "runs.docx": replaced(word, body, body + runs),
-        "entities.docx": replaced(word, b"<w:document ", b'<!DOCTYPE x [<!ENTITY a "b">]><w:document '),
+        "entities.docx": replaced(
+            replaced(word, b"<w:document ", b"<!DOCTYPE x [%b]><w:document " % laughs), b">b<", b">&a9;<"
+        ),
         "open.html": b"<!" * 2_000_000,
         "bare.html": b"word <b>x</b> &amp; " * 400_000,
         "corner.xlsx": replaced(sparse, b"</sheetData>", corner + b"</sheetData>"),
@@ -332,7 +337,8 @@ async def test_hostile_files_are_named_once_and_leave_the_others(
         "wide.csv": "it has 10,000 columns, at most 500 are read",
         "pages.pdf": "it has 5001 pages, at most 5000 are read",
         "bomb.docx": "its text takes 65 MiB, at most 64 are read",
-        "entities.docx": "it is no Word document that can be read: it declares entities",
+        "entities.docx": "it is no Word document that can be read: limit on input amplification factor "
+        "(from DTD and entities) breached: line 1, column 749",
         "open.html": "it holds no text",
         "corner.xlsx": "it can't be read: it needs more than 288 MiB of memory, "
         "or its process ended for another reason",

@@ -199,10 +199,8 @@ def test_names_that_are_taken_or_impossible_are_refused(names: list[str]) -> Non
 
 
 HEAD = """
-import asyncio, contextvars, sqlite3, threading, time
-from typing import Any
-from pydantic import BaseModel
-from activities.tools.tool import Arguments, Tool, ToolContext, ToolOutput
+import asyncio, sqlite3, threading
+from activities.tools.tool import Arguments, Tool
 
 class City(Arguments):
     city: str = "Oslo"
@@ -215,18 +213,11 @@ async def block(arguments, context) -> str:
     threading.release.wait()
     return "late"
 
-def plain(arguments, context) -> str:
-    threading.release.wait()
-    return "late"
-
 async def wait(arguments, context) -> str:
     try:
         await asyncio.Event().wait()
     finally:
         threading.ended.set()
-
-async def span(arguments, context) -> str:
-    return threading.span.get()
 
 connection = sqlite3.connect(":memory:")
 
@@ -239,10 +230,7 @@ async def meet(arguments, context) -> str:
     await gate.wait()
     return "met"
 
-async def fail(arguments, context) -> str:
-    raise threading.error
-
-TOOLS = [Tool(run.__name__, "d", City, run) for run in (quick, block, plain, wait, span, select, meet, fail)]
+TOOLS = [Tool(run.__name__, "d", City, run) for run in (quick, block, wait, select, meet)]
 """
 
 

@@ -239,9 +239,9 @@ async def test_each_problem_with_the_connection_is_named_without_the_connection_
     for url, problem in {
         f"postgresql://reader:{CANARY}@127.0.0.1:1/postgres": "the server cannot be reached (ConnectionRefusedError)",
         f"postgresql://reader:{CANARY}@nowhere.invalid/postgres": "the server cannot be reached (gaierror)",
-        f"postgresql://reader:{CANARY}@{here}/postgres": "the server refuses its user or password",
-        f"postgresql://{CANARY}:x@{here}/postgres": "the server refuses its user or password",
-        server.url("reader", CANARY): "the server has no such database",
+        f"postgresql://reader:{CANARY}@{here}/postgres": "the server refuses the connection (InvalidPasswordError)",
+        f"postgresql://{CANARY}:x@{here}/postgres": "the server refuses the connection (Invalid",
+        server.url("reader", CANARY): "the server refuses the connection (InvalidCatalogNameError)",
         f"postgresql://reader:a/{CANARY}@{here}/postgres": "its connection string is not of the form postgresql://USER",
         f"mysql://reader:{CANARY}@{here}/x": "its connection string is not of the form postgresql://USER",
         f"{CANARY}": "its connection string is not of the form postgresql://USER",

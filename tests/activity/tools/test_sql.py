@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from activities.teams.toolbox import TOOL_KEPT_CHARS
 from activities.tools.files import FolderFiles
 from activities.tools.sql import sql_tools
 from activities.tools.sql.sql_check import Refused, check
@@ -285,7 +286,8 @@ async def test_names_that_need_quotes_are_shown_with_them(folder: Path) -> None:
     with pytest.raises(ToolMisuse) as misuse:
         await query.run(query.arguments(sql="SELECT * FROM orders WHERE Order Date BETWEEN 1 AND 2"), ToolContext())
     assert str(misuse.value) == (
-        "The query is not valid SQL near 'Date' (line 1, column 37): Invalid expression / Unexpected token\n"
+        "The query is not valid SQL: Invalid expression / Unexpected token. Line 1, Col: 37. "
+        "SELECT * FROM orders WHERE Order Date BETWEEN 1 AND 2\n"
         'Tables: orders ("Order Date", net, Qty)'
     )
 
@@ -380,7 +382,7 @@ async def test_a_bomb_ends_soon_and_the_next_query_works(
             output = (await ask(folder, sql)).text
         except ToolMisuse as misuse:
             output = str(misuse)
-    assert len(output) <= limits.TOOL_OUTPUT_CHARS
+    assert len(output) <= TOOL_KEPT_CHARS
     assert (await ask(folder, "SELECT sum(people) AS s FROM cities")).text.splitlines()[2] == "| 350 |"
 
 
@@ -395,6 +397,7 @@ async def test_a_changed_file_is_seen_by_the_next_query(folder: Path) -> None:
     [
         ({"tables": "nothing/*.csv"}, "matches no file"),
         ({"tables": "../*.csv"}, "inside the team's folder"),
+        ({"tables": "data/\0*"}, "inside the team's folder"),
         ({"tables": "data/*.csv", "sources": {"towns": "x"}}, "there is no table 'towns'"),
     ],
 )
