@@ -156,7 +156,7 @@ async def result_report(
     """Show the answer of a run, or its result so far."""
     store = await access.store()
     outcome = await outcome_so_far(run, store, wait=wait)
-    if (full or output) and not outcome.forgotten and (found := outcome.result) and found.result_ref:
+    if (full or output) and (found := outcome.result) and found.result_ref:
         try:
             outcome = replace(outcome, result=await read_result(store, found.result_ref))
         except ArtifactMissing as error:
@@ -172,7 +172,7 @@ async def result_report(
         except ValueError as error:
             raise CommandFailed(BAD_INPUT, f"{output}: {error}") from None
         return Report(outcome.as_json(run.id), lambda _: (), code=outcome.code)
-    return answer_report(run.id, outcome, None if outcome.forgotten else web_address(run.client, run.id))
+    return answer_report(run.id, outcome, web_address(run.client, run.id))
 
 
 async def page_report(

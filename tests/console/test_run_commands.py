@@ -78,10 +78,8 @@ async def test_a_terminated_run_says_so_on_every_screen(cli: Cli, standin: Model
     assert (result.code, "terminated: trial" in result.err) == (1, True)
     shown = json.loads(result.out)
     assert (shown["status"], shown["subtasks"][0]["state"]) == ("partial", "completed")
-    assert {gap["reason"] for gap in shown["gaps"]} == {
-        "terminated while it was running",
-        "terminated while it was waiting",
-    }
+    reasons = {gap["reason"] for gap in shown["gaps"]}
+    assert reasons == {"terminated while it was running", "terminated while it was waiting"}
     assert "was terminated, or was pruned" in (await cli("verify", "ended-1")).sentence
 
 
