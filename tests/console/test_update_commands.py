@@ -6,12 +6,12 @@ from collections.abc import Awaitable
 from functools import partial
 
 import pytest
-from temporalio.client import Client, WorkflowExecutionDescription
+from temporalio.client import Client
 
 from console.base.command import CommandFailed, hint
 from console.base.terminal import Report, console
 from console.commands.people_commands import resume, tell
-from console.run.run_handle import RunHandle, is_open
+from console.run.run_handle import RunHandle
 from console.run.standstill import stated
 from console.view.event_lines import Line
 from console.view.follow import RunPoller, follow
@@ -135,48 +135,23 @@ async def test_a_person_follows_and_reaches_the_subtasks_of_a_team_below(
     assert {row.path: row.report.state for row in late.picture.tree()} == states
 
 
-class Asked(RunHandle):
-    """Keeps the cursors of the questions for the status since the run was seen to have ended."""
-
-    def __init__(self, client: Client, run_id: str) -> None:
-        super().__init__(client, run_id)
-        self.cursors: list[int] = []
-        self._open = True
-
-    async def describe(self, workflow_id: str | None = None) -> WorkflowExecutionDescription:
-        described = await super().describe(workflow_id)
-        if workflow_id is None and self._open:
-            self.cursors.clear()
-            self._open = is_open(described)
-        return described
-
-    async def status(self, cursor: int = 0) -> Status:
-        self.cursors.append(cursor)
-        return await super().status(cursor)
-
-
 async def test_the_last_screen_of_many_pages_is_whole_and_asks_for_one(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    lab.play(script(plan({"id": "t1"}, {"id": "t2"}, {"id": "t3"})))
+    await lab.run()
+    cursors, pictures, status = set[int](), list[Picture](), RunHandle.status
+
+    def noted(run: RunHandle, cursor: int = 0) -> Awaitable[Status]:
+        cursors.add(cursor)
+        return status(run, cursor)
+
+    monkeypatch.setattr(RunHandle, "status", noted)
+    monkeypatch.setattr(Screen, "show", lambda _, picture: pictures.append(picture))
     monkeypatch.setattr(limits, "STATUS_PAGE", 1)
-    ids, hold = ("t1", "t2", "t3"), asyncio.Event()
-    run, pictures = Asked(lab.client, lab.run_id), list[Picture]()
-
-    class Kept(Screen):
-        def show(self, picture: Picture) -> None:
-            pictures.append(picture)
-
-    shape = plan(*[{"id": subtask_id} for subtask_id in ids])
-    lab.play(script(shape, dict.fromkeys(ids, lambda step: when(hold, text("carried\n\nConfidence: 0.8")))))
-    await lab.start()
-    following = asyncio.create_task(follow(run, Kept(console()), None))
-    await until(lambda: bool(pictures) and len(pictures[-1].reports) == len(ids))
-    hold.set()
-    await following
-    assert {report.state for report in pictures[-1].reports.values()} == {"completed"}
-    assert pictures[-1].status is not None
-    assert pictures[-1].status.phase == "done"
-    assert set(run.cursors) == {0}
+    await follow(RunHandle(lab.client, lab.run_id), Screen(console()), None)
+    assert [report.state for report in pictures[-1].reports.values()] == ["completed"] * 3
+    assert cursors == {0}
 
 
 async def said(command: Awaitable[Report]) -> str:
