@@ -193,9 +193,7 @@ async def test_a_plan_that_waits_is_in_the_report_and_a_decision_from_elsewhere_
     async with cli.terminal("run", "--approve-plan", "--id", "people-else", GOAL, columns=100, rows=40) as terminal:
         await terminal.until("leave it q: ")
         assert (await cli("report", "people-else", "-o", "waits.html")).code == 0
-        page = (cli.folder / "waits.html").read_text(encoding="utf-8")
-        assert "There is no plan yet" not in page
-        assert "plan.1 waits for a decision on the plan" in page
+        assert "plan.1 waits for a decision on the plan" in (cli.folder / "waits.html").read_text(encoding="utf-8")
         assert (await cli("approve", "people-else", "plan.1")).code == 0
         await terminal.until("the plan no longer waits")
         assert "completed: 3/3 subtasks" in await terminal.whole()
