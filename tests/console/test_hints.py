@@ -96,9 +96,9 @@ COLUMNS = 80
 @pytest.fixture(scope="module")
 async def failed(read: Cli, standin: Model) -> Cli:
     """The same, with a run that failed."""
-    await standin.fails("hints-failed*", status=401, type="authentication_error", message="bad key")
+    standin.fails("hints-failed*", status=401, type="authentication_error", message="bad key")
     assert (await read("run", GOAL, "--id", "hints-failed")).code == 1
-    await standin.usual()
+    standin.usual()
     return read
 
 

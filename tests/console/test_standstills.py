@@ -53,12 +53,12 @@ async def every_screen_says(cli: Cli, run_id: str, *words: str) -> None:
 @contextlib.asynccontextmanager
 async def failing(cli: Cli, standin: Model, run_id: str, call: str) -> AsyncIterator[None]:
     """A run whose provider is overloaded from that call on."""
-    await standin.fails(f"{run_id}*/{call}", status=529, type="overloaded_error", message="too many")
+    standin.fails(f"{run_id}*/{call}", status=529, type="overloaded_error", message="too many")
     try:
         assert (await cli("run", GOAL, "--id", run_id, "--detach")).code == 0
         yield
     finally:
-        await standin.usual()
+        standin.usual()
         await cli("cancel", run_id)
 
 
@@ -89,7 +89,7 @@ async def test_a_killed_worker_is_named_while_there_is_no_other(
 ) -> None:
     async with EmbeddedServer(shared=False, headless=True) as info:
         cli = Cli({**base, "TEMPORAL_ADDRESS": info.address}, tmp_path)
-        await standin.fails("killed-1*/turn.1", delay_ms=60_000)
+        standin.fails("killed-1*/turn.1", delay_ms=60_000)
         async with worker_of(cli.environ, standin, tmp_path) as worker:
             assert (await cli("run", GOAL, "--id", "killed-1", "--detach")).code == 0
             await cli.until("killed-1", lambda status: bool(status["counts"]["running"]))
@@ -104,4 +104,4 @@ async def test_a_killed_worker_is_named_while_there_is_no_other(
             story = await cli("trace", "killed-1")  # out of the history and the journal
             assert "t1 researcher starts" in story.out
             assert str(worker.pid) in cause["text"] or "t1" in cause["subjects"]
-    await standin.usual()
+    standin.usual()

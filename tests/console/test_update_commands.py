@@ -20,7 +20,7 @@ from supervision.base import limits
 from supervision.contract.status import Status
 from supervision.contract.updates import Pause, SkipSubtask, Steer
 from temporal_supervisor import UpdateRefused
-from tests.console.conftest import GOAL, Cli, Model
+from tests.console.conftest import GOAL, HOLDS, Cli, Model
 from tests.scripted_model import plan, script, text, when
 from tests.waiting import until
 from tests.workflow.runs import Lab
@@ -29,7 +29,7 @@ from tests.workflow.subtasks.trees import tree
 
 
 async def test_new_limits_are_totals_and_what_can_not_be_is_refused(cli: Cli, standin: Model) -> None:
-    await standin.holds("extend-1*turn")
+    standin.fails("extend-1*turn", **HOLDS)
     assert (await cli("run", GOAL, "--id", "extend-1", "--detach", "--budget-usd", "2")).code == 0
     await cli.until("extend-1", lambda status: bool(status["counts"]["running"]))
     before = await cli.json("status", "extend-1")
@@ -59,7 +59,7 @@ async def test_new_limits_are_totals_and_what_can_not_be_is_refused(cli: Cli, st
 
 
 async def test_a_run_that_waits_for_its_provider_says_so_and_goes_on_when_told(cli: Cli, standin: Model) -> None:
-    await standin.fails("resume-1/t3", status=401, type="authentication_error", message="bad key")
+    standin.fails("resume-1/t3", status=401, type="authentication_error", message="bad key")
     assert (await cli("run", GOAL, "--id", "resume-1", "--detach")).code == 0
 
     await cli.until("resume-1", lambda status: bool(status["flags"]["waiting_provider"] and status["waiting"]))
@@ -67,7 +67,7 @@ async def test_a_run_that_waits_for_its_provider_says_so_and_goes_on_when_told(c
     assert "waiting provider" in shown
     assert "t3 waits for resume" in shown
     assert "temporal-supervisor resume resume-1`" in " ".join(shown.split())
-    await standin.usual()
+    standin.usual()
     done = await cli("resume", "resume-1")
     assert (done.code, done.out) == (0, "run 'resume-1': continues\n")
     assert (await cli("result", "resume-1", "--wait")).code == 0
