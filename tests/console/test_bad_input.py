@@ -7,10 +7,9 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from temporalio.api.common.v1 import Memo, Payload, Payloads, WorkflowType
-from temporalio.api.taskqueue.v1 import TaskQueue
-from temporalio.api.workflowservice.v1 import StartWorkflowExecutionRequest
+from temporalio.api.common.v1 import Payload
 from temporalio.client import Client
+from temporalio.common import RawValue
 
 from tests.console.conftest import GOAL, Cli
 from tests.waiting import until
@@ -87,16 +86,9 @@ async def rows(alone: Cli) -> AsyncIterator[list[str]]:
     client = await Client.connect(alone.environ["TEMPORAL_ADDRESS"])
     ids = [f"odd-{uuid4().hex[:8]}" for _ in ODD]
     for run_id, odd in zip(ids, ODD.values(), strict=True):
-        await client.workflow_service.start_workflow_execution(
-            StartWorkflowExecutionRequest(
-                namespace="default",
-                request_id=run_id,
-                workflow_id=run_id,
-                workflow_type=WorkflowType(name="SupervisorWorkflow"),
-                task_queue=TaskQueue(name="nobody-polls"),
-                input=Payloads(payloads=[odd]),
-                memo=Memo(fields={"phase": odd, "team": odd, "partial": odd}),
-            )
+        memo = {name: RawValue(odd) for name in ("phase", "team", "partial")}
+        await client.start_workflow(
+            "SupervisorWorkflow", RawValue(odd), id=run_id, task_queue="nobody-polls", memo=memo
         )
 
     async def are_listed() -> bool:

@@ -80,8 +80,21 @@ async def _is_told(client: Client, workflow_id: str, word: bytes) -> bool:
     return any(word in payload.data for signal in signals for payload in signal.input.payloads)
 
 
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, int]]:
+    """The runs and cursors of all questions for a status."""
+    asked, status = set[tuple[str, int]](), RunHandle.status
+
+    def noted(run: RunHandle, cursor: int = 0) -> Awaitable[Status]:
+        asked.add((run.id, cursor))
+        return status(run, cursor)
+
+    monkeypatch.setattr(RunHandle, "status", noted)
+    return asked
+
+
 async def test_a_person_follows_and_reaches_the_subtasks_of_a_team_below(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, asked: set[tuple[str, int]]
 ) -> None:
     hold, client, run_id = asyncio.Event(), lab.client, lab.run_id
     plans = {"": subtasks(item("t1", "storey")), "t1/1": subtasks(item("t1", "walker"), item("t2", "walker"))}
@@ -120,13 +133,8 @@ async def test_a_person_follows_and_reaches_the_subtasks_of_a_team_below(
     assert [step for step in lab.steps if "Mind the" in lab.prompt(step)] == ["t1/1/t1/1/turn.2"]
     with pytest.raises(CommandFailed, match="has ended"):
         await tell(run, Pause)
-    asked, status, late = set[tuple[str, int]](), RunHandle.status, RunPoller(run)
-
-    def noted(run: RunHandle, cursor: int = 0) -> Awaitable[Status]:
-        asked.add((run.id, cursor))
-        return status(run, cursor)
-
-    monkeypatch.setattr(RunHandle, "status", noted)
+    late = RunPoller(run)
+    asked.clear()
     monkeypatch.setattr(limits, "STATUS_PAGE", 1)
     while not (late.picture.closed and late.caught_up):
         await late.poll()
@@ -136,22 +144,16 @@ async def test_a_person_follows_and_reaches_the_subtasks_of_a_team_below(
 
 
 async def test_the_last_screen_of_many_pages_is_whole_and_asks_for_one(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, asked: set[tuple[str, int]]
 ) -> None:
     lab.play(script(plan({"id": "t1"}, {"id": "t2"}, {"id": "t3"})))
     await lab.run()
-    cursors, pictures, status = set[int](), list[Picture](), RunHandle.status
-
-    def noted(run: RunHandle, cursor: int = 0) -> Awaitable[Status]:
-        cursors.add(cursor)
-        return status(run, cursor)
-
-    monkeypatch.setattr(RunHandle, "status", noted)
+    pictures = list[Picture]()
     monkeypatch.setattr(Screen, "show", lambda _, picture: pictures.append(picture))
     monkeypatch.setattr(limits, "STATUS_PAGE", 1)
     await follow(RunHandle(lab.client, lab.run_id), Screen(console()), None)
     assert [report.state for report in pictures[-1].reports.values()] == ["completed"] * 3
-    assert cursors == {0}
+    assert asked == {(lab.run_id, 0)}
 
 
 async def said(command: Awaitable[Report]) -> str:
