@@ -289,29 +289,19 @@ async def test_the_chat_of_the_documents_decides(cli: Cli, left: str, tmp_path: 
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
     )
-    assert chat.stdin is not None
-    assert chat.stdout is not None
-
-    async def said(words: str) -> str:
-        assert chat.stdout is not None
-        while True:
-            line = (await asyncio.wait_for(chat.stdout.readline(), 60)).decode()
-            assert line, words
-            if words in line:
-                return line
-
-    await said(f"answer: approve {left} plan.1")
-    for message, expected in [
-        ("hello\n", "not done: not enough values"),
-        (f"approve {left} plan.2\n", "not done: "),
-        (f"reply {left} plan.1\n", "needs a comment"),
-        (f"approve {left} plan.1 looks good\n", "plan.1: approve"),
-        (f"deny {left} plan.1\n", "'plan.1' is decided already: approve by chat"),
-    ]:
-        chat.stdin.write(message.encode())
-        assert expected in await said(expected)
-    chat.stdin.close()
-    assert await asyncio.wait_for(chat.wait(), 30) == 0
+    replies = {
+        "hello": "not done: not enough values",
+        f"approve {left} plan.2": "not done: ",
+        f"reply {left} plan.1": "needs a comment",
+        f"approve {left} plan.1 looks good": "plan.1: approve",
+        f"deny {left} plan.1": "'plan.1' is decided already: approve by chat",
+    }
+    said, _ = await asyncio.wait_for(chat.communicate("".join(f"{message}\n" for message in replies).encode()), 60)
+    lines = said.decode().splitlines()
+    assert f"answer: approve {left} plan.1" in lines
+    rest = iter(lines)
+    assert all(any(expected in line for line in rest) for expected in replies.values()), lines  # in this order
+    assert chat.returncode == 0
     assert (await cli("result", left, "--wait")).code == 0
 
 
