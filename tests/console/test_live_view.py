@@ -15,7 +15,6 @@ from console.run.standstill import Standstill
 from console.view.event_lines import Line, line
 from console.view.live_view import LiveAgent, Picture, draw, fitted, log_line, story, tree_rows
 from supervision.base.errors import ErrorKind
-from supervision.contract.plan import Plan
 from supervision.contract.progress import Counts
 from supervision.contract.result import Problem, SubtaskReport
 from supervision.contract.status import RunLimits, Status, TraceEvent, Wait
@@ -25,11 +24,9 @@ from tests.unit.shapes import acyclic_plans
 NASTY = "[bold]markup[/bold] [link=https://evil.example]x[/link] \x1b[31mred\x1b]8;;https://evil.example\x07 :smile:"
 
 
-def reports_of(plan: Plan) -> list[SubtaskReport]:
-    return [SubtaskReport(id=subtask.id, depends_on=subtask.depends_on) for subtask in plan.subtasks]
-
-
-graphs = st.just(list[SubtaskReport]()) | acyclic_plans(25).map(reports_of)
+graphs = st.just(list[SubtaskReport]()) | acyclic_plans(25).map(
+    lambda plan: [SubtaskReport(id=subtask.id, depends_on=subtask.depends_on) for subtask in plan.subtasks]
+)
 
 
 @given(graphs)
