@@ -93,7 +93,7 @@ async def test_a_server_is_checked_and_pinned_and_a_change_is_shown(alone: Cli, 
     offered = await cli("teams", "shop", "--check")
     assert offered.code == 0
     assert "MCP server store: 1 tool, of which the team file lists none" in offered.out
-    assert 'price = { effects = "write", approve = "always" }  # store__price: A price.' in offered.out
+    assert '"price" = { effects = "write", approve = "always" }  # store__price: A price.' in offered.out
 
     (folder / "team.toml").write_text(team.replace("tools = []", 'tools = ["store__price"]') + LISTED)
     unpinned = await cli("teams", "shop")
