@@ -279,6 +279,8 @@ async def spend_report(
     """Show what ended runs have cost: dollars, tokens, runs."""
     today = datetime.now(UTC).date()
     spent = await run_spends(await access.store(), days, today)
+    if not spent:
+        return Report([], lambda _: (), notes=[f"no run of this namespace ended in the last {days} days"])
     sums: dict[str, tuple[int, Usage]] = {}
     for run in spent:
         name = {"owner": run.owner, "day": f"{run.ended_at:%Y-%m-%d}", "team": run.team}[by]
@@ -288,12 +290,6 @@ async def spend_report(
     rows = [(name, *sums[name]) for name in names]
     data = [{by: name, "runs": runs, "tokens": usage.tokens, "usd": usage.usd} for name, runs, usage in rows]
     total = sum((run.usage for run in spent), Usage())
-
     shown = [(name or "-", f"{runs}", f"{usage.tokens:,}", money(usage.usd)) for name, runs, usage in rows]
     shown.append(("all", f"{len(spent)}", f"{total.tokens:,}", money(total.usd)))
-    none = [] if spent else [f"no run of this namespace ended in the last {days} days"]
-
-    def spent_rows(screen: Console) -> list[Table]:
-        return [table(screen, [by], shown, numbers=["runs", "tokens", "cost"])] if spent else []
-
-    return Report(data, spent_rows, notes=none)
+    return Report(data, lambda screen: [table(screen, [by], shown, numbers=["runs", "tokens", "cost"])])
