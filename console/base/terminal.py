@@ -19,9 +19,11 @@ from pydantic_core import to_jsonable_python
 from rich.cells import cell_len
 from rich.console import Console, RenderableType
 from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
 from runtime.process import say
+from supervision.base import limits
 
 _SEQUENCES = re.compile(
     r"(?:\x1b\]|\x9d)[^\x07\x1b\x9c\x9d]*+(?:\x07|\x1b\\|\x9c)"  # OSC: titles, links, clipboard
@@ -190,6 +192,25 @@ def put(screen: Console, rows: Iterable[RenderableType]) -> None:
             part = Text(safe(row)) if isinstance(row, str) else row
             uncut = isinstance(row, Text) or (isinstance(row, str) and _COMMAND.search(row) is not None)
             screen.print(part, crop=False, soft_wrap=uncut)
+
+
+def table(
+    screen: Console, names: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Sequence[str] = (), wide: str = ""
+) -> Table:
+    """Returns a table of foreign text: columns of words, one of them as `wide` as there is room, and of `numbers`."""
+    made = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), expand=bool(wide) and screen.is_terminal)
+    for name in names:
+        if name == wide:
+            made.add_column(name, no_wrap=True, overflow="ellipsis", ratio=1 if screen.is_terminal else None)
+        else:
+            made.add_column(name, overflow="fold")
+    for name in numbers:
+        made.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        made.add_row(*(Text(safe_line(cell, limits.PARAGRAPH_BYTES)) for cell in row))
+    if not screen.is_terminal:
+        screen.width = limits.PARAGRAPH_BYTES * len(made.columns)  # nothing is cut for a pipe
+    return made
 
 
 def indented(text: str, columns: int, style: str = "") -> Padding:

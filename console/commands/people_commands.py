@@ -11,13 +11,12 @@ from typing import Annotated
 
 import typer
 from rich.console import Console, RenderableType
-from rich.table import Table
 from rich.text import Text
 from temporalio.client import WorkflowFailureError
 
 from activities.store.artifacts import ArtifactError
 from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint, user
-from console.base.terminal import Report, look_alikes, print_err, revealed, safe_line
+from console.base.terminal import Report, look_alikes, print_err, revealed, safe_line, table
 from console.run.command_line import RunId
 from console.run.request_options import parsed_plan, read_text_file, seconds
 from console.run.run_handle import NO_WORKER, RunHandle, find_run, is_open, short_id, state_word
@@ -148,22 +147,13 @@ async def inbox_report(
 
 
 def _inbox_rows(items: Sequence[Item], screen: Console) -> Iterator[RenderableType]:
-    if not items:
-        return
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold", expand=screen.is_terminal)
-    for name in ("since", "run", "id"):
-        table.add_column(name, no_wrap=True)
-    table.add_column("what is asked", no_wrap=True, overflow="ellipsis", ratio=1 if screen.is_terminal else None)
-    table.add_column("until", no_wrap=True)
-    for item in items:
-        wait, run = item.wait, short_id(item.run_id)
-        what = f"{wait.kind}: {wait.prompt_preview}"
-        cells = [_day(wait.since), run, wait.id, what, _day(wait.expires_at)]
-        table.add_row(*[Text(safe_line(cell, limits.PARAGRAPH_BYTES)) for cell in cells])
-    if not screen.is_terminal:
-        screen.width = limits.PARAGRAPH_BYTES * len(table.columns)  # nothing is cut for a pipe
-    yield table
-    yield Text(_HOW, style="dim")
+    rows = [
+        (_day(wait.since), short_id(run_id), wait.id, f"{wait.kind}: {wait.prompt_preview}", _day(wait.expires_at))
+        for run_id, wait in ((item.run_id, item.wait) for item in items)
+    ]
+    if rows:
+        yield table(screen, ["since", "run", "id", "what is asked", "until"], rows, wide="what is asked")
+        yield Text(_HOW, style="dim")
 
 
 async def show_report(access: Access, words: Words) -> Report:

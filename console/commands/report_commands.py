@@ -16,7 +16,7 @@ from temporalio.client import Client, WorkflowExecution, WorkflowQueryFailedErro
 from activities.store.artifacts import ArtifactMissing
 from activities.store.spending import run_spends
 from console.base.command import BAD_INPUT, DONE, FAILED, UNREACHABLE, Access, CommandFailed, hint, web_address
-from console.base.terminal import Report, safe_line, wrapped
+from console.base.terminal import Report, safe_line, table, wrapped
 from console.commands.evidence_commands import calls_report, write_file
 from console.commands.people_commands import way_rows
 from console.report.report_data import report_data
@@ -89,7 +89,7 @@ def _status_rows(screen: Console, data: dict[str, Any], picture: Picture, ending
     if status:
         yield _limits(status)
         if status.spend:
-            yield _spend_table(status.spend)
+            yield _spend_table(status.spend, screen)
     elif data["phase"]:
         yield f"phase {data['phase']}, {money(data['usd'])}"
     yield draw(picture, min(screen.width, _WIDEST), len(picture.tree()) + limits.STATUS_PAGE)
@@ -99,26 +99,14 @@ def _status_rows(screen: Console, data: dict[str, Any], picture: Picture, ending
         yield safe_line(ending, limits.ERROR_BYTES)
 
 
-def _spend_table(spend: Sequence[Spend]) -> Table:
+def _spend_table(spend: Sequence[Spend], screen: Console) -> Table:
     """Returns a row for each role and model: calls, tokens read and the part of them from the cache, written, cost."""
     rows = []
     for item in spend:
         usage = item.usage
         cells = [f"{usage.model_calls:,}", f"{usage.prompt_tokens:,}", f"{usage.cached_share:.0%}"]
         rows.append([item.role, item.model, *cells, f"{usage.output_tokens:,}", money(usage.usd)])
-    return _table(["role", "model"], ["calls", "input", "cached", "output", "cost"], rows)
-
-
-def _table(names: Sequence[str], numbers: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    """Returns a table of columns with names, and then with numbers."""
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
-    for name in names:
-        table.add_column(name, overflow="fold")
-    for name in numbers:
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(*(Text(safe_line(cell, _ID_CHARS)) for cell in row))
-    return table
+    return table(screen, ["role", "model"], rows, numbers=["calls", "input", "cached", "output", "cost"])
 
 
 def _limits(status: Status) -> str:
@@ -168,7 +156,7 @@ async def result_report(
     """Show the answer of a run, or its result so far."""
     store = await access.store()
     outcome = await outcome_so_far(run, store, wait=wait)
-    if (full or output) and not outcome.forgotten and (found := outcome.result) and found.result_ref:
+    if (full or output) and (found := outcome.result) and found.result_ref:
         try:
             outcome = replace(outcome, result=await read_result(store, found.result_ref))
         except ArtifactMissing as error:
@@ -184,7 +172,7 @@ async def result_report(
         except ValueError as error:
             raise CommandFailed(BAD_INPUT, f"{output}: {error}") from None
         return Report(outcome.as_json(run.id), lambda _: (), code=outcome.code)
-    return answer_report(run.id, outcome, None if outcome.forgotten else web_address(run.client, run.id))
+    return answer_report(run.id, outcome, web_address(run.client, run.id))
 
 
 async def page_report(
@@ -201,7 +189,6 @@ async def page_report(
 _DESCRIBED_AT_ONCE = 16  # questions to the server at a time, while runs are listed
 SpendBy = Literal["owner", "day", "team"]
 RunState = Literal["running", "completed", "failed", "cancelled", "terminated", "timed out"]
-_ID_CHARS = 400  # the most that a run's id may have
 
 
 async def list_report(
@@ -267,23 +254,15 @@ async def _row(client: Client, execution: WorkflowExecution, looks: asyncio.Sema
 
 def run_table(rows: Iterable[dict[str, Any]], screen: Console) -> Iterator[RenderableType]:
     """Yields the table of runs, and below it what open ones wait for."""
-    short = screen.is_terminal
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold", expand=short)
-    for name in ("state", "started", "cost", "team"):
-        table.add_column(name, no_wrap=True)
-    table.add_column("run", no_wrap=not short, overflow="fold")
-    table.add_column("goal", no_wrap=True, overflow="ellipsis", ratio=1 if short else None)
+    cells = []
     for row in rows:
         state = f"{row['state']}, {row['phase']}" if row["state"] == "running" and row["phase"] else row["state"]
         state = "partial" if row["status"] == "partial" else state
         cost = "" if row["usd"] is None else money(row["usd"])
-        name = short_id(row["run_id"]) if short else row["run_id"]
+        name = short_id(row["run_id"]) if screen.is_terminal else row["run_id"]
         started = datetime.fromisoformat(row["started_at"]).astimezone()
-        cells = [state, f"{started:%m-%d %H:%M}", cost, row["team"], name, row["goal"]]
-        table.add_row(*[Text(safe_line(cell, _ID_CHARS)) for cell in cells])
-    if not short:
-        screen.width = sum(_ID_CHARS for _ in table.columns)  # nothing is cut for a pipe
-    yield table
+        cells.append([state, f"{started:%m-%d %H:%M}", cost, row["team"], name, row["goal"]])
+    yield table(screen, ["state", "started", "cost", "team", "run", "goal"], cells, wide="goal")
     for row in rows:
         for cause in row["standstills"]:
             yield from wrapped(f"⏸ {short_id(row['run_id'])}: {cause.line}", screen.width, "yellow")
@@ -300,6 +279,8 @@ async def spend_report(
     """Show what ended runs have cost: dollars, tokens, runs."""
     today = datetime.now(UTC).date()
     spent = await run_spends(await access.store(), days, today)
+    if not spent:
+        return Report([], lambda _: (), notes=[f"no run of this namespace ended in the last {days} days"])
     sums: dict[str, tuple[int, Usage]] = {}
     for run in spent:
         name = {"owner": run.owner, "day": f"{run.ended_at:%Y-%m-%d}", "team": run.team}[by]
@@ -309,9 +290,6 @@ async def spend_report(
     rows = [(name, *sums[name]) for name in names]
     data = [{by: name, "runs": runs, "tokens": usage.tokens, "usd": usage.usd} for name, runs, usage in rows]
     total = sum((run.usage for run in spent), Usage())
-
     shown = [(name or "-", f"{runs}", f"{usage.tokens:,}", money(usage.usd)) for name, runs, usage in rows]
     shown.append(("all", f"{len(spent)}", f"{total.tokens:,}", money(total.usd)))
-    table = _table([by], ["runs", "tokens", "cost"], shown)
-    none = [] if spent else [f"no run of this namespace ended in the last {days} days"]
-    return Report(data, lambda _: [table] if spent else [], notes=none)
+    return Report(data, lambda screen: [table(screen, [by], shown, numbers=["runs", "tokens", "cost"])])

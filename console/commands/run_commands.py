@@ -5,7 +5,6 @@ import contextlib
 import os
 import shlex
 import sys
-import tempfile
 import time
 from datetime import timedelta
 from functools import partial
@@ -39,8 +38,9 @@ from console.view.answer_text import answer_report
 from console.view.follow import follow
 from console.view.live_view import Screen
 from console.view.plan_view import PlanPage, plan_page
+from runtime.process import cache_dir
 from supervision.base.queues import MODEL_QUEUE, WORKFLOW_QUEUE
-from supervision.base.text import did_you_mean, quoted
+from supervision.base.store_keys import encode
 from supervision.contract.plan import Plan
 from supervision.contract.request import Attachment
 from supervision.contract.status import Status, Wait
@@ -57,98 +57,83 @@ class PlanLeft(Exception):
         self.report = report
 
 
-class PlanQuestion:
-    """Asks about the plans of a run. Where it can't it leaves the first one waiting."""
-
-    def __init__(self, run: RunHandle, *, can_ask: bool) -> None:
-        self._run = run
-        self._can_ask = can_ask
-        self._shown = ""
-        self._decided = set[str]()
-        self._file: Path | None = None  # the plan as the person has edited it
-
-    async def ask(self, status: Status | None, screen: Screen) -> None:
-        """Asks once if a plan waits. Raises PlanLeft if it is left waiting."""
-        waiting = status.waiting if status else []
-        if not any(wait.kind == "plan" and wait.id not in self._decided for wait in waiting):
+async def ask_about_plan(run: RunHandle, screen: Screen, status: Status | None, *, can_ask: bool) -> None:
+    """Asks a person about a plan that waits, until it is decided. Raises PlanLeft if it is left waiting."""
+    if status is None or all(wait.kind != "plan" for wait in status.waiting):
+        return
+    with screen.cleared():
+        page = await plan_page(run)
+        if page is None or page.asked is None:
             return
-        with screen.cleared():
-            page = await plan_page(self._run)
-            if page is None or page.asked is None:
-                return
-            wait = page.asked.wait
-            if not self._can_ask:
-                raise PlanLeft(_left(page, wait, shown=False))
-            if wait.id != self._shown and self._file:  # an edited plan came back
-                self._say(wait.prompt_preview)
-            elif wait.id != self._shown:
-                put(console(), page.rows())
-            self._shown = wait.id
+        wait = page.asked.wait
+        if not can_ask:
+            raise PlanLeft(_left(page, wait, shown=False))
+        put(console(), page.rows())
+        if _edited_file(run).exists():  # an edited plan came back
+            print_err(wait.prompt_preview)
+        done = False
+        while not done:
             try:
-                await self._decide(page, wait)
+                done = await _is_decided(run, page, wait)
             except (CommandFailed, UpdateRefused, NoAnswer, ValueError, OSError) as error:
-                self._say(str(error))
+                print_err(str(error))
 
-    async def _decide(self, page: PlanPage, wait: Wait) -> None:
-        keys = {"approve": "approve a", "edit": "edit e", "change": 'change c "what to change"', "reject": "reject r"}
-        named = [words for choice, words in keys.items() if choice in wait.choices]
-        line = await self._typed(" · ".join([*named, "leave it q: "]), wait)
-        key, _, rest = line.strip().partition(" ")
-        if key == "q" or not line:
-            raise PlanLeft(_left(page, wait, shown=True))
-        if key not in _WORDS:
-            return
-        plan = await self._edited(page.plan) if key == "e" else None
-        item, text = Item(self._run.id, page.plan.goal, wait), rest.strip().strip('"') or None
-        await decide(self._run.client, item, _WORDS[key], text, plan=plan, by=user())
-        self._decided.add(wait.id)
-        if key != "e":
-            self.clean_up()
 
-    async def _typed(self, prompt: str, wait: Wait) -> str:
-        """Returns the line that a person types, empty at the end of the input. Raises CommandFailed without a wait."""
-        sys.stdout.write(prompt)
-        sys.stdout.flush()
-        loop, typed = asyncio.get_running_loop(), asyncio.Event()
-        loop.add_reader(sys.stdin.fileno(), typed.set)  # a thread that reads would outlive Ctrl-C
-        try:
-            while not typed.is_set():
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(typed.wait(), _LOOK.total_seconds())
-                if not typed.is_set() and not await self._still(wait):
-                    raise CommandFailed(FAILED, "\nthe plan no longer waits: it was decided about elsewhere")
-        finally:
-            loop.remove_reader(sys.stdin.fileno())
-        return os.read(sys.stdin.fileno(), 1 << 16).decode("utf-8", "replace")
+async def _is_decided(run: RunHandle, page: PlanPage, wait: Wait) -> bool:
+    """Asks once; True if the plan no longer waits."""
+    keys = {"approve": "approve a", "edit": "edit e", "change": 'change c "what to change"', "reject": "reject r"}
+    named = [words for choice, words in keys.items() if choice in wait.choices]
+    line = await _typed(run, " · ".join([*named, "leave it q: "]), wait)
+    if line is None:
+        print_err("\nthe plan no longer waits: it was decided about elsewhere")
+        return True
+    key, _, rest = line.strip().partition(" ")
+    if key == "q" or not line:
+        raise PlanLeft(_left(page, wait, shown=True))
+    if key not in _WORDS:
+        return False
+    plan = await _edited(run, page.plan) if key == "e" else None
+    item, text = Item(run.id, page.plan.goal, wait), rest.strip().strip('"') or None
+    await decide(run.client, item, _WORDS[key], text, plan=plan, by=user())
+    if plan is None:
+        _edited_file(run).unlink(missing_ok=True)  # it is of the plan that was decided about
+    return True
 
-    async def _still(self, wait: Wait) -> bool:
-        """True if a plan waits, as far as is known."""
-        try:
-            return any(other.id == wait.id for other in (await self._run.status()).waiting)
-        except NoAnswer:
-            return True
 
-    async def _edited(self, plan: Plan) -> Plan:
-        """Returns the plan as the person's editor leaves it. Raises CommandFailed if it can't run, or is the same."""
-        if self._file is None:
-            with tempfile.NamedTemporaryFile("wb", prefix="plan-", suffix=".json", delete=False) as file:
-                file.write(safe_json(plan.model_dump(mode="json")).encode())
-            self._file = Path(file.name)
-        editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
-        await (await asyncio.create_subprocess_exec(*editor, str(self._file))).wait()
-        edited = parsed_plan(read_text_file(self._file), str(self._file))
-        if edited == plan:
-            raise CommandFailed(BAD_INPUT, "nothing was changed")
-        return edited
+async def _typed(run: RunHandle, prompt: str, wait: Wait) -> str | None:
+    """Returns the line that a person types, empty at the end of the input; None if the plan no longer waits."""
+    sys.stdout.write(prompt)
+    sys.stdout.flush()
+    loop, typed = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(sys.stdin.fileno(), typed.set)  # a thread that reads would outlive Ctrl-C
+    try:
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(typed.wait(), _LOOK.total_seconds())
+                return os.read(sys.stdin.fileno(), 1 << 16).decode("utf-8", "replace")
+            with contextlib.suppress(NoAnswer):
+                if all(other.id != wait.id for other in (await run.status()).waiting):
+                    return None
+    finally:
+        loop.remove_reader(sys.stdin.fileno())
 
-    def _say(self, problem: str) -> None:
-        print_err(problem + (f"\nyour text is kept in {self._file}: e opens it again" if self._file else ""))
 
-    def clean_up(self) -> None:
-        """Removes the file of an edited plan."""
-        if self._file:
-            self._file.unlink(missing_ok=True)
-        self._file = None
+async def _edited(run: RunHandle, plan: Plan) -> Plan:
+    """Returns the plan as the person's editor leaves it. Raises CommandFailed if it can't run, or is the same."""
+    file = _edited_file(run)
+    if not file.exists():
+        file.write_text(safe_json(plan.model_dump(mode="json")), encoding="utf-8")
+    editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
+    await (await asyncio.create_subprocess_exec(*editor, str(file))).wait()
+    edited = parsed_plan(read_text_file(file), str(file))
+    if edited == plan:
+        raise CommandFailed(BAD_INPUT, "nothing was changed")
+    return edited
+
+
+def _edited_file(run: RunHandle) -> Path:
+    """Returns the file of a plan that a person edits: what was refused stands in it when it is opened again."""
+    return cache_dir() / f"plan-of-{encode(run.id)}.json"
 
 
 def _left(page: PlanPage, wait: Wait, *, shown: bool) -> Report:
@@ -201,10 +186,6 @@ async def run_goal(
 ) -> Report:
     """Start a run and follow it to its answer. Ctrl-C stops following, never the run."""
     wanted, uploads, files = prepared_request(locals())
-    known = [file.parent.name for folder in access.settings.teams_folders for file in folder.glob("*/team.toml")]
-    if team and team not in known and access.settings.teams_dir:  # without one the Workers may know other teams
-        close = did_you_mean(team, known)
-        raise CommandFailed(BAD_INPUT, f"there is no team {quoted(team)}{close}; {hint('teams')} lists them")
     given = check_run_id(run_id) if run_id is not None else None
     client = await access.client()
     run_id = given or new_run_id(client, wanted.goal)
@@ -225,9 +206,7 @@ async def run_goal(
         print_err(f"follow it: {hint('follow', run_id)}")
         return Report({"run_id": run_id, "web": web}, lambda _: [run_id])
     print_err(f"run {run_id}" + (f"\n{web}" if web else ""))
-    can_ask = console().is_terminal and sys.stdin.isatty() and not as_json
-    question = PlanQuestion(run, can_ask=can_ask) if wanted.approve_plan else None
-    return await _followed(run, access, as_json, question)
+    return await _followed(run, access, as_json, asks=wanted.approve_plan)
 
 
 async def follow_run(run: AnyRun, access: Access, as_json: AsJson = False) -> Report:
@@ -235,20 +214,20 @@ async def follow_run(run: AnyRun, access: Access, as_json: AsJson = False) -> Re
     return await _followed(run, access, as_json)
 
 
-async def _followed(run: RunHandle, access: Access, as_json: bool, question: PlanQuestion | None = None) -> Report:
-    """Returns the outcome of a run; with a `question` a person is asked about plans that wait for approval."""
+async def _followed(run: RunHandle, access: Access, as_json: bool, *, asks: bool = False) -> Report:
+    """Returns the outcome of a run; if it `asks`, a person is asked about plans that wait for approval."""
     web = web_address(run.client, run.id)
+    can_ask = console().is_terminal and sys.stdin.isatty() and not as_json
     try:
         with Screen(console(stderr=as_json), _HINT) as screen:
-            look = partial(question.ask, screen=screen) if question else None
+            look = partial(ask_about_plan, run, screen, can_ask=can_ask) if asks else None
             outcome = await follow(run, screen, await access.store_or_none(), web, look)
     except PlanLeft as left:
         return left.report
     except asyncio.CancelledError:
         print_err(f"the run continues: {hint('follow', run.id)}")
         raise
-    if question is not None:
-        question.clean_up()
+    _edited_file(run).unlink(missing_ok=True)
     return answer_report(run.id, outcome, web)
 
 

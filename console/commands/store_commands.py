@@ -92,7 +92,6 @@ async def prune(
     access: Access,
     older_than: Annotated[str, typer.Option(help="such as 30d, 12h or 2w")],
     yes: Yes = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="only list what would be deleted")] = False,
 ) -> int:
     """Delete the objects of old runs and old uploads from the artifact store; never what may still be in use."""
     oldest = _time_before(older_than)
@@ -110,9 +109,7 @@ async def prune(
         name = unquote(each.key).rstrip("/")
         print_out(f"{each.modified:%Y-%m-%d}  {each.bytes:>12,} bytes  {each.objects:>6} objects  {name}")
     total = sum(each.bytes for each in [*runs, *uploads])
-    if dry_run or not _confirmed(
-        f"delete {len(runs)} runs and {len(uploads)} uploads, {total:,} bytes, from {store.url}?", yes
-    ):
+    if not _confirmed(f"delete {len(runs)} runs and {len(uploads)} uploads, {total:,} bytes, from {store.url}?", yes):
         print_err("nothing was deleted: pass --yes to delete these")
         return DONE
     deleted = 0

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import hashlib
 import json
-import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -33,7 +32,6 @@ from supervision.base.text import did_you_mean
 from supervision.contract.model_choice import chain_of
 from supervision.contract.team import NAME_RULE, Role, Team, is_name, server_tool
 
-_PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _ABOUT_CHARS = 80
 _STYLES = {"+": "green", "-": "red", "@": "dim"}
 
@@ -120,9 +118,8 @@ def offer_rows(team: str, found: list[Offer]) -> Iterator[RenderableType]:
             if not offer.listed:
                 yield indented(f"[mcp_servers.{offer.server}.tools]", 4)
             for tool in others:
-                key = tool.name if _PLAIN_KEY.fullmatch(tool.name) else json.dumps(tool.name)
                 about = safe_line(f"{server_tool(offer.server, tool.name)}: {tool.description}", _ABOUT_CHARS)
-                yield indented(f'{key} = {{ effects = "write", approve = "always" }}  # {about}', 4)
+                yield indented(f'{json.dumps(tool.name)} = {{ effects = "write", approve = "always" }}  # {about}', 4)
 
 
 def _diff_rows(lines: list[str]) -> Iterator[RenderableType]:

@@ -165,20 +165,17 @@ async def research(
 async def _first_asked(run_id: str, seconds: float, ctx: Ctx) -> temporal_supervisor.Item | None:
     """Returns what a run asks, once it does; None if it has ended or the time is over."""
     run, loop = await _run(ctx, run_id), asyncio.get_running_loop()
-    began, known, done = loop.time(), -1, ""
+    end, known = loop.time() + seconds, -1
     while is_open(described := await run.require()):
-        over = (passed := loop.time() - began) >= seconds
+        over = loop.time() >= end
         if described.history_length != known:
             try:
-                status = await run.status()
-                if status.flags.waiting_person and (items := await _asked(run)):
+                if items := await _asked(run):
                     return items[0]
-                known, counts = described.history_length, status.counts
-                done = f"{status.phase}, {counts.completed} of {counts.total} subtasks"
-            except NoAnswer:  # a Worker that was killed may be back in time
+                known = described.history_length
+            except (NoAnswer, temporal_supervisor.UpdateRefused):  # a Worker that was killed may be back in time
                 if over:
                     raise
-        await ctx.report_progress(passed, seconds, done)
         if over:
             break
         await asyncio.sleep(_LOOK.total_seconds())

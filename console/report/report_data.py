@@ -212,10 +212,6 @@ async def _known(run: RunHandle, store: ArtifactStore) -> ReportData:
     data = ReportData(run.id, outcome, events, await run.recorded_goal(), team)
     if is_open(described):
         status = await run.status()
-        data.result.subtasks = data.result.subtasks or [  # else the plan waits for approval
-            SubtaskReport(id=each.id, role=each.role, description=each.whole, depends_on=each.depends_on)
-            for each in (await run.plan()).subtasks
-        ]
         data.notice, data.waits = status.model_notice or "", [cause.cause for cause in stated(status, run.id)]
     return data
 

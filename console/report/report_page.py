@@ -5,7 +5,6 @@ from collections.abc import Iterator, MutableMapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from graphlib import TopologicalSorter
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -23,7 +22,6 @@ from supervision.agent.finding_budget import level
 from supervision.base.text import cut, money, size
 from supervision.contract.plan import folded
 from supervision.contract.result import SubtaskReport
-from supervision.contract.status import TraceEvent
 from supervision.contract.usage import Spend, Usage
 from supervision.grounding.citations import MARK
 from supervision.results.success_rule import is_whole
@@ -32,8 +30,7 @@ from supervision.run.run_state import longest_chain
 _MOST_LINES = 800  # more of them show nothing
 _IN_ROW = 5  # boxes, their width and height, and the gaps beside and below
 _WIDTH, _HEIGHT, _BESIDE, _BELOW = 158, 58, 14, 46
-_ENDS = ("done", "failed", "cancelled")  # phases without a length
-_Span = tuple[str, bool, float, float, float]
+_Span = tuple[str, float, float, float]
 
 
 class PlanPicture(NamedTuple):
@@ -71,25 +68,18 @@ def plan_picture(reports: Sequence[SubtaskReport]) -> PlanPicture:
     return PlanPicture(whole, tall, boxes, lines[:_MOST_LINES], len(lines))
 
 
-def timeline(parts: Sequence[SubtaskPart], events: Sequence[TraceEvent], until: datetime) -> list[_Span]:
-    """Returns the phases of the run, then its subtasks by their beginnings.
-
-    Each has a name, says if it is a phase, and from and for how many per cent of the run it is, and the seconds.
-    """
-    own = [event for event in events if event.type == "phase" and event.subtask_id is None]
-    moments = [(str(event.data.get("phase")), datetime.fromisoformat(event.at)) for event in own]
-    phases = [(name, True, at, end) for (name, at), (_, end) in pairwise([*moments, ("", until)]) if name not in _ENDS]
-    times = [(part.path, False, *_times(part.report, until)) for part in parts if part.report.started_at]
-    spans = [*phases, *sorted(times, key=lambda span: span[2:])]
-    began = min((start for *_, start, _ in spans), default=until)
-    whole = (max((end for *_, end in spans), default=until) - began).total_seconds() or 1
+def timeline(parts: Sequence[SubtaskPart], until: datetime) -> list[_Span]:
+    """Returns the subtasks that began, by their beginnings: from and for how many per cent of the time, the seconds."""
+    times = [(part.path, *_times(part.report, until)) for part in parts if part.report.started_at]
+    began = min((start for _, start, _ in times), default=until)
+    whole = (max((end for *_, end in times), default=until) - began).total_seconds() or 1
 
     def share(start: datetime, end: datetime) -> float:
         return round(100 * (end - start).total_seconds() / whole, 2)
 
     return [
-        (name, is_phase, share(began, start), share(start, end), (end - start).total_seconds())
-        for name, is_phase, start, end in spans
+        (path, share(began, start), share(start, end), (end - start).total_seconds())
+        for path, start, end in sorted(times, key=lambda span: span[1:])
     ]
 
 
@@ -107,7 +97,7 @@ _OUTPUTS = 5  # of one claim
 _ROWS = 5000  # of one kind, in all subtasks: tool calls, model calls, lines behind claims
 _COURSE = 300  # events
 _DECISIONS = (*("decided", "paused", "resumed", "steered", "retry_asked"), *("skip_asked", "limits_extended"))
-_NOT_IN_COURSE = (*_DECISIONS, "turn", "tool", "note", "subtask_started", "subtask_completed", "phase")
+_NOT_IN_COURSE = (*_DECISIONS, "turn", "tool", "note", "subtask_started", "subtask_completed")
 _visible = partial(revealed, kept="\t\u00a0\u2009\u202f\u200c\u200d\ufe0f")  # spaces and joiners of ordinary writing
 _SCHEMES = ("http://", "https://", "mailto:")
 
@@ -159,7 +149,7 @@ class _Page:
             doubted=sum(bool(link.problem) for link in data.evidence.links),
             lines={claim.text: claim.line for part in data.subtasks[::-1] for claim in part.found.checked if claim.ref},
             picture=plan_picture(subtasks),
-            spans=timeline([part for part in data.subtasks if not part.report.counts], data.events, data.made_at),
+            spans=timeline([part for part in data.subtasks if not part.report.counts], data.made_at),
             course=course[-_COURSE:],
             decisions=[line(event) for event in data.events if event.type in _DECISIONS],
             json=None if data.result.answer_json is None else safe_json(data.result.answer_json),

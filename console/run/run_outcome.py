@@ -49,15 +49,13 @@ class RunOutcome:
     """The end of a run, or its result so far.
 
     `state` is the run's state in Temporal. `error` says why there is no answer, None if there is one; its type is one
-    of the run's errors, or `Cancelled`, `Terminated`, `TimedOut`. `forgotten`: the server knows the run no more, only
-    the store does.
+    of the run's errors, or `Cancelled`, `Terminated`, `TimedOut`.
     """
 
     code: int
     state: str
     result: RunResult | None = None
     error: Ending | None = None
-    forgotten: bool = False
 
     @property
     def said(self) -> str:
@@ -114,11 +112,11 @@ async def stored_end(run_id: str, store: ArtifactStore | None) -> tuple[Publishe
         return None
     facts = published.facts
     if facts is None or facts.phase == "done":
-        return published, RunOutcome(DONE, "completed", result, forgotten=True)
+        return published, RunOutcome(DONE, "completed", result)
     if facts.phase == "cancelled":
-        return published, RunOutcome(CANCELLED, "cancelled", result, _CANCELLED, forgotten=True)
+        return published, RunOutcome(CANCELLED, "cancelled", result, _CANCELLED)
     why = Ending(facts.error.type, facts.error.message) if facts.error else Ending("Unknown", "it gave no answer")
-    return published, RunOutcome(FAILED, "failed", result, why, forgotten=True)
+    return published, RunOutcome(FAILED, "failed", result, why)
 
 
 async def published_end(run_id: str, store: ArtifactStore) -> Published | None:

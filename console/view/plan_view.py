@@ -128,19 +128,15 @@ def failures(plan: Plan, success: str | float) -> dict[tuple[str, ...], str]:
 
 def _if_lost(plan: Plan, subtask_id: str, success: str | float) -> str:
     after = {subtask.id: set(subtask.depends_on) for subtask in plan.named}
-    lost, poorer = {subtask_id}, []
+    lost = {subtask_id}
     for other in TopologicalSorter(after).static_order():
-        before = after.get(other, set())
-        if before and before <= lost:
+        if (before := after.get(other)) and before <= lost:
             lost.add(other)
-        elif before & lost:
-            poorer.append(other)
     done = [SubtaskReport(id=other, state="completed") for other in after if other not in lost]
     if not met(success, done, plan.importance):
         return f"the run fails (success: {success})" if len(after) > 1 else "the run fails"
-    with_it = [f"{_named(sorted(lost - {subtask_id}))} can't begin"] if len(lost) > 1 else []
-    without = [f"{_named(poorer)} {'goes' if len(poorer) == 1 else 'go'} on without it"] if poorer else []
-    return "; ".join([*with_it, *without, "the answer names the gap"])
+    with_it = f"{_named(sorted(lost - {subtask_id}))} can't begin; " if len(lost) > 1 else ""
+    return f"{with_it}the answer names the gap"
 
 
 def _named(subtasks: Sequence[str], last: str = "and") -> str:

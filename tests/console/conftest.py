@@ -32,6 +32,7 @@ from tests.waiting import until
 ROOT = Path(__file__).parents[2]
 GOAL = "How did life expectancy in Japan change from 1952 to 2007, and why? Write a short report."
 RUN = "hints-1"
+HOLDS = {"stall_after": 2, "pings": True}  # a reply that begins and does not end, until the call is cancelled
 _OURS = ("ANTHROPIC_", "SUPERVISOR_", "OTEL_", "TEMPORAL_", "NO_COLOR", "COLUMNS", "LINES", "FORCE_COLOR", "PYTHON")
 
 
@@ -175,24 +176,13 @@ class Model:
     url: str
     script: FaultScript
 
-    async def slow(self, run_id: str) -> None:
-        """From now on it writes slowly for that run."""
-        await self.fails(run_id, chunk_delay_ms=40)
-
-    async def holds(self, run_id: str) -> None:
-        """From now on it begins to answer that run and does not end, until the call is cancelled."""
-        await self.fails(run_id, stall_after=2)
-
-    async def fails(self, run_id: str, **fault: Any) -> None:
+    def fails(self, run_id: str, **fault: Any) -> None:
         """From now on it fails for that run."""
-        self._replace(rules=[{"call": f"{run_id}*", **fault}])
+        self.script.replace(ServerConfig.model_validate({"rules": [{"call": f"{run_id}*", **fault}]}))
 
-    async def usual(self) -> None:
+    def usual(self) -> None:
         """As it is by itself."""
-        self._replace()
-
-    def _replace(self, **config: Any) -> None:
-        self.script.replace(ServerConfig.model_validate(config))
+        self.script.replace(ServerConfig())
 
 
 @pytest.fixture(scope="package")
@@ -247,7 +237,7 @@ async def served(base: dict[str, str], standin: Model, place: Path) -> AsyncIter
 async def cli(served: dict[str, str], standin: Model, place: Path) -> AsyncIterator[Cli]:
     """Commands where a Worker serves."""
     yield Cli(served, place)
-    await standin.usual()
+    standin.usual()
 
 
 @pytest.fixture(scope="package")

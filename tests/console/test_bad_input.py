@@ -7,56 +7,42 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from temporalio.api.common.v1 import Memo, Payload, Payloads, WorkflowType
-from temporalio.api.taskqueue.v1 import TaskQueue
-from temporalio.api.workflowservice.v1 import StartWorkflowExecutionRequest
+from temporalio.api.common.v1 import Payload
 from temporalio.client import Client
+from temporalio.common import RawValue
 
 from tests.console.conftest import GOAL, Cli
 from tests.waiting import until
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"),
+    ("words", "code", "expected"),
     [
-        (["run"], "no goal"),
-        (["run", GOAL, "--deadline", "soon"], "deadline"),
-        (["run", GOAL, "--answer-schema", "list.json"], "must hold an object"),
-        (["run", "--request", "missing.json"], "No such file"),
-        (["run", GOAL, "--request", "broken.json"], "not JSON"),
-        (["run", "--request", "unknown.json"], "unknown field"),
-        (["run", GOAL, "--attach", "binary.bin"], "not UTF-8 text"),
-        (["put", "binary.bin"], "not UTF-8 text"),
+        (["run"], 2, "no goal"),
+        (["run", GOAL, "--deadline", "soon"], 2, "deadline"),
+        (["run", GOAL, "--answer-schema", "list.json"], 2, "must hold an object"),
+        (["run", "--request", "missing.json"], 2, "No such file"),
+        (["run", GOAL, "--request", "broken.json"], 2, "not JSON"),
+        (["run", "--request", "unknown.json"], 2, "unknown field"),
+        (["run", GOAL, "--attach", "binary.bin"], 2, "not UTF-8 text"),
+        (["run", "-"], 2, "more than 49152 bytes"),
+        (["put", "binary.bin"], 2, "not UTF-8 text"),
+        (["--address", "127.0.0.1:1", "run", GOAL], 3, "no Temporal server at 127.0.0.1:1"),
+        (["--address", "127.0.0.1:1", "status", "x"], 3, "no Temporal server at 127.0.0.1:1"),
+        (["--namespace", "nowhere", "run", GOAL], 3, "no namespace 'nowhere'"),
+        (["follow", "no-such-run"], 1, "there is no run 'no-such-run'"),
+        (["result", "no-such-run"], 1, "there is no run 'no-such-run'"),
+        (["cancel", "no-such-run"], 1, "there is no run 'no-such-run'"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
-async def test_bad_input_ends_with_2(alone: Cli, words: list[str], expected: str) -> None:
+async def test_what_is_wrong_is_said_in_one_sentence(alone: Cli, words: list[str], code: int, expected: str) -> None:
     (alone.folder / "list.json").write_text("[1, 2]")
     (alone.folder / "broken.json").write_text("{")
     (alone.folder / "unknown.json").write_text(json.dumps({"goal": GOAL, "colour": "red"}))
     (alone.folder / "binary.bin").write_bytes(b"\x00\xff\xfe")
-    done = await alone(*words)
-    assert done.code == 2
-    assert expected in done.sentence
-    assert done.out == ""
-
-
-async def test_a_goal_of_5_mb_ends_with_2(alone: Cli) -> None:
-    done = await alone("run", "-", stdin=b"x" * 5_000_000)
-    assert (done.code, "more than 49152 bytes" in done.sentence) == (2, True)
-
-
-@pytest.mark.parametrize("words", [["run", GOAL], ["status", "x"]])
-async def test_without_a_server_commands_end_with_3(alone: Cli, words: list[str]) -> None:
-    done = await alone("--address", "127.0.0.1:1", *words)
-    assert done.code == 3
-    assert "no Temporal server at 127.0.0.1:1" in done.sentence
-
-
-async def test_a_namespace_that_does_not_exist_is_named(alone: Cli) -> None:
-    done = await alone("--namespace", "nowhere", "run", GOAL)
-    assert done.code == 3
-    assert "no namespace 'nowhere'" in done.sentence
+    done = await alone(*words, stdin=b"x" * 5_000_000)
+    assert (done.code, expected in done.sentence, done.out) == (code, True, "")
 
 
 async def test_without_a_worker_no_run_is_started(alone: Cli) -> None:
@@ -65,13 +51,6 @@ async def test_without_a_worker_no_run_is_started(alone: Cli) -> None:
     assert " worker`" in done.sentence
     assert "ANTHROPIC_API_KEY" in done.sentence
     assert (await alone("status", "nobody-there")).code == 1
-
-
-@pytest.mark.parametrize("command", ["follow", "result", "cancel"])
-async def test_an_unknown_run_ends_with_1(alone: Cli, command: str) -> None:
-    done = await alone(command, "no-such-run")
-    assert done.code == 1
-    assert "there is no run 'no-such-run'" in done.sentence
 
 
 async def test_a_broken_team_is_shown_with_the_reason_beside_the_good_ones(alone: Cli, tmp_path: Path) -> None:
@@ -107,16 +86,9 @@ async def rows(alone: Cli) -> AsyncIterator[list[str]]:
     client = await Client.connect(alone.environ["TEMPORAL_ADDRESS"])
     ids = [f"odd-{uuid4().hex[:8]}" for _ in ODD]
     for run_id, odd in zip(ids, ODD.values(), strict=True):
-        await client.workflow_service.start_workflow_execution(
-            StartWorkflowExecutionRequest(
-                namespace="default",
-                request_id=run_id,
-                workflow_id=run_id,
-                workflow_type=WorkflowType(name="SupervisorWorkflow"),
-                task_queue=TaskQueue(name="nobody-polls"),
-                input=Payloads(payloads=[odd]),
-                memo=Memo(fields={"phase": odd, "team": odd, "partial": odd}),
-            )
+        memo = {name: RawValue(odd) for name in ("phase", "team", "partial")}
+        await client.start_workflow(
+            "SupervisorWorkflow", RawValue(odd), id=run_id, task_queue="nobody-polls", memo=memo
         )
 
     async def are_listed() -> bool:

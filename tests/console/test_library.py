@@ -73,7 +73,7 @@ async def test_its_two_questions_are_answered(library: Cli) -> None:
     assert shelf.code == 0, shelf.err
     assert "shelf 3" in shelf.out, shelf.out
     misspelled = await library("run", "--team", "libary", "On which shelf is Emma?")
-    assert (misspelled.code, "no team 'libary', did you mean 'library'?" in misspelled.sentence) == (2, True)
+    assert (misspelled.code, "did you mean 'library'?" in misspelled.err) == (1, True)
     fee = await library("run", "--team", "library", "What does a book cost that comes back late?")
     assert fee.code == 0, fee.err
     assert "0.20 for each day" in fee.out
@@ -93,7 +93,7 @@ async def test_a_server_is_checked_and_pinned_and_a_change_is_shown(alone: Cli, 
     offered = await cli("teams", "shop", "--check")
     assert offered.code == 0
     assert "MCP server store: 1 tool, of which the team file lists none" in offered.out
-    assert 'price = { effects = "write", approve = "always" }  # store__price: A price.' in offered.out
+    assert '"price" = { effects = "write", approve = "always" }  # store__price: A price.' in offered.out
 
     (folder / "team.toml").write_text(team.replace("tools = []", 'tools = ["store__price"]') + LISTED)
     unpinned = await cli("teams", "shop")

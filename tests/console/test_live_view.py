@@ -1,4 +1,4 @@
-"""The picture of a followed run: its tree, its widths, foreign text in it."""
+"""The picture of a followed run, and the story of one: the tree, widths, foreign text."""
 
 import io
 from datetime import UTC, datetime
@@ -12,22 +12,21 @@ from rich.text import Text
 
 from console.base.command import hint
 from console.run.standstill import Standstill
-from console.view.event_lines import Line
-from console.view.live_view import LiveAgent, Picture, draw, fitted, log_line, tree_rows
-from supervision.contract.plan import Plan
+from console.view.event_lines import Line, line
+from console.view.live_view import LiveAgent, Picture, draw, fitted, log_line, story, tree_rows
+from supervision.base.errors import ErrorKind
 from supervision.contract.progress import Counts
-from supervision.contract.result import SubtaskReport
-from supervision.contract.status import RunLimits, Status, Wait
+from supervision.contract.result import Problem, SubtaskReport
+from supervision.contract.status import RunLimits, Status, TraceEvent, Wait
+from supervision.contract.usage import Usage
 from tests.unit.shapes import acyclic_plans
 
 NASTY = "[bold]markup[/bold] [link=https://evil.example]x[/link] \x1b[31mred\x1b]8;;https://evil.example\x07 :smile:"
 
 
-def reports_of(plan: Plan) -> list[SubtaskReport]:
-    return [SubtaskReport(id=subtask.id, depends_on=subtask.depends_on) for subtask in plan.subtasks]
-
-
-graphs = st.just(list[SubtaskReport]()) | acyclic_plans(25).map(reports_of)
+graphs = st.just(list[SubtaskReport]()) | acyclic_plans(25).map(
+    lambda plan: [SubtaskReport(id=subtask.id, depends_on=subtask.depends_on) for subtask in plan.subtasks]
+)
 
 
 @given(graphs)
@@ -133,3 +132,52 @@ def test_a_command_and_an_address_wider_than_the_screen_are_shown_whole(columns:
     together = "".join("".join(rows).split())
     for piece in (HELP, PAGE):
         assert together.count("".join(piece.split())) == 1
+
+
+def test_the_screen_shows_each_subtask_what_is_written_and_what_the_run_waits_for() -> None:
+    broken = Problem(type=ErrorKind.CANNOT_DO, message="no table has prices of pears")
+    role, after = {"role": "analyst"}, ["t1", "t2", "t3"]
+    reports = [
+        SubtaskReport(id="t1", role="researcher", description="Which pears are grown?", state="completed", turns=3),
+        SubtaskReport(id="t2", description="Count them", state="running", attempts=2, workflow_id="w", **role),
+        SubtaskReport(id="t3", description="What did they cost?", state="failed", error=broken, **role),
+        SubtaskReport(id="t4", description="Write the report.", depends_on=after, **role),
+    ]
+    late = Standstill("provider", ("t2", "t5"), "the model provider: 529, attempt 3", "it continues when it answers")
+    shown = Picture("run-1", observed=[late], reports={report.id: report for report in reports})
+    shown.agents["w"] = LiveAgent("t2", turn=2, tail="SELECT sum(pears) FROM crops")
+    shown.status = picture().status
+    assert shown.status is not None
+    shown.status.counts = Counts(total=4, completed=1, running=1, failed=1, waiting=1)
+    shown.status.usage = Usage(input_tokens=9_000, cache_read_tokens=3_000, output_tokens=900, usd=0.0123)
+    shown.status.waiting, shown.status.breakers, shown.status.model_notice = [], [], None
+    rows = [" ".join(row.split()) for row in Text.from_ansi(printed(100, 30, shown)).plain.splitlines()]
+    assert rows[1:] == [
+        "✔ t1 researcher turn 3 Which pears are grown?",
+        "▶ t2 analyst turn 2 attempt 2 · Count them",
+        "SELECT sum(pears) FROM crops",
+        "✘ t3 analyst CannotDo: no table has prices of pears",
+        "└ · t4 analyst after t1, t2, t3 · Write the report.",
+        "executing · 1/4 done, 1 running · 1 failed · 12,900 tokens, 25% cached · $0.0123",
+        "⏸ t2, t5 wait for the model provider: 529, attempt 3: it continues when it answers",
+        "hint",
+    ]
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_story_has_the_reasons_behind_each_event(is_terminal: bool) -> None:
+    said = {"round": 1, "flagged": ["t1"], "feedback": {"t1": "say which year"}, "missing": ["the price"]}
+    chosen = {"choice": 2, "of": 3, "reason": "it names its source"}
+    console = Console(file=io.StringIO(), width=80, force_terminal=is_terminal, color_system=None)
+    for subtask, kind, data in ((None, "reviewed", said), ("t1", "candidate_chosen", chosen)):
+        event = TraceEvent(seq=1, at="2026-01-01T10:00:00+00:00", type=kind, subtask_id=subtask, data=data)
+        console.print(*story(line(event), console), sep="\n")
+    assert isinstance(console.file, io.StringIO)
+    rows = console.file.getvalue().splitlines()
+    assert [row[9:].rstrip() for row in rows] == [
+        "review, round 1: t1 again",
+        "feedback for t1: say which year",
+        "missing from the plan: the price",
+        "t1 candidate 2 of 3 is the best",
+        "why: it names its source",
+    ]

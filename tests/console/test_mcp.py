@@ -1,6 +1,5 @@
 """The command `mcp`: what its tools refuse, forms for the person at the client, HTTP and its token."""
 
-import asyncio
 import contextlib
 import socket
 import subprocess
@@ -21,7 +20,7 @@ from console.base.command import Access, CommandFailed
 from console.mcp_server.mcp_serving import serve_mcp
 from runtime.settings import Settings
 from tests.mcp_clients import McpClient, asking, mcp_environ, over_stdio
-from tests.scripted_model import Reply, Step, answer, plan, script, text, tools, when
+from tests.scripted_model import Reply, Step, answer, plan, script, text, tools
 from tests.serving import ROOT
 from tests.waiting import until
 from tests.workflow.plan.test_approval import asked
@@ -91,27 +90,6 @@ async def test_the_person_at_the_client_decides_in_forms(
     assert len(person.shown) == 5
 
 
-async def test_progress_is_reported_while_a_client_waits(lab: Lab, environ: dict[str, str], tmp_path: Path) -> None:
-    held, heard = asyncio.Event(), []
-    lab.play(script(plan({"id": "t1"}), {"t1": lambda step: when(held, text("found"))}))
-
-    async def hear(progress: float, total: float | None, message: str | None) -> None:
-        heard.append((progress, total, message))
-        if (message or "").startswith("executing") and len(heard) > 1:
-            held.set()
-
-    await lab.start()
-    async with over_stdio(environ, tmp_path) as mcp:
-        arguments = {"run_id": lab.run_id, "seconds": 50}
-        done = await mcp.client.call_tool("wait", arguments, progress_callback=hear)
-    assert done.structured_content is not None
-    assert done.structured_content["state"] == "completed"
-    assert done.structured_content["subtasks"]["completed"] == 1
-    assert "executing, 0 of 1 subtasks" in [message for _, _, message in heard]
-    assert {total for _, total, _ in heard} == {50}
-    assert sorted(heard) == heard
-
-
 REFUSALS: list[tuple[str, dict[str, Any], str]] = [
     ("research", {"goal": " "}, "the goal is empty"),
     ("research", {"goal": "x", "deadline": "soon"}, "deadline: must be a duration"),
@@ -138,7 +116,7 @@ async def test_what_is_refused_is_said_in_one_sentence(lab: Lab, environ: dict[s
             given = {name: lab.run_id if value == "RUN" else value for name, value in arguments.items()}
             assert sentence in await mcp.refused(tool, **given)
         for uri in ("supervisor://run/nobody/report", f"supervisor://run/{lab.run_id}/artifact/{HASH}"):
-            with pytest.raises(MCPError, match=f"no run 'nobody'|{HASH}"):
+            with pytest.raises(MCPError, match=uri):
                 await mcp.read(uri)
         assert (await mcp("cancel", run_id=lab.run_id))["message"] == f"run '{lab.run_id}' is being cancelled"
         assert (await mcp.until(lab.run_id))["state"] == "cancelled"

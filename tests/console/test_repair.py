@@ -23,10 +23,12 @@ from tests.console.test_hints import hints, run_as_printed
 from tests.console.test_standstills import screens_say, waits
 from tests.replay.record import HISTORIES
 from tests.replay.replaying import recorded, replayer
-from tests.scripted_model import Reply, ScriptedModel, Step, answer, plan, script, scripted_model, text, tools, when
+from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, scripted_model, text, tools, when
 from tests.serving import address_of, own_server, settings_for
 from tests.waiting import until
 from tests.workflow import runs
+from tests.workflow.scripts import item, subtasks
+from tests.workflow.subtasks.trees import tree
 from worker_main import serving
 from workflows.supervisor import SupervisorWorkflow
 
@@ -152,16 +154,9 @@ async def test_a_run_that_does_not_replay_is_named_and_mended_with_its_agents_an
 
 async def test_a_nested_run_is_mended_with_the_run_above_it(workshop: Workshop) -> None:
     run_id = "broken-4"
-
-    def reply(step: Step) -> Reply:
-        path = step.call.removeprefix(f"{run_id}/")
-        if step.kind == "plan":
-            return plan({"id": "t1", "role": "walker" if path.startswith("t1/1/") else "storey"})
-        if step.kind == "synthesis":
-            return answer()
-        return when(workshop.released, text("walked\n\nConfidence: 0.8"))
-
-    workshop.model.play(run_id, reply)
+    plans = {"": subtasks(item("t1", "storey")), "t1/1": subtasks(item("t1", "walker"))}
+    walked = when(workshop.released, text("walked\n\nConfidence: 0.8"))
+    workshop.model.play(run_id, tree(plans, **{"/turn.1": walked}))
     with other_code(STARTS_CHILDREN):
         async with serving(workshop.client, workshop.settings, strict_sandbox=False):
             await runs.start(workshop.client, run_id, team="house")

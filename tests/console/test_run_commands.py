@@ -7,13 +7,13 @@ from pathlib import Path
 from temporalio.client import Client
 
 from runtime.server.embedded_server import EmbeddedServer
-from tests.console.conftest import GOAL, Cli, Model
+from tests.console.conftest import GOAL, HOLDS, Cli, Model
 from tests.console.test_hints import all_run, hints, run_as_printed
 from tests.waiting import until
 
 
 async def test_a_taken_id_names_the_run_that_has_it(cli: Cli, standin: Model) -> None:
-    await standin.holds("taken-1")
+    standin.fails("taken-1", **HOLDS)
     assert (await cli("run", GOAL, "--id", "taken-1", "--detach")).code == 0
     running = await cli("run", GOAL, "--id", "taken-1")
     assert running.code == 1
@@ -27,7 +27,7 @@ async def test_a_taken_id_names_the_run_that_has_it(cli: Cli, standin: Model) ->
 
 
 async def test_ctrl_c_detaches_and_the_run_completes(cli: Cli, standin: Model) -> None:
-    await standin.slow("left-1")
+    standin.fails("left-1", chunk_delay_ms=40)
     async with cli.terminal("run", GOAL, "--id", "left-1") as terminal:
         await terminal.until("asking for a plan")
         terminal.interrupt()
@@ -37,7 +37,7 @@ async def test_ctrl_c_detaches_and_the_run_completes(cli: Cli, standin: Model) -
         assert terminal.text.rstrip().endswith("follow left-1`")
         (left,) = hints(terminal.text.replace("\r", ""))
         assert "\x1b[?25h" in terminal.text[terminal.text.rindex("\x1b[?25l") :]  # the cursor is back
-    await standin.usual()
+    standin.usual()
     code, out = await run_as_printed(cli, left)
     assert (code, "Japan" in out) == (0, True)
     done = await cli("result", "left-1", "--wait")
@@ -46,7 +46,7 @@ async def test_ctrl_c_detaches_and_the_run_completes(cli: Cli, standin: Model) -
 
 
 async def test_cancelling_stops_the_run_and_keeps_what_it_had(cli: Cli, standin: Model) -> None:
-    await standin.fails("stop-1*synthesis", stall_after=2)  # silent until the call is cancelled
+    standin.fails("stop-1*synthesis", stall_after=2)  # silent until the call is cancelled
     async with cli.terminal("run", GOAL, "--id", "stop-1", columns=120) as terminal:
         await terminal.until("writing the answer")
         done = await cli("cancel", "stop-1")
@@ -61,7 +61,7 @@ async def test_cancelling_stops_the_run_and_keeps_what_it_had(cli: Cli, standin:
 
 
 async def test_a_terminated_run_says_so_on_every_screen(cli: Cli, standin: Model) -> None:
-    await standin.fails("ended-1/t2*", stall_after=2)
+    standin.fails("ended-1/t2*", **HOLDS)
     assert (await cli("run", GOAL, "--id", "ended-1", "--detach")).code == 0
 
     half = {"completed": 1, "running": 1}
@@ -77,22 +77,20 @@ async def test_a_terminated_run_says_so_on_every_screen(cli: Cli, standin: Model
     assert (result.code, "terminated: trial" in result.err) == (1, True)
     shown = json.loads(result.out)
     assert (shown["status"], shown["subtasks"][0]["state"]) == ("partial", "completed")
-    assert {gap["reason"] for gap in shown["gaps"]} == {
-        "terminated while it was running",
-        "terminated while it was waiting",
-    }
+    reasons = {gap["reason"] for gap in shown["gaps"]}
+    assert reasons == {"terminated while it was running", "terminated while it was waiting"}
     assert "was terminated, or was pruned" in (await cli("verify", "ended-1")).sentence
 
 
 async def test_the_live_view_fits_its_terminal_and_shows_the_plan(cli: Cli, standin: Model) -> None:
-    await standin.slow("live-1*turn")
+    standin.fails("live-1*turn", chunk_delay_ms=40)
     async with cli.terminal("run", GOAL, "--id", "live-1", columns=80) as terminal:
         await terminal.until("executing ·")
         await terminal.until("▶ t")
         await terminal.until("tokens")
         terminal.resize(120, 40)
         await terminal.until("─" * 120)
-        await standin.usual()
+        standin.usual()
         assert await terminal.ended() == 0
         for words in ("✔ t1", "└ ", "Ctrl-C leaves the run going", "stand-in model", " s wall"):
             assert words in terminal.text

@@ -16,10 +16,16 @@ from tests.workflow.scripts import plans
 SUM = [Entry("sum", "What is 2 + 3?", ("--team", "default"))]
 
 
-async def test_without_a_model_nothing_is_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_without_a_model_and_by_the_stand_in_nothing_is_recorded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for settings in (Settings(_env_file=None), settings_for("http://127.0.0.1:1", tmp_path, model="standin")):
         assert await showcase(settings, SUM, tmp_path / "showcase") == 1
         assert "set ANTHROPIC_API_KEY" in capsys.readouterr().err
+    async with serving_model(BrainServer(think)) as url:
+        settings = settings_for(url, tmp_path, teams_dir=BUILTIN_TEAMS)
+        assert await showcase(settings, SUM, tmp_path / "showcase") == 0
+    assert "not recorded, the stand-in model answered" in capsys.readouterr().out
     assert not (tmp_path / "showcase").exists()
 
 
@@ -43,14 +49,6 @@ async def test_an_answer_of_a_model_is_recorded_with_its_cost_and_its_verdict(
     assert page.endswith("\n\nIt is 5.\n")
     for fact in ("completed", " minutes", " USD", "1 model calls", "`verify`: 0 claims, 0 in doubt"):
         assert fact in page
-
-
-async def test_answers_of_the_stand_in_are_not_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    async with serving_model(BrainServer(think)) as url:
-        settings = settings_for(url, tmp_path, teams_dir=BUILTIN_TEAMS)
-        assert await showcase(settings, SUM, tmp_path / "showcase") == 0
-    assert "not recorded, the stand-in model answered" in capsys.readouterr().out
-    assert not (tmp_path / "showcase").exists()
 
 
 def test_the_goals_of_teams_and_examples_are_recorded() -> None:

@@ -1,10 +1,8 @@
 """Runs that stand still: each screen says for whom, and what helps."""
 
-import contextlib
 import json
 import os
 import signal
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -50,26 +48,15 @@ async def every_screen_says(cli: Cli, run_id: str, *words: str) -> None:
             assert (await run_as_printed(cli, printed))[0] in (0, 1), printed
 
 
-@contextlib.asynccontextmanager
-async def failing(cli: Cli, standin: Model, run_id: str, call: str) -> AsyncIterator[None]:
-    """A run whose provider is overloaded from that call on."""
-    await standin.fails(f"{run_id}*/{call}", status=529, message="too many")
-    try:
-        assert (await cli("run", GOAL, "--id", run_id, "--detach")).code == 0
-        yield
-    finally:
-        await standin.usual()
-        await cli("cancel", run_id)
-
-
 async def test_a_provider_that_is_away_is_named(cli: Cli, standin: Model) -> None:
-    run_id = "down-1"
-    async with failing(cli, standin, run_id, "turn.*"):
-        cause = await waits(cli, run_id, "provider", "t1")
-        assert "is overloaded" in cause["text"]
-        assert "too many" in cause["text"]
-        assert "attempt " in cause["text"] or "next try at" in cause["text"]  # before and after its breaker opens
-        await every_screen_says(cli, run_id, "for the model provider", "overloaded", "provider answers")
+    standin.fails("down-1*/turn.*", status=529, message="too many")
+    assert (await cli("run", GOAL, "--id", "down-1", "--detach")).code == 0
+    cause = await waits(cli, "down-1", "provider", "t1")
+    assert "is overloaded" in cause["text"]
+    assert "too many" in cause["text"]
+    assert "attempt " in cause["text"] or "next try at" in cause["text"]  # before and after its breaker opens
+    await every_screen_says(cli, "down-1", "for the model provider", "overloaded", "provider answers")
+    await cli("cancel", "down-1")
 
 
 async def test_a_pool_without_a_worker_is_named_with_the_command_that_starts_one(cli: Cli) -> None:
@@ -89,7 +76,7 @@ async def test_a_killed_worker_is_named_while_there_is_no_other(
 ) -> None:
     async with EmbeddedServer(shared=False, headless=True) as info:
         cli = Cli({**base, "TEMPORAL_ADDRESS": info.address}, tmp_path)
-        await standin.fails("killed-1*/turn.1", delay_ms=60_000)
+        standin.fails("killed-1*/turn.1", delay_ms=60_000)
         async with worker_of(cli.environ, standin, tmp_path) as worker:
             assert (await cli("run", GOAL, "--id", "killed-1", "--detach")).code == 0
             await cli.until("killed-1", lambda status: bool(status["counts"]["running"]))
@@ -104,4 +91,3 @@ async def test_a_killed_worker_is_named_while_there_is_no_other(
             story = await cli("trace", "killed-1")  # out of the history and the journal
             assert "t1 researcher starts" in story.out
             assert str(worker.pid) in cause["text"] or "t1" in cause["subjects"]
-    await standin.usual()

@@ -6,12 +6,12 @@ from collections.abc import Awaitable
 from functools import partial
 
 import pytest
-from temporalio.client import Client, WorkflowExecutionDescription
+from temporalio.client import Client
 
 from console.base.command import CommandFailed, hint
 from console.base.terminal import Report, console
 from console.commands.people_commands import resume, tell
-from console.run.run_handle import RunHandle, is_open
+from console.run.run_handle import RunHandle
 from console.run.standstill import stated
 from console.view.event_lines import Line
 from console.view.follow import RunPoller, follow
@@ -20,7 +20,7 @@ from supervision.base import limits
 from supervision.contract.status import Status
 from supervision.contract.updates import Pause, SkipSubtask, Steer
 from temporal_supervisor import UpdateRefused
-from tests.console.conftest import GOAL, Cli, Model
+from tests.console.conftest import GOAL, HOLDS, Cli, Model
 from tests.scripted_model import plan, script, text, when
 from tests.waiting import until
 from tests.workflow.runs import Lab
@@ -29,7 +29,7 @@ from tests.workflow.subtasks.trees import tree
 
 
 async def test_new_limits_are_totals_and_what_can_not_be_is_refused(cli: Cli, standin: Model) -> None:
-    await standin.holds("extend-1*turn")
+    standin.fails("extend-1*turn", **HOLDS)
     assert (await cli("run", GOAL, "--id", "extend-1", "--detach", "--budget-usd", "2")).code == 0
     await cli.until("extend-1", lambda status: bool(status["counts"]["running"]))
     before = await cli.json("status", "extend-1")
@@ -59,7 +59,7 @@ async def test_new_limits_are_totals_and_what_can_not_be_is_refused(cli: Cli, st
 
 
 async def test_a_run_that_waits_for_its_provider_says_so_and_goes_on_when_told(cli: Cli, standin: Model) -> None:
-    await standin.fails("resume-1/t3", status=401, message="bad key")
+    standin.fails("resume-1/t3", status=401, message="bad key")
     assert (await cli("run", GOAL, "--id", "resume-1", "--detach")).code == 0
 
     await cli.until("resume-1", lambda status: bool(status["flags"]["waiting_provider"] and status["waiting"]))
@@ -67,7 +67,7 @@ async def test_a_run_that_waits_for_its_provider_says_so_and_goes_on_when_told(c
     assert "waiting provider" in shown
     assert "t3 waits for resume" in shown
     assert "temporal-supervisor resume resume-1`" in " ".join(shown.split())
-    await standin.usual()
+    standin.usual()
     done = await cli("resume", "resume-1")
     assert (done.code, done.out) == (0, "run 'resume-1': continues\n")
     assert (await cli("result", "resume-1", "--wait")).code == 0
@@ -80,8 +80,21 @@ async def _is_told(client: Client, workflow_id: str, word: bytes) -> bool:
     return any(word in payload.data for signal in signals for payload in signal.input.payloads)
 
 
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, int]]:
+    """The runs and cursors of all questions for a status."""
+    asked, status = set[tuple[str, int]](), RunHandle.status
+
+    def noted(run: RunHandle, cursor: int = 0) -> Awaitable[Status]:
+        asked.add((run.id, cursor))
+        return status(run, cursor)
+
+    monkeypatch.setattr(RunHandle, "status", noted)
+    return asked
+
+
 async def test_a_person_follows_and_reaches_the_subtasks_of_a_team_below(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, asked: set[tuple[str, int]]
 ) -> None:
     hold, client, run_id = asyncio.Event(), lab.client, lab.run_id
     plans = {"": subtasks(item("t1", "storey")), "t1/1": subtasks(item("t1", "walker"), item("t2", "walker"))}
@@ -120,13 +133,8 @@ async def test_a_person_follows_and_reaches_the_subtasks_of_a_team_below(
     assert [step for step in lab.steps if "Mind the" in lab.prompt(step)] == ["t1/1/t1/1/turn.2"]
     with pytest.raises(CommandFailed, match="has ended"):
         await tell(run, Pause)
-    asked, status, late = set[tuple[str, int]](), RunHandle.status, RunPoller(run)
-
-    def noted(run: RunHandle, cursor: int = 0) -> Awaitable[Status]:
-        asked.add((run.id, cursor))
-        return status(run, cursor)
-
-    monkeypatch.setattr(RunHandle, "status", noted)
+    late = RunPoller(run)
+    asked.clear()
     monkeypatch.setattr(limits, "STATUS_PAGE", 1)
     while not (late.picture.closed and late.caught_up):
         await late.poll()
@@ -135,48 +143,17 @@ async def test_a_person_follows_and_reaches_the_subtasks_of_a_team_below(
     assert {row.path: row.report.state for row in late.picture.tree()} == states
 
 
-class Asked(RunHandle):
-    """Keeps the cursors of the questions for the status since the run was seen to have ended."""
-
-    def __init__(self, client: Client, run_id: str) -> None:
-        super().__init__(client, run_id)
-        self.cursors: list[int] = []
-        self._open = True
-
-    async def describe(self, workflow_id: str | None = None) -> WorkflowExecutionDescription:
-        described = await super().describe(workflow_id)
-        if workflow_id is None and self._open:
-            self.cursors.clear()
-            self._open = is_open(described)
-        return described
-
-    async def status(self, cursor: int = 0) -> Status:
-        self.cursors.append(cursor)
-        return await super().status(cursor)
-
-
 async def test_the_last_screen_of_many_pages_is_whole_and_asks_for_one(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, asked: set[tuple[str, int]]
 ) -> None:
+    lab.play(script(plan({"id": "t1"}, {"id": "t2"}, {"id": "t3"})))
+    await lab.run()
+    pictures = list[Picture]()
+    monkeypatch.setattr(Screen, "show", lambda _, picture: pictures.append(picture))
     monkeypatch.setattr(limits, "STATUS_PAGE", 1)
-    ids, hold = ("t1", "t2", "t3"), asyncio.Event()
-    run, pictures = Asked(lab.client, lab.run_id), list[Picture]()
-
-    class Kept(Screen):
-        def show(self, picture: Picture) -> None:
-            pictures.append(picture)
-
-    shape = plan(*[{"id": subtask_id} for subtask_id in ids])
-    lab.play(script(shape, dict.fromkeys(ids, lambda step: when(hold, text("carried\n\nConfidence: 0.8")))))
-    await lab.start()
-    following = asyncio.create_task(follow(run, Kept(console()), None))
-    await until(lambda: bool(pictures) and len(pictures[-1].reports) == len(ids))
-    hold.set()
-    await following
-    assert {report.state for report in pictures[-1].reports.values()} == {"completed"}
-    assert pictures[-1].status is not None
-    assert pictures[-1].status.phase == "done"
-    assert set(run.cursors) == {0}
+    await follow(RunHandle(lab.client, lab.run_id), Screen(console()), None)
+    assert [report.state for report in pictures[-1].reports.values()] == ["completed"] * 3
+    assert asked == {(lab.run_id, 0)}
 
 
 async def said(command: Awaitable[Report]) -> str:
