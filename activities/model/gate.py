@@ -126,13 +126,9 @@ class ModelGate:
 
 
 def _circuit_open(model: str, seconds: float, why: str) -> ModelFailure:
-    return ModelFailure(
-        ErrorKind.CIRCUIT_OPEN,
-        f"{why}: the provider of {model} is in an outage, next try in {seconds:.0f} s",
-        retryable=seconds < limits.CIRCUIT_RETRY_BELOW.total_seconds(),
-        retry_after=seconds,
-    )
+    words = f"{why}: the provider of {model} is in an outage, next try in {seconds:.0f} s"
+    return ModelFailure(ErrorKind.CIRCUIT_OPEN, words, seconds)
 
 
 def _held_back(why: str, seconds: float) -> ModelFailure:
-    return ModelFailure(ErrorKind.RATE_LIMITED, f"not sent: {why}", retryable=True, retry_after=seconds)
+    return ModelFailure(ErrorKind.RATE_LIMITED, f"not sent: {why}", seconds)

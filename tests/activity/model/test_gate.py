@@ -142,11 +142,7 @@ async def test_who_finds_no_room_for_long_gives_its_slot_back(clock: Clock, monk
         await until(lambda: len(server.requests) == 2)
         with pytest.raises(ModelFailure) as caught:
             await call(gate)
-        assert (caught.value.kind, caught.value.retryable, caught.value.retry_after) == (
-            "RateLimited",
-            True,
-            GATE_WAIT.total_seconds(),
-        )
+        assert (caught.value.kind, caught.value.retry_after) == ("RateLimited", GATE_WAIT.total_seconds())
         assert len(server.requests) == 2
         held.tell(GOOD)
         await first
@@ -156,7 +152,7 @@ async def test_who_finds_no_room_for_long_gives_its_slot_back(clock: Clock, monk
 
 @pytest.mark.parametrize(("failures", "least"), [(1, 1), (4, 8), (5000, 60)])
 def test_without_a_wish_of_the_provider_the_wait_grows(failures: int, least: float) -> None:
-    failure = ModelFailure(ErrorKind.PROVIDER_ERROR, "", retryable=True)
+    failure = ModelFailure(ErrorKind.PROVIDER_ERROR, "")
     delay = to_application_error(failure, failures, Usage()).next_retry_delay
     assert delay is not None
     assert least <= delay.total_seconds() <= least * (1 + limits.RETRY_JITTER)
