@@ -46,8 +46,32 @@ class ModelGate:
         self._lines: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def complete(self, request: ModelRequest, progress: StreamProgress) -> ModelMessage:
-        """Returns the answer to a request, which is sent as soon as it may be."""
-        return await self._send(request, progress, await self._admit(request.model))
+        """Returns the answer to a request, sent as soon as it may be. Its outcome is the breaker's, whatever it is."""
+        ticket, breaker = await self._admit(request.model), self.breaker(request.model)
+
+        def on_content() -> None:
+            breaker.answering(ticket, self._clock())
+            self._wake()
+
+        progress.on_content = on_content
+        try:
+            message = await self._endpoint.complete(request, progress)
+            breaker.succeeded(ticket, self._clock())
+        except ModelFailure as failure:
+            breaker.failed(ticket, self._clock(), failure.kind, failure.retry_after)
+            self._last_failures[request.model] = failure.message
+            cooldown = breaker.remaining(self._clock())
+            if failure.retryable and cooldown >= limits.CIRCUIT_RETRY_BELOW.total_seconds():
+                raise _circuit_open(request.model, cooldown, failure.message) from failure
+            if cooldown > (failure.retry_after or 0):
+                # Retry exactly when the breaker half-opens: earlier is refused, later delays the probe.
+                failure.retry_after = cooldown
+            raise
+        finally:
+            breaker.released(ticket)  # after an outcome it changes nothing; without one the call was given up
+            self._note(request.model)
+            self._wake()
+        return message
 
     async def _admit(self, model: str) -> CallTicket:
         """Returns the ticket of a call once it may be sent: those of a model stand in one line."""
@@ -74,34 +98,6 @@ class ModelGate:
                 await self._changed.wait()
         self._note(model)
         return held
-
-    async def _send(self, request: ModelRequest, progress: StreamProgress, ticket: CallTicket) -> ModelMessage:
-        """Sends the call and reports its outcome to the breaker, whatever it is."""
-        breaker = self.breaker(request.model)
-
-        def on_content() -> None:
-            breaker.answering(ticket, self._clock())
-            self._wake()
-
-        progress.on_content = on_content
-        try:
-            message = await self._endpoint.complete(request, progress)
-            breaker.succeeded(ticket, self._clock())
-        except ModelFailure as failure:
-            breaker.failed(ticket, self._clock(), failure.kind, failure.retry_after)
-            self._last_failures[request.model] = failure.message
-            cooldown = breaker.remaining(self._clock())
-            if failure.retryable and cooldown >= limits.CIRCUIT_RETRY_BELOW.total_seconds():
-                raise _circuit_open(request.model, cooldown, failure.message) from failure
-            if cooldown > (failure.retry_after or 0):
-                # Retry exactly when the breaker half-opens: earlier is refused, later delays the probe.
-                failure.retry_after = cooldown
-            raise
-        finally:
-            breaker.released(ticket)  # after an outcome it changes nothing; without one the call was given up
-            self._note(request.model)
-            self._wake()
-        return message
 
     def breaker(self, model: str) -> ProviderBreaker:
         """Returns the breaker of a model."""
