@@ -150,19 +150,6 @@ async def test_a_broken_answer_is_never_used(reply: Reply, kind: str, retryable:
     assert (failure.kind, failure.retryable) == (kind, retryable)
 
 
-@pytest.mark.parametrize(
-    ("usage", "why"),
-    [
-        (None, "the message has no usage"),
-        ({"input_tokens": -1}, "its usage is no possible number of tokens"),
-        ({"output_tokens": 10**13}, "its usage is no possible number of tokens"),
-    ],
-)
-async def test_a_usage_that_cannot_be_is_said_in_words(usage: Any, why: str) -> None:
-    failure = await fail(http.stream(http.start(usage=usage), *http.block(0, http.text("Hi")), *http.finish()))
-    assert failure.message.endswith(why)
-
-
 async def test_a_refused_connection_names_the_address() -> None:
     async with adapter(base_url=f"http://user:{KEY}@127.0.0.1:9") as model:
         with pytest.raises(ModelFailure, match="127.0.0.1:9: no connection.*: ConnectError") as caught:

@@ -173,22 +173,6 @@ async def test_a_clearing_frees_much_and_spares_new_outputs(counted: int, seen: 
     assert (await NextPrompt(window, past, [], output()).first()).view.cleared == cleared
 
 
-async def test_what_the_provider_counted_decides(desk: Desk) -> None:
-    def counted(turn: int, tokens: int) -> Reply:
-        async def reply() -> ApiReply:
-            made = await looks(turn)()
-            return ApiReply(made.content, made.stop_reason, None, {"input_tokens": tokens, "output_tokens": 50})
-
-        return reply
-
-    for tokens, cleared in ((8_600, 0), (8_700, 1)):  # beside 5,730 for the new output, where 14,400 are for the prompt
-        desk.say(looks(1), counted(2, tokens), looks(3))
-        talk = Talk(desk)
-        await talk.begin()
-        await talk.go_on(LONG)
-        assert (await talk.go_on(LONG)).view.cleared == cleared
-
-
 def test_settings_go_before_the_list() -> None:
     endpoint = AnthropicModel(windows={"mine": 32_768, "claude-opus*": 500_000})
     models = ("mine", "claude-opus-5-5", "anthropic/claude-haiku-4-5", "odd")
