@@ -257,6 +257,8 @@ def _checks(record: FindingRecord) -> Iterator[str]:
     if record.evidence:
         called = Counter(item.tool for item in record.evidence)
         yield "Calls: " + ", ".join(f"{tool} ({count})" if count > 1 else tool for tool, count in called.items())
+        shortened = {claim.source.split()[0] for claim in record.checked if claim.source.endswith("…")}
+        yield from (f"- {item.tool} {plain(item.arguments)}" for item in record.evidence if item.tool in shortened)
 
 
 def findings_block(findings: Iterable[FindingExcerpt], with_evidence: bool = False) -> str:

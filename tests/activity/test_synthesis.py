@@ -21,7 +21,7 @@ from activities.questions.judgement import (
 from activities.questions.synthesis import SYNTHESIS, SynthesisInput, SynthesisReply
 from supervision.agent.turn_rules import WINDOW_FULL
 from supervision.base import limits
-from supervision.contract.finding import FindingRecord
+from supervision.contract.finding import CheckedClaim, Evidence, FindingRecord
 from supervision.contract.plan import Subtask
 from supervision.contract.result import Contradiction, Problem
 from supervision.contract.team import Role, Team
@@ -274,6 +274,18 @@ async def test_a_judge_of_candidates_sees_what_speaks_against_each(desk: Desk) -
     assert all(shown in first for shown in ('role="reader"', 'confidence="0.95"', "one orchard only"))
     assert 'partial="true"' in second
     assert "First put aside candidates with important figures" in desk.prompt
+
+
+async def test_a_judge_sees_the_whole_of_a_query_that_is_shortened_beside_its_line(desk: Desk) -> None:
+    calls = [Evidence(tool="query", arguments=f"SELECT {'x' * 200} < 1990"), Evidence(tool="look", arguments="pears")]
+    claims = [
+        CheckedClaim(text="44", source="query SELECT xx…", line="44"),
+        CheckedClaim(text="9", source="look pears"),
+    ]
+    first, second = await desk.findings(t1="44 pears", t2="9 kg")
+    first.record_ref = await desk.put("record", FindingRecord(checked=claims, evidence=calls).model_dump_json())
+    await judge(desk, "select", as_json({"reason": "It is newer.", "choice": 2}), [first, second])
+    assert f"Calls: query, look\n- query {calls[0].arguments}\n</finding>" in desk.prompt
 
 
 def test_items_are_listed_without_the_words_of_their_template() -> None:
