@@ -170,7 +170,8 @@ class AnthropicModel(ModelEndpoint):
 @lru_cache(limits.KNOWN_FORMS)
 def _form_of(model: type[Model]) -> Json:
     """Returns the schema of a model as the API compiles it."""
-    return lean(anthropic.transform_schema(model))
+    form: Json = lean(anthropic.transform_schema(model))
+    return form
 
 
 class _BoundedClient(anthropic.DefaultAioHttpClient):
