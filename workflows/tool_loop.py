@@ -175,12 +175,10 @@ class ToolLoop:
         return next_call(agent.grant, progress.usage, estimate, last_grant=agent.last_grant)
 
     def _note(self, words: str, last: bool) -> str | None:
-        """Returns what the model is told in a turn: by the system, by people, and in two turns how many are left."""
-        agent, progress = self._agent, self._progress
-        ahead = progress.turn + 1 + limits.TURNS_NOTICE == agent.max_turns and progress.head is not None
-        turns_left = prompts.LAST_TURN if last else prompts.TURNS_LEFT if ahead else None
-        items = prompts.LAST_ITEMS if last and agent.brief.names_items else None
-        return "\n\n".join(filter(None, (progress.note, words, turns_left, items))) or None
+        """Returns what the model is told in a turn: by the system, by people, and that it is the last one."""
+        ending = prompts.LAST_TURN if last else None
+        items = prompts.LAST_ITEMS if last and self._agent.brief.names_items else None
+        return "\n\n".join(filter(None, (self._progress.note, words, ending, items))) or None
 
     async def _call_model(self, note: str | None, max_tokens: int, *, last: bool) -> TurnReply:
         agent, progress, turn = self._agent, self._progress, self._progress.turn + 1
@@ -208,7 +206,7 @@ class ToolLoop:
             stopped=lambda: self.instructions.paused and self.instructions.now,
         )
         progress.turn, progress.last_tokens, progress.labels = turn, reply.usage.tokens, reply.labels
-        progress.last_finding = reply.finding or reply.earlier or progress.last_finding
+        progress.last_finding = reply.finding or progress.last_finding
         self.trace.note(
             "turn",
             agent.subtask_id,
@@ -311,11 +309,8 @@ def _taken(reply: TurnReply) -> list[ToolResultRef]:
 
 
 def _finding_of(step: Next, reply: TurnReply, subtask_id: str) -> Finding | None:
-    """Returns the finding of a reply that concludes, or with which the loop has to end; None if it continues."""
-    if step in (Next.FINISH, Next.FINISH_CUT):
-        finding = reply.finding
-    else:
-        finding = reply.earlier if step in (Next.TURN_LIMIT, Next.BROKEN) else None
+    """Returns the finding of a reply that concludes, or that is cut off; None for another reply."""
+    finding = reply.finding if step in (Next.FINISH, Next.FINISH_CUT) else None
     cut_off = f"the finding is not whole: the worker agent had not concluded when it ended with {reply.stop_reason}"
     return finding and _lacking(finding, [] if step is Next.FINISH else [cut_off], subtask_id)
 

@@ -109,10 +109,8 @@ class AgentTurnActivities:
             concludes=turn.last,
             withheld=withheld,
         )
-        known = [] if turn.head is None else (await conversations.entry(turn.head)).view.withheld
-        missing = ", ".join(tool for tool in withheld if tool not in known)
         ending = prompts.LAST_OUTPUT if turn.last and role.output_schema is not None else ""
-        note = "\n\n".join(filter(None, [turn.note, ending, f"{prompts.WITHHELD} {missing}." if missing else ""]))
+        note = "\n\n".join(filter(None, [turn.note, ending]))
         if turn.head is None:
             assert turn.brief is not None
             opening, text = await self._opening(turn, turn.brief, loaded, role)
@@ -205,10 +203,7 @@ class AgentTurnActivities:
         if concluded:
             reply.finding, reply.misfit = await self._stored(turn, loaded, role, answered, concluded)
             reply.impossible, reply.unclear = concluded.outcome == "impossible", concluded.unclear
-        elif turn.last and (earlier := await self._last_text(answered.head)):
-            reply.earlier, _ = await self._stored(turn, loaded, role, answered, agent_tools.conclude(earlier))
-        if stored := reply.finding or reply.earlier:
-            reply.preview = stored.summary
+            reply.preview = reply.finding.summary
         return reply
 
     async def _tool_calls(

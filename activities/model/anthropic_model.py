@@ -105,7 +105,7 @@ class AnthropicModel(ModelEndpoint):
         """Sends one request, and reads its answer."""
         if self._client is None:
             words = "no model is configured: set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for an endpoint without keys"
-            raise ModelFailure(ErrorKind.PROVIDER_AUTHENTICATION, words, retryable=False)
+            raise ModelFailure(ErrorKind.PROVIDER_AUTHENTICATION, words)
         try:
             async with asyncio.timeout(self._idle) as end:
                 reader = StreamReader(progress, end, self._idle, self._credentials)
@@ -140,7 +140,7 @@ class AnthropicModel(ModelEndpoint):
         if lacking:
             names = ", ".join(lacking)
             words = f"'{request.model}' at {self.endpoint} does not run tools itself: take {names} from the role"
-            raise ModelFailure(ErrorKind.MODEL_NOT_SERVED, words, retryable=False)
+            raise ModelFailure(ErrorKind.MODEL_NOT_SERVED, words)
         body = request_body(request, profile, self._rung)
         _reader.set(reader)
         async with client.messages.stream(**body, extra_headers=request.headers) as stream:
@@ -170,7 +170,8 @@ class AnthropicModel(ModelEndpoint):
 @lru_cache(limits.KNOWN_FORMS)
 def _form_of(model: type[Model]) -> Json:
     """Returns the schema of a model as the API compiles it."""
-    return lean(anthropic.transform_schema(model))
+    form: Json = lean(anthropic.transform_schema(model))
+    return form
 
 
 class _BoundedClient(anthropic.DefaultAioHttpClient):

@@ -1,21 +1,17 @@
 """The one classification of everything that can go wrong in a model call.
 
 It knows the errors of the SDK and of its HTTP client by class name and public field, so it imports neither.
-Order of judgement: the error's code, its type, the HTTP status, then the header `x-should-retry`.
+Order of judgement: the error's code, its type, then the HTTP status.
 """
 
 import contextlib
-import math
-import os
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from activities.model.port import BadAnswer, ModelFailure
 from supervision.base import limits
-from supervision.base.errors import RETRIED, WAITING, ErrorKind
+from supervision.base.errors import RETRIED, ErrorKind
 from supervision.base.text import one_line
 from supervision.base.trust import NO_CREDENTIALS, Credentials
 
@@ -108,39 +104,22 @@ def classify(
     else:
         kind = next((_AFTER_HEADERS[name] for name in names if name in _AFTER_HEADERS), ErrorKind.BAD_RESPONSE)
         detail = _reason(error)
-    return ModelFailure(kind, _message(endpoint, _MEANINGS[kind], detail), retryable=kind in RETRIED)
+    return ModelFailure(kind, _message(endpoint, _MEANINGS[kind], detail))
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """Returns the seconds of `retry-after-ms`, else `retry-after`, at most RETRY_AFTER_MAX; None if there are none."""
-    for name, read in (("retry-after-ms", _thousandths), ("retry-after", float), ("retry-after", _until)):
-        with contextlib.suppress(KeyError, ValueError, OverflowError):
-            if not math.isnan(seconds := read(headers[name])):
-                return min(seconds, limits.RETRY_AFTER_MAX.total_seconds()) if seconds > 0 else None
+    """Returns the seconds of `retry-after`, at most RETRY_AFTER_MAX; None for a date, or if there are none."""
+    with contextlib.suppress(KeyError, ValueError):
+        seconds = float(headers["retry-after"])
+        return min(seconds, limits.RETRY_AFTER_MAX.total_seconds()) if seconds > 0 else None
     return None
-
-
-def _thousandths(text: str) -> float:
-    return float(text) / 1000
-
-
-def _until(date: str) -> float:
-    return parsedate_to_datetime(date).timestamp() - datetime.now(UTC).timestamp()
 
 
 def _status_failure(error: Any, model: str, endpoint: str, credentials: Credentials) -> ModelFailure:
     status: int = error.status_code
-    headers: Mapping[str, str] = error.response.headers
     kind, words = _kind_of_answer(error.error_code, error.type, status), _explanation(error)
     if kind == ErrorKind.PROVIDER_REJECTED and _OVERFLOW.search(words):
         kind = ErrorKind.CONTEXT_OVERFLOW
-    retryable = kind in RETRIED
-    should_retry = headers.get("x-should-retry")
-    if should_retry == "false":
-        # Said of a rate limit or an overload it means not at once: the wait, and the breaker, take care of that.
-        retryable = kind in WAITING
-    elif should_retry == "true" and kind in (ErrorKind.MODEL_NOT_SERVED, ErrorKind.PROVIDER_REJECTED):
-        kind, retryable = ErrorKind.PROVIDER_ERROR, True
     advice = _MEANINGS[kind].format(model=model)
     lacking = status in (400, 422) and _NOT_TAKEN.search(words) and _PART.search(words)
     if lacking and kind == ErrorKind.PROVIDER_REJECTED:
@@ -151,8 +130,7 @@ def _status_failure(error: Any, model: str, endpoint: str, credentials: Credenti
     return ModelFailure(
         kind,
         _message(f"{endpoint} answered {label}", advice, detail),
-        retryable=retryable,
-        retry_after=retry_after_seconds(headers) if retryable else None,
+        retry_after_seconds(error.response.headers) if kind in RETRIED else None,
         status=status,
         request_id=credentials.withheld(error.request_id) if error.request_id else None,
     )
@@ -170,16 +148,8 @@ def _kind_of_answer(code: object, error_type: object, status: int) -> ErrorKind:
 
 
 def _reason(error: BaseException) -> str:
-    """Returns the system's message for a socket error below `error`, else the class of its cause; never its text."""
-    if type(error) is TimeoutError:
-        return ""
-    below: BaseException | None = error
-    while below is not None:
-        # Name look-ups number their errors differently, some below zero: os.strerror knows only the others.
-        if isinstance(below, ConnectionError) and below.errno:
-            return os.strerror(below.errno)
-        below = below.__cause__ or below.__context__
-    return type(error.__cause__ or error).__name__
+    """Returns the class of the cause of an error, never its text."""
+    return "" if type(error) is TimeoutError else type(error.__cause__ or error).__name__
 
 
 def _explanation(error: Any) -> str:

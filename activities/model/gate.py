@@ -29,7 +29,7 @@ class ModelGate:
 
     It raises ModelFailure CircuitOpen with the remaining seconds while the breaker of the request's model is open, and
     RateLimited where the call would have to wait for more than GATE_WAIT after a 429, or has waited for GATE_PATIENCE
-    for room among the calls in flight (`most` of a model at first). Runs are served in turn.
+    for room among the calls in flight (`most` of a model at first).
     """
 
     def __init__(
@@ -43,42 +43,11 @@ class ModelGate:
         self._seen: LRUCache[str, ProviderState] = LRUCache(limits.KNOWN_MODELS)
         self._last_failures: LRUCache[str, str] = LRUCache(limits.KNOWN_MODELS)
         self._changed = asyncio.Event()
-        self._lines: WeakValueDictionary[tuple[str, ...], asyncio.Lock] = WeakValueDictionary()
+        self._lines: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def complete(self, request: ModelRequest, progress: StreamProgress) -> ModelMessage:
-        """Returns the answer to a request, which is sent as soon as it may be."""
-        return await self._send(request, progress, await self._admit(request))
-
-    async def _admit(self, request: ModelRequest) -> CallTicket:
-        """Returns the ticket of a call once it may be sent. One call of each run stands in the line of its model."""
-        lines = [(request.model, request.run), (request.model,)]
-        of_run, of_model = (self._lines.setdefault(line, asyncio.Lock()) for line in lines)
-        try:
-            async with asyncio.timeout(limits.GATE_PATIENCE.total_seconds()), of_run, of_model:
-                return await self._first_in_line(request.model)
-        except TimeoutError:
-            words = f"other calls of {request.model} are in flight, as many as its provider takes at present"
-            raise _held_back(words, GATE_WAIT.total_seconds()) from None
-
-    async def _first_in_line(self, model: str) -> CallTicket:
-        breaker = self.breaker(model)
-        while isinstance(held := breaker.ask(self._clock()), Hold):
-            if held.why == "open":
-                raise _circuit_open(model, held.seconds, self._last_failures.get(model, "not sent"))
-            if held.seconds > GATE_WAIT.total_seconds():
-                words = f"the provider of {model} asked for no calls for another {held.seconds:.0f} s"
-                raise _held_back(words, held.seconds)
-            if held.seconds:
-                await asyncio.sleep(held.seconds)
-            else:
-                # Calls report meanwhile, so the breaker is asked again after every change.
-                await self._changed.wait()
-        self._note(model)
-        return held
-
-    async def _send(self, request: ModelRequest, progress: StreamProgress, ticket: CallTicket) -> ModelMessage:
-        """Sends the call and reports its outcome to the breaker, whatever it is."""
-        breaker = self.breaker(request.model)
+        """Returns the answer to a request, sent as soon as it may be. Its outcome is the breaker's, whatever it is."""
+        ticket, breaker = await self._admit(request.model), self.breaker(request.model)
 
         def on_content() -> None:
             breaker.answering(ticket, self._clock())
@@ -104,6 +73,32 @@ class ModelGate:
             self._wake()
         return message
 
+    async def _admit(self, model: str) -> CallTicket:
+        """Returns the ticket of a call once it may be sent: those of a model stand in one line."""
+        line = self._lines.setdefault(model, asyncio.Lock())
+        try:
+            async with asyncio.timeout(limits.GATE_PATIENCE.total_seconds()), line:
+                return await self._first_in_line(model)
+        except TimeoutError:
+            words = f"other calls of {model} are in flight, as many as its provider takes at present"
+            raise _held_back(words, GATE_WAIT.total_seconds()) from None
+
+    async def _first_in_line(self, model: str) -> CallTicket:
+        breaker = self.breaker(model)
+        while isinstance(held := breaker.ask(self._clock()), Hold):
+            if held.why == "open":
+                raise _circuit_open(model, held.seconds, self._last_failures.get(model, "not sent"))
+            if held.seconds > GATE_WAIT.total_seconds():
+                words = f"the provider of {model} asked for no calls for another {held.seconds:.0f} s"
+                raise _held_back(words, held.seconds)
+            if held.seconds:
+                await asyncio.sleep(held.seconds)
+            else:
+                # Calls report meanwhile, so the breaker is asked again after every change.
+                await self._changed.wait()
+        self._note(model)
+        return held
+
     def breaker(self, model: str) -> ProviderBreaker:
         """Returns the breaker of a model."""
         breaker: ProviderBreaker = self._breakers.setdefault(model, ProviderBreaker(self._most))
@@ -126,13 +121,9 @@ class ModelGate:
 
 
 def _circuit_open(model: str, seconds: float, why: str) -> ModelFailure:
-    return ModelFailure(
-        ErrorKind.CIRCUIT_OPEN,
-        f"{why}: the provider of {model} is in an outage, next try in {seconds:.0f} s",
-        retryable=seconds < limits.CIRCUIT_RETRY_BELOW.total_seconds(),
-        retry_after=seconds,
-    )
+    words = f"{why}: the provider of {model} is in an outage, next try in {seconds:.0f} s"
+    return ModelFailure(ErrorKind.CIRCUIT_OPEN, words, seconds)
 
 
 def _held_back(why: str, seconds: float) -> ModelFailure:
-    return ModelFailure(ErrorKind.RATE_LIMITED, f"not sent: {why}", retryable=True, retry_after=seconds)
+    return ModelFailure(ErrorKind.RATE_LIMITED, f"not sent: {why}", seconds)

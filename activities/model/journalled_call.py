@@ -173,7 +173,6 @@ class ModelCalls:
             cache=how.cache,
             concludes=how.concludes,
             headers={CALL_HEADER: call_header(workflow_id, asked.terms.step)} if self._call_header else {},
-            run=asked.run.run_id,
         )
         try:
             await self._afford(request.model)
@@ -204,10 +203,10 @@ class ModelCalls:
         """Raises ModelFailure if the operator's ceiling of a day allows no call, or can't count this one."""
         if self._daily.ceiling is not None and self.model.price(model, ModelUsage(input_tokens=1)) is None:
             words = f"not sent: SUPERVISOR_DAILY_USD is set, and the price of '{model}' is unknown"
-            raise ModelFailure(ErrorKind.MODEL_NOT_SERVED, words, retryable=False)
+            raise ModelFailure(ErrorKind.MODEL_NOT_SERVED, words)
         if held := await self._daily.reached():
             why, wait = held
-            raise ModelFailure(ErrorKind.CIRCUIT_OPEN, why, retryable=False, retry_after=wait.total_seconds())
+            raise ModelFailure(ErrorKind.CIRCUIT_OPEN, why, wait.total_seconds())
 
     async def _fitted(
         self, prompt: FirstPrompt | NextPrompt, request: ModelRequest, earlier: EarlierAttempts

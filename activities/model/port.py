@@ -6,13 +6,13 @@ because signed thinking blocks must return byte for byte.
 
 import re
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import Field
 
 from supervision.base import limits
-from supervision.base.errors import ErrorKind
+from supervision.base.errors import RETRIED, ErrorKind
 from supervision.contract.base import Model
 from supervision.contract.model_choice import Effort
 
@@ -30,7 +30,7 @@ CacheUse = Literal["none", "prefix", "conversation"]
 class ModelRequest:
     """One call, in the provider's JSON, with tools or an `output_schema`; one that `concludes` may call no tools.
 
-    `room` is what the window has left for the reply, `run` the run that asks.
+    `room` is what the window has left for the reply.
     """
 
     model: str
@@ -44,7 +44,6 @@ class ModelRequest:
     cache: CacheUse = "none"
     concludes: bool = False
     headers: dict[str, str] = field(default_factory=dict)
-    run: str = ""
 
 
 Count = Annotated[int, Field(ge=0, le=10**12)]  # budgets rely on it: an endpoint may say anything
@@ -110,11 +109,15 @@ class ModelFailure(Exception):
 
     kind: ErrorKind
     message: str
-    _: KW_ONLY
-    retryable: bool
     retry_after: float | None = None
     status: int | None = None
     request_id: str | None = None
+
+    @property
+    def retryable(self) -> bool:
+        """True if the same call may succeed later. An outage that lasts longer is its run's to wait for."""
+        is_short = (self.retry_after or 0) < limits.CIRCUIT_RETRY_BELOW.total_seconds()
+        return self.kind in RETRIED or (self.kind is ErrorKind.CIRCUIT_OPEN and is_short)
 
     def __str__(self) -> str:
         return self.message

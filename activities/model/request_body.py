@@ -13,7 +13,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from activities.model.port import CacheUse, Json, ModelRequest
 from supervision.base import limits
@@ -25,8 +25,7 @@ Rung = Literal["format", "text"]
 
 _TEXT_WORDS = "Answer with one JSON object and nothing else. It must fit this JSON schema:\n"
 _START = re.compile(r'\{(?=\s*(?:["}]|\Z))|\[(?=\s*\{\s*")')  # a bracket that may begin an object, or a list of them
-_DEFAULT = re.compile(r"(?<!\s)\s*+\{default: [^{}]*+\}\Z")  # as the SDK writes it into a description
-_EXTRA_COMMA = re.compile(r",(\s*+[\]}])")
+_DEFAULT = re.compile(r"\{default: [^{}]*+\}")  # as the SDK writes it into a description
 ALL_JSON = re.compile(r"\A(?:```(?:json)?|<tool_call>)?\s*+\{")  # how a text begins that is JSON and nothing else
 _TAIL_MARKS = 2
 _MARK: Json = {"cache_control": {"type": "ephemeral"}}
@@ -44,20 +43,18 @@ def _compiles(schema: Json) -> bool:
     return optional <= _SCHEMA_OPTIONAL and unions <= _SCHEMA_UNIONS
 
 
-def lean(schema: Json) -> Json:
+def lean(schema: Any) -> Any:
     """Returns a schema without what tells a model nothing: titles, defaults, and what objects are called in code."""
-    kept: Json = {}
-    for name, value in schema.items():
-        if name in ("properties", "$defs"):  # their keys are names, whatever they read like
-            kept[name] = {key: lean(part) for key, part in value.items()}
-        elif name == "description":
-            if "properties" not in schema and (text := _DEFAULT.sub("", str(value))):
-                kept[name] = text
-        elif isinstance(value, list):
-            kept[name] = [lean(part) if isinstance(part, dict) else part for part in value]
-        elif name != "title":
-            kept[name] = lean(value) if isinstance(value, dict) else value
-    return kept
+    if isinstance(schema, list):
+        return [lean(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    useless = ("title", "description") if "properties" in schema else ("title",)
+    return {
+        name: lean(value)
+        for name, value in schema.items()
+        if not isinstance(value, str) or (name not in useless and not _DEFAULT.fullmatch(value))
+    }
 
 
 def first_json(text: str) -> Json:
@@ -66,10 +63,7 @@ def first_json(text: str) -> Json:
         raise ValueError("the text holds no JSON object")
     decoder, text = json.JSONDecoder(strict=False), text[start.start() :]  # models break lines within texts
     try:
-        try:
-            value = decoder.raw_decode(text)[0]
-        except json.JSONDecodeError:
-            value = decoder.raw_decode(_EXTRA_COMMA.sub(r"\1", text))[0]
+        value = decoder.raw_decode(text)[0]
     except json.JSONDecodeError as error:
         near = error.doc[max(0, error.pos - 20) :][:40]
         raise ValueError(f"the JSON is not valid, or cut off: {error.msg} at {near!r}") from None

@@ -6,6 +6,7 @@ from itertools import islice
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, JsonValue, WithJsonSchema, create_model
+from pydantic.json_schema import SkipJsonSchema
 
 from activities.contracts.run_contracts import CallTerms, FindingRefs, SupervisorCall, SupervisorReply
 from activities.model.journalled_call import Answered
@@ -113,10 +114,7 @@ class AnswerDraft(Model):
     answer: str
     confidence: float | None = None
     contradictions: list[ContradictionDraft] = []
-
-
-class _AnswerWithJson(AnswerDraft):
-    answer_json: JsonValue = None
+    answer_json: SkipJsonSchema[JsonValue] = None  # asked for by the form of the user's schema
 
 
 SYNTHESIS_SYSTEM = f"""You supervise worker agents. From their findings you write the answer to the goal.
@@ -247,17 +245,17 @@ async def _asked(desk: Desk, call: SynthesisInput, plan: Plan, schema: Json | No
     return await send(desk, call, DIGEST_SYSTEM if digest else SYNTHESIS_SYSTEM, form, within, back)
 
 
-async def _read_answer(reply: SynthesisReply, text: str, schema: Json | None, run_id: str) -> _AnswerWithJson:
+async def _read_answer(reply: SynthesisReply, text: str, schema: Json | None, run_id: str) -> AnswerDraft:
     """Returns what the model answered; its confidence and JSON go into the reply."""
     try:
-        draft = read_json(_AnswerWithJson, text)
+        draft = read_json(AnswerDraft, text)
     except ValueError as error:
         if reply.stop_reason in CUT:
-            return _AnswerWithJson(answer="")
+            return AnswerDraft(answer="")
         if schema is not None or ALL_JSON.match(text):
             reply.problems = [cut(str(error), limits.SENTENCE_BYTES)]
         # A model that answers in prose has answered: the text stands, without a confidence.
-        return _AnswerWithJson(answer=text)
+        return AnswerDraft(answer=text)
     reply.answer.confidence = share_of(draft.confidence)
     if schema is not None and "answer_json" not in draft.model_fields_set:
         reply.problems = ["answer_json is missing"]

@@ -1,8 +1,6 @@
 """What is read of an answer without a connection: errors and wishes to wait, and JSON in a text."""
 
 import json
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -37,22 +35,19 @@ class APIStatusError(Exception):
     [
         ({}, None),
         ({"retry-after": " 2.5 "}, 2.5),
-        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
-        ({"retry-after-ms": "soon", "retry-after": "9"}, 9.0),
         ({"retry-after": "1e9"}, LONGEST),
         ({"retry-after": "-60"}, None),
-        ({"retry-after": format_datetime(datetime.now(UTC) - timedelta(minutes=1), usegmt=True)}, None),
-        ({"retry-after": format_datetime(datetime.now(UTC) + timedelta(days=1), usegmt=True)}, LONGEST),
-        ({"retry-after": "Sat, 01 Jan 0001 00:00:00 -0000"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "Sat, 01 Jan 2050 00:00:00 -0000"}, None),
     ],
 )
-def test_a_wish_to_wait_is_read_in_every_form(headers: dict[str, str], seconds: float | None) -> None:
+def test_a_wish_to_wait_is_read_in_seconds(headers: dict[str, str], seconds: float | None) -> None:
     assert retry_after_seconds(headers) == seconds
 
 
-@given(st.text(), st.text())
-def test_no_header_can_break_the_reading_or_ask_for_too_long(seconds: str, milliseconds: str) -> None:
-    wish = retry_after_seconds({"retry-after": seconds, "retry-after-ms": milliseconds})
+@given(st.text())
+def test_no_header_can_break_the_reading_or_ask_for_too_long(seconds: str) -> None:
+    wish = retry_after_seconds({"retry-after": seconds})
     assert wish is None or 0 < wish <= LONGEST
 
 
@@ -90,7 +85,6 @@ JSON = st.recursive(
         ('```json\n{"a": 1}\n```', {"a": 1}),
         ('Here you are:\n{"a": {"b": "}"}} Anything else?', {"a": {"b": "}"}}),
         ('as {said} before [1]: {"a": 1}', {"a": 1}),
-        ('{"a": [1, 2, ], }', {"a": [1, 2]}),
         ('{"a": "one\ntwo"}', {"a": "one\ntwo"}),
         ("as {said} in f(x) { return {x} } " * 30 + '{"a": 1}', {"a": 1}),
     ],

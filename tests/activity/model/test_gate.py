@@ -112,27 +112,6 @@ async def test_a_429_holds_the_models_other_calls_back_and_opens_nothing(clock: 
         assert (await call(gate)).text() == "fine"
 
 
-async def test_runs_are_served_in_turn(clock: Clock) -> None:
-    began: list[str] = []
-
-    async with gated(GOOD, clock, most=1) as (server, gate):
-        await call(gate)
-        held = server.reply = Held()
-        first = asyncio.create_task(call(gate))
-        await until(lambda: len(server.requests) == 2)
-        server.reply = GOOD
-
-        async def one(run: str) -> None:
-            await call(gate, run=run)
-            began.append(run)
-
-        calls = [asyncio.create_task(one(run)) for run in ["large"] * 10 + ["small"] * 2 + ["third"]]
-        await asyncio.sleep(0)
-        held.tell(GOOD)
-        await asyncio.gather(first, *calls)
-    assert began == ["large", "small", "third", "large", "small"] + ["large"] * 8
-
-
 async def test_who_finds_no_room_for_long_gives_its_slot_back(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "GATE_PATIENCE", timedelta(seconds=0.1))
     async with gated(GOOD, clock, most=1) as (server, gate):
@@ -142,11 +121,7 @@ async def test_who_finds_no_room_for_long_gives_its_slot_back(clock: Clock, monk
         await until(lambda: len(server.requests) == 2)
         with pytest.raises(ModelFailure) as caught:
             await call(gate)
-        assert (caught.value.kind, caught.value.retryable, caught.value.retry_after) == (
-            "RateLimited",
-            True,
-            GATE_WAIT.total_seconds(),
-        )
+        assert (caught.value.kind, caught.value.retry_after) == ("RateLimited", GATE_WAIT.total_seconds())
         assert len(server.requests) == 2
         held.tell(GOOD)
         await first
@@ -156,7 +131,7 @@ async def test_who_finds_no_room_for_long_gives_its_slot_back(clock: Clock, monk
 
 @pytest.mark.parametrize(("failures", "least"), [(1, 1), (4, 8), (5000, 60)])
 def test_without_a_wish_of_the_provider_the_wait_grows(failures: int, least: float) -> None:
-    failure = ModelFailure(ErrorKind.PROVIDER_ERROR, "", retryable=True)
+    failure = ModelFailure(ErrorKind.PROVIDER_ERROR, "")
     delay = to_application_error(failure, failures, Usage()).next_retry_delay
     assert delay is not None
     assert least <= delay.total_seconds() <= least * (1 + limits.RETRY_JITTER)

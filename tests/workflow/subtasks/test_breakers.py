@@ -232,7 +232,7 @@ async def test_an_account_that_is_refused_later_is_waited_for_until_a_person_say
 
 
 SUBTASKS, PARALLEL = 8, 3
-AWAY = http_error(529, "overloaded_error", retry_after_ms="600")
+AWAY = http_error(529, "overloaded_error", retry_after="0.6")
 SHAPE = plan(*[{"id": f"t{number}"} for number in range(1, SUBTASKS + 1)])
 ROUND_EVENTS = 20
 
