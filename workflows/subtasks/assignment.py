@@ -22,7 +22,6 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.team import Person, RoleCard
     from supervision.run.attempt_rules import DECLINED, back_off, is_retried, is_tried_again
     from supervision.run.decisions import Decision
-    from supervision.run.run_state import RunState
     from supervision.run.slots import Slot
     from workflows.calls import activity_calls
     from workflows.calls.asking import ask_or_warn
@@ -35,7 +34,7 @@ with workflow.unsafe.imports_passed_through():
 class Assignment:
     """A subtask in the hands of a role, over all its attempts.
 
-    `ticket` is the permission of the role's breaker for the attempt that runs or comes next, `slot` its right to work.
+    It `is_admitted` by the role's breaker while its attempt runs, or is about to, in the `slot`.
     `declined` counts refusals and `CannotDo` among the failures.
     In a round of review `previous` is the finding to improve by `feedback`, and `resume_from` where its conversation
     stands, for the role and the attempt that continue it. `results` are of all worker agents so far, candidates
@@ -46,7 +45,7 @@ class Assignment:
     context: RunContext
     subtask_id: str
     role: RoleCard
-    ticket: int | None = None
+    is_admitted: bool = False
     slot: Slot | None = None
     failures: int = 0
     declined: int = 0
@@ -92,13 +91,15 @@ class Assignment:
         """
         state, fallback = self.context.state, self.unused_fallback
         if not state.waits.breaker(self.role.name).admits():
-            if fallback is None or not may_begin(state, fallback):
+            if fallback is None or not state.waits.breaker(fallback.name).admits():
                 return False
             self.fall_back(fallback)
-        self.slot = state.slots.take(self.role)
-        if self.slot is not None:
-            self.ticket = state.waits.breaker(self.role.name).admit()
-        return self.ticket is not None
+        self.slot = state.slots.take()
+        if self.slot is None:
+            return False
+        state.waits.breaker(self.role.name).admit(self)
+        self.is_admitted = True
+        return True
 
     def next_probe_at(self) -> datetime | None:
         """Returns when the first breaker that keeps the subtask waiting admits an attempt; None if no time is set."""
@@ -108,9 +109,9 @@ class Assignment:
 
     def count_outcome(self, succeeded: bool | None) -> None:
         """Counts the outcome of an attempt for or against its role; None says nothing about it."""
-        if self.ticket is not None:
-            self.context.state.waits.breaker(self.role.name).settle(self.ticket, succeeded)
-            self.ticket = None
+        if self.is_admitted:
+            self.context.state.waits.breaker(self.role.name).settle(self, succeeded)
+            self.is_admitted = False
 
     def fall_back(self, fallback: RoleCard) -> None:
         """Gives the subtask to the fallback role, once, which begins a conversation of its own."""
@@ -318,11 +319,6 @@ class Assignment:
         else:
             self.stop()
         self.given_up = True
-
-
-def may_begin(state: RunState, role: RoleCard) -> bool:
-    """True if a role has a free slot, and its breaker admits an attempt."""
-    return state.slots.has_room(role) and state.waits.breaker(role.name).admits()
 
 
 async def ask_about_calls(context: RunContext, place: str, progress: LoopProgress) -> LoopProgress:

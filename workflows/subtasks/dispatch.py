@@ -17,7 +17,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.result import Problem
     from supervision.planning.capabilities import role_for
     from workflows.run_context import BackgroundTask, RunContext, let_ready_tasks_finish
-    from workflows.subtasks.assignment import Assignment, may_begin
+    from workflows.subtasks.assignment import Assignment
     from workflows.subtasks.attempt import run_attempt
 
 
@@ -89,8 +89,8 @@ class Dispatch:
         """Returns the subtask's assignment, a new one to the role that the plan names, or to the best one able."""
         if subtask_id in self._assignments:
             return self._assignments[subtask_id]
-        roles, is_free = self._context.assignable_roles, partial(may_begin, self._state)
-        name = role_for(self._state.board.subtask(subtask_id), roles, in_flight, is_free)
+        roles, subtask = self._context.assignable_roles, self._state.board.subtask(subtask_id)
+        name = role_for(subtask, roles, in_flight, lambda role: self._state.waits.breaker(role.name).admits())
         return Assignment(self._context, subtask_id, roles.role(name))
 
     async def execute(self) -> None:
@@ -209,7 +209,7 @@ class Dispatch:
         """Starts what is ready and has a slot and a role; returns when the first open breaker admits an attempt."""
         board, slots, probes = self._state.board, self._state.slots, []
         slots.starved = 0
-        in_flight = board.in_flight()  # once: with a role at its limit, each of its subtasks is looked at every time
+        in_flight = board.in_flight()  # once: while a role rests, each of its subtasks is looked at every time
         if self._state.time_and_budget.agents_waiting or (self._state.refused and not self._state.has_finding):
             return None  # others could not be paid now, or would be refused, too
         for subtask_id in board.ready():

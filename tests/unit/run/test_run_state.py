@@ -16,7 +16,6 @@ from supervision.contract.plan import Plan
 from supervision.contract.progress import Counts, NestedRun, Phase
 from supervision.contract.request import RunRequest
 from supervision.contract.result import Citation, Contradiction, Timing
-from supervision.contract.team import RoleCard
 from supervision.contract.usage import Usage
 from supervision.results.answer import Answer
 from supervision.run.run_state import RunState, longest_chain, timing
@@ -53,7 +52,7 @@ def test_a_finding_may_come_while_work_is_under_way_that_is_not_refused() -> Non
     assert run.finding_may_come
     run.refused.add("t1")
     assert not run.finding_may_come
-    assert run.slots.take(RoleCard(name="finder", model="m"))
+    assert run.slots.take()
     assert run.finding_may_come
 
 
