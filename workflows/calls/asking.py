@@ -19,8 +19,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.usage import Usage
     from supervision.run.board import Board
     from supervision.run.serving_models import Outage
-    from workflows.calls.activity_calls import model_call
-    from workflows.calls.failures import CallFailed
+    from workflows.calls.activity_calls import CallFailed, model_call
     from workflows.run_context import RunContext
 
 

@@ -27,8 +27,8 @@ with workflow.unsafe.imports_passed_through():
     from supervision.run.board import Board, is_blocked
     from supervision.run.decisions import Decision
     from workflows.calls import activity_calls
+    from workflows.calls.activity_calls import CallFailed
     from workflows.calls.asking import ask
-    from workflows.calls.failures import CallFailed
     from workflows.run_context import BackgroundTask, RunContext
 
 # How a person's comment may bring no other plan: it ends no run, the plan before it is shown again.

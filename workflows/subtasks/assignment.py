@@ -24,8 +24,8 @@ with workflow.unsafe.imports_passed_through():
     from supervision.run.decisions import Decision
     from supervision.run.slots import Slot
     from workflows.calls import activity_calls
+    from workflows.calls.activity_calls import CallFailed
     from workflows.calls.asking import ask_or_warn
-    from workflows.calls.failures import CallFailed
     from workflows.children.child_contracts import LoopProgress, WorkerAgentResult
     from workflows.run_context import RunContext
 

@@ -17,8 +17,8 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.team import RoleCard
     from supervision.run.attempt_rules import AfterAgent, after_agent, child_id
     from supervision.run.slots import Slot
+    from workflows.calls.activity_calls import CallFailed
     from workflows.calls.asking import as_refs, judge, shown, wait_for_model
-    from workflows.calls.failures import CallFailed
     from workflows.children.child_contracts import LoopProgress, WorkerAgentInput, WorkerAgentResult
     from workflows.run_context import stop_all
     from workflows.subtasks.assignment import Assignment, ask_about_calls
