@@ -263,45 +263,43 @@ class Dispatch:
                 task.result()
 
     async def _stop(self, why: Problem) -> None:
-        """Stops what runs, keeps what it had, and closes what had not started.
+        """Stops what runs, keeps what it had, and closes what had not started."""
+        stopping = asyncio.create_task(self._hand_in())
+        try:
+            await asyncio.shield(stopping)
+        except asyncio.CancelledError:  # once: those that are stopping hand in what they have all the same
+            await stopping
+            raise
+        finally:
+            for assignment in self._assignments.values():
+                assignment.give_up()
+            self._running.clear()
+            self._state.board.close(why)
+            self._context.show()
 
-        Raises CancelledError, in the end, if the run is cancelled meanwhile.
+    async def _hand_in(self) -> None:
+        """Returns when all that runs was stopped and has ended, or its time is over.
+
+        Each subtask cancels its child and books what that had. Cancelled once more, it books without waiting for the
+        child. A level below waits for less, so that its own result still comes in time.
         """
-        # Each cancels its child and books what that had. Cancelled once more, it books without waiting for the child.
-        # A level below waits for less, so that its own result still comes in time.
         waits = (
             (self._state.time_and_budget.closing_time, "stopped subtasks hand in what they have"),
             (limits.CHILD_GIVE_UP_WAIT, "stopped subtasks are given up"),
         )
-        cancelled = False
         for patience, summary in waits:
             running = [task for task in self._running.values() if not task.done()]
             for task in running:
                 task.cancel()
-            try:
-                await self._hand_in(running, patience, summary)
-            except asyncio.CancelledError:  # once: those that are stopping hand in what they have all the same
-                cancelled = True
-                await self._hand_in(running, patience, summary)
-        for assignment in self._assignments.values():
-            assignment.give_up()
-        self._running.clear()
-        self._state.board.close(why)
-        self._context.show()
-        if cancelled:
-            raise asyncio.CancelledError
-
-    async def _hand_in(self, running: list[asyncio.Task[None]], patience: timedelta, summary: str) -> None:
-        """Returns when all that was stopped has ended, or its time is over."""
-        await self._drafts.stop()
-        await self._replanning.stop()
-        if running:
-            left = patience / self._context.depth
-            try:
-                await workflow.wait_condition(partial(_all_done, running), timeout=left, timeout_summary=summary)
-            except TimeoutError:
-                await let_ready_tasks_finish()
-                await let_ready_tasks_finish()  # a subtask that is stopping waits for that, too, and then ends
+            await self._drafts.stop()
+            await self._replanning.stop()
+            if running:
+                left = patience / self._context.depth
+                try:
+                    await workflow.wait_condition(partial(_all_done, running), timeout=left, timeout_summary=summary)
+                except TimeoutError:
+                    await let_ready_tasks_finish()
+                    await let_ready_tasks_finish()  # a subtask that is stopping waits for that, too, and then ends
 
 
 async def _run_subtask(assignment: Assignment) -> None:
