@@ -90,15 +90,14 @@ class Assignment:
         Returns False if there are none: the subtask has to wait.
         """
         state, fallback = self.context.state, self.unused_fallback
+        if state.slots.full:
+            return False
         if not state.waits.breaker(self.role.name).admits():
             if fallback is None or not state.waits.breaker(fallback.name).admits():
                 return False
             self.fall_back(fallback)
-        self.slot = state.slots.take()
-        if self.slot is None:
-            return False
+        self.slot, self.is_admitted = state.slots.take(), True
         state.waits.breaker(self.role.name).admit(self)
-        self.is_admitted = True
         return True
 
     def next_probe_at(self) -> datetime | None:
