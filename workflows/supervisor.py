@@ -37,7 +37,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.answer.review_rounds import review
     from workflows.answer.write_answer import Drafts, sole_finding, tabulate, write_answer
     from workflows.calls import activity_calls
-    from workflows.calls.failures import CallFailed
+    from workflows.calls.activity_calls import CallFailed
     from workflows.children.child_contracts import NestedInput
     from workflows.children.links import ChildLinks, ParentLink, nested_result
     from workflows.handlers import Handlers

@@ -26,7 +26,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.usage import Usage
     from supervision.run.events import Trace
     from workflows.calls import activity_calls
-    from workflows.calls.failures import CallFailed
+    from workflows.calls.activity_calls import CallFailed
     from workflows.children.child_contracts import WorkerAgentInput, WorkerAgentResult
 
 _TURN_GROWTH_TOKENS = 500  # by how much a worker agent's next call is expected to be larger than its last one

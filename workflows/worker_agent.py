@@ -11,7 +11,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.result import Problem
     from supervision.contract.status import TracePage
     from supervision.run.decisions import Instructions
-    from workflows.calls.failures import CallFailed
+    from workflows.calls.activity_calls import CallFailed
     from workflows.children.child_contracts import WorkerAgentInput, WorkerAgentResult
     from workflows.tool_loop import ToolLoop
 

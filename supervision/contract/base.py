@@ -1,7 +1,6 @@
 """Base classes of models that cross a boundary, durations as people write them, bounds of any JSON value."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated, Any
@@ -45,20 +44,12 @@ class Undecodable:
 
 
 def depth_exceeds(value: Any, limit: int) -> bool:
-    """True if lists and objects lie in each other more than `limit` levels deep."""
-    return any(depth > limit for depth, _ in _parts(value))
-
-
-def number_exceeds(value: Any, limit: float) -> bool:
-    """True if a number in the value, however deep, is beyond the limit on either side, or NaN."""
-    return any(isinstance(part, (int, float)) and not abs(part) <= limit for _, part in _parts(value))
-
-
-def _parts(value: Any) -> Iterator[tuple[int, Any]]:
-    """Yields the value and all that is in it, each with its depth, without recursion."""
+    """True if lists and objects lie in each other more than `limit` levels deep, found without recursion."""
     left = [(0, value)]
     while left:
         depth, part = left.pop()
-        yield depth, part
+        if depth > limit:
+            return True
         inner = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
         left += [(depth + 1, each) for each in inner]
+    return False

@@ -93,8 +93,8 @@ class Person(StrictModel):
 class RoleBase(Model):
     """What a role's definition and its card have in common.
 
-    `effort` overrides the request's. `max_turns` lowers the run's turn limit for this role, `max_parallel` limits its
-    worker agents that run at the same time. A subtask whose attempts failed is tried once more by the role `fallback`.
+    `effort` overrides the request's. `max_turns` lowers the run's turn limit for this role. A subtask whose attempts
+    failed is tried once more by the role `fallback`.
     `team` makes the role a team of that name: a supervisor of its own works on each of its subtasks. Activities of a
     role with a `pool` go to the Workers of that pool, model calls only with `pool_model`. `max_tokens` limits the
     output of one of its turns. An answer that is a finding of this role begins with its `label`. With `ask` its worker
@@ -107,7 +107,7 @@ class RoleBase(Model):
     capabilities: Annotated[list[Capability], Field(max_length=_LISTED)] = []
     effort: Efforts | None = None
     max_turns: Annotated[int, Field(ge=1, le=200)] | None = None
-    max_parallel: Annotated[int, Field(ge=1, le=200)] | None = None
+    max_parallel: None = None  # what earlier versions wrote names it: a limit of each role
     fallback: str | None = None
     team: str | None = None
     pool: Name | None = None

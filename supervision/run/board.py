@@ -336,15 +336,10 @@ class Board:
         waiting = (report.id for report in self._reports.values() if report.state == "waiting")
         return sum(self._subtasks[each].candidates for each in islice(chain(self.running(), waiting), slots))
 
-    def beside(self, subtask_id: str) -> int:
-        """Returns how many worker agents may work while a subtask does: of all that does not wait for it."""
-        later, pending = set[str](), [subtask_id]
-        while pending:
-            found = set(self._dependents.get(pending.pop(), ())) - later
-            later |= found
-            pending += found
-        there = (self._subtasks[each.id] for each in self._reports.values() if each.state in ("waiting", "running"))
-        return sum(subtask.candidates for subtask in there if subtask.id not in later)
+    @property
+    def under_way(self) -> int:
+        """How many subtasks are worked on, or could be at once."""
+        return self._states["running"] + len(self._ready)
 
     @property
     def has_finding(self) -> bool:

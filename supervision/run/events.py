@@ -144,14 +144,6 @@ class Trace:
         self._events.append(TraceEvent(seq=self.last_seq, at=at, type=event, subtask_id=subtask_id, data=data))
         self.seen(self._events[-1])
 
-    @property
-    def last_line(self) -> str:
-        """The latest event as people read it; empty before the first."""
-        if not self._events:
-            return ""
-        event = self._events[-1]
-        return " ".join(filter(None, [event.subtask_id, sentence(event)[0]]))
-
     def page(self, cursor: int = 0) -> TracePage:
         """Returns the events after `cursor` that fit into a payload."""
         fitting, *rest = pages([event for event in self._events if event.seq > cursor], TRACE_PAGE_BYTES)

@@ -1,11 +1,10 @@
-"""Slots of worker agents: how many may work at a time, in a run and in each role.
+"""Slots of worker agents: how many may work at a time.
 
 The slots of a tree are the root's. A nested run has a share of them from its start to its end, which grows as other
 work ends, but none while all its work waits. So waiting work holds no slot, every level can continue, and all together
 never have more than the root.
 """
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
@@ -14,14 +13,12 @@ from pydantic import Field
 
 from supervision.base import limits
 from supervision.contract.base import Model
-from supervision.contract.team import RoleCard
 
 
 @dataclass(eq=False)
 class Slot:
-    """The right of one worker agent of `role` to work, while `held`."""
+    """The right of one worker agent to work, while `held`."""
 
-    role: RoleCard
     held: bool = False
 
 
@@ -51,7 +48,7 @@ class SlotLease(Model):
 
 
 class Slots:
-    """The slots of a run, `most()` at a time; a role may have fewer (`max_parallel`). First come, first served.
+    """The slots of a run, `most()` at a time. First come, first served.
 
     `lease` is what a nested run has from above, None in the root; `leases` are those of the runs below, by subtask.
     `starved` is how many subtasks are ready and lack a slot. `is_waiting` is True while work here or below waits for
@@ -60,7 +57,7 @@ class Slots:
 
     def __init__(self, most: Callable[[], int], lease: SlotLease | None = None) -> None:
         self._most = most
-        self._held: Counter[str] = Counter()
+        self._held = 0
         self._queue: list[Slot] = []
         self.lease = lease
         self.leases: dict[str, SlotLease] = {}
@@ -75,23 +72,19 @@ class Slots:
     @property
     def held(self) -> int:
         """How many are held here or lent; a nested run's first one is that of its subtask."""
-        return self._held.total() + sum(lease.held - 1 for lease in self.leases.values())
+        return self._held + sum(lease.held - 1 for lease in self.leases.values())
 
     @property
     def full(self) -> bool:
         """True if no other worker agent may begin."""
         return self.held >= self.total
 
-    def has_room(self, role: RoleCard) -> bool:
-        """True if a worker agent of the role may begin now."""
-        return not self.full and (role.max_parallel is None or self._held[role.name] < role.max_parallel)
-
-    def take(self, role: RoleCard) -> Slot | None:
+    def take(self) -> Slot | None:
         """Returns a slot; None if there is none now."""
-        if not self.has_room(role):
+        if self.full:
             return None
-        self._held[role.name] += 1
-        return Slot(role, held=True)
+        self._held += 1
+        return Slot(held=True)
 
     def ask(self, slot: Slot) -> None:
         """Has the slot held as soon as there is room for it."""
@@ -104,16 +97,14 @@ class Slots:
             self._queue.remove(slot)
         if slot.held:
             slot.held = False
-            self._held[slot.role.name] -= 1
+            self._held -= 1
             self.serve()
 
     def serve(self) -> None:
         """Gives free slots to work that waits for them, here and below: called by whatever frees or needs some."""
-        for slot in [slot for slot in self._queue if not self.full]:
-            if self.has_room(slot.role):
-                self._queue.remove(slot)
-                self._held[slot.role.name] += 1
-                slot.held = True
+        while self._queue and not self.full:
+            self._held += 1
+            self._queue.pop(0).held = True
         for lease in self.leases.values():
             if lease.wanted and not self.full:
                 lease.slots = min(lease.slots, self.total - self.held)

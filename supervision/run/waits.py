@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from typing import Literal
 
 from pydantic import JsonValue
 
+from supervision.base import limits
 from supervision.contract.status import Asked, Wait, WaitKind
-from supervision.run.role_breaker import RoleBreaker
 
 AWAITED: dict[WaitKind, str] = {
     "provider": "the model provider",
@@ -19,6 +20,59 @@ AWAITED: dict[WaitKind, str] = {
 """What a wait of each kind is for, as people read it."""
 
 _ON_PROVIDER: tuple[WaitKind, ...] = ("provider", "resume")
+
+
+class RoleBreaker:
+    """The circuit breaker of a role: one that keeps failing gets no attempts for a while. `now` is the run's clock.
+
+    Opens after ROLE_BREAKER_FAILURES failed attempts in a row. After a cool-down one probe is admitted: its success
+    closes the breaker, its failure opens it again. While it is not closed, outcomes of other attempts change nothing.
+    """
+
+    def __init__(self, role: str, now: Callable[[], datetime]) -> None:
+        self.role = role
+        self.failures = 0  # in a row
+        self._now = now
+        self._open_until: datetime | None = None
+        self._probe: object | None = None
+
+    @property
+    def state(self) -> Literal["closed", "open", "half_open"]:
+        """Half-open from the end of the cool-down until the probe's outcome."""
+        if self._open_until is None:
+            return "closed"
+        return "open" if self._now() < self._open_until else "half_open"
+
+    @property
+    def retry_at(self) -> datetime | None:
+        """When an open breaker will admit its probe; None if no time is set."""
+        return self._open_until if self.state == "open" else None
+
+    def admits(self) -> bool:
+        """True if an attempt may begin now."""
+        return self.state == "closed" or (self.state == "half_open" and self._probe is None)
+
+    def admit(self, attempt: object) -> None:
+        """Notes that an attempt begins: the probe, if the breaker is half-open."""
+        if self.state == "half_open":
+            self._probe = attempt
+
+    def settle(self, attempt: object, succeeded: bool | None) -> None:
+        """Counts whether an attempt succeeded; None says nothing about the role, and another may be the probe."""
+        if self._open_until is not None and attempt is not self._probe:
+            return
+        self._probe = None
+        if succeeded:
+            self.failures, self._open_until = 0, None
+        elif succeeded is not None:
+            self.failures += 1
+            if self.failures >= limits.ROLE_BREAKER_FAILURES:
+                self._open_until = self._now() + limits.ROLE_BREAKER_COOLDOWN
+
+    def card(self) -> dict[str, JsonValue]:
+        """Returns what `status` shows."""
+        until = self.retry_at.isoformat() if self.retry_at else None
+        return {"role": self.role, "state": self.state, "failures": self.failures, "retry_at": until}
 
 
 class Waits:

@@ -57,8 +57,6 @@ def _notes(state: RunState) -> Iterator[str]:
     if state.plan.revision > 1:
         yield f"plan revision {state.plan.revision}"
     yield from state.waits.notes()
-    if state.trace.last_line:
-        yield f"last event: {state.trace.last_line}"
     if state.error:
         yield f"{state.error.type}: {state.error.message}"
 

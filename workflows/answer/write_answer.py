@@ -20,8 +20,8 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.strategy import STRATEGIES, StrategyName
     from supervision.results.answer import ANSWER_JSON
     from workflows.calls import activity_calls
+    from workflows.calls.activity_calls import CallFailed
     from workflows.calls.asking import as_refs, ask, judge, shown
-    from workflows.calls.failures import CallFailed
     from workflows.run_context import BackgroundTask, RunContext
 
 _REDUCE_BYTES = 40_000  # of findings in one prompt when the plan asks for reduction: ~10k tokens, a dozen of them

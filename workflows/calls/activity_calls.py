@@ -13,7 +13,14 @@ from typing import Any, Protocol, TypeVar
 
 from temporalio import workflow
 from temporalio.common import Priority, RetryPolicy
-from temporalio.exceptions import FailureError
+from temporalio.exceptions import (
+    ActivityError,
+    ApplicationError,
+    FailureError,
+    RetryState,
+    is_cancelled_exception,
+)
+from temporalio.exceptions import TimeoutError as TemporalTimeout
 
 with workflow.unsafe.imports_passed_through():
     from activities.agent.tool_calls import ToolActivities
@@ -27,8 +34,16 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base.text import label
     from supervision.contract.result import Problem
     from supervision.contract.usage import Usage
-    from workflows.calls.failures import CallFailed, cancelled, details_of, problem_of
     from workflows.run_context import let_ready_tasks_finish
+
+
+class CallFailed(Exception):
+    """An activity failed for good; `retry_after` is how many seconds a provider's breaker stays open."""
+
+    def __init__(self, problem: Problem, retry_after: float = 0.0) -> None:
+        super().__init__(f"{problem.type}: {problem.message}")
+        self.problem = problem
+        self.retry_after = retry_after
 
 
 class Paid(Protocol):
@@ -96,7 +111,7 @@ async def reply_of(call: Awaitable[T]) -> T:
     try:
         return await call
     except FailureError as error:
-        if cancelled(error):
+        if is_cancelled_exception(error):
             raise asyncio.CancelledError from error
         raise CallFailed(problem_of(error)) from error
 
@@ -197,3 +212,39 @@ async def notify(notice: Notice) -> None:
     retry = RetryPolicy(maximum_attempts=limits.NOTICE_ATTEMPTS)
     summary = f"notice: {notice.kind} {notice.id or ''}"
     await _replied(NoticeActivities.notify, [notice], summary, 2 * limits.NOTICE_TIME, retry)
+
+
+def problem_of(error: FailureError) -> Problem:
+    """Returns what went wrong, from the innermost failure that says so.
+
+    A call whose time was over before its next attempt is a timeout: the server ends it with the failure of the last
+    attempt, which the message names.
+    """
+    cause = _innermost(error)
+    if isinstance(cause, ApplicationError):
+        kind, parts = ErrorKind(cause.type or ""), [cause.message]
+        if kind is ErrorKind.UNEXPECTED:
+            # Of an input that does not fit the activity only the cause says what is wrong with it.
+            parts = [cause.type or "", cause.message, "" if cause.type else str(cause.cause or "")]
+        problem = Problem(type=kind, message=": ".join(filter(None, parts)))
+    elif isinstance(cause, TemporalTimeout):
+        problem = Problem(type=ErrorKind.TIMEOUT, message=cause.message)
+    else:
+        problem = Problem(type=ErrorKind.UNEXPECTED, message=f"{type(cause).__name__}: {cause}")
+    if isinstance(error, ActivityError) and error.retry_state is RetryState.TIMEOUT:
+        return Problem(type=ErrorKind.TIMEOUT, message=f"{problem.type}: {problem.message}")
+    return problem
+
+
+def details_of(error: FailureError) -> object:
+    """Returns the first detail that the innermost failure carries, a timeout's its last heartbeat; None without one."""
+    cause = _innermost(error)
+    if isinstance(cause, TemporalTimeout):
+        return cause.last_heartbeat_details[0] if cause.last_heartbeat_details else None
+    return cause.details[0] if isinstance(cause, ApplicationError) and cause.details else None
+
+
+def _innermost(error: BaseException) -> BaseException:
+    while isinstance(error, FailureError) and not isinstance(error, ApplicationError) and error.cause:
+        error = error.cause
+    return error

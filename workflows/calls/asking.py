@@ -19,8 +19,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.usage import Usage
     from supervision.run.board import Board
     from supervision.run.serving_models import Outage
-    from workflows.calls.activity_calls import model_call
-    from workflows.calls.failures import CallFailed
+    from workflows.calls.activity_calls import CallFailed, model_call
     from workflows.run_context import RunContext
 
 
@@ -105,11 +104,7 @@ async def _patiently(context: RunContext, question: Question[C, R], call: C, las
             state.models.answered(model, work)
             context.written_by[reply.head] = model
             context.heard[reply.head] = len(words)
-            following = state.models.following(context.setup.supervisor_models, model)
-            if reply.refusal is None or following is None:
-                return reply
-            state.trace.note("model_replaced", work=name, model=model, by=following, why="it refused")
-            model = following
+            return reply
         except CallFailed as failed:
             problem = failed.problem
             following = state.models.failed(model, context.setup.supervisor_models, problem.type, failed.retry_after)

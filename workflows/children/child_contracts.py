@@ -1,15 +1,12 @@
 """What passes between a supervisor and its worker agents. These models are history: only add fields with defaults."""
 
-from typing import Annotated, Self
-
-from pydantic import AwareDatetime, Field, model_validator
+from pydantic import AwareDatetime
 
 from activities.contracts.run_contracts import RunRef, SubtaskBrief
 from activities.contracts.turn_contracts import ToolCallRef, ToolResultRef
-from supervision.base import limits
 from supervision.base.queues import MODEL_QUEUE, OUTWARD_QUEUE
 from supervision.budget.amount import Amount
-from supervision.contract.base import Model, number_exceeds
+from supervision.contract.base import Model
 from supervision.contract.finding import Finding, Labels, Read
 from supervision.contract.model_choice import Effort
 from supervision.contract.progress import NestedRun
@@ -19,16 +16,6 @@ from supervision.contract.team import RoleCard
 from supervision.contract.usage import Spend, Usage
 from supervision.run.decisions import Instructions
 from supervision.run.slots import SlotLease
-
-
-class ParentsInput(Model):
-    """An input that only a parent workflow has reason to give; anybody can, so no number in it is beyond all count."""
-
-    @model_validator(mode="after")
-    def _counts(self) -> Self:
-        if number_exceeds(self.model_dump(), limits.MAX_BUDGET_TOKENS):
-            raise ValueError(f"it has a number beyond {limits.MAX_BUDGET_TOKENS}")
-        return self
 
 
 class LoopProgress(Model):
@@ -51,7 +38,7 @@ class LoopProgress(Model):
     last_tokens: int = 0
     last_finding: Finding | None = None
     trace_seq: int = 0
-    worked_seconds: Annotated[float, Field(ge=0)] = 0.0
+    worked_seconds: float = 0.0
     objected: bool = False
     feedback_due: bool = False
     pending: list[ToolCallRef] = []
@@ -65,7 +52,7 @@ class LoopProgress(Model):
         return self.model_copy(update={"usage": Usage(), "turns_booked": self.turn})
 
 
-class WorkerAgentInput(ParentsInput):
+class WorkerAgentInput(Model):
     """One attempt of one subtask.
 
     `expires_at` ends the retries of calls; it is later than any deadline, which the supervisor keeps. With its
@@ -81,7 +68,7 @@ class WorkerAgentInput(ParentsInput):
     max_turns: int
     tools_queue: str
     expires_at: AwareDatetime
-    timeout_seconds: Annotated[float, Field(gt=0, le=limits.MAX_DEADLINE.total_seconds())] | None = None
+    timeout_seconds: float | None = None
     effort: Effort | None = None
     outward_queue: str = OUTWARD_QUEUE
     model_queue: str = MODEL_QUEUE
@@ -134,7 +121,7 @@ class WorkerAgentResult(Model):
         return self.model_copy(update={"stopped": True, "problem": None})
 
 
-class NestedInput(ParentsInput):
+class NestedInput(Model):
     """The input of a nested supervisor beside its request; only a parent workflow may give it.
 
     `run` is the root's, with the grant of the supervisor above. Only the two supervisors know the `report_key` of the

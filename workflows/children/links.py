@@ -247,7 +247,7 @@ class ChildLinks:
             grant=grant,
             deadline_at=self._deadline(own_end),
             root_has_finding=state.has_finding,
-            lease=state.slots.lend(subtask_id, state.board.beside(subtask_id)).model_copy(),
+            lease=state.slots.lend(subtask_id, state.board.under_way).model_copy(),
         )
         # An attempt that was given up may not have ended yet.
         self._links = {key: link for key, link in self._links.items() if link.subtask_id != subtask_id}
@@ -313,8 +313,7 @@ class ChildLinks:
             return  # after every event of a run without nested ones
         if self._parent is None:
             self._deliver()
-        counts = self._state.board.counts()
-        self._state.slots.grow(counts.running + counts.waiting)
+        self._state.slots.grow(self._state.board.under_way)
         for link in self._links.values():
             lease = self._state.slots.leases[link.subtask_id].model_copy(update={"returned": 0, "wanted": False})
             changes = {"root_has_finding": self._state.has_finding, "lease": lease}

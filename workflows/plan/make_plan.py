@@ -27,8 +27,8 @@ with workflow.unsafe.imports_passed_through():
     from supervision.run.board import Board, is_blocked
     from supervision.run.decisions import Decision
     from workflows.calls import activity_calls
+    from workflows.calls.activity_calls import CallFailed
     from workflows.calls.asking import ask
-    from workflows.calls.failures import CallFailed
     from workflows.run_context import BackgroundTask, RunContext
 
 # How a person's comment may bring no other plan: it ends no run, the plan before it is shown again.
@@ -156,13 +156,8 @@ async def _planned(context: RunContext, call: PlanInput) -> PlanReply:
         call = call.model_copy(update={"attempt": attempt, "done": done})
         if not call.own_plan:
             state.trace.note("plan_requested", attempt=attempt, revision=call.revision)
-        try:
-            with context.own_work():
-                reply = await ask(context, PLAN, call, tokens)
-        except SupervisionError as error:
-            if error.kind is ErrorKind.INVALID_REQUEST and call.problems:  # no room to send the plan back
-                raise _no_plan(f"the plan cannot run, nor be mended ({error.message})", call.problems) from error
-            raise
+        with context.own_work():
+            reply = await ask(context, PLAN, call, tokens)
         if call.own_plan:
             return reply
         if reply.refusal:

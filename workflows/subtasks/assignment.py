@@ -14,7 +14,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.questions.judgement import REFINE, RefineInput
     from activities.run.run_activities import RunActivities
     from supervision.base import limits
-    from supervision.base.errors import FATAL, ErrorKind, SupervisionError, run_kind
+    from supervision.base.errors import FATAL, ErrorKind, SupervisionError
     from supervision.base.text import cut, one_line
     from supervision.contract.finding import Finding
     from supervision.contract.result import Problem, SubtaskReport
@@ -22,11 +22,10 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.team import Person, RoleCard
     from supervision.run.attempt_rules import DECLINED, back_off, is_retried, is_tried_again
     from supervision.run.decisions import Decision
-    from supervision.run.run_state import RunState
     from supervision.run.slots import Slot
     from workflows.calls import activity_calls
+    from workflows.calls.activity_calls import CallFailed
     from workflows.calls.asking import ask_or_warn
-    from workflows.calls.failures import CallFailed
     from workflows.children.child_contracts import LoopProgress, WorkerAgentResult
     from workflows.run_context import RunContext
 
@@ -35,7 +34,7 @@ with workflow.unsafe.imports_passed_through():
 class Assignment:
     """A subtask in the hands of a role, over all its attempts.
 
-    `ticket` is the permission of the role's breaker for the attempt that runs or comes next, `slot` its right to work.
+    It `is_admitted` by the role's breaker while its attempt runs, or is about to, in the `slot`.
     `declined` counts refusals and `CannotDo` among the failures.
     In a round of review `previous` is the finding to improve by `feedback`, and `resume_from` where its conversation
     stands, for the role and the attempt that continue it. `results` are of all worker agents so far, candidates
@@ -46,7 +45,7 @@ class Assignment:
     context: RunContext
     subtask_id: str
     role: RoleCard
-    ticket: int | None = None
+    is_admitted: bool = False
     slot: Slot | None = None
     failures: int = 0
     declined: int = 0
@@ -91,14 +90,15 @@ class Assignment:
         Returns False if there are none: the subtask has to wait.
         """
         state, fallback = self.context.state, self.unused_fallback
+        if state.slots.full:
+            return False
         if not state.waits.breaker(self.role.name).admits():
-            if fallback is None or not may_begin(state, fallback):
+            if fallback is None or not state.waits.breaker(fallback.name).admits():
                 return False
             self.fall_back(fallback)
-        self.slot = state.slots.take(self.role)
-        if self.slot is not None:
-            self.ticket = state.waits.breaker(self.role.name).admit()
-        return self.ticket is not None
+        self.slot, self.is_admitted = state.slots.take(), True
+        state.waits.breaker(self.role.name).admit(self)
+        return True
 
     def next_probe_at(self) -> datetime | None:
         """Returns when the first breaker that keeps the subtask waiting admits an attempt; None if no time is set."""
@@ -108,9 +108,9 @@ class Assignment:
 
     def count_outcome(self, succeeded: bool | None) -> None:
         """Counts the outcome of an attempt for or against its role; None says nothing about it."""
-        if self.ticket is not None:
-            self.context.state.waits.breaker(self.role.name).settle(self.ticket, succeeded)
-            self.ticket = None
+        if self.is_admitted:
+            self.context.state.waits.breaker(self.role.name).settle(self, succeeded)
+            self.is_admitted = False
 
     def fall_back(self, fallback: RoleCard) -> None:
         """Gives the subtask to the fallback role, once, which begins a conversation of its own."""
@@ -139,10 +139,7 @@ class Assignment:
         )
 
     def take(self, result: WorkerAgentResult) -> Problem | None:
-        """Ends the subtask with the result of an attempt, or returns the problem that another one may mend.
-
-        Raises SupervisionError if other subtasks would fail alike and the run has no finding to lose.
-        """
+        """Ends the subtask with the result of an attempt, or returns the problem that another one may mend."""
         problem, self.last, self.resume_from = result.problem, result, None
         if self.has_ended:  # the run did not wait for it any longer
             return None
@@ -272,10 +269,7 @@ class Assignment:
         state.trace.note("subtask_completed", subtask_id, turns=self.report.turns, **result.refs)
 
     def fail(self, problem: Problem) -> None:
-        """Ends a subtask that failed for good; one in review keeps its finding, and the point stays open.
-
-        Raises SupervisionError if other subtasks would fail alike and the run has no finding to lose.
-        """
+        """Ends a subtask that failed for good; one in review keeps its finding, and the point stays open."""
         self.count_outcome(None)
         state, subtask_id = self.context.state, self.subtask_id
         if self.previous is not None:
@@ -291,8 +285,8 @@ class Assignment:
             attempts=state.board[subtask_id].attempts,
             **self.last.refs,
         )
-        if problem.type in FATAL and not state.has_finding:
-            raise SupervisionError(run_kind(problem.type), problem.message)
+        if problem.type in FATAL:
+            state.refused = problem
 
     def stop(self, problem: Problem | None = None) -> None:
         """Ends a subtask that was stopped, by the run if there is no `problem`; what it had is a partial finding."""
@@ -318,11 +312,6 @@ class Assignment:
         else:
             self.stop()
         self.given_up = True
-
-
-def may_begin(state: RunState, role: RoleCard) -> bool:
-    """True if a role has a free slot, and its breaker admits an attempt."""
-    return state.slots.has_room(role) and state.waits.breaker(role.name).admits()
 
 
 async def ask_about_calls(context: RunContext, place: str, progress: LoopProgress) -> LoopProgress:

@@ -1,23 +1,24 @@
 """One attempt of a subtask: its worker agents to their end, through waits for the provider and refills of budget."""
 
 import asyncio
-from itertools import cycle, islice
+from itertools import cycle
 
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import SubtaskBrief
     from supervision.base import limits
-    from supervision.base.errors import FATAL, ErrorKind, SupervisionError
+    from supervision.base.errors import ErrorKind, SupervisionError
     from supervision.base.queues import pool_queue
     from supervision.base.text import one_line
     from supervision.budget.amount import Amount
     from supervision.contract.finding import Labels
     from supervision.contract.result import Problem, SubtaskReport
+    from supervision.contract.team import RoleCard
     from supervision.run.attempt_rules import AfterAgent, after_agent, child_id
     from supervision.run.slots import Slot
+    from workflows.calls.activity_calls import CallFailed
     from workflows.calls.asking import as_refs, judge, shown, wait_for_model
-    from workflows.calls.failures import CallFailed
     from workflows.children.child_contracts import LoopProgress, WorkerAgentInput, WorkerAgentResult
     from workflows.run_context import stop_all
     from workflows.subtasks.assignment import Assignment, ask_about_calls
@@ -34,7 +35,7 @@ async def run_attempt(assignment: Assignment) -> WorkerAgentResult:
     why = one_line(subtask.reasoning, limits.SENTENCE_BYTES)
     state.trace.note("subtask_started", subtask_id, attempt=report.attempts, role=role.name, reasoning=why)
     context.show()
-    slot = assignment.slot or Slot(role)
+    slot = assignment.slot or Slot()
     if role.person is not None:
         context.free(slot)
         try:
@@ -44,11 +45,12 @@ async def run_attempt(assignment: Assignment) -> WorkerAgentResult:
         except (asyncio.CancelledError, SupervisionError):  # the run was stopped, or its time is over
             return WorkerAgentResult(stopped=True)
     if candidates == 1:
-        return await _Agent(assignment, 0, slot).run()
+        return await _Agent(assignment, role, 0, slot).run()
     others = [context.team.find(name) for name in subtask.candidate_roles]
     roles = [role, *[other for other in others if other is not None]]
-    slots = [slot, *[Slot(role) for role in islice(cycle(roles), 1, candidates)]]
-    return await _run_candidates(assignment, [_Agent(assignment, k, slot) for k, slot in enumerate(slots, 1)])
+    places = zip(cycle(roles), [slot, *(Slot() for _ in range(1, candidates))], strict=False)
+    agents = [_Agent(assignment, role, number, slot) for number, (role, slot) in enumerate(places, 1)]
+    return await _run_candidates(assignment, agents)
 
 
 async def _run_candidates(assignment: Assignment, agents: "list[_Agent]") -> WorkerAgentResult:
@@ -94,8 +96,8 @@ class _Agent:
     `booked` what it has consumed. With the `last` grant it has the one call in which it can still conclude.
     """
 
-    def __init__(self, assignment: Assignment, candidate: int, slot: Slot) -> None:
-        self.role = slot.role
+    def __init__(self, assignment: Assignment, role: RoleCard, candidate: int, slot: Slot) -> None:
+        self.role = role
         self._assignment = assignment
         self._context = assignment.context
         self._state = assignment.context.state
@@ -134,17 +136,11 @@ class _Agent:
             self._book(result)
             if self._goes_to_other_model(result):
                 continue
-            if result.problem and result.problem.type in FATAL and not self._state.has_finding:
-                self._context.free(self._slot)
-                try:
-                    await self._context.until_finding(self._subtask_id)
-                except asyncio.CancelledError:
-                    return result.when_stopped()
             step = after_agent(
                 result.problem.type if result.problem else None,
                 can_resume=result.progress is not None and not result.stopped,
                 had_last_grant=self._last,
-                has_finding=self._state.has_finding,
+                has_finding=self._state.finding_may_come,
             )
             if not result.stopped and (step is AfterAgent.END or result.problem is None):
                 self._state.models.answered(self._model, self._slot)

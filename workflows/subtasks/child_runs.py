@@ -9,7 +9,7 @@ from typing import Any
 
 from temporalio import workflow
 from temporalio.common import WorkflowIDReusePolicy
-from temporalio.exceptions import FailureError
+from temporalio.exceptions import FailureError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import ChildRef, SubtaskBrief
@@ -21,7 +21,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.result import Problem
     from supervision.contract.team import RoleCard
     from workflows.calls import activity_calls
-    from workflows.calls.failures import CallFailed, cancelled, details_of, problem_of
+    from workflows.calls.activity_calls import CallFailed, details_of, problem_of
     from workflows.children.child_contracts import NestedInput, WorkerAgentInput, WorkerAgentResult
     from workflows.run_context import RunContext, let_ready_tasks_finish
     from workflows.worker_agent import WorkerAgentWorkflow
@@ -166,9 +166,9 @@ class _Child:
             self.context.children.started(self.workflow_id)
             result: WorkerAgentResult = await handle
         except FailureError as error:
-            details = None if cancelled(error) else details_of(error)
+            details = None if is_cancelled_exception(error) else details_of(error)
             left = WorkerAgentResult.model_validate(details) if isinstance(details, dict) else None
             result = left or await self.consumed()
-            problem = _CANCELLED if cancelled(error) else problem_of(error)
+            problem = _CANCELLED if is_cancelled_exception(error) else problem_of(error)
             return result.model_copy(update={"problem": problem})
         return result.model_copy(update={"problem": _CANCELLED if result.stopped else None})

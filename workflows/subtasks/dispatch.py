@@ -13,11 +13,11 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from supervision.base import limits
-    from supervision.base.errors import ErrorKind, SupervisionError
+    from supervision.base.errors import ErrorKind, SupervisionError, run_kind
     from supervision.contract.result import Problem
     from supervision.planning.capabilities import role_for
     from workflows.run_context import BackgroundTask, RunContext, let_ready_tasks_finish
-    from workflows.subtasks.assignment import Assignment, may_begin
+    from workflows.subtasks.assignment import Assignment
     from workflows.subtasks.attempt import run_attempt
 
 
@@ -89,8 +89,8 @@ class Dispatch:
         """Returns the subtask's assignment, a new one to the role that the plan names, or to the best one able."""
         if subtask_id in self._assignments:
             return self._assignments[subtask_id]
-        roles, is_free = self._context.assignable_roles, partial(may_begin, self._state)
-        name = role_for(self._state.board.subtask(subtask_id), roles, in_flight, is_free)
+        roles, subtask = self._context.assignable_roles, self._state.board.subtask(subtask_id)
+        name = role_for(subtask, roles, in_flight, lambda role: self._state.waits.breaker(role.name).admits())
         return Assignment(self._context, subtask_id, roles.role(name))
 
     async def execute(self) -> None:
@@ -206,12 +206,18 @@ class Dispatch:
         return not (self._running or self._replanning.running or counts.waiting or counts.running)
 
     def _start_ready(self) -> datetime | None:
-        """Starts what is ready and has a slot and a role; returns when the first open breaker admits an attempt."""
+        """Starts what is ready and has a slot and a role; returns when the first open breaker admits an attempt.
+
+        Raises SupervisionError if all would be refused, and nobody is at work who may bring a finding.
+        """
         board, slots, probes = self._state.board, self._state.slots, []
         slots.starved = 0
-        in_flight = board.in_flight()  # once: with a role at its limit, each of its subtasks is looked at every time
-        if self._state.time_and_budget.agents_waiting or (self._state.refused and not self._state.has_finding):
-            return None  # others could not be paid now, or would be refused, too
+        in_flight = board.in_flight()  # once: while a role rests, each of its subtasks is looked at every time
+        refused = None if self._state.has_finding else self._state.refused
+        if refused and not slots.held:
+            raise SupervisionError(run_kind(refused.type), refused.message)
+        if refused or self._state.time_and_budget.agents_waiting:
+            return None  # others would be refused, too, or could not be paid now
         for subtask_id in board.ready():
             if slots.full:
                 slots.starved += 1
@@ -257,51 +263,49 @@ class Dispatch:
                 task.result()
 
     async def _stop(self, why: Problem) -> None:
-        """Stops what runs, keeps what it had, and closes what had not started.
+        """Stops what runs, keeps what it had, and closes what had not started."""
+        stopping = asyncio.create_task(self._hand_in())
+        try:
+            await asyncio.shield(stopping)
+        except asyncio.CancelledError:  # once: those that are stopping hand in what they have all the same
+            await stopping
+            raise
+        finally:
+            for assignment in self._assignments.values():
+                assignment.give_up()
+            self._running.clear()
+            self._state.board.close(why)
+            self._context.show()
 
-        Raises CancelledError, in the end, if the run is cancelled meanwhile.
+    async def _hand_in(self) -> None:
+        """Returns when all that runs was stopped and has ended, or its time is over.
+
+        Each subtask cancels its child and books what that had. Cancelled once more, it books without waiting for the
+        child. A level below waits for less, so that its own result still comes in time.
         """
-        # Each cancels its child and books what that had. Cancelled once more, it books without waiting for the child.
-        # A level below waits for less, so that its own result still comes in time.
         waits = (
             (self._state.time_and_budget.closing_time, "stopped subtasks hand in what they have"),
             (limits.CHILD_GIVE_UP_WAIT, "stopped subtasks are given up"),
         )
-        cancelled = False
         for patience, summary in waits:
             running = [task for task in self._running.values() if not task.done()]
             for task in running:
                 task.cancel()
-            try:
-                await self._hand_in(running, patience, summary)
-            except asyncio.CancelledError:  # once: those that are stopping hand in what they have all the same
-                cancelled = True
-                await self._hand_in(running, patience, summary)
-        for assignment in self._assignments.values():
-            assignment.give_up()
-        self._running.clear()
-        self._state.board.close(why)
-        self._context.show()
-        if cancelled:
-            raise asyncio.CancelledError
-
-    async def _hand_in(self, running: list[asyncio.Task[None]], patience: timedelta, summary: str) -> None:
-        """Returns when all that was stopped has ended, or its time is over."""
-        await self._drafts.stop()
-        await self._replanning.stop()
-        if running:
-            left = patience / self._context.depth
-            try:
-                await workflow.wait_condition(partial(_all_done, running), timeout=left, timeout_summary=summary)
-            except TimeoutError:
-                await let_ready_tasks_finish()
-                await let_ready_tasks_finish()  # a subtask that is stopping waits for that, too, and then ends
+            await self._drafts.stop()
+            await self._replanning.stop()
+            if running:
+                left = patience / self._context.depth
+                try:
+                    await workflow.wait_condition(partial(_all_done, running), timeout=left, timeout_summary=summary)
+                except TimeoutError:
+                    await let_ready_tasks_finish()
+                    await let_ready_tasks_finish()  # a subtask that is stopping waits for that, too, and then ends
 
 
 async def _run_subtask(assignment: Assignment) -> None:
     """Runs a subtask to its end, or until no breaker admits its next attempt: then it waits on the board.
 
-    Raises SupervisionError if the provider refuses all work. A cancellation ends the subtask and is not raised.
+    A cancellation ends the subtask and is not raised.
     """
     context, subtask_id = assignment.context, assignment.subtask_id
     try:
@@ -312,11 +316,9 @@ async def _run_subtask(assignment: Assignment) -> None:
                 context.state.board.put_back(subtask_id)
                 context.state.trace.note("subtask_held", subtask_id, role=assignment.role.name)
                 return
-    except (asyncio.CancelledError, SupervisionError) as error:
+    except asyncio.CancelledError:
         # The dispatch cancels this task at any await here or below; attempts themselves return what they have.
         assignment.stop()
-        if isinstance(error, SupervisionError):
-            raise
     finally:
         if assignment.slot is not None:  # no attempt took it up
             context.free(assignment.slot)

@@ -146,7 +146,6 @@ def test_an_input_that_is_no_request_says_why(inputs: tuple[object, ...], messag
         ("models", {"workers": []}, "models.workers: an empty list names no model"),
         ("team", {**TEAM, "roles": [{**ROLE, "name": "a" * 300}]}, "team.roles.0.name: must be 1 to 48"),
         ("team", {**TEAM, "roles": [{**ROLE, "name": {"a": 1}}]}, "team.roles.0.name: Input should be"),
-        ("team", {**TEAM, "roles": [{**ROLE, "max_parallel": 0}]}, "team.roles.analyst.max_parallel: Input should be"),
         ("attachments", [{"name": "a"}], "attachments.a: attachment 'a' needs exactly one of text and ref"),
         ("attachments", [{"name": "a", "text": ""}] * 2, "request: attachment names must differ"),
         ("budget", {"tokens": 10**15 + 1}, "budget.tokens: Input should be less than or equal to"),

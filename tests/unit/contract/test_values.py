@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from supervision.base import limits
-from supervision.contract.base import Duration, depth_exceeds, number_exceeds
+from supervision.contract.base import Duration, depth_exceeds
 from supervision.contract.finding import ArtifactRef, Labels
 from supervision.contract.model_choice import MODEL_CHAIN, Efforts, ModelChain, chain_of
 from supervision.contract.plan import Range, Shares
@@ -196,14 +196,6 @@ def nested(levels: int, as_list: bool) -> Any:
 )
 def test_the_deepest_branch_decides_if_a_value_is_too_deep(value: Any, exceeds: bool) -> None:
     assert depth_exceeds(value, 3) == exceeds
-
-
-@pytest.mark.parametrize(
-    ("value", "exceeds"),
-    [*((value, False) for value in (10, -10.0, "11")), *((value, True) for value in (10.1, -11, float("nan")))],
-)
-def test_a_number_at_any_depth_may_be_too_large(value: Any, exceeds: bool) -> None:
-    assert number_exceeds({"a": [1, {"b": value}]}, 10) == exceeds
 
 
 # --- plans, results, updates -------------------------------------------------------------------------

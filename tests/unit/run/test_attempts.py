@@ -1,7 +1,7 @@
 """What follows an attempt: it goes on, is tried again, counts against its role; which model of a chain is next."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from supervision.base import limits
@@ -17,9 +17,9 @@ from supervision.run.attempt_rules import (
     is_tried_again,
     subtask_path,
 )
-from supervision.run.role_breaker import RoleBreaker
 from supervision.run.serving_models import ServingModels
-from tests.unit.shapes import START, Clock
+from supervision.run.waits import RoleBreaker
+from tests.unit.shapes import Clock
 
 kinds = st.sampled_from(list(ErrorKind))
 
@@ -80,78 +80,34 @@ def test_the_path_of_a_subtask_is_read_from_the_id_of_its_workflow() -> None:
 COOLDOWN = limits.ROLE_BREAKER_COOLDOWN
 
 
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def breaker(clock: Clock) -> RoleBreaker:
-    return RoleBreaker("finder", clock)
-
-
 def _state(breaker: RoleBreaker) -> str:
     return breaker.state
-
-
-def _admit(breaker: RoleBreaker) -> int:
-    ticket = breaker.admit()
-    assert ticket is not None
-    return ticket
-
-
-def _fail(breaker: RoleBreaker, times: int = 1) -> None:
-    for _ in range(times):
-        breaker.settle(_admit(breaker), False)
-
-
-def test_a_late_failure_neither_prolongs_nor_reopens_it(breaker: RoleBreaker, clock: Clock) -> None:
-    early = [_admit(breaker) for _ in range(4)]
-    _fail(breaker, 3)
-    breaker.settle(early[0], False)
-    assert breaker.retry_at == START + COOLDOWN
-    clock.at += COOLDOWN
-    breaker.settle(_admit(breaker), True)
-    for ticket in early[1:]:
-        breaker.settle(ticket, False)
-    assert (_state(breaker), breaker.failures) == ("closed", 0)
-
-
-def test_a_cancelled_probe_gives_its_lease_back(breaker: RoleBreaker, clock: Clock) -> None:
-    _fail(breaker, 3)
-    clock.at += COOLDOWN
-    first = _admit(breaker)
-    breaker.settle(first, None)
-    second = _admit(breaker)
-    breaker.settle(first, True)
-    breaker.settle(first, False)
-    assert _state(breaker) == "half_open"
-    breaker.settle(second, True)
-    assert _state(breaker) == "closed"
 
 
 COURSE = st.tuples(st.sampled_from(["admit", "wait", "succeeded", "failed", "released"]), st.integers(0, 400))
 
 
 @given(st.lists(COURSE, min_size=30, max_size=60))
-def test_one_probe_at_a_time_closes_it_and_it_never_stays_shut(course: list[tuple[str, int]]) -> None:
+@example([("admit", 0)] * 5 + [("failed", 0)] * 3 + [("wait", 400), ("admit", 0), ("failed", 0), ("released", 1)])
+def test_one_probe_at_a_time_closes_it_and_late_outcomes_change_nothing(course: list[tuple[str, int]]) -> None:
     clock = Clock()
-    breaker, running = RoleBreaker("finder", clock), list[int]()
-    probe: int | None = None
+    breaker, running = RoleBreaker("finder", clock), list[object]()
+    probe: object | None = None
     for step, number in course:
-        before, admits = _state(breaker), breaker.admits()
-        if step == "admit":
-            ticket = breaker.admit()
-            assert (ticket is not None) == admits
-            running += [ticket] if ticket else []
-            probe = ticket if ticket and before == "half_open" else probe
+        before, was_until = _state(breaker), breaker.retry_at
+        if step == "admit" and breaker.admits():
+            running.append(object())
+            breaker.admit(running[-1])
+            probe = running[-1] if before == "half_open" else probe
         elif step == "wait":
             clock.tick(number)
-        elif running:
-            ticket = running.pop(number % len(running))
-            breaker.settle(ticket, {"succeeded": True, "failed": False}.get(step))
-            if before != "closed" and _state(breaker) == "closed":
-                assert (ticket, step) == (probe, "succeeded")
+        elif step != "admit" and running:
+            attempt = running.pop(number % len(running))
+            breaker.settle(attempt, {"succeeded": True, "failed": False}.get(step))
+            if before != "closed" and attempt is not probe:
+                assert (_state(breaker), breaker.retry_at) == (before, was_until), "it comes late"
+            elif before != "closed":
+                assert _state(breaker) == {"succeeded": "closed", "failed": "open"}.get(step, "half_open")
             if before == "closed" and _state(breaker) != "closed":
                 assert step == "failed"
         match _state(breaker):
@@ -171,11 +127,10 @@ CHAIN = ["large", "middle", "small"]
 
 def test_the_first_model_that_serves_is_chosen() -> None:
     models = ServingModels(Clock())
-    assert models.failed("large", CHAIN, ErrorKind.TIMEOUT, 0) == models.choose(CHAIN) == "large"
+    for why in (ErrorKind.TIMEOUT, ErrorKind.REFUSED, ErrorKind.CONTEXT_OVERFLOW):
+        assert models.failed("large", CHAIN, why, 0) == models.choose(CHAIN) == "large"
     assert models.failed("large", CHAIN, ErrorKind.MODEL_NOT_SERVED, 0) == "middle"
     assert models.choose(CHAIN) == "middle"
-    assert models.following(CHAIN, "middle") == "small"
-    assert models.following(CHAIN, "small") is None
 
 
 def test_a_model_comes_back_after_its_outage_and_an_unserved_one_by_a_person() -> None:
@@ -186,9 +141,10 @@ def test_a_model_comes_back_after_its_outage_and_an_unserved_one_by_a_person() -
     assert models.choose(CHAIN) == "small"
     clock.tick(60)
     assert models.choose(CHAIN) == "large"
-    assert models.following(CHAIN, "large") == "small"
+    models.failed("large", CHAIN, ErrorKind.MODEL_NOT_SERVED, 0)
+    assert models.choose(CHAIN) == "small"
     models.retry_all()
-    assert models.following(CHAIN, "large") == "middle"
+    assert models.choose(CHAIN) == "large"
 
 
 def test_without_any_other_model_the_one_that_comes_back_first_is_awaited() -> None:
@@ -200,14 +156,6 @@ def test_without_any_other_model_the_one_that_comes_back_first_is_awaited() -> N
     models.failed("first", gone, ErrorKind.MODEL_NOT_SERVED, 0)
     assert models.failed("second", gone, ErrorKind.MODEL_NOT_SERVED, 0) == "second"
     assert models.choose(gone) == "first"
-
-
-@pytest.mark.parametrize("why", [ErrorKind.CONTEXT_OVERFLOW, ErrorKind.REFUSED])
-def test_a_prompt_that_one_model_cannot_or_will_not_take_goes_to_the_next_and_leaves_none_out(why: ErrorKind) -> None:
-    models = ServingModels(Clock())
-    assert models.failed("large", CHAIN, why, 0) == "middle"
-    assert models.failed("small", CHAIN, why, 0) == "small", "the last one's failure stands"
-    assert models.choose(CHAIN) == "large"
 
 
 # --- outages ------------------------------------------------------------------------------------------

@@ -130,12 +130,13 @@ def test_each_candidate_is_a_worker_agent_and_running_subtasks_come_first() -> N
     assert [board.agents(slots) for slots in (0, 1, 2, 3, 9)] == [0, 3, 4, 6, 6]
 
 
-def test_beside_a_subtask_is_what_has_not_ended_and_does_not_wait_for_it() -> None:
-    rows = (subtask("a"), subtask("b", "a"), subtask("c", "b"), subtask("d", candidates=2), subtask("e"))
-    board = Board(plan(*rows), Clock())
+def test_under_way_is_what_is_worked_on_or_could_be() -> None:
+    board = Board(plan(subtask("a"), subtask("b", "a"), subtask("d", candidates=2), subtask("e")), Clock())
     board.start("e", "hand")
+    assert board.under_way == 3
+    work(board, "a")
     end(board, "e")
-    assert {each: board.beside(each) for each in "abcd"} == {"a": 3, "b": 4, "c": 5, "d": 5}
+    assert board.under_way == 2
 
 
 # --- revisions ----------------------------------------------------------------------------------------

@@ -53,15 +53,6 @@ async def test_plans_that_can_not_run_fail_with_their_reason_before_any_child(la
     await asyncio.gather(*(fails(number, *case) for number, case in enumerate(BAD_PLANS)))
 
 
-async def test_a_plan_that_has_no_room_to_be_sent_back_fails_with_what_is_wrong_with_it(lab: Lab) -> None:
-    no_room = status(400, "invalid_request_error", "prompt is too long: 8100 tokens > 8000 maximum")
-    lab.play(plans(subtasks(item("t1", depends_on=["t1"])), no_room))
-    error = await lab.failure()
-    assert (error.type, lab.steps) == ("InvalidPlan", ["plan.1.1", "plan.1.2"])
-    assert "the prompt does not fit into the window" in error.message
-    assert error.message.endswith(": subtask 't1' depends on itself")
-
-
 # --- which models a run works with -------------------------------------------------------------------
 
 
@@ -98,20 +89,6 @@ async def test_the_next_model_takes_over_where_one_is_not_served(lab: Lab) -> No
     assert [(data["model"], data["by"], data["why"]) for data in replaced] == [
         (LARGE, SPARE, "ModelNotServed"),
         (SMALL, LAST, "ModelNotServed"),
-    ]
-
-
-async def test_what_one_model_refuses_another_is_asked(lab: Lab) -> None:
-    def reply(step: Step) -> Reply:
-        return stop("refusal") if step.body["model"] in (LARGE, SMALL) else _usual(step)
-
-    lab.play(reply)
-    result = await lab.run(models=MODELS)
-    assert (result.status, result.answer_model) == ("completed", SPARE)
-    assert (result.subtasks[0].model, result.subtasks[0].attempts) == (LAST, 1)
-    assert [(kind, name) for kind, name in _asked(lab) if kind in ("turn", "refine")] == [
-        ("turn", SMALL),
-        ("turn", LAST),
     ]
 
 

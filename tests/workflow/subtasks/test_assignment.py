@@ -1,6 +1,5 @@
 """Who works on a subtask: by name, by capability, by load, by a plan's own roles, in a pool."""
 
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +9,6 @@ from temporalio.client import Client
 from console.run.pollers import ACTIVITIES, WORKFLOWS, pollers
 from runtime.settings import Settings
 from supervision.base.queues import pool_queue
-from supervision.run.board import Board
 from tests.scripted_model import Reply, Step, text, tools
 from tests.serving import WorkerProcesses, worker_processes
 from tests.waiting import until
@@ -47,18 +45,6 @@ async def test_a_role_of_the_plan_works_with_its_own_prompt_and_tools(lab: Lab) 
     assert "'fetch' is not available to this role" in told
     shown = await handle.query(SupervisorWorkflow.plan)
     assert [(role.name, role.tools) for role in shown.new_roles] == [("cook", ["weigh"])]
-
-
-async def test_who_works_is_counted_once_a_look_however_many_subtasks_their_role_keeps_waiting(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls: Counter[str] = Counter()
-    look, count = Board.skip_blocked, Board.in_flight
-    monkeypatch.setattr(Board, "skip_blocked", lambda board: calls.update(["look"]) or look(board))
-    monkeypatch.setattr(Board, "in_flight", lambda board: calls.update(["count"]) or count(board))
-    lab.play(plans(subtasks(*[item(f"t{n}", "solo") for n in range(8)])))
-    assert (await lab.run()).status == "completed"
-    assert 0 < calls["count"] <= calls["look"]
 
 
 def fetches(step: Step) -> Reply:

@@ -285,21 +285,7 @@ async def test_a_history_that_is_nearly_full_ends_in_a_partial_answer(
     assert not await lab.scheduled("timer") or await length(handle) < 150
 
 
-# --- slots -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.usefixtures("short_rest")
-async def test_while_a_subtask_waits_for_a_person_at_the_provider_no_other_begins_and_it_goes_first(lab: Lab) -> None:
-    turns = {"t2": in_order(NO_KEY, FOUND)}
-    shape = subtasks(item("t1"), item("t2", depends_on=["t1"]), item("t3", depends_on=["t1"]))
-    lab.play(plans(shape, turns=turns))
-    handle = await lab.start(team="crew", max_parallel=1)
-    await until(lambda: waits_for_provider(handle))
-    assert lab.steps == ["plan.1.1", "t1/1/turn.1", "t2/1/turn.1"]
-    await handle.execute_update(SupervisorWorkflow.resume, Resume())
-    result = await handle.result()
-    assert (result.status, [r.attempts for r in result.subtasks]) == ("completed", [1, 1, 1])
-    assert lab.steps[3:] == ["t2/1/turn.1", "t3/1/turn.1", "synthesis.1"]
+# --- refusals ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("short_rest")
