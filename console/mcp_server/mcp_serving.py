@@ -11,16 +11,18 @@ from typing import Any
 from mcp.server.auth.provider import AccessToken
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.mcpserver import Context, MCPServer, RequestStateSecurity
-from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError, UnexpectedResourceError
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types import CallToolResult, InputRequiredResult
-from pydantic import AnyHttpUrl
+from pydantic import AnyHttpUrl, AnyUrl, ValidationError
 
+from activities.store.artifacts import ArtifactMissing
 from console.base.command import BAD_INPUT, DONE, Access, CommandFailed, explain
 from console.base.terminal import print_err
 from console.mcp_server.run_tools import add_to
 from console.run.standstill import silence
 from supervision.base.trust import is_loopback
+from supervision.contract.request import describe_errors
 from temporal_supervisor import NoAnswer
 
 _PROGRAM = "temporal-supervisor"
@@ -76,7 +78,7 @@ class _OneToken:
 
 
 class _PlainServer(MCPServer[Access]):
-    """Says in one sentence why a call failed, as commands do."""
+    """Says in one sentence why a call or a read failed, as commands do."""
 
     def __init__(self, access: Access, **http: Any) -> None:
         @asynccontextmanager
@@ -107,4 +109,19 @@ class _PlainServer(MCPServer[Access]):
                 raise
             if isinstance(cause, NoAnswer):
                 cause = await silence(await self._access.client(), cause)
-            raise ToolError(explain(cause).message) from None
+            raise ToolError(_sentence(cause, name)) from None
+
+    async def read_resource(self, uri: AnyUrl | str, context: Context[Access, Any] | None = None) -> Any:
+        """As the SDK's."""
+        try:
+            return await super().read_resource(uri, context)
+        except UnexpectedResourceError as error:
+            cause = error.__cause__ or error
+            unknown = isinstance(cause, (CommandFailed, ArtifactMissing))
+            raise (ResourceNotFoundError if unknown else ResourceError)(_sentence(cause, "uri")) from None
+
+
+def _sentence(error: BaseException, root: str) -> str:
+    if isinstance(error, ValidationError):
+        return describe_errors(error, root)
+    return explain(error).message

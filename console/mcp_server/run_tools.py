@@ -173,7 +173,7 @@ async def _first_asked(run_id: str, seconds: float, ctx: Ctx) -> temporal_superv
                 if items := await _asked(run):
                     return items[0]
                 known = described.history_length
-            except (NoAnswer, temporal_supervisor.UpdateRefused):  # a Worker that was killed may be back in time
+            except NoAnswer:  # a Worker that was killed may be back in time
                 if over:
                     raise
         if over:
