@@ -4,19 +4,20 @@ import asyncio
 import functools
 from typing import Any
 
+from standin.server.api_reply import text_block
 from supervision.contract.result import RunResult
 from supervision.contract.updates import Resume
 from tests.scripted_model import Reply, Step, answer, hang, message, plan, script, status, stop, text, tools, when
 from tests.waiting import until
-from tests.workflow.runs import Lab, details, events, is_in, scheduled, status_of, waits_for_provider
+from tests.workflow.runs import Lab, details, events, found, is_in, scheduled, status_of, waits_for_provider
 from tests.workflow.scripts import FOUND, GIVES_UP, with_replies
 from workflows.supervisor import SupervisorWorkflow
 
 
-def looks(number: int) -> Reply:
-    """A turn that calls a tool."""
+def looks(number: int, words: str = "") -> Reply:
+    """A turn that calls a tool, with words beside the call or without."""
     use = {"type": "tool_use", "id": f"toolu_{number}", "name": "lookup", "input": {"query": "pears"}}
-    return message([use], "tool_use")
+    return message([*([text_block(words)] if words else []), use], "tool_use")
 
 
 async def outcome(lab: Lab, turns: list[Reply], max_turns: int, **fields: object) -> RunResult:
@@ -35,12 +36,22 @@ def choices(lab: Lab) -> list[str]:
     return [body.get("tool_choice", {}).get("type", "auto") for body in bodies]
 
 
-async def test_the_last_turn_is_announced_and_a_silent_one_is_asked_once_more(lab: Lab) -> None:
+async def test_the_end_is_announced_two_turns_ahead_and_a_silent_last_turn_is_asked_once_more(lab: Lab) -> None:
     result = await outcome(lab, [*(looks(number) for number in range(1, 6)), FOUND], 5)
-    assert "last turn" in str(lab.call("t1/1/turn.5").step.body["messages"][-1])
+    said = {number: lab.call(f"t1/1/turn.{number}").step.body["messages"][-1] for number in range(1, 7)}
+    assert [number for number, last in said.items() if "left after this" in str(last)] == [3]
+    assert "last turn" in str(said[5])
     assert (result.status, choices(lab)) == ("completed", ["auto"] * 4 + ["none"] * 2)
     assert "not run" in str(lab.call("t1/1/turn.6").step.body["messages"])
     assert result.usage.tool_calls == 4
+
+
+async def test_without_a_last_word_the_last_text_before_it_is_the_finding(lab: Lab) -> None:
+    result = await outcome(lab, [looks(1, "I know of 5 pears"), looks(2)], 2)
+    finding = found(result)
+    assert finding.summary == "I know of 5 pears"
+    assert "had not concluded" in " ".join(finding.limitations)
+    assert choices(lab) == ["auto", "none", "none"]
 
 
 # --- a subtask's own time ----------------------------------------------------------------------------
