@@ -206,7 +206,7 @@ class ToolLoop:
             stopped=lambda: self.instructions.paused and self.instructions.now,
         )
         progress.turn, progress.last_tokens, progress.labels = turn, reply.usage.tokens, reply.labels
-        progress.last_finding = reply.finding or progress.last_finding
+        progress.last_finding = reply.finding or reply.earlier or progress.last_finding
         self.trace.note(
             "turn",
             agent.subtask_id,
@@ -309,8 +309,11 @@ def _taken(reply: TurnReply) -> list[ToolResultRef]:
 
 
 def _finding_of(step: Next, reply: TurnReply, subtask_id: str) -> Finding | None:
-    """Returns the finding of a reply that concludes, or that is cut off; None for another reply."""
-    finding = reply.finding if step in (Next.FINISH, Next.FINISH_CUT) else None
+    """Returns the finding of a reply that concludes, or with which the loop has to end; None if it continues."""
+    if step in (Next.FINISH, Next.FINISH_CUT):
+        finding = reply.finding
+    else:
+        finding = reply.earlier if step in (Next.TURN_LIMIT, Next.BROKEN) else None
     cut_off = f"the finding is not whole: the worker agent had not concluded when it ended with {reply.stop_reason}"
     return finding and _lacking(finding, [] if step is Next.FINISH else [cut_off], subtask_id)
 

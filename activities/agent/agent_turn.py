@@ -203,7 +203,10 @@ class AgentTurnActivities:
         if concluded:
             reply.finding, reply.misfit = await self._stored(turn, loaded, role, answered, concluded)
             reply.impossible, reply.unclear = concluded.outcome == "impossible", concluded.unclear
-            reply.preview = reply.finding.summary
+        elif turn.last and (earlier := await self._last_text(answered.head)):
+            reply.earlier, _ = await self._stored(turn, loaded, role, answered, agent_tools.conclude(earlier))
+        if stored := reply.finding or reply.earlier:
+            reply.preview = stored.summary
         return reply
 
     async def _tool_calls(

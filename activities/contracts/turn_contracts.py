@@ -97,7 +97,8 @@ class TurnReply(Model):
     """A model's reply: `preview` is at most 2 KB of its text, `stop_detail` explains a refusal.
 
     A conclusion is a `finding`, or says that the subtask is `impossible`; an `unclear` one may mean it. `misfit`
-    says what keeps its output from the form of its role. `fullest`: no more room would make a cut reply longer.
+    says what keeps its output from the form of its role. A last turn without a text has the last text before it as
+    `earlier`. `fullest`: no more room would make a cut reply longer.
     """
 
     head: str
@@ -111,6 +112,7 @@ class TurnReply(Model):
     unclear: bool = False
     misfit: list[str] = []
     finish_call_id: str | None = None
+    earlier: Finding | None = None
     fullest: bool = False
     withheld: Annotated[list[str], Field(exclude_if=lambda names: not names)] = []
     labels: Read = Labels()
