@@ -44,7 +44,6 @@ _CALL_BYTES = 100  # a tool call beside the line that was found in its output
 _QUOTED_FIELDS = ("quotation", "quote")  # as names of fields end whose texts are word for word
 _QUOTES = '“”„«»" '
 _PLAIN_QUOTES = str.maketrans("“”", '""')
-_YEAR = re.compile(r"[12]\d{3}")  # found somewhere, it tells a judge nothing
 
 # The reviewer's words and the finding that they are about prove nothing.
 _NO_GROUND = re.compile(r"<(feedback|previous_finding)>\n.*?\n</\1>", re.DOTALL)
@@ -266,8 +265,7 @@ class AgentTurnActivities:
         grounds = await read_grounds(self._calls.conversations, answered.head, loaded.toolbox, keep)
         checks = role.grounding == "tools" and conclusion.text
         claims = await asyncio.to_thread(check, text, grounds.texts) if checks else []
-        telling = [claim for claim in claims if not claim.source or not _YEAR.fullmatch(claim.text)]
-        shown = sorted(telling, key=lambda claim: bool(claim.source))[:_CHECKED_CLAIMS]  # first those found nowhere
+        shown = sorted(claims, key=lambda claim: bool(claim.source))[:_CHECKED_CLAIMS]  # first those found nowhere
         limitations = [*misfit, *conclusion.limitations][: limits.LIMITATIONS]
         record = FindingRecord(
             outcome="done" if conclusion.outcome == "done" and not misfit else "partial",
