@@ -175,10 +175,12 @@ class ToolLoop:
         return next_call(agent.grant, progress.usage, estimate, last_grant=agent.last_grant)
 
     def _note(self, words: str, last: bool) -> str | None:
-        """Returns what the model is told in a turn: by the system, by people, and that it is the last one."""
-        ending = prompts.LAST_TURN if last else None
-        items = prompts.LAST_ITEMS if last and self._agent.brief.names_items else None
-        return "\n\n".join(filter(None, (self._progress.note, words, ending, items))) or None
+        """Returns what the model is told in a turn: by the system, by people, and in two turns how many are left."""
+        agent, progress = self._agent, self._progress
+        ahead = progress.turn + 1 + limits.TURNS_NOTICE == agent.max_turns and progress.head is not None
+        turns_left = prompts.LAST_TURN if last else prompts.TURNS_LEFT if ahead else None
+        items = prompts.LAST_ITEMS if last and agent.brief.names_items else None
+        return "\n\n".join(filter(None, (progress.note, words, turns_left, items))) or None
 
     async def _call_model(self, note: str | None, max_tokens: int, *, last: bool) -> TurnReply:
         agent, progress, turn = self._agent, self._progress, self._progress.turn + 1

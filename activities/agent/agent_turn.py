@@ -44,6 +44,7 @@ _CALL_BYTES = 100  # a tool call beside the line that was found in its output
 _QUOTED_FIELDS = ("quotation", "quote")  # as names of fields end whose texts are word for word
 _QUOTES = '“”„«»" '
 _PLAIN_QUOTES = str.maketrans("“”", '""')
+_YEAR = re.compile(r"[12]\d{3}")  # found somewhere, it tells a judge nothing
 
 # The reviewer's words and the finding that they are about prove nothing.
 _NO_GROUND = re.compile(r"<(feedback|previous_finding)>\n.*?\n</\1>", re.DOTALL)
@@ -108,8 +109,10 @@ class AgentTurnActivities:
             concludes=turn.last,
             withheld=withheld,
         )
+        known = [] if turn.head is None else (await conversations.entry(turn.head)).view.withheld
+        missing = ", ".join(tool for tool in withheld if tool not in known)
         ending = prompts.LAST_OUTPUT if turn.last and role.output_schema is not None else ""
-        note = "\n\n".join(filter(None, [turn.note, ending]))
+        note = "\n\n".join(filter(None, [turn.note, ending, f"{prompts.WITHHELD} {missing}." if missing else ""]))
         if turn.head is None:
             assert turn.brief is not None
             opening, text = await self._opening(turn, turn.brief, loaded, role)
@@ -265,7 +268,8 @@ class AgentTurnActivities:
         grounds = await read_grounds(self._calls.conversations, answered.head, loaded.toolbox, keep)
         checks = role.grounding == "tools" and conclusion.text
         claims = await asyncio.to_thread(check, text, grounds.texts) if checks else []
-        shown = sorted(claims, key=lambda claim: bool(claim.source))[:_CHECKED_CLAIMS]  # first those found nowhere
+        telling = [claim for claim in claims if not claim.source or not _YEAR.fullmatch(claim.text)]
+        shown = sorted(telling, key=lambda claim: bool(claim.source))[:_CHECKED_CLAIMS]  # first those found nowhere
         limitations = [*misfit, *conclusion.limitations][: limits.LIMITATIONS]
         record = FindingRecord(
             outcome="done" if conclusion.outcome == "done" and not misfit else "partial",

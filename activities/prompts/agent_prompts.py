@@ -143,6 +143,10 @@ Confidence: <0 to 1>
 Limitations: <what is missing or uncertain; "none" if nothing is>"""
 LAST_OUTPUT = f'Before these two lines give the value of the field output of {FINISH_TOOL} as JSON: {{"output": ...}}.'
 LAST_ITEMS = 'Before these two lines give the items that the subtask asks for as JSON: {"items": [...]}.'
+TURNS_LEFT = (
+    f"{limits.TURNS_NOTICE} turns are left after this one, and the last of them takes no tool calls. Ask now for "
+    "everything that you still need. Put calls that do not need each other's results into one turn."
+)
 NOT_RUN = "This call was not run, because the last turn takes no tool calls."
 DEADLY_CALL = f"{DEADLY}. Continue without it, or with other arguments."
 UNKNOWN_OUTCOME = "The outcome of this call is unknown. Check whether it took effect before you try it again."
@@ -164,6 +168,7 @@ finding again."""
 _MISFIT = """The fields of your finding do not have the form that was asked for:
 {problems}
 Correct exactly these, and hand in the whole finding again."""
+WITHHELD = "Not available for this subtask, as its texts may not leave:"
 NO_ITEMS = f"the field items of {FINISH_TOOL} is missing: it lists the items that the subtask asks for"
 _UNCLEAR = f"""Your finding reads as if the subtask could not be done. Decide which it is: done (everything that was \
 asked is answered), partial (some of it is), or impossible (nothing could be answered with your tools and sources). \

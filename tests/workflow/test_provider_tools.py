@@ -130,6 +130,7 @@ async def test_what_was_read_elsewhere_takes_the_tool_away(lab: Lab, settings: S
     assert "web_search" in offered(lab, "t1/1/turn.1")
     for step in ("t2/1/turn.1", "t3/1/turn.1"):
         assert "web_search" not in offered(lab, step)
+        assert "Not available for this subtask, as its texts may not leave: web_search." in lab.prompt(step)
 
 
 async def test_feedback_by_who_read_more_takes_the_tool_away_and_what_was_thought_with_it(lab: Lab) -> None:
@@ -141,6 +142,7 @@ async def test_feedback_by_who_read_more_takes_the_tool_away_and_what_was_though
     names = [tool["name"] for tool in first["tools"] if tool["name"] != "web_search"]
     assert offered(lab, "t1/2/turn.1") == names
     assert again["messages"][1]["content"] == FOUND
+    assert "Not available for this subtask" in lab.prompt("t1/2/turn.1")
 
 
 async def test_a_model_that_does_not_run_tools_is_refused_by_name(lab: Lab) -> None:

@@ -103,6 +103,7 @@ async def test_the_reviewer_sees_where_code_found_each_figure_and_whom_it_is_fro
     assert '"4,412 kg" <- harvest 2009: pears,4412' in shown
     assert '"2.18 %" <- calculate 96 / 4412 * 100: ' in shown
     assert '"731 kg" <- nowhere' in shown
+    assert '2009" <-' not in shown
     assert "Source: harvest book" in shown
     assert "Calls: harvest, calculate" in shown
     kept = await record(store, found(result))
