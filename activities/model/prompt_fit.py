@@ -20,6 +20,8 @@ _AGENT_CONTEXT_SHARE = 0.4  # of the room that a prompt has for findings, where 
 PromptWriter = Callable[[int], Awaitable[str]]
 """Writes a prompt; the texts in it that can be cut have at most so many tokens."""
 
+_LEAST_GAIN = 0.1  # of the tokens that a prompt should have at most: a smaller gain is not worth reading it all again
+
 
 @dataclass(frozen=True)
 class CallDraft:
@@ -83,14 +85,19 @@ class NextPrompt:
         self._all = self._seen + len(tool_results(self.whole))
 
     async def first(self) -> CallDraft:
-        """Returns the conversation as it was shown last, or where that is too long with previews of all seen outputs.
+        """Returns the conversation as it was shown last, or where that is too long with previews, of new outputs last.
 
-        All at once: a clearing, after which the provider reads all of it again, is not soon followed by another.
+        A clearing leaves the newest third of what was shown so far if it can: one that frees much is not soon followed
+        by another, each of which makes the provider read all of it again. New outputs are previews only where the
+        prompt fits by that, as the model has not seen them.
         """
-        draft = self._shown(self._view)
-        if draft.tokens <= self.window.target or (cleared := self._cleared(self._seen)).tokens >= draft.tokens:
+        draft, target, before = self._shown(self._view), self.window.target, self._view.cleared
+        if draft.tokens <= target:
             return draft
-        return cleared
+        counts = ((before + (self._seen - before) * 2 // 3, 1 - _LEAST_GAIN), (self._seen, 1), (self._all, 1))
+        drafts = ((self._cleared(count), share * target) for count, share in counts)
+        best = next((each for each, most in drafts if each.tokens <= most), None) or self._cleared(self._seen)
+        return best if draft.tokens - best.tokens >= target * _LEAST_GAIN else draft
 
     async def shorter(self, draft: CallDraft) -> CallDraft | None:
         """Returns the conversation with previews of the outputs already seen, else of all; None if it stays as long."""
