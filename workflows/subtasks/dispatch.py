@@ -208,13 +208,13 @@ class Dispatch:
     def _start_ready(self) -> datetime | None:
         """Starts what is ready and has a slot and a role; returns when the first open breaker admits an attempt.
 
-        Raises SupervisionError if all would be refused, and nobody is at work who may bring a finding.
+        Raises SupervisionError if nothing is under way and all would be refused.
         """
         board, slots, probes = self._state.board, self._state.slots, []
         slots.starved = 0
         in_flight = board.in_flight()  # once: while a role rests, each of its subtasks is looked at every time
         refused = None if self._state.has_finding else self._state.refused
-        if refused and not slots.held:
+        if refused and not self._running:
             raise SupervisionError(run_kind(refused.type), refused.message)
         if refused or self._state.time_and_budget.agents_waiting:
             return None  # others would be refused, too, or could not be paid now
