@@ -146,6 +146,18 @@ class RunContext:
         self.state.slots.give_back(slot)
         self.changed.set()
 
+    async def until_finding(self, subtask_id: str) -> None:
+        """Returns once the run has a finding, or all work under way is refused, as that of the subtask is.
+
+        So that work decides whether the run fails, not the order in which the provider answers.
+        """
+        state = self.state
+        state.refused.add(subtask_id)
+        try:
+            await workflow.wait_condition(lambda: state.has_finding or not state.finding_may_come)
+        finally:
+            state.refused.discard(subtask_id)
+
     async def wait_for(
         self,
         wait: Wait,

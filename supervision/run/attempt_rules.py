@@ -23,7 +23,7 @@ class AfterAgent(Enum):
 
 
 def after_agent(problem: ErrorKind | None, *, can_resume: bool, had_last_grant: bool, has_finding: bool) -> AfterAgent:
-    """Returns what follows in the attempt; a run that has a finding, or may have one soon, waits rather than fails."""
+    """Returns what follows in the attempt; a run that has a finding waits rather than fails."""
     if not can_resume or (problem is not None and problem not in RESUMABLE):
         return AfterAgent.END
     if problem in ACCOUNT:

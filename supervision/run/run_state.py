@@ -43,7 +43,7 @@ class RunState:
     The parts own their fields. `proposed` is a plan that waits for approval, `approved_roles` those of approved
     ones; `estimate` is what was shown with the last of them. `planned` is how many subtasks the first plan had.
     `requests` are what updates were replied by their ids, `labels` those of all that worker agents wrote, findings and
-    failures, `refused` why a subtask failed as all others would.
+    failures, `refused` the subtasks that are refused for all alike and wait for the run's first finding.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class RunState:
         self.tables: list[ArtifactRef] = []  # of templates, a row for each item
         self.phase: Phase = "planning"
         self.slots = Slots(lambda: self.request.max_parallel)
-        self.refused: Problem | None = None
+        self.refused: set[str] = set()
         self.root_has_finding = False
         self.labels = Labels()
         self.own_seconds = 0.0
@@ -119,8 +119,8 @@ class RunState:
 
     @property
     def finding_may_come(self) -> bool:
-        """True if there is a finding, or more work is under way than one worker agent's that may bring it."""
-        return self.has_finding or self.slots.held > 1
+        """True while work is under way that is not refused."""
+        return self.slots.held > 0 or not self.refused.issuperset(self.board.running())
 
     def prepared(self, ceilings: Ceilings | None) -> None:
         """Drops the request's content, as a Worker holds many runs for days, and keeps to the operator's ceilings."""

@@ -14,7 +14,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.questions.judgement import REFINE, RefineInput
     from activities.run.run_activities import RunActivities
     from supervision.base import limits
-    from supervision.base.errors import FATAL, ErrorKind, SupervisionError
+    from supervision.base.errors import FATAL, ErrorKind, SupervisionError, run_kind
     from supervision.base.text import cut, one_line
     from supervision.contract.finding import Finding
     from supervision.contract.result import Problem, SubtaskReport
@@ -139,7 +139,10 @@ class Assignment:
         )
 
     def take(self, result: WorkerAgentResult) -> Problem | None:
-        """Ends the subtask with the result of an attempt, or returns the problem that another one may mend."""
+        """Ends the subtask with the result of an attempt, or returns the problem that another one may mend.
+
+        Raises SupervisionError if other subtasks would fail alike and the run has no finding to lose.
+        """
         problem, self.last, self.resume_from = result.problem, result, None
         if self.has_ended:  # the run did not wait for it any longer
             return None
@@ -269,7 +272,10 @@ class Assignment:
         state.trace.note("subtask_completed", subtask_id, turns=self.report.turns, **result.refs)
 
     def fail(self, problem: Problem) -> None:
-        """Ends a subtask that failed for good; one in review keeps its finding, and the point stays open."""
+        """Ends a subtask that failed for good; one in review keeps its finding, and the point stays open.
+
+        Raises SupervisionError if other subtasks would fail alike and the run has no finding to lose.
+        """
         self.count_outcome(None)
         state, subtask_id = self.context.state, self.subtask_id
         if self.previous is not None:
@@ -285,8 +291,8 @@ class Assignment:
             attempts=state.board[subtask_id].attempts,
             **self.last.refs,
         )
-        if problem.type in FATAL:
-            state.refused = problem
+        if problem.type in FATAL and not state.has_finding:
+            raise SupervisionError(run_kind(problem.type), problem.message)
 
     def stop(self, problem: Problem | None = None) -> None:
         """Ends a subtask that was stopped, by the run if there is no `problem`; what it had is a partial finding."""

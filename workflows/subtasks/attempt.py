@@ -8,7 +8,7 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import SubtaskBrief
     from supervision.base import limits
-    from supervision.base.errors import ErrorKind, SupervisionError
+    from supervision.base.errors import FATAL, ErrorKind, SupervisionError
     from supervision.base.queues import pool_queue
     from supervision.base.text import one_line
     from supervision.budget.amount import Amount
@@ -136,11 +136,17 @@ class _Agent:
             self._book(result)
             if self._goes_to_other_model(result):
                 continue
+            if result.problem and result.problem.type in FATAL and not self._state.has_finding:
+                self._context.free(self._slot)
+                try:
+                    await self._context.until_finding(self._subtask_id)
+                except asyncio.CancelledError:
+                    return result.when_stopped()
             step = after_agent(
                 result.problem.type if result.problem else None,
                 can_resume=result.progress is not None and not result.stopped,
                 had_last_grant=self._last,
-                has_finding=self._state.finding_may_come,
+                has_finding=self._state.has_finding,
             )
             if not result.stopped and (step is AfterAgent.END or result.problem is None):
                 self._state.models.answered(self._model, self._slot)

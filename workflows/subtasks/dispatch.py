@@ -13,7 +13,7 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from supervision.base import limits
-    from supervision.base.errors import ErrorKind, SupervisionError, run_kind
+    from supervision.base.errors import ErrorKind, SupervisionError
     from supervision.contract.result import Problem
     from supervision.planning.capabilities import role_for
     from workflows.run_context import BackgroundTask, RunContext, let_ready_tasks_finish
@@ -206,18 +206,12 @@ class Dispatch:
         return not (self._running or self._replanning.running or counts.waiting or counts.running)
 
     def _start_ready(self) -> datetime | None:
-        """Starts what is ready and has a slot and a role; returns when the first open breaker admits an attempt.
-
-        Raises SupervisionError if nothing is under way and all would be refused.
-        """
+        """Starts what is ready and has a slot and a role; returns when the first open breaker admits an attempt."""
         board, slots, probes = self._state.board, self._state.slots, []
         slots.starved = 0
         in_flight = board.in_flight()  # once: while a role rests, each of its subtasks is looked at every time
-        refused = None if self._state.has_finding else self._state.refused
-        if refused and not self._running:
-            raise SupervisionError(run_kind(refused.type), refused.message)
-        if refused or self._state.time_and_budget.agents_waiting:
-            return None  # others would be refused, too, or could not be paid now
+        if self._state.time_and_budget.agents_waiting or (self._state.refused and not self._state.has_finding):
+            return None  # others could not be paid now, or would be refused, too
         for subtask_id in board.ready():
             if slots.full:
                 slots.starved += 1
@@ -305,7 +299,7 @@ class Dispatch:
 async def _run_subtask(assignment: Assignment) -> None:
     """Runs a subtask to its end, or until no breaker admits its next attempt: then it waits on the board.
 
-    A cancellation ends the subtask and is not raised.
+    Raises SupervisionError if the provider refuses all work. A cancellation ends the subtask and is not raised.
     """
     context, subtask_id = assignment.context, assignment.subtask_id
     try:
@@ -316,9 +310,11 @@ async def _run_subtask(assignment: Assignment) -> None:
                 context.state.board.put_back(subtask_id)
                 context.state.trace.note("subtask_held", subtask_id, role=assignment.role.name)
                 return
-    except asyncio.CancelledError:
+    except (asyncio.CancelledError, SupervisionError) as error:
         # The dispatch cancels this task at any await here or below; attempts themselves return what they have.
         assignment.stop()
+        if isinstance(error, SupervisionError):
+            raise
     finally:
         if assignment.slot is not None:  # no attempt took it up
             context.free(assignment.slot)

@@ -46,10 +46,12 @@ def test_pages_of_the_status_show_every_subtask_once(count: int) -> None:
     assert seen == [f"t{n}" for n in range(count)]
 
 
-def test_a_finding_may_come_while_other_work_is_under_way() -> None:
-    run = state(plan(subtask("t1")))
-    assert run.slots.take()
-    assert not run.finding_may_come, "of one worker agent, which asks"
+def test_a_finding_may_come_while_work_is_under_way_that_is_not_refused() -> None:
+    run = state(plan(subtask("t1"), subtask("t2")))
+    run.board.begin("t1", "finder")
+    assert run.finding_may_come
+    run.refused.add("t1")
+    assert not run.finding_may_come
     assert run.slots.take()
     assert run.finding_may_come
 
