@@ -53,6 +53,15 @@ async def test_plans_that_can_not_run_fail_with_their_reason_before_any_child(la
     await asyncio.gather(*(fails(number, *case) for number, case in enumerate(BAD_PLANS)))
 
 
+async def test_a_plan_that_has_no_room_to_be_sent_back_fails_with_what_is_wrong_with_it(lab: Lab) -> None:
+    no_room = status(400, "invalid_request_error", "prompt is too long: 8100 tokens > 8000 maximum")
+    lab.play(plans(subtasks(item("t1", depends_on=["t1"])), no_room))
+    error = await lab.failure()
+    assert (error.type, lab.steps) == ("InvalidPlan", ["plan.1.1", "plan.1.2"])
+    assert "the prompt does not fit into the window" in error.message
+    assert error.message.endswith(": subtask 't1' depends on itself")
+
+
 # --- which models a run works with -------------------------------------------------------------------
 
 
