@@ -104,7 +104,11 @@ async def _patiently(context: RunContext, question: Question[C, R], call: C, las
             state.models.answered(model, work)
             context.written_by[reply.head] = model
             context.heard[reply.head] = len(words)
-            return reply
+            following = state.models.following(context.setup.supervisor_models, model)
+            if reply.refusal is None or following is None:
+                return reply
+            state.trace.note("model_replaced", work=name, model=model, by=following, why="it refused")
+            model = following
         except CallFailed as failed:
             problem = failed.problem
             following = state.models.failed(model, context.setup.supervisor_models, problem.type, failed.retry_after)

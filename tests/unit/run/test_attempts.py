@@ -127,10 +127,11 @@ CHAIN = ["large", "middle", "small"]
 
 def test_the_first_model_that_serves_is_chosen() -> None:
     models = ServingModels(Clock())
-    for why in (ErrorKind.TIMEOUT, ErrorKind.REFUSED, ErrorKind.CONTEXT_OVERFLOW):
-        assert models.failed("large", CHAIN, why, 0) == models.choose(CHAIN) == "large"
+    assert models.failed("large", CHAIN, ErrorKind.TIMEOUT, 0) == models.choose(CHAIN) == "large"
     assert models.failed("large", CHAIN, ErrorKind.MODEL_NOT_SERVED, 0) == "middle"
     assert models.choose(CHAIN) == "middle"
+    assert models.following(CHAIN, "middle") == "small"
+    assert models.following(CHAIN, "small") is None
 
 
 def test_a_model_comes_back_after_its_outage_and_an_unserved_one_by_a_person() -> None:
@@ -141,10 +142,9 @@ def test_a_model_comes_back_after_its_outage_and_an_unserved_one_by_a_person() -
     assert models.choose(CHAIN) == "small"
     clock.tick(60)
     assert models.choose(CHAIN) == "large"
-    models.failed("large", CHAIN, ErrorKind.MODEL_NOT_SERVED, 0)
-    assert models.choose(CHAIN) == "small"
+    assert models.following(CHAIN, "large") == "small"
     models.retry_all()
-    assert models.choose(CHAIN) == "large"
+    assert models.following(CHAIN, "large") == "middle"
 
 
 def test_without_any_other_model_the_one_that_comes_back_first_is_awaited() -> None:
@@ -156,6 +156,14 @@ def test_without_any_other_model_the_one_that_comes_back_first_is_awaited() -> N
     models.failed("first", gone, ErrorKind.MODEL_NOT_SERVED, 0)
     assert models.failed("second", gone, ErrorKind.MODEL_NOT_SERVED, 0) == "second"
     assert models.choose(gone) == "first"
+
+
+@pytest.mark.parametrize("why", [ErrorKind.CONTEXT_OVERFLOW, ErrorKind.REFUSED])
+def test_a_prompt_that_one_model_cannot_or_will_not_take_goes_to_the_next_and_leaves_none_out(why: ErrorKind) -> None:
+    models = ServingModels(Clock())
+    assert models.failed("large", CHAIN, why, 0) == "middle"
+    assert models.failed("small", CHAIN, why, 0) == "small", "the last one's failure stands"
+    assert models.choose(CHAIN) == "large"
 
 
 # --- outages ------------------------------------------------------------------------------------------

@@ -143,7 +143,7 @@ async def test_a_comment_that_brings_no_other_plan_leaves_the_former_one_to_be_d
 async def test_another_model_than_the_planner_hears_the_comment(lab: Lab) -> None:
     def play(step: Step) -> Any:
         if step.body["model"] != "claude-haiku-5-5" and "plan.2." in step.call:
-            return status(404, "not_found_error", "model not found")
+            return stop("refusal")
         return plan({"id": "t1", "after": ["t1"]}) if step.call.endswith("plan.2.1") else script(plan(ONE))(step)
 
     lab.play(play)

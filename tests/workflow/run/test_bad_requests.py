@@ -101,6 +101,20 @@ async def test_the_next_model_takes_over_where_one_is_not_served(lab: Lab) -> No
     ]
 
 
+async def test_what_one_model_refuses_another_is_asked(lab: Lab) -> None:
+    def reply(step: Step) -> Reply:
+        return stop("refusal") if step.body["model"] in (LARGE, SMALL) else _usual(step)
+
+    lab.play(reply)
+    result = await lab.run(models=MODELS)
+    assert (result.status, result.answer_model) == ("completed", SPARE)
+    assert (result.subtasks[0].model, result.subtasks[0].attempts) == (LAST, 1)
+    assert [(kind, name) for kind, name in _asked(lab) if kind in ("turn", "refine")] == [
+        ("turn", SMALL),
+        ("turn", LAST),
+    ]
+
+
 async def test_effort_is_the_requests_or_the_roles_by_attempt(lab: Lab) -> None:
     team = {
         "name": "orchard",
