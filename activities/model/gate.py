@@ -29,7 +29,7 @@ class ModelGate:
 
     It raises ModelFailure CircuitOpen with the remaining seconds while the breaker of the request's model is open, and
     RateLimited where the call would have to wait for more than GATE_WAIT after a 429, or has waited for GATE_PATIENCE
-    for room among the calls in flight (`most` of a model at first).
+    for room among the calls in flight (`most` of a model at first). Runs are served in turn.
     """
 
     def __init__(
@@ -43,11 +43,11 @@ class ModelGate:
         self._seen: LRUCache[str, ProviderState] = LRUCache(limits.KNOWN_MODELS)
         self._last_failures: LRUCache[str, str] = LRUCache(limits.KNOWN_MODELS)
         self._changed = asyncio.Event()
-        self._lines: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._lines: WeakValueDictionary[tuple[str, ...], asyncio.Lock] = WeakValueDictionary()
 
     async def complete(self, request: ModelRequest, progress: StreamProgress) -> ModelMessage:
         """Returns the answer to a request, sent as soon as it may be. Its outcome is the breaker's, whatever it is."""
-        ticket, breaker = await self._admit(request.model), self.breaker(request.model)
+        ticket, breaker = await self._admit(request), self.breaker(request.model)
 
         def on_content() -> None:
             breaker.answering(ticket, self._clock())
@@ -73,14 +73,15 @@ class ModelGate:
             self._wake()
         return message
 
-    async def _admit(self, model: str) -> CallTicket:
-        """Returns the ticket of a call once it may be sent: those of a model stand in one line."""
-        line = self._lines.setdefault(model, asyncio.Lock())
+    async def _admit(self, request: ModelRequest) -> CallTicket:
+        """Returns the ticket of a call once it may be sent. One call of each run stands in the line of its model."""
+        lines = [(request.model, request.run), (request.model,)]
+        of_run, of_model = (self._lines.setdefault(line, asyncio.Lock()) for line in lines)
         try:
-            async with asyncio.timeout(limits.GATE_PATIENCE.total_seconds()), line:
-                return await self._first_in_line(model)
+            async with asyncio.timeout(limits.GATE_PATIENCE.total_seconds()), of_run, of_model:
+                return await self._first_in_line(request.model)
         except TimeoutError:
-            words = f"other calls of {model} are in flight, as many as its provider takes at present"
+            words = f"other calls of {request.model} are in flight, as many as its provider takes at present"
             raise _held_back(words, GATE_WAIT.total_seconds()) from None
 
     async def _first_in_line(self, model: str) -> CallTicket:

@@ -173,6 +173,7 @@ class ModelCalls:
             cache=how.cache,
             concludes=how.concludes,
             headers={CALL_HEADER: call_header(workflow_id, asked.terms.step)} if self._call_header else {},
+            run=asked.run.run_id,
         )
         try:
             await self._afford(request.model)

@@ -30,7 +30,7 @@ CacheUse = Literal["none", "prefix", "conversation"]
 class ModelRequest:
     """One call, in the provider's JSON, with tools or an `output_schema`; one that `concludes` may call no tools.
 
-    `room` is what the window has left for the reply.
+    `room` is what the window has left for the reply, `run` the run that asks.
     """
 
     model: str
@@ -44,6 +44,7 @@ class ModelRequest:
     cache: CacheUse = "none"
     concludes: bool = False
     headers: dict[str, str] = field(default_factory=dict)
+    run: str = ""
 
 
 Count = Annotated[int, Field(ge=0, le=10**12)]  # budgets rely on it: an endpoint may say anything

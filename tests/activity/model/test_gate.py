@@ -112,6 +112,27 @@ async def test_a_429_holds_the_models_other_calls_back_and_opens_nothing(clock: 
         assert (await call(gate)).text() == "fine"
 
 
+async def test_runs_are_served_in_turn(clock: Clock) -> None:
+    began: list[str] = []
+
+    async with gated(GOOD, clock, most=1) as (server, gate):
+        await call(gate)
+        held = server.reply = Held()
+        first = asyncio.create_task(call(gate))
+        await until(lambda: len(server.requests) == 2)
+        server.reply = GOOD
+
+        async def one(run: str) -> None:
+            await call(gate, run=run)
+            began.append(run)
+
+        calls = [asyncio.create_task(one(run)) for run in ["large"] * 10 + ["small"] * 2 + ["third"]]
+        await asyncio.sleep(0)
+        held.tell(GOOD)
+        await asyncio.gather(first, *calls)
+    assert began == ["large", "small", "third", "large", "small"] + ["large"] * 8
+
+
 async def test_who_finds_no_room_for_long_gives_its_slot_back(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "GATE_PATIENCE", timedelta(seconds=0.1))
     async with gated(GOOD, clock, most=1) as (server, gate):
