@@ -20,7 +20,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base.errors import RESUMABLE, STORE, ErrorKind
     from supervision.base.prompt_marks import DEADLY, READ_OUTPUT_TOOL
     from supervision.base.text import cut
-    from supervision.budget.amount import NextCall, next_call
+    from supervision.budget.ledger import NextCall, next_call
     from supervision.contract.finding import Finding
     from supervision.contract.result import Problem
     from supervision.contract.usage import Usage

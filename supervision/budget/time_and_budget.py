@@ -5,8 +5,7 @@ from datetime import datetime, timedelta
 
 from supervision.base import limits
 from supervision.base.text import money
-from supervision.budget.amount import Amount
-from supervision.budget.ledger import Ledger
+from supervision.budget.ledger import Amount, Ledger
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.request import Budget, RunRequest
 from supervision.contract.status import RunLimits

@@ -9,8 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervision.base import limits
-from supervision.budget.amount import Amount, NextCall, call_estimate, may_call, next_call, token_price
-from supervision.budget.ledger import SUPERVISOR, SYNTHESIS_HOLDBACK_TOKENS, Ledger, Spending, plan_estimate
+from supervision.budget.ledger import (
+    SUPERVISOR,
+    SYNTHESIS_HOLDBACK_TOKENS,
+    Amount,
+    Ledger,
+    NextCall,
+    Spending,
+    call_estimate,
+    may_call,
+    next_call,
+    plan_estimate,
+    token_price,
+)
 from supervision.budget.time_and_budget import TimeAndBudget
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.request import Budget, RunRequest

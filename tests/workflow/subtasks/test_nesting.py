@@ -12,7 +12,7 @@ from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError
 from temporalio.worker import Worker
 
 from standin.server.api_reply import ApiReply
-from supervision.budget.amount import Amount
+from supervision.budget.ledger import Amount
 from supervision.contract.finding import Finding
 from supervision.contract.progress import Counts
 from supervision.contract.request import Attachment, RunRequest
