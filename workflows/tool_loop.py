@@ -52,7 +52,7 @@ class ToolLoop:
         """Returns the finding. Raises the error that ends the attempt, CallFailed, or CancelledError."""
         agent, progress = self._agent, self._progress
         state = LoopState(progress.turn, agent.max_turns)
-        max_tokens = agent.role.max_tokens or limits.TURN_MAX_TOKENS
+        max_tokens = limits.TURN_MAX_TOKENS
         await self._run_approved()
         while True:
             state.last = self._is_last()

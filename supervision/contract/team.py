@@ -20,7 +20,6 @@ _PARAGRAPH_CHARS = 600  # an example's goal or one of its subtasks, words that a
 _PAGE_CHARS = 4000  # a team's own words to the planner
 _LISTED = 50  # capabilities of a role, routes of a team
 _PLANNING_EXAMPLES = 5  # of a team's plans; more cost every run and teach little
-_LEAST_TURN_TOKENS = 256  # of a role's own limit: a short finding and the call that hands it in
 
 Reads = Literal["public", "private"]
 Returns = Literal["trusted", "untrusted"]
@@ -96,10 +95,9 @@ class RoleBase(Model):
     `effort` overrides the request's. `max_turns` lowers the run's turn limit for this role, `max_parallel` limits its
     worker agents that run at the same time. A subtask whose attempts failed is tried once more by the role `fallback`.
     `team` makes the role a team of that name: a supervisor of its own works on each of its subtasks. Activities of a
-    role with a `pool` go to the Workers of that pool, model calls only with `pool_model`. `max_tokens` limits the
-    output of one of its turns. An answer that is a finding of this role begins with its `label`. With `ask` its worker
-    agents may ask a person. A role that is a `person` has no worker agents: its subtasks wait in the inbox, and the
-    replies are their findings.
+    role with a `pool` go to the Workers of that pool, model calls only with `pool_model`. An answer that is a
+    finding of this role begins with its `label`. With `ask` its worker agents may ask a person. A role that is a
+    `person` has no worker agents: its subtasks wait in the inbox, and the replies are their findings.
     """
 
     name: Name
@@ -112,7 +110,6 @@ class RoleBase(Model):
     team: str | None = None
     pool: Name | None = None
     pool_model: bool = True
-    max_tokens: Annotated[int, Field(ge=_LEAST_TURN_TOKENS, le=limits.TURN_MAX_TOKENS)] | None = None
     label: Line | None = None
     ask: bool = False
     person: Person | None = None

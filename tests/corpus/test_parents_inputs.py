@@ -15,8 +15,6 @@ from pydantic import BaseModel, ValidationError
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
-from supervision.agent.turn_rules import attempt_time, more_room
-from supervision.base import limits
 from supervision.base.errors import ErrorKind
 from supervision.contract.request import RunRequest
 from supervision.contract.result import Problem
@@ -87,7 +85,6 @@ def timer(seconds: float | None) -> None:
 def use_agent(agent: WorkerAgentInput) -> None:
     loop = ToolLoop(agent)
     timer(loop.time_left)
-    timer(attempt_time(more_room(agent.role.max_tokens or limits.TURN_MAX_TOKENS)).total_seconds())
     timer((agent.expires_at - NOW).total_seconds())
     with contextlib.suppress(ApplicationError):
         loop._note("note", loop._is_last())
@@ -124,7 +121,7 @@ def test_samples_are_valid_and_have_the_fields_that_matter() -> None:
     for model, value in SAMPLES.items():
         model.model_validate(value)
     names = {where[-1] for _, where in NUMBERS}
-    assert {"timeout_seconds", "worked_seconds", "max_tokens", "usd", "slots", "deadline_at"} <= names
+    assert {"timeout_seconds", "worked_seconds", "max_turns", "usd", "slots", "deadline_at"} <= names
     assert len(NUMBERS) >= 40
 
 
