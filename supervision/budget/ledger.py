@@ -10,8 +10,6 @@ call for each running worker agent, and the supervisor's own.
 import math
 from enum import Enum, auto
 
-from pydantic import JsonValue
-
 from supervision.base import limits
 from supervision.contract.base import Model
 from supervision.contract.usage import Spend, Usage
@@ -194,16 +192,6 @@ class Ledger:
         usd = None if None in (grant.usd, old.usd) else max(grant.usd or 0.0, old.usd or 0.0)
         self._total = Amount(tokens=tokens, usd=usd)
         return self._total
-
-    def card(self) -> dict[str, JsonValue]:
-        """Returns the accounts for `status`; that of dollars knows its total alone once a price was unknown."""
-        tokens_gone, usd_gone = self._gone()
-        total, reserve, free, spent = self._total, self._reserve(), self.free, self._spent
-        promised = None if spent.usd is None else max(0.0, usd_gone - spent.usd)
-        tokens = (total.tokens, spent.tokens, tokens_gone - spent.tokens, reserve.tokens, free.tokens)
-        usd = (total.usd, spent.usd, promised, reserve.usd, free.usd)
-        names = ("total", "spent", "promised", "held_back", "free")
-        return {kind: dict(zip(names, sums, strict=True)) for kind, sums in (("tokens", tokens), ("usd", usd))}
 
     def _free_beside(self, reserve: Amount) -> Amount:
         tokens_gone, usd_gone = self._gone()

@@ -156,5 +156,4 @@ class TimeAndBudget:
             deadline_seconds=self.deadline.total_seconds(),
             budget_tokens=self.budget.tokens,
             budget_usd=self.budget.usd,
-            ledger=self.ledger.card(),
         )
