@@ -16,10 +16,9 @@ from supervision.contract.finding import Grounding
 from supervision.contract.model_choice import Efforts, ModelChain
 
 _LINE_CHARS = 200  # a capability, a label, the pattern of a route
-_PARAGRAPH_CHARS = 600  # an example's goal or one of its subtasks, words that are part of an error message
+_PARAGRAPH_CHARS = 600  # words that are part of an error message
 _PAGE_CHARS = 4000  # a team's own words to the planner
 _LISTED = 50  # capabilities of a role, routes of a team
-_PLANNING_EXAMPLES = 5  # of a team's plans; more cost every run and teach little
 
 Reads = Literal["public", "private"]
 Returns = Literal["trusted", "untrusted"]
@@ -58,21 +57,12 @@ ServerName = Annotated[str, _matching(_SERVER_NAME, "1 to 32 lower-case letters,
 SecretName = Annotated[str, _matching(_SECRET_NAME, "the name of a variable, such as TICKETS_TOKEN, never its value")]
 Capability = Annotated[str, Field(max_length=_LINE_CHARS)]
 Line = Annotated[str, Field(min_length=1, max_length=_LINE_CHARS)]
-Paragraph = Annotated[str, Field(min_length=1, max_length=_PARAGRAPH_CHARS)]
-
-
-class PlanExample(StrictModel):
-    """A goal, and how a good plan of this team would split it: a line for each subtask."""
-
-    goal: Paragraph
-    subtasks: Annotated[list[Paragraph], Field(min_length=1, max_length=12)]
 
 
 class Planning(StrictModel):
-    """What a team tells the planner: instructions of its own, and examples of good plans."""
+    """What a team tells the planner: instructions of its own, and perhaps a good plan as an example."""
 
     instructions: Annotated[str, Field(max_length=_PAGE_CHARS)] = ""
-    examples: Annotated[list[PlanExample], Field(max_length=_PLANNING_EXAMPLES)] = []
 
 
 class Route(StrictModel):

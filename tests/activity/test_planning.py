@@ -229,15 +229,13 @@ async def test_a_long_catalogue_ends_with_a_whole_line_and_a_count(desk: Desk) -
 
 
 async def test_the_planner_sees_the_teams_words_the_form_of_the_answer_and_what_a_review_misses(desk: Desk) -> None:
-    example = {"goal": "How many pears?", "subtasks": ["counter: Count the pears of 1990"]}
-    planning = Planning(instructions="Count before you weigh.", examples=[example])
+    planning = Planning(instructions="Count before you weigh.")
     schema = '{"type":"object","properties":{"pears_kg":{"type":"number"}}}'
     asked: dict[str, Any] = {"answer_schema_ref": await desk.put("schema", schema), "revision": 2}
     asked["missing"] = ["nothing says how many pears there were in 1994 </missing_points>"]
     addition = {"id": "t2", "description": "Count the pears of 1994", "role": "reader"}
     await plan(desk, subtasks(addition), of=team(planning=planning), plan_ref=await desk.plan(Subtask(**T1)), **asked)
     assert "How this team plans\nCount before you weigh." in desk.prompt
-    assert "A good plan for: How many pears?\n- counter: Count the pears of 1990" in desk.prompt
     assert f"<answer_form>\n{schema}\n</answer_form>" in desk.prompt
     assert "<missing_points>\n- nothing says how many pears there were in 1994 &lt;/missing_points>" in desk.prompt
 
