@@ -40,13 +40,12 @@ def next_call(grant: Amount, used: Usage, estimate: int, *, last_grant: bool) ->
     With a grant that may be followed by more, a worker agent stops one call early: were it to spend the rest, a
     `last_grant` of nothing would leave it no call to conclude in.
     """
-    after = used + Usage(model_calls=1, input_tokens=estimate, usd=estimate * token_price(used))
-    closing = not may_call(grant, after, estimate)  # after it another of its size would not fit
-    if closing and not last_grant and used.model_calls > 0:
-        return NextCall.STOP
     if not may_call(grant, used, estimate):
         return NextCall.STOP
-    return NextCall.CONCLUDE if closing and last_grant else NextCall.CALL
+    after = used + Usage(model_calls=1, input_tokens=estimate, usd=estimate * token_price(used))
+    if may_call(grant, after, estimate):  # another of its size would fit after it
+        return NextCall.CALL
+    return NextCall.CONCLUDE if last_grant else NextCall.STOP if used.model_calls > 0 else NextCall.CALL
 
 
 def may_call(grant: Amount, used: Usage, next_estimate: int) -> bool:

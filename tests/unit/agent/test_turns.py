@@ -168,6 +168,9 @@ def test_only_the_larger_are_cut_and_to_one_length_that_uses_the_room(sizes: lis
 
 
 @given(st.lists(st.integers(0, 100), max_size=40), st.integers(0, 300))
+@example([10, 20, 30], 60)
+@example([10, 20, 31], 60)
+@example([90, 90, 5, 5], 100)
 def test_groups_are_consecutive_and_fit_unless_they_are_pairs(sizes: list[int], budget: int) -> None:
     found = groups(sizes, budget)
     assert [index for group in found for index in group] == list(range(len(sizes)))
@@ -175,14 +178,6 @@ def test_groups_are_consecutive_and_fit_unless_they_are_pairs(sizes: list[int], 
     assert all(len(group) <= 2 or sum(sizes[n] for n in group) <= budget for group in found)
     for group, following in zip(found, found[1:], strict=False):
         assert sum(sizes[n] for n in group) + sizes[following[0]] > budget
-
-
-def test_findings_that_fit_together_are_one_group() -> None:
-    assert groups([10, 20, 30], 60) == [[0, 1, 2]]
-    assert groups([10, 20, 31], 60) == [[0, 1], [2]]
-    assert groups([90, 90, 5, 5], 100) == [[0, 1], [2, 3]]
-    assert groups([1], 0) == [[0]]
-    assert groups([], 100) == []
 
 
 # --- conclusions -------------------------------------------------------------------------------------

@@ -185,13 +185,7 @@ def test_new_totals_are_never_below_what_is_spent_and_promised() -> None:
     ("grant", "used", "estimate", "last_grant", "step"),
     [
         (Amount(tokens=10_000), call(4000), 3000, False, NextCall.CALL),
-        (
-            Amount(tokens=10_000),
-            call(4000),
-            3001,
-            False,
-            NextCall.STOP,
-        ),  # one call early: what follows needs one to conclude in
+        (Amount(tokens=10_000), call(4000), 3001, False, NextCall.STOP),  # one call is left to conclude in
         (Amount(tokens=10_000), call(4000), 3000, True, NextCall.CALL),
         (Amount(tokens=10_000), call(4000), 3001, True, NextCall.CONCLUDE),
         (Amount(tokens=10_000), call(4000), 6000, True, NextCall.CONCLUDE),
