@@ -220,11 +220,6 @@ class Ledger:
         return Amount(tokens=tokens, usd=usd)
 
 
-def plan_estimate(goal_bytes: int) -> int:
-    """Returns the tokens of one try at a plan."""
-    return call_estimate(goal_bytes + limits.PLAN_PROMPT_BYTES)
-
-
 SUPERVISOR = "supervisor"
 """Stands for a role where the supervisor itself calls a model."""
 
