@@ -24,6 +24,7 @@ Conclusive = Literal["done", "partial", "impossible"]
 _MARKUP = str.maketrans("", "", "*_>#")
 _CLOSING = re.compile(r"(confidence|limitations|outcome) ?:(.*)", re.IGNORECASE)
 _IN_WORDS = re.compile(r"(?:very )?(?:high|medium|low)\.?")
+_ENDED = ("complete", "success", "finished", "ok")  # done, in a model's own words
 _REFERS = re.compile(r"\W*(?:see|siehe|voir|véase)\b[^\n]{0,40}", re.IGNORECASE)  # see above
 _DOUBTFUL = 0.1  # below this confidence a finding says that nothing was found
 _BEGINNING_CHARS = 200  # where a finding without a confidence says so
@@ -189,7 +190,7 @@ def read_finish(arguments: object, beside: str = "") -> Conclusion | None:
         return None
     said, confidence = said.strip(" *").lower(), share_of(call.confidence)
     outcome = next((each for each in get_args(Conclusive) if said.startswith(each)), None)
-    unclear = outcome is None and (said != "" or _gave_up(stated, confidence))
+    unclear = outcome is None and not said.startswith(_ENDED) and (said != "" or _gave_up(stated, confidence))
     return Conclusion(
         text=stated,
         confidence=confidence,

@@ -265,6 +265,7 @@ def test_a_confidence_is_a_share_or_a_percentage(given: float | None, read: floa
         ({"limitations": '["old", "null"]'}, {"limitations": ["old"]}),
         ({"limitations": "- old, or older\n- thin"}, {"limitations": ["old, or older", "thin"]}),
         ({"outcome": "Done."}, {"outcome": "done", "unclear": False}),
+        ({"outcome": "Completed."}, {"outcome": "done", "unclear": False}),
         ({"outcome": "partially"}, {"outcome": "partial"}),
         ({"outcome": None}, {"outcome": "done"}),
         ({"outcome": "null", "finding": "I could not find this."}, {"outcome": "partial", "unclear": True}),
