@@ -20,7 +20,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base.errors import RESUMABLE, STORE, ErrorKind
     from supervision.base.prompt_marks import DEADLY, READ_OUTPUT_TOOL
     from supervision.base.text import cut
-    from supervision.budget.amount import NextCall, next_call
+    from supervision.budget.ledger import NextCall, next_call
     from supervision.contract.finding import Finding
     from supervision.contract.result import Problem
     from supervision.contract.usage import Usage
@@ -52,7 +52,7 @@ class ToolLoop:
         """Returns the finding. Raises the error that ends the attempt, CallFailed, or CancelledError."""
         agent, progress = self._agent, self._progress
         state = LoopState(progress.turn, agent.max_turns)
-        max_tokens = agent.role.max_tokens or limits.TURN_MAX_TOKENS
+        max_tokens = limits.TURN_MAX_TOKENS
         await self._run_approved()
         while True:
             state.last = self._is_last()

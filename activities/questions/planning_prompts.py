@@ -120,10 +120,6 @@ def planner_system(mode: str, team: Team, roles: list[Role], toolbox: Toolbox, c
         f"Data that these tools can read:\n{catalogue}" if catalogue else "",
         f"How to plan\n{rules}",
         f"How this team plans\n{team.planning.instructions.strip()}" if team.planning.instructions.strip() else "",
-        *(
-            "\n".join([f"A good plan for: {example.goal}", *(f"- {subtask}" for subtask in example.subtasks)])
-            for example in team.planning.examples
-        ),
         DATA_RULE,
     ]
     return "\n\n".join(part for part in parts if part)

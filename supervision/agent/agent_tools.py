@@ -22,16 +22,9 @@ from supervision.contract.base import Model
 Conclusive = Literal["done", "partial", "impossible"]
 
 _MARKUP = str.maketrans("", "", "*_>#")
-_CLOSING = re.compile(r"(\w{5,20}) ?[:\uff1a](.*)")
-_CLOSING_WORDS = {
-    **dict.fromkeys(("confidence", "konfidenz", "confiance", "confianza"), "confidence"),
-    **dict.fromkeys(("limitation", "limitations", "einschränkungen", "limites", "limitaciones"), "limitations"),
-    "outcome": "outcome",
-}
-_IN_WORDS = re.compile(r"(?:very |sehr )?(?:high|medium|low|hoch|mittel|niedrig|élevée|faible|alta|media|baja)\.?")
-_ENDED = re.compile(
-    r"complete|succe|finished|ok\b|fertig|erledigt|abgeschlossen|termin|hecho|完成"
-)  # done, in their words
+_CLOSING = re.compile(r"(confidence|limitations|outcome) ?:(.*)", re.IGNORECASE)
+_IN_WORDS = re.compile(r"(?:very )?(?:high|medium|low)\.?")
+_ENDED = ("complete", "success", "finished", "ok")  # done, in a model's own words
 _REFERS = re.compile(r"\W*(?:see|siehe|voir|véase)\b[^\n]{0,40}", re.IGNORECASE)  # see above
 _DOUBTFUL = 0.1  # below this confidence a finding says that nothing was found
 _BEGINNING_CHARS = 200  # where a finding without a confidence says so
@@ -78,7 +71,7 @@ def conclude(message: str, forced: bool = False) -> Conclusion:
     read: dict[str, Any] = {}
     while lines:
         match = _CLOSING.fullmatch(lines[-1].translate(_MARKUP).strip(" -\r\n"))
-        kind, said = (_CLOSING_WORDS.get(match[1].lower()), match[2].strip()) if match else (None, "")
+        kind, said = (match[1].lower(), match[2].strip()) if match else (None, "")
         if kind == "confidence" and ((share := _share(said)) is not None or _IN_WORDS.fullmatch(said.lower())):
             read[kind] = share
         elif kind == "limitations" and size(said) <= limits.SENTENCE_BYTES:
@@ -198,7 +191,7 @@ def read_finish(arguments: object, beside: str = "") -> Conclusion | None:
         return None
     said, confidence = said.strip(" *").lower(), share_of(call.confidence)
     outcome = next((each for each in get_args(Conclusive) if said.startswith(each)), None)
-    unclear = outcome is None and not _ENDED.match(said) and (said != "" or _gave_up(stated, confidence))
+    unclear = outcome is None and not said.startswith(_ENDED) and (said != "" or _gave_up(stated, confidence))
     return Conclusion(
         text=stated,
         confidence=confidence,

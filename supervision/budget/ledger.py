@@ -8,15 +8,66 @@ call for each running worker agent, and the supervisor's own.
 """
 
 import math
-
-from pydantic import JsonValue
+from enum import Enum, auto
 
 from supervision.base import limits
-from supervision.budget.amount import Amount, call_estimate, token_price
+from supervision.contract.base import Model
 from supervision.contract.usage import Spend, Usage
 
 SYNTHESIS_HOLDBACK_SHARE = 0.1  # of the budget: an answer costs about a tenth of a run of a dozen subtasks
 SYNTHESIS_HOLDBACK_TOKENS = 20_000  # the findings of a dozen subtasks and an answer
+USUAL_REPLY_TOKENS = 1500  # for estimates: most plans, turns and answers are shorter
+
+
+class Amount(Model):
+    """Tokens and US dollars; None is no limit of that kind."""
+
+    tokens: int | None = None
+    usd: float | None = None
+
+
+class NextCall(Enum):
+    """What a worker agent does next within its grant."""
+
+    CALL = auto()
+    CONCLUDE = auto()  # one more call, in which it must conclude
+    STOP = auto()  # no call: the supervisor may have more for it
+
+
+def next_call(grant: Amount, used: Usage, estimate: int, *, last_grant: bool) -> NextCall:
+    """Returns what comes after `used`, when the next call takes about `estimate` tokens.
+
+    With a grant that may be followed by more, a worker agent stops one call early: were it to spend the rest, a
+    `last_grant` of nothing would leave it no call to conclude in.
+    """
+    if not may_call(grant, used, estimate):
+        return NextCall.STOP
+    after = used + Usage(model_calls=1, input_tokens=estimate, usd=estimate * token_price(used))
+    if may_call(grant, after, estimate):  # another of its size would fit after it
+        return NextCall.CALL
+    return NextCall.CONCLUDE if last_grant else NextCall.STOP if used.model_calls > 0 else NextCall.CALL
+
+
+def may_call(grant: Amount, used: Usage, next_estimate: int) -> bool:
+    """True if a worker agent that has `used` so much may make a call of about `next_estimate` tokens.
+
+    The first call is always allowed: a grant too small for a large context would otherwise buy nothing at all.
+    """
+    if used.model_calls == 0:
+        return True
+    if grant.tokens is not None and used.tokens + next_estimate > grant.tokens:
+        return False
+    return grant.usd is None or used.usd is None or used.usd + next_estimate * token_price(used) <= grant.usd
+
+
+def call_estimate(prompt_bytes: int) -> int:
+    """Returns the tokens of a call with a prompt of that size and a reply of the usual length."""
+    return math.ceil(prompt_bytes / limits.CHARS_PER_TOKEN) + USUAL_REPLY_TOKENS
+
+
+def token_price(usage: Usage) -> float:
+    """Returns the mean price of a token in US dollars; 0 when nothing is known."""
+    return (usage.usd or 0.0) / usage.tokens if usage.tokens else 0.0
 
 
 class Ledger:
@@ -141,16 +192,6 @@ class Ledger:
         self._total = Amount(tokens=tokens, usd=usd)
         return self._total
 
-    def card(self) -> dict[str, JsonValue]:
-        """Returns the accounts for `status`; that of dollars knows its total alone once a price was unknown."""
-        tokens_gone, usd_gone = self._gone()
-        total, reserve, free, spent = self._total, self._reserve(), self.free, self._spent
-        promised = None if spent.usd is None else max(0.0, usd_gone - spent.usd)
-        tokens = (total.tokens, spent.tokens, tokens_gone - spent.tokens, reserve.tokens, free.tokens)
-        usd = (total.usd, spent.usd, promised, reserve.usd, free.usd)
-        names = ("total", "spent", "promised", "held_back", "free")
-        return {kind: dict(zip(names, sums, strict=True)) for kind, sums in (("tokens", tokens), ("usd", usd))}
-
     def _free_beside(self, reserve: Amount) -> Amount:
         tokens_gone, usd_gone = self._gone()
         total = self._total
@@ -177,11 +218,6 @@ class Ledger:
         if total.usd is not None and self._spent.usd is not None:
             usd = total.usd * share
         return Amount(tokens=tokens, usd=usd)
-
-
-def plan_estimate(goal_bytes: int) -> int:
-    """Returns the tokens of one try at a plan."""
-    return call_estimate(goal_bytes + limits.PLAN_PROMPT_BYTES)
 
 
 SUPERVISOR = "supervisor"

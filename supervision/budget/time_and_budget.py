@@ -5,8 +5,7 @@ from datetime import datetime, timedelta
 
 from supervision.base import limits
 from supervision.base.text import money
-from supervision.budget.amount import Amount
-from supervision.budget.ledger import Ledger
+from supervision.budget.ledger import Amount, Ledger
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.request import Budget, RunRequest
 from supervision.contract.status import RunLimits
@@ -157,5 +156,4 @@ class TimeAndBudget:
             deadline_seconds=self.deadline.total_seconds(),
             budget_tokens=self.budget.tokens,
             budget_usd=self.budget.usd,
-            ledger=self.ledger.card(),
         )

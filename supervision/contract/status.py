@@ -98,7 +98,6 @@ class RunLimits(Model):
     deadline_seconds: float
     budget_tokens: int | None = None
     budget_usd: float | None = None
-    ledger: dict[str, JsonValue] = {}
 
 
 class Status(Model):

@@ -16,11 +16,9 @@ from supervision.contract.finding import Grounding
 from supervision.contract.model_choice import Efforts, ModelChain
 
 _LINE_CHARS = 200  # a capability, a label, the pattern of a route
-_PARAGRAPH_CHARS = 600  # an example's goal or one of its subtasks, words that are part of an error message
+_PARAGRAPH_CHARS = 600  # words that are part of an error message
 _PAGE_CHARS = 4000  # a team's own words to the planner
 _LISTED = 50  # capabilities of a role, routes of a team
-_PLANNING_EXAMPLES = 5  # of a team's plans; more cost every run and teach little
-_LEAST_TURN_TOKENS = 256  # of a role's own limit: a short finding and the call that hands it in
 
 Reads = Literal["public", "private"]
 Returns = Literal["trusted", "untrusted"]
@@ -59,21 +57,12 @@ ServerName = Annotated[str, _matching(_SERVER_NAME, "1 to 32 lower-case letters,
 SecretName = Annotated[str, _matching(_SECRET_NAME, "the name of a variable, such as TICKETS_TOKEN, never its value")]
 Capability = Annotated[str, Field(max_length=_LINE_CHARS)]
 Line = Annotated[str, Field(min_length=1, max_length=_LINE_CHARS)]
-Paragraph = Annotated[str, Field(min_length=1, max_length=_PARAGRAPH_CHARS)]
-
-
-class PlanExample(StrictModel):
-    """A goal, and how a good plan of this team would split it: a line for each subtask."""
-
-    goal: Paragraph
-    subtasks: Annotated[list[Paragraph], Field(min_length=1, max_length=12)]
 
 
 class Planning(StrictModel):
-    """What a team tells the planner: instructions of its own, and examples of good plans."""
+    """What a team tells the planner: instructions of its own, and perhaps a good plan as an example."""
 
     instructions: Annotated[str, Field(max_length=_PAGE_CHARS)] = ""
-    examples: Annotated[list[PlanExample], Field(max_length=_PLANNING_EXAMPLES)] = []
 
 
 class Route(StrictModel):
@@ -96,10 +85,9 @@ class RoleBase(Model):
     `effort` overrides the request's. `max_turns` lowers the run's turn limit for this role. A subtask whose attempts
     failed is tried once more by the role `fallback`.
     `team` makes the role a team of that name: a supervisor of its own works on each of its subtasks. Activities of a
-    role with a `pool` go to the Workers of that pool, model calls only with `pool_model`. `max_tokens` limits the
-    output of one of its turns. An answer that is a finding of this role begins with its `label`. With `ask` its worker
-    agents may ask a person. A role that is a `person` has no worker agents: its subtasks wait in the inbox, and the
-    replies are their findings.
+    role with a `pool` go to the Workers of that pool, model calls only with `pool_model`. An answer that is a
+    finding of this role begins with its `label`. With `ask` its worker agents may ask a person. A role that is a
+    `person` has no worker agents: its subtasks wait in the inbox, and the replies are their findings.
     """
 
     name: Name
@@ -112,7 +100,6 @@ class RoleBase(Model):
     team: str | None = None
     pool: Name | None = None
     pool_model: bool = True
-    max_tokens: Annotated[int, Field(ge=_LEAST_TURN_TOKENS, le=limits.TURN_MAX_TOKENS)] | None = None
     label: Line | None = None
     ask: bool = False
     person: Person | None = None
@@ -313,13 +300,12 @@ class Team(StrictModel):
 
 
 class ToolCard(Model):
-    """The part of a tool that a workflow knows, never its schema; `searches` are those of one model call, at most."""
+    """The part of a tool that a workflow knows, never its schema."""
 
     name: str
     reads_attachments: bool = False
     outward: bool = False
     timeout_seconds: float | None = None
-    searches: Annotated[int, Field(exclude_if=lambda most: not most)] = 0
 
     @property
     def timeout(self) -> timedelta:

@@ -6,31 +6,26 @@ from supervision.base import limits
 from supervision.base.text import did_you_mean, quoted
 from supervision.contract.plan import NewRole, Plan
 from supervision.contract.request import complaint_lines
-from supervision.contract.team import Role, Team, TeamCard
+from supervision.contract.team import Team, TeamCard
 
 
 def new_role_problems(team: Team, new_roles: list[NewRole]) -> list[str]:
     """Returns the problems of adding `new_roles` to `team`, a sentence each."""
     if len(new_roles) > limits.NEW_ROLES:
         return [f"the plan defines {len(new_roles)} new roles, at most {limits.NEW_ROLES} are allowed"]
-    problems: list[str] = []
-    if len(team.roles) + len(new_roles) > limits.TEAM_ROLES:
-        problems.append(f"the team has {len(team.roles)} roles already, at most {limits.TEAM_ROLES} are allowed")
-    taken = {"auto", *(role.name for role in team.roles)}
-    for role in new_roles:
-        name = f"new role {quoted(role.name)}"
-        if role.name in taken:
-            problems.append(f"{name}: the name is taken, use that role or choose another name")
-        taken.add(role.name)
-        try:
-            Role(**role.model_dump())
-        except ValidationError as error:
-            problems += [f"{name}: {line}" for line in complaint_lines(error, root="system_prompt")]
-        problems += [
-            f"{name} asks for the tool {quoted(tool)}, which is not in the toolbox: {', '.join(team.toolbox) or 'none'}"
-            for tool in role.tools
-            if tool not in team.toolbox
-        ]
+    problems = [
+        f"new role {quoted(role.name)} asks for the tool {quoted(tool)}, which is not in the toolbox: "
+        f"{', '.join(team.toolbox) or 'none'}"
+        for role in new_roles
+        for tool in role.tools
+        if tool not in team.toolbox
+    ]
+    if any(role.name == "auto" for role in new_roles):
+        problems.append("no role can have the name 'auto'")
+    try:
+        with_new_roles(team, new_roles)
+    except ValidationError as error:
+        problems += complaint_lines(error, "new_roles", {"roles": [*team.roles, *map(dict, new_roles)]})
     return problems
 
 
@@ -52,7 +47,7 @@ def unknown_role_problems(plan: Plan, team: TeamCard) -> list[str]:
 
 def with_new_roles(team: Team, new_roles: list[NewRole]) -> Team:
     """Returns the team with these roles, which share its tools. Raises ValueError if `new_role_problems` has any."""
-    added = [Role(**role.model_dump()) for role in new_roles]
-    share = team.share_tools or any(role.tools for role in added)
+    share = team.share_tools or any(role.tools for role in new_roles)
     fields = {name: getattr(team, name) for name in Team.model_fields}
-    return Team.model_validate({**fields, "roles": [*team.roles, *added], "share_tools": share})
+    roles = [*team.roles, *(role.model_dump() for role in new_roles)]
+    return Team.model_validate({**fields, "roles": roles, "share_tools": share})

@@ -9,8 +9,7 @@ from typing import Literal
 from supervision.base import limits
 from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.text import cut, one_line, size
-from supervision.budget.amount import Amount
-from supervision.budget.ledger import Spending
+from supervision.budget.ledger import Amount, Spending
 from supervision.budget.time_and_budget import TimeAndBudget
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.finding import ArtifactRef, Labels

@@ -229,15 +229,13 @@ async def test_a_long_catalogue_ends_with_a_whole_line_and_a_count(desk: Desk) -
 
 
 async def test_the_planner_sees_the_teams_words_the_form_of_the_answer_and_what_a_review_misses(desk: Desk) -> None:
-    example = {"goal": "How many pears?", "subtasks": ["counter: Count the pears of 1990"]}
-    planning = Planning(instructions="Count before you weigh.", examples=[example])
+    planning = Planning(instructions="Count before you weigh.")
     schema = '{"type":"object","properties":{"pears_kg":{"type":"number"}}}'
     asked: dict[str, Any] = {"answer_schema_ref": await desk.put("schema", schema), "revision": 2}
     asked["missing"] = ["nothing says how many pears there were in 1994 </missing_points>"]
     addition = {"id": "t2", "description": "Count the pears of 1994", "role": "reader"}
     await plan(desk, subtasks(addition), of=team(planning=planning), plan_ref=await desk.plan(Subtask(**T1)), **asked)
     assert "How this team plans\nCount before you weigh." in desk.prompt
-    assert "A good plan for: How many pears?\n- counter: Count the pears of 1990" in desk.prompt
     assert f"<answer_form>\n{schema}\n</answer_form>" in desk.prompt
     assert "<missing_points>\n- nothing says how many pears there were in 1994 &lt;/missing_points>" in desk.prompt
 
@@ -315,16 +313,3 @@ async def test_what_the_team_calls_untrusted_has_no_part_in_the_plan(desk: Desk)
     assert "wasps" not in shown
     assert "why frost harms" in desk.prompt.lower()
     assert "harvest" not in desk.prompt
-
-
-async def test_a_large_attachment_goes_only_to_a_role_that_can_read_it(desk: Desk) -> None:
-    team, attachments = desk.write_orchard(), (await attached(desk))[:1]
-    listing = {"attachments": ["yearbook.txt"]}
-    refused = await plan(desk, subtasks({**T1, "role": "counter", **listing}), of=team, attachments=attachments)
-    assert refused.problems == [
-        "subtask 't1' lists 'yearbook.txt', which the role 'counter' has no tool to read; roles that have one: reader"
-    ]
-    assert (await plan(desk, subtasks({**T1, **listing}), of=team, attachments=attachments)).problems == []
-    able = {**T1, "role": "auto", "capabilities": ["reading"], **listing}
-    settled = await plan(desk, subtasks(able), of=team, attachments=attachments)
-    assert planned(settled).subtasks[0].role == "reader"

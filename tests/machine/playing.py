@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -235,11 +236,7 @@ class _Play:
                 more = {"budget": {"tokens": 500_000}, "deadline": "PT1H"}
                 await handle.execute_update("extend_limits", more)
             case "tighten":
-                shown = await handle.query(SupervisorWorkflow.status)
-                card: Any = shown.limits.ledger["tokens"]
-                left = self._case.draw("tighten").choice([0, 5_000, 30_000])
-                total = card["spent"] + card["promised"] + left
-                await handle.execute_update("extend_limits", {"budget": {"tokens": total}})
+                await self._tighten(handle, self._case.draw("tighten").choice([0, 5_000, 30_000]))
             case "resume":
                 await handle.execute_update("resume", {"request_id": uuid4().hex})
             case "look":
@@ -251,6 +248,14 @@ class _Play:
                     await (child.cancel() if action == "cancel_child" else child.terminate("a test"))
             case _:
                 await self._steer(handle, action)
+
+    async def _tighten(self, handle: Handle, left: int) -> None:
+        """Leaves so many tokens beside those that are spent or promised, whose number a refusal names."""
+        try:
+            await handle.execute_update("extend_limits", {"budget": {"tokens": 1}})
+        except WorkflowUpdateFailedError as refused:
+            for least in re.findall(r"must be at least (\d+)", str(refused.cause)):
+                await handle.execute_update("extend_limits", {"budget": {"tokens": int(least) + left}})
 
     async def _steer(self, handle: Handle, action: str) -> None:
         """Says something to the run, or of a subtask that it can be said of."""

@@ -12,8 +12,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base import limits
     from supervision.base.errors import ACCOUNT, ErrorKind, SupervisionError, run_kind
     from supervision.base.text import cut
-    from supervision.budget.amount import call_estimate
-    from supervision.budget.ledger import SUPERVISOR
+    from supervision.budget.ledger import SUPERVISOR, call_estimate
     from supervision.contract.result import Gap, SubtaskReport
     from supervision.contract.status import Wait
     from supervision.contract.usage import Usage

@@ -5,7 +5,7 @@ from pydantic import AwareDatetime
 from activities.contracts.run_contracts import RunRef, SubtaskBrief
 from activities.contracts.turn_contracts import ToolCallRef, ToolResultRef
 from supervision.base.queues import MODEL_QUEUE, OUTWARD_QUEUE
-from supervision.budget.amount import Amount
+from supervision.budget.ledger import Amount
 from supervision.contract.base import Model
 from supervision.contract.finding import Finding, Labels, Read
 from supervision.contract.model_choice import Effort

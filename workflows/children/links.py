@@ -20,7 +20,7 @@ from temporalio.exceptions import FailureError
 with workflow.unsafe.imports_passed_through():
     from supervision.base import limits
     from supervision.base.text import cut, size
-    from supervision.budget.amount import Amount
+    from supervision.budget.ledger import Amount
     from supervision.contract.finding import Finding
     from supervision.contract.progress import NestedRun
     from supervision.contract.result import RunResult

@@ -16,7 +16,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base import limits
     from supervision.base.errors import ErrorKind, SupervisionError
     from supervision.base.text import cut, one_line, quoted
-    from supervision.budget.ledger import plan_estimate
+    from supervision.budget.ledger import call_estimate
     from supervision.contract.finding import Labels
     from supervision.contract.plan import Estimate, Plan
     from supervision.contract.result import Problem, SubtaskReport
@@ -149,7 +149,8 @@ async def next_step(context: RunContext) -> bool:
 
 async def _planned(context: RunContext, call: PlanInput) -> PlanReply:
     """Returns a plan that can run, or the reply to one that is given. Raises SupervisionError after three tries."""
-    state, tokens = context.state, 0 if call.own_plan else plan_estimate(context.state.goal_bytes)
+    state = context.state
+    tokens = 0 if call.own_plan else call_estimate(state.goal_bytes + limits.PLAN_PROMPT_BYTES)
     for attempt in range(1, limits.PLAN_TRIES + 1):
         # The work as it stands now: a revision is made while subtasks run.
         done = _notes(state.board) if call.revision > 1 else []

@@ -11,7 +11,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base.errors import FATAL, ErrorKind, SupervisionError
     from supervision.base.queues import pool_queue
     from supervision.base.text import one_line
-    from supervision.budget.amount import Amount
+    from supervision.budget.ledger import Amount
     from supervision.contract.finding import Labels
     from supervision.contract.result import Problem, SubtaskReport
     from supervision.contract.team import RoleCard

@@ -17,7 +17,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base import limits
     from supervision.base.errors import ErrorKind
     from supervision.base.text import cut, label
-    from supervision.budget.amount import Amount
+    from supervision.budget.ledger import Amount
     from supervision.contract.result import Problem
     from supervision.contract.team import RoleCard
     from workflows.calls import activity_calls

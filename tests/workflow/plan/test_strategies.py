@@ -97,12 +97,11 @@ async def test_a_failed_run_says_what_its_team_wants_said_and_what_is_missing(la
     assert answer.startswith("Call the desk: 555-0100.\n\n**Missing from this answer**\n\n- Find out about part t1")
 
 
-async def test_a_role_limits_what_its_turns_may_write_and_labels_its_answer(lab: Lab) -> None:
-    role = {"name": "lawyer", "description": "Knows law.", "system_prompt": "You advise.", "max_tokens": 600}
+async def test_a_role_labels_its_answer(lab: Lab) -> None:
+    role = {"name": "lawyer", "description": "Knows law.", "system_prompt": "You advise."}
     routes = [{"pattern": "garden", "role": "lawyer"}]
     team = {"name": "desk", "generalist": "lawyer", "roles": [{**role, "label": "Legal expert"}], "routes": routes}
     lab.play(plans(NOTHING, turns={"t1": lambda step: FOUND}))
     result = await lab.run(team=team)
     assert result.answer == "**Legal expert**\n\nfound it"
     assert lab.steps == ["t1/1/turn.1"]
-    assert lab.calls[0].step.body["max_tokens"] == 600

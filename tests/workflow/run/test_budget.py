@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from supervision.budget.ledger import plan_estimate
+from supervision.base import limits
+from supervision.budget.ledger import call_estimate
 from supervision.contract.updates import ExtendLimits, NewBudget
 from tests.scripted_model import Reply, Script, Step, answer, hang, message, plan, script, text, when
 from tests.waiting import until
@@ -47,7 +48,7 @@ def hang_at(kind: str, usual: Script) -> Script:
 
 async def test_a_budget_too_small_to_plan_fails_before_any_request(lab: Lab) -> None:
     lab.play(script(plan(answer="There are no pears.")))
-    least = 2 * plan_estimate(len(GOAL))  # half of a small total is kept for the answer
+    least = 2 * call_estimate(len(GOAL) + limits.PLAN_PROMPT_BYTES)  # half of a small total is kept for the answer
     error = await lab.failure(budget={"tokens": least - 2})
     assert error.type == "BudgetExhausted"
     assert "plan" in error.message

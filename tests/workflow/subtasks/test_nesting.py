@@ -4,6 +4,7 @@ import asyncio
 import functools
 import logging
 import math
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,7 +13,7 @@ from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError
 from temporalio.worker import Worker
 
 from standin.server.api_reply import ApiReply
-from supervision.budget.amount import Amount
+from supervision.budget.ledger import Amount
 from supervision.contract.finding import Finding
 from supervision.contract.progress import Counts
 from supervision.contract.request import Attachment, RunRequest
@@ -148,9 +149,9 @@ async def test_a_nested_run_waits_for_budget_that_other_work_returns(lab: Lab) -
     lab.play(tree(plans, **calls))
     handle = await lab.start(max_parallel=2, budget={"tokens": 300_000})
     await until(lambda: "t1/1/f1/1/turn.1" in lab.steps)
-    card: Any = (await status_of(handle)).limits.ledger["tokens"]
-    budget = NewBudget(tokens=math.ceil((card["spent"] + card["promised"]) / 0.9) + 10)
-    await handle.execute_update(SupervisorWorkflow.extend_limits, ExtendLimits(budget=budget))
+    refused = await refusal(handle.execute_update("extend_limits", {"budget": {"tokens": 1}}))
+    least = int(re.findall(r"must be at least (\d+)", refused)[0])
+    await handle.execute_update("extend_limits", {"budget": {"tokens": math.ceil(least / 0.9) + 10}})
     await until(functools.partial(is_in, nested_handle(lab.client, f"{lab.run_id}/t1/1"), "completed", "f1"))
     await asyncio.sleep(1)  # it has asked by then, and nothing is free
     hold.set()
