@@ -280,9 +280,9 @@ async def _checked(
     """Returns the plan as it will run, earlier revisions included; None, with its problems in the reply."""
     call, states = planner.call, {n.subtask_id: n.state for n in planner.call.done}
     usable = card.assignable(nesting=call.nesting_left > 0)
+    small = [a.name for a in call.attachments if a.bytes <= limits.SMALL_ATTACHMENT_BYTES]  # a part of every brief
     names = [attachment.name for attachment in call.attachments]
     if reply.strategy == "route":
-        small = [a.name for a in call.attachments if a.bytes <= limits.SMALL_ATTACHMENT_BYTES]  # a part of every brief
         for subtask in plan.subtasks:
             subtask.attachments = names if usable.role(subtask.role).reads_attachments else small
         return plan
@@ -299,13 +299,14 @@ async def _checked(
     able = [{"candidate_roles": [name for name in item.candidate_roles if name in single]} for item in plan.subtasks]
     changed = [item.model_copy(update=to) for item, to in zip(plan.subtasks, able, strict=True)]
     plan = plan.model_copy(update={"subtasks": changed})  # not in place: plans that are read are shared
-    incapable, assigned = capabilities.incapable(plan, usable), capabilities.assigned(plan, usable)
+    large = set(names).difference(small)
+    incapable, assigned = capabilities.incapable(plan, usable), capabilities.assigned(plan, usable, large)
     # Subtasks of unknown roles have gone to the generalist, which may be a team.
     taken = dict.fromkeys(subtask.role for subtask in (*plan.subtasks, *assigned.subtasks))
     teams = [name for name in taken if call.nesting_left <= 0 and (role := card.find(name)) and role.team is not None]
     problems += [f"role {quoted(name)} is a team and nesting is not possible here" for name in teams]
     reply.incapable = bool(incapable)
-    reply.problems = problems + incapable
+    reply.problems = problems + incapable or capabilities.unreadable(assigned, usable, large)
     if reply.problems:
         return None
     reply.unknown_roles = unknown_roles(plan, planner.loaded.team)

@@ -4,7 +4,7 @@ The generalist takes the place of an unknown role, and of `auto` without capabil
 roles that have all of them are able.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
 
 from supervision.base import limits
 from supervision.base.text import one_line, quoted
@@ -37,9 +37,18 @@ def settled(subtask: Subtask, team: TeamCard) -> str:
     return names[0] if len(names) == 1 else "auto"
 
 
-def assigned(plan: Plan, team: TeamCard) -> Plan:
-    """Returns the plan, without `incapable` subtasks, with all roles that are certain."""
-    subtasks = [subtask.model_copy(update={"role": settled(subtask, team)}) for subtask in plan.subtasks]
+def assigned(plan: Plan, team: TeamCard, attachments: Set[str] = frozenset()) -> Plan:
+    """Returns the plan, without `incapable` subtasks, with all roles that are certain.
+
+    Of the roles able to do a subtask that lists some of these attachments it is the first that reads them.
+    """
+    subtasks = []
+    for subtask in plan.subtasks:
+        name = settled(subtask, team)
+        if name == "auto" and not attachments.isdisjoint(subtask.attachments):
+            roles = able(team.roles, subtask.capabilities)
+            name = next((role for role in roles if role.reads_attachments), roles[0]).name
+        subtasks.append(subtask.model_copy(update={"role": name}))
     return plan.model_copy(update={"subtasks": subtasks})
 
 
@@ -52,3 +61,17 @@ def incapable(plan: Plan, team: TeamCard) -> list[str]:
         for subtask in plan.subtasks
         if subtask.role == "auto" and not able(team.roles, subtask.capabilities)
     ]
+
+
+def unreadable(plan: Plan, team: TeamCard, attachments: Set[str]) -> list[str]:
+    """Returns a sentence for each subtask that lists some of these attachments and whose role cannot read them."""
+    readers = ", ".join(role.name for role in team.roles if role.reads_attachments) or "none of this team"
+    problems = []
+    for subtask in plan.subtasks:
+        listed = ", ".join(quoted(name) for name in subtask.attachments if name in attachments)
+        if listed and not (role := team.role(subtask.role)).reads_attachments:
+            problems.append(
+                f"subtask {quoted(subtask.id)} lists {listed}, which the role {quoted(role.name)} has no tool to read; "
+                f"roles that have one: {readers}"
+            )
+    return problems

@@ -313,3 +313,16 @@ async def test_what_the_team_calls_untrusted_has_no_part_in_the_plan(desk: Desk)
     assert "wasps" not in shown
     assert "why frost harms" in desk.prompt.lower()
     assert "harvest" not in desk.prompt
+
+
+async def test_a_large_attachment_goes_only_to_a_role_that_can_read_it(desk: Desk) -> None:
+    team, attachments = desk.write_orchard(), (await attached(desk))[:1]
+    listing = {"attachments": ["yearbook.txt"]}
+    refused = await plan(desk, subtasks({**T1, "role": "counter", **listing}), of=team, attachments=attachments)
+    assert refused.problems == [
+        "subtask 't1' lists 'yearbook.txt', which the role 'counter' has no tool to read; roles that have one: reader"
+    ]
+    assert (await plan(desk, subtasks({**T1, **listing}), of=team, attachments=attachments)).problems == []
+    able = {**T1, "role": "auto", "capabilities": ["reading"], **listing}
+    settled = await plan(desk, subtasks(able), of=team, attachments=attachments)
+    assert planned(settled).subtasks[0].role == "reader"

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from supervision.base import limits
 from supervision.contract.plan import NewRole, Plan, Subtask
-from supervision.contract.team import Role, RoleCard, Team, TeamCard, is_name
-from supervision.planning.capabilities import able, assigned, incapable, role_for, settled
+from supervision.contract.team import Role, RoleCard, Team, TeamCard, ToolCard, is_name
+from supervision.planning.capabilities import able, assigned, incapable, role_for, settled, unreadable
 from supervision.planning.new_roles import new_role_problems, unknown_role_problems, unknown_roles, with_new_roles
 from tests.unit.shapes import acyclic_plans, plan, subtask
 
@@ -22,12 +22,14 @@ def teams(draw: st.DrawFn) -> TeamCard:
     return TeamCard(name="team", generalist=draw(st.sampled_from(roles)).name, roles=roles)
 
 
-def card(name: str, *capabilities: str) -> RoleCard:
-    return RoleCard(name=name, capabilities=list(capabilities), model="m")
+def card(name: str, *capabilities: str, reads: bool = False) -> RoleCard:
+    tools = [ToolCard(name="read_attachment", reads_attachments=True)] if reads else []
+    return RoleCard(name=name, capabilities=list(capabilities), model="m", tools=tools)
 
 
-def work(role_name: str, *capabilities: str) -> Subtask:
-    return subtask("t1", role=role_name, capabilities=list(capabilities))
+def work(role_name: str, *capabilities: str, attachments: tuple[str, ...] = (), after: tuple[str, ...] = ()) -> Subtask:
+    changes = {"role": role_name, "capabilities": list(capabilities), "attachments": list(attachments)}
+    return subtask("t1", *after).model_copy(update=changes)
 
 
 SHOP = TeamCard(
@@ -107,6 +109,59 @@ def test_each_subtask_gets_a_role_that_has_its_capabilities_or_its_dispatch_deci
             assert len(able(team.roles, s.capabilities)) > 1
         else:
             assert {*s.capabilities} <= {*team.role(s.role).capabilities}
+
+
+# --- attachments --------------------------------------------------------------------------------------
+
+READERS = TeamCard(
+    name="shop",
+    generalist="helper",
+    roles=[card("clerk", "sql"), card("reader", "sql", reads=True), card("helper"), card("poet", "prose")],
+)
+FILES = frozenset({"a.txt", "b.txt"})
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        (work("auto", "sql", attachments=("a.txt",)), "reader"),
+        (work("auto", "sql", attachments=("other.txt",)), "auto"),
+        (work("auto", "sql"), "auto"),
+        (work("auto", "prose", attachments=("a.txt",)), "poet"),
+        (work("auto", attachments=("a.txt",)), "helper"),
+        (work("clerk", "sql", attachments=("a.txt",)), "clerk"),
+    ],
+)
+def test_of_the_able_roles_one_that_reads_gets_the_attachments(wanted: Subtask, expected: str) -> None:
+    assert [item.role for item in assigned(plan(wanted), READERS, FILES).subtasks] == [expected]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "cannot_read"),
+    [
+        (work("clerk", attachments=("a.txt",)), "'clerk'"),
+        (work("clerk", attachments=("other.txt", "a.txt")), "'clerk'"),
+        (work("stranger", attachments=("a.txt",)), "'helper'"),
+        (work("poet", attachments=("a.txt",)), "'poet'"),
+        (work("reader", attachments=("a.txt",)), None),
+        (work("clerk"), None),
+        (work("clerk", attachments=("other.txt",)), None),
+    ],
+)
+def test_a_role_that_cannot_read_its_attachments_is_named_with_those_that_can(
+    wanted: Subtask, cannot_read: str | None
+) -> None:
+    problem = (
+        f"subtask 't1' lists 'a.txt', which the role {cannot_read} has no tool to read; roles that have one: reader"
+    )
+    assert unreadable(plan(wanted), READERS, FILES) == ([problem] if cannot_read else [])
+
+
+def test_in_a_team_without_a_reader_the_first_of_the_able_is_named_as_unable_to() -> None:
+    read = assigned(plan(work("auto", "sql", attachments=("a.txt",))), SHOP, FILES)
+    (problem,) = unreadable(read, SHOP, FILES)
+    assert "which the role 'analyst' has no tool to read" in problem
+    assert problem.endswith(": none of this team")
 
 
 # --- roles that plans define -------------------------------------------------------------------------
