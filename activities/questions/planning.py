@@ -137,6 +137,8 @@ class Planner:
             return "route", self._read_route(message)
         draft = read_reply(PlanDraft, message, root="plan")
         plan = plan_of(draft, self.goal, call.revision)
+        for subtask in plan.subtasks:
+            subtask.role = self._role(subtask.role)
         if mode == "auto":
             return draft.strategy, plan
         plan.direct_answer = None  # no field of these forms
@@ -157,6 +159,11 @@ class Planner:
         plan.subtasks = plan.subtasks[: self.call.max_subtasks]
         return plan
 
+    def _role(self, written: str) -> str:
+        """Returns the name of the role that is written so, be it in capitals; what is written if there is none."""
+        said = written.strip().casefold()
+        return next((role.name for role in self.roles if role.name.casefold() == said), written)
+
     def fixed_route(self) -> Plan | None:
         """Returns the first plan of a goal that one of the team's fixed routes fits; None if none does."""
         call, team = self.call, self.loaded.team
@@ -171,11 +178,14 @@ class Planner:
     def _routed(self, draft: RouteDraft) -> Plan:
         """Returns the plan of a route; the generalist gets the goal if the chosen role may not be named."""
         team, names = self.loaded.team, [role.name for role in self.roles]
+        draft.role = self._role(draft.role)
         if draft.role not in names:
             draft = RouteDraft(role=team.generalist, reasoning=draft.reasoning)
         reasoning = cut(draft.reasoning.strip(), limits.SENTENCE_BYTES)
-        is_vague = description_problems(Subtask(id="t1", description=draft.description))
-        description = cut(f"Answer this goal: {self.goal}", limits.DESCRIPTION_CHARS) if is_vague else draft.description
+        prefix = "Answer this goal: "
+        text = cut(self.goal.strip(), limits.DESCRIPTION_CHARS - len(prefix))
+        wanted = (t for t in (draft.description, text) if not description_problems(Subtask(id="t1", description=t)))
+        description = next(wanted, prefix + text)
         subtasks = [Subtask(id="t1", description=description, role=draft.role, reasoning=reasoning)]
         if draft.secondary_role in names and draft.secondary_role != draft.role:
             beside = Subtask(id="t2", description=description, role=draft.secondary_role or "", importance="optional")

@@ -74,7 +74,7 @@ async def test_the_schema_offers_the_roles_and_then_auto(desk: Desk) -> None:
 
 async def test_a_plan_with_every_field_filled_in_is_a_plan(desk: Desk) -> None:
     filled = {
-        **T1, "depends_on": "none", "capabilities": "", "importance": "high", "weight": "high",
+        **T1, "role": "Reader", "depends_on": "none", "capabilities": "", "importance": "high", "weight": "high",
         "candidates": None, "candidate_roles": None, "estimated_tokens": "6000 tokens", "attachments": "",
         "for_each": "null", "max_items": 0, "new_role": "none",
     }  # fmt: skip
@@ -150,9 +150,9 @@ def choice(role: str, secondary: str | None = None) -> Reply:
 @pytest.mark.parametrize(
     ("reply", "role", "description"),
     [
-        (choice("pilot"), "reader", "Answer this goal: How large is the pear crop?"),
-        (choice("auto", "counter"), "reader", "Answer this goal: How large is the pear crop?"),
-        (choice("counter"), "counter", "Count all the pears"),
+        (choice("pilot"), "reader", "How large is the pear crop?"),
+        (choice("auto", "counter"), "reader", "How large is the pear crop?"),
+        (choice("Counter "), "counter", "Count all the pears"),
     ],
 )
 async def test_an_invalid_choice_goes_to_the_generalist_with_the_goal(
@@ -259,7 +259,7 @@ async def test_a_fixed_route_is_taken_before_the_model_is_asked(desk: Desk, stra
     reply = await plan(desk, of=routed, strategy=strategy)
     assert (reply.strategy, [(s.role, s.description) for s in planned(reply).subtasks]) == (
         "route",
-        [("counter", "Answer this goal: How large is the pear crop?")],
+        [("counter", "How large is the pear crop?")],
     )
     assert "pear crop" in planned(reply).reasoning
     assert desk.asked == []
