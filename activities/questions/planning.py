@@ -340,8 +340,8 @@ async def _accept(desk: Desk, call: PlanInput, reply: PlanReply, plan: Plan, goa
         reply.answer.unsupported = await asyncio.to_thread(unsupported_in_answer, own, [Source(goal)])
 
 
-def _input_price(model: str, tokens: float) -> float | None:
-    return price(model, ModelUsage(input_tokens=round(tokens)))
+def _input_price(model: str, tokens: float, searches: float) -> float | None:
+    return price(model, ModelUsage(input_tokens=round(tokens), web_searches=round(searches)))
 
 
 async def choose_role(endpoint: ModelEndpoint, model: str, loaded: LoadedTeam, goal: str) -> tuple[Plan, str | None]:

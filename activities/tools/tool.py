@@ -109,6 +109,11 @@ class Tool(ToolWords, Generic[A]):
     provided: dict[str, Any] | None = None
 
     @property
+    def searches(self) -> int:
+        """How many searches, which cost extra, one call of the model may make."""
+        return self.provided["max_uses"] if self.provided and self.provided["name"] == "web_search" else 0
+
+    @property
     def outward(self) -> bool:
         """True if its calls have a queue of their own where processes are split."""
         return self.outside or self.effects == "outward"

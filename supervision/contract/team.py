@@ -300,12 +300,13 @@ class Team(StrictModel):
 
 
 class ToolCard(Model):
-    """The part of a tool that a workflow knows, never its schema."""
+    """The part of a tool that a workflow knows, never its schema; `searches` are those of one model call, at most."""
 
     name: str
     reads_attachments: bool = False
     outward: bool = False
     timeout_seconds: float | None = None
+    searches: Annotated[int, Field(exclude_if=lambda most: not most)] = 0
 
     @property
     def timeout(self) -> timedelta:

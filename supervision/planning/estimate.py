@@ -25,8 +25,8 @@ _HITS = 20  # estimates whose hits are counted
 _LEAST_TOKENS = 500  # of a call
 _TURN_SECONDS = 60.0  # that a turn may take, where no earlier one is known
 
-Price = Callable[[str, float], float | None]
-"""Returns the USD of so many input tokens of a model, None if its price is unknown."""
+Price = Callable[[str, float, float], float | None]
+"""Returns the USD of so many input tokens of a model and searches of its provider, None if its price is unknown."""
 
 
 class Took(Model):
@@ -88,8 +88,9 @@ def estimate_of(
             continue
         own_model = own_model or role.model
         calls = max_turns * (max_subtasks if role.team is not None else 1)
+        searches = calls * sum(tool.searches for tool in role.tools)
         seconds = subtask.timeout_seconds or calls * _TURN_SECONDS
-        once = _seen(cases[role.name]) or _unseen(calls, seconds, role.model, price)
+        once = _seen(cases[role.name]) or _unseen(calls, seconds, role.model, price, searches)
         least, most = (1, subtask.max_items or room) if subtask.for_each else (subtask.candidates, subtask.candidates)
         in_turn = most if subtask.for_each else 1  # items may wait for each other, candidates do not
         work[subtask.id] = Shares(
@@ -124,10 +125,10 @@ def _seen(cases: Sequence[Took]) -> Shares | None:
     return Shares.model_validate({"id": SUPERVISOR, **ranges})
 
 
-def _unseen(calls: float, seconds: float, model: str, price: Price) -> Shares:
+def _unseen(calls: float, seconds: float, model: str, price: Price, searches: float = 0) -> Shares:
     """Returns what the limits allow."""
     most = calls * limits.CONTEXT_TOKENS
-    low, high = price(model, _LEAST_TOKENS), price(model, most)
+    low, high = price(model, _LEAST_TOKENS, 0), price(model, most, searches)
     return Shares(
         id=SUPERVISOR,
         calls=Range(low=1, high=calls),

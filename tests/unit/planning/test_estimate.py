@@ -11,7 +11,7 @@ import pytest
 from supervision.contract.plan import Estimate, Plan, Range, Shares, Subtask
 from supervision.contract.progress import Counts
 from supervision.contract.result import RunResult, SubtaskReport, Timing
-from supervision.contract.team import Person, RoleCard, TeamCard
+from supervision.contract.team import Person, RoleCard, TeamCard, ToolCard
 from supervision.contract.usage import Usage
 from supervision.planning.estimate import RunSample, Took, estimate_of, sample_of
 
@@ -22,8 +22,8 @@ TEAM = TeamCard(
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def price(model: str, tokens: float) -> float | None:
-    return tokens * 1e-6 if model in MODELS.values() else None
+def price(model: str, tokens: float, searches: float) -> float | None:
+    return tokens * 1e-6 + searches * 0.01 if model in MODELS.values() else None
 
 
 def estimated(plan: Plan, samples: list[RunSample], team: TeamCard = TEAM) -> Estimate:
@@ -51,7 +51,7 @@ def rows(estimate: Estimate) -> dict[str, tuple[float, ...]]:
 def test_without_earlier_runs_the_limits_are_the_range() -> None:
     """10 turns a subtask, of 100,000 tokens each; the supervisor plans, has 10 turns, reviews and refines."""
     plan = Plan(subtasks=[reading("a"), reading("b", timeout_seconds=90), reading("c", ["a", "b"])])
-    shown = estimate_of(plan, TEAM, [], 10, 12, lambda model, tokens: tokens * {"small": 1.23456e-7}[model])
+    shown = estimate_of(plan, TEAM, [], 10, 12, lambda model, tokens, searches: tokens * {"small": 1.23456e-7}[model])
     assert rows(shown) == {
         "a": (1, 10, 500, 1e6, 1, 600),
         "b": (1, 10, 500, 1e6, 1, 90),
@@ -176,6 +176,17 @@ def test_without_a_price_there_are_no_dollars_and_a_person_costs_nothing() -> No
     assert [part.id for part in shown.parts] == ["t1", "supervisor"]
     assert shown.total.seconds.low == 2
     assert (shown.total.usd, shown.parts[0].calls) == (None, Range(low=1, high=10))
+
+
+def test_searches_of_a_role_that_was_never_seen_are_paid() -> None:
+    plan, usd = Plan(subtasks=[Subtask(id="t1", description="d", role="reader")]), list[float]()
+    for searches in (0, 5):
+        role = RoleCard(name="reader", model=MODELS["reader"], tools=[ToolCard(name="web_search", searches=searches)])
+        shown = estimated(plan, [], TeamCard(name="t", generalist="reader", roles=[role])).parts[0].usd
+        assert shown is not None
+        assert shown.low == 0.0005, "one call, and no search"
+        usd.append(shown.high)
+    assert usd[1] - usd[0] == pytest.approx(10 * 5 * 0.01)  # ten turns
 
 
 def test_what_depends_on_items_waits_for_their_template() -> None:
