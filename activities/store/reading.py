@@ -1,5 +1,6 @@
 """Reading what a run stored: texts, plans, and findings cut to the room that a prompt has for them."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
@@ -56,8 +57,13 @@ async def read_small(store: ArtifactStore, attachments: list[ArtifactRef]) -> di
 
 async def read_texts(store: ArtifactStore, refs: list[str]) -> list[str]:
     """Returns the stored texts at `refs`, read side by side from the store, which may have lost or changed them."""
-    found = await store.read_all(refs, text_of)
-    return [found[ref] for ref in refs]
+    reading = asyncio.Semaphore(limits.STORE_READS)
+
+    async def read(ref: str) -> str:
+        async with reading:
+            return await read_text(store, ref)
+
+    return list(await asyncio.gather(*map(read, refs)))
 
 
 async def read_findings(store: ArtifactStore, refs: list[DependencyRef], tokens: int) -> list[FindingExcerpt]:
