@@ -265,6 +265,8 @@ def test_a_confidence_is_a_share_or_a_percentage(given: float | None, read: floa
         ({"limitations": "- old, or older\n- thin"}, {"limitations": ["old, or older", "thin"]}),
         ({"outcome": "Done."}, {"outcome": "done", "unclear": False}),
         ({"outcome": "Completed."}, {"outcome": "done", "unclear": False}),
+        ({"outcome": "Succeeded"}, {"outcome": "done", "unclear": False}),
+        ({"outcome": "erledigt"}, {"outcome": "done", "unclear": False}),
         ({"outcome": "partially"}, {"outcome": "partial"}),
         ({"outcome": None}, {"outcome": "done"}),
         ({"outcome": "null", "finding": "I could not find this."}, {"outcome": "partial", "unclear": True}),
@@ -298,6 +300,9 @@ LONG = "x" * 300
         ("Confidence: 1", 1.0, []),
         ("Confidence: 2", 0.02, []),
         ("Confidence: 0,85\nLimitations: keine", 0.85, []),
+        ("**Konfidenz:** 85 %\nEinschränkungen: keine", 0.85, []),
+        ("Confidence：0.85\nLimitation: one region", 0.85, ["one region"]),
+        ("Confidence: hoch", None, []),
         ("Confidence: 0.5\r\nLimitations: none", 0.5, []),
         (f"Limitations:{LONG}\n\nConfidence: 0.5", 0.5, [LONG]),
         (
