@@ -38,7 +38,6 @@ _GAVE_UP = re.compile(
     re.IGNORECASE,
 )
 _MARK_CHARS = 150  # the last line of a shortened output, with the largest numbers
-_PAGE_CHARS = limits.TOOL_OUTPUT_CHARS - _MARK_CHARS
 _NAME = re.compile(r"[1-9]\d{0,5}-[1-9]\d{0,5}")
 _OUTPUT = (
     "The facts of the finding in this form. Take every value from your brief or from what your tools showed. Use null, "
@@ -286,7 +285,7 @@ def beginning(text: str, name: str, limit: int) -> str:
     )
 
 
-def page(text: str, call: ReadOutputCall, most: int = _PAGE_CHARS) -> str:
+def page(text: str, call: ReadOutputCall, most: int) -> str:
     """Returns the page of an output that a call asks for. Raises ValueError with words for the model."""
     if call.offset and call.offset >= len(text):
         raise ValueError(f"The output has only {len(text)} characters.")
@@ -295,6 +294,11 @@ def page(text: str, call: ReadOutputCall, most: int = _PAGE_CHARS) -> str:
     if end >= len(text):
         return shown
     return f"{shown}\n[These are the characters {call.offset} to {end} of {len(text)}. Continue with offset {end}.]"
+
+
+def page_chars(window: int) -> int:
+    """Returns how many characters a page has for a model with that window, in tokens: a small part of it."""
+    return min(limits.TOOL_OUTPUT_CHARS - _MARK_CHARS, window // 2)
 
 
 # --- ask_person -----------------------------------------------------------------------------------

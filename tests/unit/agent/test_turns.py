@@ -18,6 +18,7 @@ from supervision.agent.agent_tools import (
     finish_tool,
     output_name,
     page,
+    page_chars,
     read_call,
     read_finish,
     read_output_tool,
@@ -403,6 +404,11 @@ def test_an_offset_beyond_the_end_is_answered_with_the_length() -> None:
     with pytest.raises(ValueError, match="only 3 characters"):
         page("abc", read_call({"output": "1-1", "offset": 3}), 10)
     assert page("", read_call({"output": "1-1"}), 10) == ""
+
+
+@pytest.mark.parametrize(("window", "most"), [(8_000, 4_000), (1_000_000, limits.TOOL_OUTPUT_CHARS - 150)])
+def test_a_page_is_a_small_part_of_the_window(window: int, most: int) -> None:
+    assert page_chars(window) == most
 
 
 def test_an_output_is_named_by_its_reply_and_call() -> None:
