@@ -109,7 +109,7 @@ async def serving(
                 run.child_consumed,
             ],
             model_activities=of_model if "model" in roles else [],
-            tool_activities=[ToolActivities(store, teams).run_tool],
+            tool_activities=[ToolActivities(store, teams, endpoint).run_tool],
             interceptors=[Attempts(store, telemetry.parent_of, content=settings.capture_content)],
             model_rate=model_rate(settings),
             model_slots=settings.model_calls,

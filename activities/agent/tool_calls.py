@@ -10,8 +10,8 @@ from temporalio.exceptions import ApplicationError
 from activities import steps
 from activities.contracts.turn_contracts import ToolCallRef, ToolInput, ToolReply, ToolResultRef, arguments_sha256
 from activities.heartbeat import until_stored
-from activities.model.conversation import ConversationStore, texts_of
-from activities.model.port import Json
+from activities.model.conversation import ConversationStore, Entry, texts_of
+from activities.model.port import Json, ModelEndpoint
 from activities.prompts.agent_prompts import ASK_MISUSE, FINISH_MISUSE, NOT_APPROVED, REFUSED, UNKNOWN_OUTCOME
 from activities.replies.agent_story import earlier_output
 from activities.store.artifacts import ArtifactStore
@@ -21,7 +21,7 @@ from activities.teams.team_files import LoadedTeam
 from activities.teams.toolbox import ToolRun
 from activities.tools.tool import ToolContext
 from supervision.agent import policy
-from supervision.agent.agent_tools import page, read_call
+from supervision.agent.agent_tools import page, page_chars, read_call
 from supervision.base import limits, spans
 from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, READ_OUTPUT_TOOL
@@ -37,10 +37,11 @@ ODD_TOOL_ATTEMPTS = 3  # errors of a call's surroundings without a kind of their
 class ToolActivities:
     """Tool calls, with the teams of this process."""
 
-    def __init__(self, store: ArtifactStore, teams: StoredTeams) -> None:
+    def __init__(self, store: ArtifactStore, teams: StoredTeams, endpoint: ModelEndpoint) -> None:
         self._store = store
         self._conversations = ConversationStore(store)
         self._teams = teams
+        self._endpoint = endpoint
 
     @activity.defn
     async def run_tool(self, request: ToolInput) -> ToolReply:
@@ -68,7 +69,7 @@ class ToolActivities:
             words = _MISUSES[name] if block else "This call is not the one that was shown. Nothing was run."
             return await self._reply(request, ToolRun(words, is_error=True))
         if name == READ_OUTPUT_TOOL:
-            return await self._reply(request, await self._read_output(request, block))
+            return await self._reply(request, await self._read_output(request, entry, block))
         steps.show(spans.TOOL_ARGUMENTS, block.get("input"))
         tool, role = loaded.toolbox.get(name), loaded.team.role(request.role)
         if tool is not None and tool.name in role.tools:
@@ -83,13 +84,16 @@ class ToolActivities:
                 return await self._once(request, partial(self._run, request, loaded, block))
         return await self._reply(request, await self._run(request, loaded, block))
 
-    async def _read_output(self, request: ToolInput, block: Json) -> ToolRun:
+    async def _read_output(self, request: ToolInput, entry: Entry, block: Json) -> ToolRun:
         """Returns a page of an earlier output of the same conversation, or of a finding that its brief names."""
         try:
             call = read_call(block.get("input"))
             refs = [finding.text_ref for finding in request.findings if finding.subtask_id == call.output]
             found = read_text(self._store, refs[0]) if refs else earlier_output(self._conversations, request.head, call)
-            return ToolRun(page(await found, call))
+            text = await found
+            opening = (await self._conversations.entry([*entry.ancestors, request.head][0])).opening
+            window = self._endpoint.window(opening.model).tokens if opening else limits.UNKNOWN_WINDOW_TOKENS
+            return ToolRun(page(text, call, page_chars(window)))
         except ValueError as error:
             return ToolRun(str(error), is_error=True)
 

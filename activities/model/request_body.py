@@ -25,6 +25,7 @@ Rung = Literal["format", "text"]
 
 _TEXT_WORDS = "Answer with one JSON object and nothing else. It must fit this JSON schema:\n"
 _START = re.compile(r'\{(?=\s*(?:["}]|\Z))|\[(?=\s*\{\s*")')  # a bracket that may begin an object, or a list of them
+_EXTRA_COMMA = re.compile(r",(\s*+[\]}])")
 _DEFAULT = re.compile(r"\{default: [^{}]*+\}")  # as the SDK writes it into a description
 ALL_JSON = re.compile(r"\A(?:```(?:json)?|<tool_call>)?\s*+\{")  # how a text begins that is JSON and nothing else
 _TAIL_MARKS = 2
@@ -63,7 +64,10 @@ def first_json(text: str) -> Json:
         raise ValueError("the text holds no JSON object")
     decoder, text = json.JSONDecoder(strict=False), text[start.start() :]  # models break lines within texts
     try:
-        value = decoder.raw_decode(text)[0]
+        try:
+            value = decoder.raw_decode(text)[0]
+        except json.JSONDecodeError:
+            value = decoder.raw_decode(_EXTRA_COMMA.sub(r"\1", text))[0]
     except json.JSONDecodeError as error:
         near = error.doc[max(0, error.pos - 20) :][:40]
         raise ValueError(f"the JSON is not valid, or cut off: {error.msg} at {near!r}") from None

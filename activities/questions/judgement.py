@@ -215,10 +215,13 @@ async def _review(desk: Desk, call: ReviewInput) -> ReviewReply:
     failing = [id_ for id_, verdict in reversed(first.items()) if not verdict.ok and verdict.feedback.strip()]
     said = {id_: first[id_].feedback.strip() for id_ in failing[: limits.VERDICTS]}
     reply.feedback = {id_: cut(words, limits.FEEDBACK_BYTES) for id_, words in said.items()}
-    for conflict in draft.conflicts[: limits.CONFLICTS]:
+    found: dict[frozenset[str], Contradiction] = {}  # those between the same findings are settled together
+    for conflict in draft.conflicts:
         ids = [known for known in dict.fromkeys(conflict.subtask_ids) if known in reviewed]
-        if len(ids) > 1 and (description := cut(conflict.description.strip(), limits.PARAGRAPH_BYTES)):
-            reply.conflicts.append(Contradiction(subtask_ids=ids, description=description))
+        if len(ids) > 1 and (description := conflict.description.strip()):
+            one = found.setdefault(frozenset(ids), Contradiction(subtask_ids=ids, description=""))
+            one.description = cut(f"{one.description}\n{description}".strip(), limits.PARAGRAPH_BYTES)
+    reply.conflicts = [*found.values()][: limits.CONFLICTS]
     lacks = (one_line(item, limits.PARAGRAPH_BYTES) for item in draft.missing)
     reply.missing = [*filter(None, lacks)][: limits.PLAN_LACKS]
     return reply

@@ -22,9 +22,13 @@ from supervision.contract.base import Model
 Conclusive = Literal["done", "partial", "impossible"]
 
 _MARKUP = str.maketrans("", "", "*_>#")
-_CLOSING = re.compile(r"(confidence|limitations|outcome) ?:(.*)", re.IGNORECASE)
-_IN_WORDS = re.compile(r"(?:very )?(?:high|medium|low)\.?")
-_ENDED = ("complete", "success", "finished", "ok")  # done, in a model's own words
+_CLOSING = re.compile(  # with what models make of these words in the language of the goal
+    r"(?:(?P<confidence>confidence|konfidenz|confiance|confianza)|(?P<outcome>outcome)"
+    r"|(?P<limitations>limitations?|einschränkungen|limites|limitaciones)) ?[:\uff1a]",
+    re.IGNORECASE,
+)
+_IN_WORDS = re.compile(r"(?:very |sehr )?(?:high|medium|low|hoch|mittel|niedrig|élevée|faible|alta|media|baja)\.?")
+_ENDED = ("complete", "succe", "finished", "ok", "fertig", "erledigt", "abgeschlossen", "termin", "hecho", "完成")
 _REFERS = re.compile(r"\W*(?:see|siehe|voir|véase)\b[^\n]{0,40}", re.IGNORECASE)  # see above
 _DOUBTFUL = 0.1  # below this confidence a finding says that nothing was found
 _BEGINNING_CHARS = 200  # where a finding without a confidence says so
@@ -34,7 +38,6 @@ _GAVE_UP = re.compile(
     re.IGNORECASE,
 )
 _MARK_CHARS = 150  # the last line of a shortened output, with the largest numbers
-_PAGE_CHARS = limits.TOOL_OUTPUT_CHARS - _MARK_CHARS
 _NAME = re.compile(r"[1-9]\d{0,5}-[1-9]\d{0,5}")
 _OUTPUT = (
     "The facts of the finding in this form. Take every value from your brief or from what your tools showed. Use null, "
@@ -70,8 +73,9 @@ def conclude(message: str, forced: bool = False) -> Conclusion:
     lines = message.strip().splitlines(keepends=True)
     read: dict[str, Any] = {}
     while lines:
-        match = _CLOSING.fullmatch(lines[-1].translate(_MARKUP).strip(" -\r\n"))
-        kind, said = (match[1].lower(), match[2].strip()) if match else (None, "")
+        line = lines[-1].translate(_MARKUP).strip(" -\r\n")
+        match = _CLOSING.match(line)
+        kind, said = (match.lastgroup, line[match.end() :].strip()) if match else (None, "")
         if kind == "confidence" and ((share := _share(said)) is not None or _IN_WORDS.fullmatch(said.lower())):
             read[kind] = share
         elif kind == "limitations" and size(said) <= limits.SENTENCE_BYTES:
@@ -281,7 +285,7 @@ def beginning(text: str, name: str, limit: int) -> str:
     )
 
 
-def page(text: str, call: ReadOutputCall, most: int = _PAGE_CHARS) -> str:
+def page(text: str, call: ReadOutputCall, most: int) -> str:
     """Returns the page of an output that a call asks for. Raises ValueError with words for the model."""
     if call.offset and call.offset >= len(text):
         raise ValueError(f"The output has only {len(text)} characters.")
@@ -290,6 +294,11 @@ def page(text: str, call: ReadOutputCall, most: int = _PAGE_CHARS) -> str:
     if end >= len(text):
         return shown
     return f"{shown}\n[These are the characters {call.offset} to {end} of {len(text)}. Continue with offset {end}.]"
+
+
+def page_chars(window: int) -> int:
+    """Returns how many characters a page has for a model with that window, in tokens: a small part of it."""
+    return min(limits.TOOL_OUTPUT_CHARS - _MARK_CHARS, window // 2)
 
 
 # --- ask_person -----------------------------------------------------------------------------------

@@ -86,8 +86,10 @@ def _mended(written: Any, kind: str, expected: str) -> Any:
     if kind == "literal_error":  # the choice that a text begins with, as `Done.` and `partially` do
         said = written.strip(' *"').casefold() if isinstance(written, str) else ""
         return next((each for each in _EXPECTED.findall(expected) if said.startswith(each)), _LEFT_OUT)
-    if kind == "model_type" and isinstance(written, str) and written.lstrip().startswith("{"):
-        return json.loads(written)
+    if kind == "model_type" and isinstance(written, str):
+        if written.lstrip().startswith("{"):
+            return json.loads(written)
+        return written if " " in written.strip() else _LEFT_OUT  # a sentence may be what was to be said
     return written
 
 

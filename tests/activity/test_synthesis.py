@@ -207,14 +207,11 @@ def reviewed(*verdicts: dict[str, Any], conflicts: list[Any] | None = None) -> R
     return as_json({"verdicts": list(verdicts), "conflicts": conflicts or []})
 
 
-async def test_a_conflict_needs_two_findings_and_words(desk: Desk) -> None:
+async def test_a_conflict_needs_two_findings_and_those_between_the_same_are_one(desk: Desk) -> None:
     between = {"t1 t2 t9": "44", "t1": "44", "t1 t1": "44", "t1 t2": " ", "t2 t1": "9"}
     listed = [{"subtask_ids": ids.split(), "description": words} for ids, words in between.items()]
     reply = await review(desk, reviewed(conflicts=listed))
-    assert [(item.subtask_ids, item.description) for item in reply.conflicts] == [
-        (["t1", "t2"], "44"),
-        (["t2", "t1"], "9"),
-    ]
+    assert reply.conflicts == [Contradiction(subtask_ids=["t1", "t2"], description="44\n9")]
 
 
 @pytest.mark.parametrize(

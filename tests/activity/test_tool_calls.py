@@ -12,6 +12,7 @@ from temporalio.testing import ActivityEnvironment
 from activities.agent.tool_calls import ToolActivities
 from activities.contracts.run_contracts import DependencyRef, RunRef
 from activities.contracts.turn_contracts import ToolCallRef, ToolInput, ToolReply, arguments_sha256
+from activities.model.anthropic_model import AnthropicModel
 from activities.model.conversation import ConversationStore, Entry, Opening
 from activities.model.port import ModelMessage, ModelUsage
 from activities.prompts.agent_prompts import NOT_APPROVED, REFUSED, UNKNOWN_OUTCOME
@@ -88,7 +89,7 @@ class Shop:
 
     async def attempt(self, request: ToolInput, number: int = 1, workflow_run_id: str = "w1") -> ToolReply:
         """One attempt at a call, in a process of its own as far as the activity can tell."""
-        activities = ToolActivities(self.store, self._teams)
+        activities = ToolActivities(self.store, self._teams, AnthropicModel())
         environment = ActivityEnvironment()
         environment.info = dataclasses.replace(environment.info, attempt=number, workflow_run_id=workflow_run_id)
         return await environment.run(activities.run_tool, request)

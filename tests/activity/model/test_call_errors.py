@@ -85,6 +85,7 @@ JSON = st.recursive(
         ('```json\n{"a": 1}\n```', {"a": 1}),
         ('Here you are:\n{"a": {"b": "}"}} Anything else?', {"a": {"b": "}"}}),
         ('as {said} before [1]: {"a": 1}', {"a": 1}),
+        ('{"a": [1, 2, ], }', {"a": [1, 2]}),
         ('{"a": "one\ntwo"}', {"a": "one\ntwo"}),
         ("as {said} in f(x) { return {x} } " * 30 + '{"a": 1}', {"a": 1}),
     ],

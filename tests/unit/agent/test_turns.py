@@ -18,6 +18,7 @@ from supervision.agent.agent_tools import (
     finish_tool,
     output_name,
     page,
+    page_chars,
     read_call,
     read_finish,
     read_output_tool,
@@ -265,6 +266,8 @@ def test_a_confidence_is_a_share_or_a_percentage(given: float | None, read: floa
         ({"limitations": "- old, or older\n- thin"}, {"limitations": ["old, or older", "thin"]}),
         ({"outcome": "Done."}, {"outcome": "done", "unclear": False}),
         ({"outcome": "Completed."}, {"outcome": "done", "unclear": False}),
+        ({"outcome": "Succeeded"}, {"outcome": "done", "unclear": False}),
+        ({"outcome": "erledigt"}, {"outcome": "done", "unclear": False}),
         ({"outcome": "partially"}, {"outcome": "partial"}),
         ({"outcome": None}, {"outcome": "done"}),
         ({"outcome": "null", "finding": "I could not find this."}, {"outcome": "partial", "unclear": True}),
@@ -298,6 +301,9 @@ LONG = "x" * 300
         ("Confidence: 1", 1.0, []),
         ("Confidence: 2", 0.02, []),
         ("Confidence: 0,85\nLimitations: keine", 0.85, []),
+        ("**Konfidenz:** 85 %\nEinschränkungen: keine", 0.85, []),
+        ("Confidence：0.85\nLimitation: one region", 0.85, ["one region"]),
+        ("Confidence: hoch", None, []),
         ("Confidence: 0.5\r\nLimitations: none", 0.5, []),
         (f"Limitations:{LONG}\n\nConfidence: 0.5", 0.5, [LONG]),
         (
@@ -398,6 +404,11 @@ def test_an_offset_beyond_the_end_is_answered_with_the_length() -> None:
     with pytest.raises(ValueError, match="only 3 characters"):
         page("abc", read_call({"output": "1-1", "offset": 3}), 10)
     assert page("", read_call({"output": "1-1"}), 10) == ""
+
+
+@pytest.mark.parametrize(("window", "most"), [(8_000, 4_000), (1_000_000, limits.TOOL_OUTPUT_CHARS - 150)])
+def test_a_page_is_a_small_part_of_the_window(window: int, most: int) -> None:
+    assert page_chars(window) == most
 
 
 def test_an_output_is_named_by_its_reply_and_call() -> None:

@@ -76,7 +76,7 @@ def test_a_field_is_read_if_it_can_mean_one_thing_only(wrong: dict[str, Any], ri
         {"Wood": {"trees": [{"name": "a"}]}},
         {"trees": '[{"name": "a"}]'},
         {"trees": {"name": "a"}},
-        {"trees": ["none", {"name": "a"}, None]},
+        {"trees": ["none", {"name": "a"}, None, "keins"]},
         '{"trees": [{"name": "a"}]}',
     ],
     ids=str,
