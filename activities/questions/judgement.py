@@ -86,7 +86,7 @@ def refine_request(goal: str, subtask: Subtask, role: str, error: Problem, means
 
 
 async def _refine(desk: Desk, call: RefineInput) -> RefineReply:
-    """Returns a description that avoids the failure; without one that a plan may have the old one stays."""
+    """Returns a description that avoids the failure; without one as concrete as a plan's the old one stays."""
     subtask = (await read_plan(desk.store, call.plan_ref)).subtask(call.subtask_id)
     if call.description_ref is not None:
         subtask = subtask.model_copy(update={"description": await read_text(desk.store, call.description_ref)})

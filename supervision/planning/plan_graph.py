@@ -11,7 +11,35 @@ from supervision.contract.plan import Plan, Subtask
 from supervision.planning.expansion import NO_DATA, Data, for_each_problems
 
 _MIN_DESCRIPTION_BYTES = 12  # shorter ones can't say what to do; bytes, as Chinese says more with a character
+_LEAST_NAMED = 2  # names, or one with a number
+_ENGLISH = """
+a about all also an and any are as at be best better by can do each every few for from full further general get give
+good have help how i if important in into is it its key make many may more most much must need needed no not of on one
+or other our out overall own please possible proper relevant required several should so some such that the their them
+then these this those through to up use used useful user various we well what when where which who why will with you
+additional analyse analysis analyze answer appropriate check collect complete comprehensive conduct consider content
+create data deep depth detailed document documents draft evaluate examine explore facts figures final find finding
+findings finish first gather generate goal goals identify information input insight insights investigate issue issues
+item items look main material materials necessary output part parts patterns perform plan point points prepare present
+problem problems process project provide question questions read recommendations report request research result results
+review search solution source sources step steps study subtask suitable summarise summarize summary support task tasks
+thing things topic topics trends understand understanding work write
+"""
+_GENERIC = frozenset(_ENGLISH.split())
+
+# In scripts without spaces two characters are a word.
+_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0e7f]")
+_WORD = re.compile(r"\w+")
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def is_concrete(description: str, *, reads: bool = False) -> bool:
+    """True if a description names its object; attachments or items that it `reads` are a part of that."""
+    spaced, unspaced = _UNSPACED.subn(" ", description)
+    words = {word.casefold() for word in _WORD.findall(spaced)}
+    names = [word for word in words if word not in _GENERIC and (len(word) > 1 or word.isdigit())]
+    has_number = any(character.isdigit() for word in names for character in word)
+    return has_number or len(names) + unspaced // 2 + int(reads) >= _LEAST_NAMED
 
 
 def plan_problems(plan: Plan, max_subtasks: int, attachments: Iterable[str] = (), data: Data = NO_DATA) -> list[str]:
@@ -73,6 +101,8 @@ def description_problems(subtask: Subtask, name: str = "the subtask") -> list[st
         return [f"{name} has no concrete description: say what to find out or produce"]
     if len(subtask.description) > limits.DESCRIPTION_CHARS:
         return [f"{name} has a description of more than {limits.DESCRIPTION_CHARS} characters"]
+    if not is_concrete(subtask.description, reads=bool(subtask.attachments or subtask.for_each or subtask.item)):
+        return [f"{name} is vague, any plan could have it: name what to find out, of which things, from which source"]
     return []
 
 

@@ -179,8 +179,8 @@ async def test_the_tools_and_the_data_of_the_role_are_shown_to_the_one_who_rewri
 
 @pytest.mark.parametrize(
     "reply",
-    [text("sorry"), as_json({"description": "Try again"}), stop("refusal")],
-    ids=["prose", "short", "refusal"],
+    [text("sorry"), as_json({"description": "Analyze the data thoroughly and provide insights"}), stop("refusal")],
+    ids=["prose", "vague", "refusal"],
 )
 async def test_without_a_usable_description_there_is_none(desk: Desk, reply: Reply) -> None:
     got = await refine(desk, reply)

@@ -1,4 +1,7 @@
-"""Validation finds every fault of a plan; revisions add to it, and what was done stays."""
+"""Validation finds every fault of a plan, vague descriptions too; revisions add to it, and what was done stays."""
+
+import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -7,9 +10,42 @@ from hypothesis import strategies as st
 from supervision.base import limits
 from supervision.contract.plan import NewRole, Plan, Subtask
 from supervision.contract.result import SubtaskState
-from supervision.planning.plan_graph import find_cycle, plan_problems
+from supervision.planning.plan_graph import description_problems, find_cycle, is_concrete, plan_problems
 from supervision.planning.revisions import merge, replacements, revision_problems
 from tests.unit.shapes import acyclic_plans, any_plans, any_text, plan, subtask
+
+VAGUE = """
+Do the research
+Find information about it
+Analyze the data and provide insights
+Gather all relevant information
+Write a report
+Answer the question
+Prepare the final answer
+Identify key trends and patterns in the data
+Search for useful material
+Perform an in-depth analysis
+Support the project with additional information
+""".strip().splitlines()
+
+CONCRETE = """
+Count the pears of 1990
+Give life expectancy at birth in Japan and Sierra Leone in 2007, in years, and the difference
+Write the findings of t1 and t2 as a document with a table of both countries
+Review the indemnification clauses of the supplier contract for unlimited liability
+Identify competitors of the e-bike rental Wheely in Lyon with their hourly prices
+Count the swans
+Answer this goal: How large is the pear crop?
+Finds background, causes and definitions. Question: Why did wind power grow in Iowa?
+Vergleiche die Strompreise für Haushalte in Dänemark und Polen seit der Einführung der Einspeisevergütung
+Calculer la part de l'éolien dans la production électrique de l'Iowa en 2011
+Compara el precio de las acciones de IBM y Amazon entre 2001 y 2005
+Calcule a participação da energia eólica na matriz elétrica do Ceará
+比较日本和塞拉利昂2007年的预期寿命
+アイオワ州の風力発電が伸びた理由を資料から説明する
+Сравни продолжительность жизни в Японии и Сьерра-Леоне
+احسب حصة طاقة الرياح من كهرباء ولاية آيوا
+""".strip().splitlines()
 
 
 def executable(candidate: Plan) -> bool:
@@ -65,6 +101,7 @@ LONGEST = limits.MAX_DEADLINE.total_seconds()
             ["count pears", "count-the-pears", "数梨", "  count pear  ", "researchresearch", " " * 40],
             "no concrete description",
         ),
+        ("description", [], VAGUE[:5], "subtask 't1' is vague"),
         (
             "description",
             ["sales of 1990 " + "x" * (limits.DESCRIPTION_CHARS - 14)],
@@ -103,6 +140,40 @@ def test_a_plan_answers_directly_or_delegates_to_as_many_as_are_allowed() -> Non
     assert plan_problems(two, 1) == ["the plan has 2 subtasks, at most 1 are allowed"]
     for field in ("goal", "final_instruction", "direct_answer"):
         assert "surrogate" in plan_problems(two.model_copy(update={field: "\ud83e"}), 5)[0]
+
+
+# --- vague and concrete descriptions -------------------------------------------------------------------
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_nine_of_ten_vague_descriptions_are_refused_and_no_concrete_one() -> None:
+    questions = re.findall(r'^question = "(.+)"$', (ROOT / "teams/default/team.toml").read_text(), re.MULTILINE)
+    assert len(questions) > 10
+    assert sum(map(is_concrete, VAGUE)) <= 0.1 * len(VAGUE)
+    assert [text for text in (*CONCRETE, *questions) if not is_concrete(text)] == []
+    for each in ({"item": "a.pdf"}, {"for_each": "files:*"}):  # an item is a name
+        assert not description_problems(subtask("t1", **{"description": "Read the contract", **each}))
+
+
+@pytest.mark.parametrize(
+    ("text", "reads", "concrete"),
+    [
+        ("x z q", False, False),
+        ("xy", False, False),
+        ("xy zq", False, True),
+        ("x2", False, True),
+        ("梨", False, False),
+        ("梨苹", False, False),
+        ("梨苹果李", False, True),
+        ("Translate the document", False, False),
+        ("Translate the document", True, True),
+    ],
+)
+def test_two_names_or_one_with_a_number_are_concrete_and_an_attachment_is_a_name(
+    text: str, reads: bool, concrete: bool
+) -> None:
+    assert is_concrete(text, reads=reads) == concrete
 
 
 # --- revisions ---------------------------------------------------------------------------------------
