@@ -95,7 +95,6 @@ class RoleBase(Model):
     capabilities: Annotated[list[Capability], Field(max_length=_LISTED)] = []
     effort: Efforts | None = None
     max_turns: Annotated[int, Field(ge=1, le=200)] | None = None
-    max_parallel: None = None  # what earlier versions wrote names it: a limit of each role
     fallback: str | None = None
     team: str | None = None
     pool: Name | None = None
