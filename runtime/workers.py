@@ -27,7 +27,7 @@ from runtime.sdk_patches import UpdatesLast, WholeTasks, leave_plain_payloads
 from supervision.base import limits
 from supervision.base.queues import DEPLOYMENT, MODEL_QUEUE, OUTWARD_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, pool_queue
 
-_WORKFLOW_TASKS = 5  # they share one interpreter: side by side, many large replays would outlast their ten seconds
+_WORKFLOW_TASKS = 3  # they share one interpreter: side by side, large replays would outlast their ten seconds
 
 WorkerRole = Literal["workflows", "model", "tools", "outward"]
 ALL_ROLES: tuple[WorkerRole, ...] = ("workflows", "model", "tools", "outward")

@@ -112,17 +112,17 @@ class Slots:
 
     # --- nested runs ------------------------------------------------------------------------------
 
-    def lend(self, subtask_id: str, agents: int) -> SlotLease:
-        """Lends a nested run that begins, in the slot of its subtask, its share of all slots among so many agents."""
+    def lend(self, subtask_id: str, subtasks: int) -> SlotLease:
+        """Lends a nested run that begins, in the slot of its subtask, its share of all slots among so many subtasks."""
         free = self.total - self.held
-        self.leases[subtask_id] = SlotLease(slots=1 + max(0, min(free, self.total // max(1, agents) - 1)))
+        self.leases[subtask_id] = SlotLease(slots=1 + max(0, min(free, self.total // max(1, subtasks) - 1)))
         return self.leases[subtask_id]
 
-    def grow(self, agents: int) -> None:
-        """Gives nested runs more of the free slots as other work ends: each its share among so many agents."""
+    def grow(self, subtasks: int) -> None:
+        """Gives nested runs more of the free slots as other work ends: each its share among so many subtasks."""
         for lease in self.leases.values():
             if lease.held:
-                more = min(self.total // max(1, agents) - lease.slots, self.total - self.held)
+                more = min(self.total // max(1, subtasks) - lease.slots, self.total - self.held)
                 lease.slots += max(0, more)
 
     def settle(self) -> None:
