@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import tempfile
+import time
 import weakref
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +26,7 @@ Json = dict[str, Any]
 _FILE_BYTES = 1 << 30  # of what a file is converted to
 _CONVERSION_TIME = timedelta(minutes=4)  # 200 MB of CSV take some 30 s of CPU, on a busy machine four times that
 _CHILDREN = 2
+_ZIP_TIME = timedelta(minutes=10)  # of all files in one zipped folder
 _MEMORY_BYTES = 288 << 20  # what a converting process may reserve beside its libraries; it uses two thirds of that
 _CACHE_BYTES = 8 << 30  # the oldest go first
 _NAME_BYTES = 300
@@ -181,8 +183,10 @@ class FileCache:
         asked = (str(fetched), name, str(fetched.parent))
         members = await self._children.call(owner, _CONVERSION_TIME, "unpack", *asked)
         fetched.unlink()
-        reports = list[Json]()
+        until, reports = time.monotonic() + _ZIP_TIME.total_seconds(), list[Json]()
         for inner, path, problem in members:
+            if not problem and time.monotonic() > until:
+                problem = "it can't be read: the files before it took too long"
             try:
                 reports.append({"name": inner, "problem": problem} if problem else await self._one(inner, path, owner))
             except (BoundExceeded, Failed) as exceeded:

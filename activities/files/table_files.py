@@ -273,8 +273,11 @@ def _typed_table(database: duckdb.DuckDBPyConnection, stem: str, out: Path, *, s
     for name, (reading, _) in columns.items():  # one by one: an expression over a column takes some 2 MiB
         if reading:
             database.execute(f"ALTER TABLE texts ALTER {quoted(name)} TYPE {reading.kind} USING {reading.read}")
-    notes = [note for _, noted in columns.values() for note in noted]
-    return _write(database, stem, out, {name: quoted(name) for name in names}, notes)
+    unnamed = [name for name in names if re.fullmatch(r"column_\d+", name)]
+    empty = {name for name in unnamed if not scalars([f"count({quoted(name)})"])[0]}
+    kept = [name for name in names if name not in empty] or names
+    notes = [note for name in kept for note in columns[name][1]]
+    return _write(database, stem, out, {name: quoted(name) for name in kept}, notes)
 
 
 def _write(

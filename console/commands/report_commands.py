@@ -83,7 +83,7 @@ async def status_report(run: AnyRun, access: Access) -> Report:
 
 
 def _status_rows(screen: Console, data: dict[str, Any], picture: Picture, ending: str) -> Iterator[RenderableType]:
-    status = picture.status
+    status, width = picture.status, min(screen.width, _WIDEST)  # a table for a pipe is wider
     yield safe_line(data["goal"], LINE_CHARS)
     yield f"run {picture.run_id}, {data['state']}, team {data['team'] or 'unknown'}"
     if status:
@@ -92,7 +92,7 @@ def _status_rows(screen: Console, data: dict[str, Any], picture: Picture, ending
             yield _spend_table(status.spend, screen)
     elif data["phase"]:
         yield f"phase {data['phase']}, {money(data['usd'])}"
-    yield draw(picture, min(screen.width, _WIDEST), len(picture.tree()) + limits.STATUS_PAGE)
+    yield draw(picture, width, len(picture.tree()) + limits.STATUS_PAGE)
     for warning in status.warnings if status else []:
         yield safe_line(f"warning: {warning}", limits.ERROR_BYTES)
     if ending:

@@ -69,8 +69,9 @@ async def ask_about_plan(run: RunHandle, screen: Screen, status: Status | None, 
         if not can_ask:
             raise PlanLeft(_left(page, wait, shown=False))
         put(console(), page.rows())
-        if _edited_file(run).exists():  # an edited plan came back
-            print_err(wait.prompt_preview)
+        with contextlib.suppress(OSError):  # without a cache folder no plan was edited
+            if _edited_file(run).exists():  # an edited plan came back
+                print_err(wait.prompt_preview)
         done = False
         while not done:
             try:
@@ -96,7 +97,7 @@ async def _is_decided(run: RunHandle, page: PlanPage, wait: Wait) -> bool:
     item, text = Item(run.id, page.plan.goal, wait), rest.strip().strip('"') or None
     await decide(run.client, item, _WORDS[key], text, plan=plan, by=user())
     if plan is None:
-        _edited_file(run).unlink(missing_ok=True)  # it is of the plan that was decided about
+        _drop_edited(run)  # it is of the plan that was decided about
     return True
 
 
@@ -134,6 +135,11 @@ async def _edited(run: RunHandle, plan: Plan) -> Plan:
 def _edited_file(run: RunHandle) -> Path:
     """Returns the file of a plan that a person edits: what was refused stands in it when it is opened again."""
     return cache_dir() / f"plan-of-{encode(run.id)}.json"
+
+
+def _drop_edited(run: RunHandle) -> None:
+    with contextlib.suppress(OSError):  # without a cache folder there is none
+        _edited_file(run).unlink(missing_ok=True)
 
 
 def _left(page: PlanPage, wait: Wait, *, shown: bool) -> Report:
@@ -227,7 +233,7 @@ async def _followed(run: RunHandle, access: Access, as_json: bool, *, asks: bool
     except asyncio.CancelledError:
         print_err(f"the run continues: {hint('follow', run.id)}")
         raise
-    _edited_file(run).unlink(missing_ok=True)
+    _drop_edited(run)
     return answer_report(run.id, outcome, web)
 
 

@@ -107,8 +107,10 @@ def shown(result: types.CallToolResult, tool: str, secrets: list[str]) -> Json:
 
 def _repeats(structure: Any, texts: list[str]) -> bool:
     """True if texts say what the structure says: servers give both, for clients that know only one."""
-    if isinstance(structure, dict) and [*structure] == ["result"] and texts:
-        return True  # so SDKs wrap what is no object
+    if isinstance(structure, dict) and len(structure) == 1 and texts:
+        [(name, value)] = structure.items()
+        if name == "result" or (isinstance(value, str) and value.strip() == texts[0].strip()):
+            return True  # so SDKs wrap what is no object, and servers a text
     with contextlib.suppress(ValueError, RecursionError):
         return len(texts) == 1 and bool(json.loads(texts[0]) == structure)
     return False

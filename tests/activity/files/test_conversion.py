@@ -6,6 +6,7 @@ import os
 import sqlite3
 import struct
 import zipfile
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activities.files import table_files
+from activities.files import file_cache, table_files
 from activities.files.conversion import convert, index_documents
 from activities.files.document_files import text_passages
 from activities.files.file_cache import FileCache, FileReport, copy_file, local_file
@@ -246,6 +247,17 @@ async def test_a_zipped_folder_is_its_members(tmp_path: Path) -> None:
     ]
     written = [report.document["file"] for report in reports if report.document]
     assert all(Path(file).resolve().is_relative_to(tmp_path / "cache") for file in written)
+
+
+def test_delimiters_at_the_ends_of_all_lines_are_no_columns(tmp_path: Path) -> None:
+    (table,) = converted(tmp_path, "ends.csv", b"a;b;;\n1;x;;\n2;y;;\n")["tables"]
+    assert list(types(table)) == ["a", "b"]
+
+
+async def test_a_zipped_folder_takes_no_more_than_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_cache, "_ZIP_TIME", timedelta())
+    (report,) = await read_by_cache(tmp_path, {"all.zip": zipped({"a.md": b"hello there"})})
+    assert report.problem == "it can't be read: the files before it took too long"
 
 
 async def read_by_cache(tmp_path: Path, files: dict[str, bytes]) -> list[FileReport]:
