@@ -253,8 +253,8 @@ class ToolLoop:
         for call, tool_reply in zip(calls, replies, strict=True):
             progress.usage += Usage(tool_calls=1)
             if tool_reply.asks:
-                asked = {"asks": tool_reply.asks, "asked": tool_reply.preview, "asked_ref": tool_reply.result.ref}
-                waits = {"waits_for": "reply", **asked}
+                asked = {"asked": tool_reply.preview, "asked_ref": tool_reply.result.ref, "choices": tool_reply.choices}
+                waits = {"waits_for": "reply", "asks": tool_reply.asks, **asked}
                 progress.pending.append(call.model_copy(update=waits))
                 continue
             progress.results.append(tool_reply.result)

@@ -139,7 +139,7 @@ class ToolActivities:
             call_id=request.call.call_id, ref=ref, is_error=ran.is_error, sources=ran.sources, artifacts=artifacts
         )
         preview = cut(ran.text, _TOOL_PREVIEW_BYTES)
-        return ToolReply(result=result, preview=preview, asks=ran.asks)
+        return ToolReply(result=result, preview=preview, asks=ran.asks, choices=ran.choices)
 
 
 def _shown_block(blocks: list[Json], call: ToolCallRef) -> Json | None:

@@ -137,3 +137,4 @@ class ToolReply(Model):
     result: ToolResultRef
     preview: str = ""
     asks: Annotated[str, Field(exclude_if=lambda asks: not asks)] = ""
+    choices: Annotated[list[str], Field(exclude_if=lambda choices: not choices)] = []

@@ -190,7 +190,7 @@ def _checked(output: object) -> ToolRun:
             raise ValueError(f"the artifact has {len(artifact.data)} bytes, at most {limits.ARTIFACT_BYTES} are kept")
     artifacts = [replace(new, name=_file_name(new.name)) for new in output.artifacts]
     shown = cap(output.text, TOOL_KEPT_CHARS)
-    return ToolRun(shown, sources=sources, artifacts=artifacts, asks=output.asks)
+    return ToolRun(shown, sources=sources, artifacts=artifacts, asks=output.asks, choices=output.choices)
 
 
 def _file_name(text: str) -> str:

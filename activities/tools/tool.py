@@ -49,13 +49,14 @@ class ToolOutput:
     """`text` goes to the model; `sources` are its origins and become part of the finding.
 
     If it `asks`, the call is not done: its text is a question to a person, and it is made again with the reply under
-    that key.
+    that key. `choices` are replies to choose from.
     """
 
     text: str
     sources: list[str] = field(default_factory=list)
     artifacts: list[NewArtifact] = field(default_factory=list)
     asks: str = ""
+    choices: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from referencing import Registry
 from supervision.base.text import clean, one_line
 
 _QUESTION_CHARS = 200  # of a question and of its fields each: a person reads them in a list
+_CHOICES, _CHOICE_CHARS = 20, 100
 _COMPLAINT_CHARS = 600
 _TEXT_CHARS = 400_000  # of one result: the toolbox keeps half of it
 _FILES = 20  # of one result
@@ -49,13 +50,14 @@ class Elicitation:
         self._defaults = {name: said["default"] for name, said in self._fields.items() if "default" in said}
         self._open = [name for name in self._fields if name not in self._defaults] or [*self._fields]
         wanted = ", ".join(f"{name} ({self._form(name)})" for name in self._fields)
-        form = f"Reply {'as JSON ' if len(self._fields) > 1 else ''}with: {wanted}" if wanted else ""
+        form = f"Reply as JSON with: {wanted}" if len(self._fields) > 1 else ""
         self.text = f"{one_line(message, _QUESTION_CHARS)} {one_line(clean(form), _QUESTION_CHARS)}".strip()
+        only: Json = self._fields[self._open[0]] if len(self._open) == 1 else {}
+        self.choices = [one_line(clean(str(choice)), _CHOICE_CHARS) for choice in only.get("enum", [])[:_CHOICES]]
 
     def _form(self, name: str) -> str:
-        field = self._fields[name]
-        kind = " | ".join(map(str, field.get("enum", []))) or field.get("type", "text")
-        return f"{kind}, else {json.dumps(self._defaults[name])}" if name in self._defaults else kind
+        usual = f", else {json.dumps(self._defaults[name])}" if name in self._defaults else ""
+        return f"{self._fields[name].get('type', 'text')}{usual}"
 
     def content(self, reply: str) -> Json | None:
         """Returns the object that a reply, or its one field alone, stands for, with defaults; None if it misfits."""

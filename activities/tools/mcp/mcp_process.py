@@ -210,7 +210,7 @@ class _Process:
             return types.ElicitResult(action="accept", content=content)
         misfit = "" if reply is None else f"{quoted(reply)} does not fit. "
         text = misfit + question.text
-        self._asked.setdefault(number, {"asks": question.key, "text": text})
+        self._asked.setdefault(number, {"asks": question.key, "text": text, "choices": question.choices})
         return types.ErrorData(code=types.INVALID_REQUEST, message="a person is asked, and the call made again")
 
     @contextlib.asynccontextmanager

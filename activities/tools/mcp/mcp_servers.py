@@ -90,7 +90,7 @@ class McpTools(ToolSource):
             if len(context.replies) >= _QUESTIONS:
                 raise ToolMisuse(f"MCP server '{self._name}' asks more than {_QUESTIONS} questions about this call.")
             asked = f"MCP server '{self._name}' asks before it does {context.pinned.name}: {answer['text']}"
-            return ToolOutput(asked, asks=answer["asks"])
+            return ToolOutput(asked, asks=answer["asks"], choices=answer["choices"])
         if answer["is_error"]:
             raise ToolMisuse(answer["text"] or "the tool failed, and says nothing")
         files = [NewArtifact(f["name"], f["media_type"], base64.b64decode(f["data"])) for f in answer["files"]]
