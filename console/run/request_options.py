@@ -16,6 +16,8 @@ from supervision.base import limits
 from supervision.base.store_keys import upload_key
 from supervision.contract.plan import Plan
 from supervision.contract.request import RunRequest, describe_errors, parse_request
+from supervision.planning.expansion import NO_DATA
+from supervision.planning.plan_graph import plan_problems
 
 _ID_BYTES = 400  # the server allows 1,000; child ids add to it
 _OTHER = {"plan", "answer_schema"}
@@ -77,11 +79,17 @@ def _plan_fields(plan: dict[str, Any]) -> dict[str, Any]:
 
 
 def parsed_plan(data: bytes, name: str) -> Plan:
-    """Returns the plan in a file. Raises CommandFailed if it is none; the run checks roles and dependencies."""
+    """Returns the plan in a file. Raises CommandFailed with all that keeps it from running; roles are the run's."""
     try:
-        return Plan.model_validate(_plan_fields(json_object(data, name, _PLAN)), extra="forbid")
+        plan = Plan.model_validate(_plan_fields(json_object(data, name, _PLAN)), extra="forbid")
     except ValidationError as error:
         raise CommandFailed(BAD_INPUT, f"{name}: {describe_errors(error, root='plan')}") from None
+    # which data are attached only the run knows: what the plan names counts as attached here
+    sources = [(subtask.for_each or "").partition(":")[2] for subtask in plan.subtasks]
+    attached = {attachment for subtask in plan.subtasks for attachment in subtask.attachments}
+    if problems := plan_problems(plan, limits.MAX_SUBTASKS, attached, dict.fromkeys(NO_DATA, sources)):
+        raise CommandFailed(BAD_INPUT, f"{name}: " + "; ".join(problems))
+    return plan
 
 
 def data_files(paths: list[Path]) -> list[DataFile]:
