@@ -15,6 +15,7 @@ from supervision.contract.plan import Plan
 
 _PROMPT_LIST_SHARE = 0.25  # of the room for what can be cut, where that is less
 _SOURCES_SHOWN = 10  # of one finding
+_CUT = "\n[… the rest of this finding is left out here]"
 _LINE_OVERHEAD = 12  # bytes of a line of a checked claim beside its parts
 
 
@@ -135,4 +136,4 @@ def _fitted(whole: list[FindingExcerpt], refs: list[DependencyRef], room: float)
         for finding, stays in zip(whole, kept, strict=True)
     ]
     most = level([size(finding.text) for finding in shown], int(room))
-    return [replace(finding, text=cut(finding.text, most)) for finding in shown]
+    return [replace(finding, text=cut(finding.text, most, _CUT)) for finding in shown]

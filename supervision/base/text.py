@@ -24,13 +24,13 @@ def size(text: str) -> int:
     return len(text.encode("utf-8", "replace"))
 
 
-def cut(text: str, limit: int) -> str:
-    """Returns `text` in at most `limit` bytes of UTF-8, with an ellipsis at the end if it was cut."""
+def cut(text: str, limit: int, mark: str = _MARK) -> str:
+    """Returns `text` in at most `limit` bytes of UTF-8, with the mark at the end if it was cut: an ellipsis."""
     data = text.encode("utf-8", "replace")
     if len(data) <= limit:
         return data.decode("utf-8")
-    end = max(0, limit - len(_MARK.encode()))
-    return data[:end].decode("utf-8", "ignore") + (_MARK if limit >= len(_MARK.encode()) else "")
+    end = max(0, limit - len(mark.encode()))
+    return data[:end].decode("utf-8", "ignore") + (mark if limit >= len(mark.encode()) else "")
 
 
 def one_line(text: str, limit: int) -> str:

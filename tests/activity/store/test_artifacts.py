@@ -29,6 +29,7 @@ from supervision.base.store_keys import (
     spend_prefix,
     stats_prefix,
 )
+from supervision.base.text import size
 from supervision.contract.finding import CheckedClaim, FindingRecord
 from supervision.contract.usage import Usage
 from supervision.planning.estimate import RunSample, Took
@@ -298,8 +299,13 @@ async def test_findings_that_do_not_fit_give_way_to_their_authors_summaries(stor
 async def test_all_findings_together_stay_within_the_budget(store: ArtifactStore, budget: int) -> None:
     refs = [await finding(store, f"t{n}", "x" * 1000 * n, 0.1 if n % 3 else 0.9) for n in range(20)]
     texts = [finding.text for finding in await read_findings(store, refs, int(budget / limits.CHARS_PER_TOKEN))]
-    assert sum(map(len, texts)) <= budget
+    assert sum(map(size, texts)) <= budget
     assert len(texts) == 20
+
+
+async def test_a_finding_that_is_cut_says_so(store: ArtifactStore) -> None:
+    [cut] = await read_findings(store, [await finding(store, "t1", "x" * 1000)], 50)
+    assert cut.text.endswith("x\n[… the rest of this finding is left out here]")
 
 
 async def test_sources_and_checked_claims_of_many_findings_take_a_share_of_the_room(store: ArtifactStore) -> None:
