@@ -4,6 +4,7 @@ Each patch asks for the version that it was written for and for the names that i
 them, it says so once in the log and leaves the SDK as it is. `docs/upstream/` describes the faults behind them.
 """
 
+import asyncio
 import logging
 import sys
 from collections import OrderedDict
@@ -13,6 +14,11 @@ from typing import TYPE_CHECKING, Any
 from temporalio.converter import DataConverter
 from temporalio.service import __version__ as version
 from temporalio.worker import (
+    CustomSlotSupplier,
+    SlotMarkUsedContext,
+    SlotPermit,
+    SlotReleaseContext,
+    SlotReserveContext,
     Worker,
     WorkflowInstance,
     WorkflowInstanceDetails,
@@ -36,6 +42,44 @@ def _fits(patch: str, owner: object, *names: str) -> bool:
         return True
     log.warning("temporalio %s is used without the patch '%s': it is for %s", version, patch, _WRITTEN_FOR)
     return False
+
+
+# --- Slots for workflow tasks, by an interface that the SDK calls experimental --------------------
+
+
+class TaskSlots(CustomSlotSupplier):
+    """Gives out so many slots for tasks of workflows in the cache, and so many for others: new, or to be replayed.
+
+    The ten seconds of a workflow task begin when a Worker takes it. After a restart all runs come at once, each with
+    its whole history: side by side in one interpreter each replay takes as long as all together.
+    """
+
+    def __init__(self, cached: int, others: int) -> None:
+        self._free = {True: asyncio.Semaphore(cached), False: asyncio.Semaphore(others)}
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def reserve_slot(self, ctx: SlotReserveContext) -> SlotPermit:
+        """Returns a permit as soon as there may be one more task of that kind."""
+        self._loop = asyncio.get_running_loop()
+        await self._free[ctx.is_sticky].acquire()
+        return _Permit(ctx.is_sticky)
+
+    def try_reserve_slot(self, ctx: SlotReserveContext) -> SlotPermit | None:
+        """Returns None: nothing starts workflows in the Worker that runs them."""
+        return None
+
+    def mark_slot_used(self, ctx: SlotMarkUsedContext) -> None:
+        """Does nothing: a permit counts from its reservation on."""
+
+    def release_slot(self, ctx: SlotReleaseContext) -> None:
+        """Takes a permit back; the SDK calls this in a thread of its own."""
+        if isinstance(ctx.permit, _Permit) and self._loop is not None:
+            self._loop.call_soon_threadsafe(self._free[ctx.permit.is_sticky].release)
+
+
+class _Permit(SlotPermit):
+    def __init__(self, is_sticky: bool) -> None:
+        self.is_sticky = is_sticky
 
 
 # --- Payloads that nothing encodes are not visited ------------------------------------------------

@@ -10,12 +10,14 @@ from temporalio.client import Client
 from temporalio.common import VersioningBehavior, WorkerDeploymentVersion
 from temporalio.converter import DataConverter
 from temporalio.worker import (
+    FixedSizeSlotSupplier,
     HandleQueryInput,
     Interceptor,
     Replayer,
     UnsandboxedWorkflowRunner,
     Worker,
     WorkerDeploymentConfig,
+    WorkerTuner,
     WorkflowInboundInterceptor,
     WorkflowInterceptorClassInput,
     WorkflowRunner,
@@ -23,11 +25,12 @@ from temporalio.worker import (
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from runtime.payloads import data_converter
-from runtime.sdk_patches import UpdatesLast, WholeTasks, leave_plain_payloads
+from runtime.sdk_patches import TaskSlots, UpdatesLast, WholeTasks, leave_plain_payloads
 from supervision.base import limits
 from supervision.base.queues import DEPLOYMENT, MODEL_QUEUE, OUTWARD_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, pool_queue
 
-_WORKFLOW_TASKS = 3  # they share one interpreter: side by side, large replays would outlast their ten seconds
+_CACHED_TASK_SLOTS = 10  # polls that wait hold one each: with fewer a task waits for a poll
+_REPLAY_SLOTS = 3  # they share one interpreter: side by side, large replays would outlast their ten seconds
 
 WorkerRole = Literal["workflows", "model", "tools", "outward"]
 ALL_ROLES: tuple[WorkerRole, ...] = ("workflows", "model", "tools", "outward")
@@ -119,8 +122,12 @@ def workers(
             workflows=workflows,
             activities=[*run_activities, *tool_activities, *(model_activities if "model" in roles else [])],
             workflow_runner=runner,
-            max_concurrent_workflow_tasks=_WORKFLOW_TASKS,
-            max_concurrent_activities=limits.ACTIVITY_SLOTS,
+            tuner=WorkerTuner.create_composite(
+                workflow_supplier=TaskSlots(_CACHED_TASK_SLOTS, _REPLAY_SLOTS),
+                activity_supplier=FixedSizeSlotSupplier(limits.ACTIVITY_SLOTS),
+                local_activity_supplier=FixedSizeSlotSupplier(1),  # none are used, but a Worker wants to know
+                nexus_supplier=FixedSizeSlotSupplier(1),
+            ),
             max_cached_workflows=runner.cache_size,
             sticky_queue_schedule_to_start_timeout=limits.STICKY_TIMEOUT,
         )
