@@ -76,6 +76,7 @@ async def test_no_query_holds_the_event_loop(tmp_path: Path, monkeypatch: pytest
     outcome, spent = await captive(store.query(BITES))
     assert spent < LOOP_CPU
     assert "longer than" in str(outcome)
+    monkeypatch.undo()  # a new process may take its time to start
     assert (await store.query("SELECT a FROM t"))["rows"] == [["1"]]
 
 
