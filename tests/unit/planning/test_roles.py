@@ -195,7 +195,7 @@ def test_a_new_role_may_use_a_tool_of_the_toolbox_that_another_role_has(tools: l
     ],
 )
 def test_a_role_that_may_not_join_is_told_why(role: NewRole, complaint: str) -> None:
-    (found,) = new_role_problems(team(), [role])
+    (found,) = new_role_problems(team(), [role, new("painter")])
     assert found.startswith(complaint)
 
 
