@@ -119,6 +119,26 @@ def test_one_probe_at_a_time_closes_it_and_late_outcomes_change_nothing(course: 
                 assert breaker.retry_at - clock.at <= COOLDOWN
 
 
+def test_a_role_rests_after_failures_in_a_row_and_a_probe_that_succeeds_begins_the_count_anew() -> None:
+    clock, attempt = Clock(), object()
+    breaker = RoleBreaker("finder", clock)
+
+    def fails(times: int) -> None:
+        for _ in range(times):
+            assert breaker.admits()
+            breaker.admit(attempt)
+            breaker.settle(attempt, False)
+
+    fails(limits.ROLE_BREAKER_FAILURES)
+    assert (_state(breaker), breaker.admits()) == ("open", False)
+    clock.tick(int(COOLDOWN.total_seconds()))
+    assert _state(breaker) == "half_open"
+    breaker.admit(attempt)
+    breaker.settle(attempt, True)
+    fails(limits.ROLE_BREAKER_FAILURES - 1)
+    assert _state(breaker) == "closed"
+
+
 # --- fallback chains ---------------------------------------------------------------------------------
 
 

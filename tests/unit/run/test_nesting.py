@@ -130,6 +130,14 @@ def test_a_nested_run_is_lent_its_share_and_no_more_than_is_free(
     assert some.held == others + lent <= total
 
 
+def test_a_nested_run_grows_by_what_is_free_alone() -> None:
+    some = slots(8)
+    assert all(some.take() for _ in range(5))
+    some.lend("t1", 5)
+    some.grow(1)
+    assert some.held == 8
+
+
 def test_a_nested_run_has_more_as_other_work_ends_and_is_told_so() -> None:
     some = slots(8)
     held = [slot for _ in range(5) if (slot := some.take())]

@@ -101,6 +101,7 @@ LINES: list[tuple[str, dict[str, JsonValue], str]] = [
     ("subtask_completed", {"turns": 1}, "completed after 1 turn"),
     ("reviewed", {"round": 1, "flagged": ["t1", "t2"]}, "review, round 1: t1; t2 again"),
     ("reviewed", {"round": 2, "flagged": []}, "review, round 2: all findings hold"),
+    ("conflict", {"subtasks": ["t1", "t2"], "resolved": True}, "conflict between t1; t2, settled"),
     ("conflict", {"subtasks": ["t1", "t2"]}, "conflict between t1; t2, not settled"),
     ("synthesis_started", {"findings": 2, "mode": "digest"}, "writing the answer (digest) from 2 findings"),
     ("decided", {"id": "q", "decision": "reply", "by": "Ann", "text": "6", "after": "x"}, "q: reply by Ann: 6 (x)"),
