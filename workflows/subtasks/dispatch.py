@@ -258,18 +258,19 @@ class Dispatch:
 
     async def _stop(self, why: Problem) -> None:
         """Stops what runs, keeps what it had, and closes what had not started."""
-        stopping = asyncio.create_task(self._hand_in())
+        stopping, cancelled = asyncio.create_task(self._hand_in()), False
         try:
             await asyncio.shield(stopping)
         except asyncio.CancelledError:  # once: those that are stopping hand in what they have all the same
+            cancelled = True
             await stopping
-            raise
-        finally:
-            for assignment in self._assignments.values():
-                assignment.give_up()
-            self._running.clear()
-            self._state.board.close(why)
-            self._context.show()
+        for assignment in self._assignments.values():
+            assignment.give_up()
+        self._running.clear()
+        self._state.board.close(why)
+        self._context.show()
+        if cancelled:
+            raise asyncio.CancelledError
 
     async def _hand_in(self) -> None:
         """Returns when all that runs was stopped and has ended, or its time is over.

@@ -293,9 +293,8 @@ def _markdown(result: Json) -> str:
     head = [_line(result["columns"]), _line(["---"] * len(result["columns"]))]
     rows = list(map(_line, result["rows"]))
     plural = "" if len(rows) == 1 else "s"
-    return "\n".join(
-        [*head, *rows, f"first {len(rows)} rows of more" if result["more"] else f"{len(rows)} row{plural}"]
-    )
+    count = f"first {len(rows)} rows of more" if result["more"] else f"{len(rows)} row{plural}"
+    return "\n".join([*head, *rows, count])
 
 
 def _line(cells: list[str]) -> str:
