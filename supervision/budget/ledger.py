@@ -45,7 +45,9 @@ def next_call(grant: Amount, used: Usage, estimate: int, *, last_grant: bool) ->
     after = used + Usage(model_calls=1, input_tokens=estimate, usd=estimate * token_price(used))
     if may_call(grant, after, estimate):  # another of its size would fit after it
         return NextCall.CALL
-    return NextCall.CONCLUDE if last_grant else NextCall.STOP if used.model_calls > 0 else NextCall.CALL
+    if last_grant:
+        return NextCall.CONCLUDE
+    return NextCall.STOP if used.model_calls > 0 else NextCall.CALL
 
 
 def may_call(grant: Amount, used: Usage, next_estimate: int) -> bool:
