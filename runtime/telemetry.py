@@ -7,6 +7,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import CancelledError
 from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, cast
 from urllib.parse import urlsplit
@@ -122,17 +123,21 @@ def count_waits(client: Client) -> None:
     """Has the metrics say how many runs wait, by kind, as the server lists them: every Worker says the same."""
     loop = asyncio.get_running_loop()
 
-    async def counted(kind: str) -> int:
+    async def counted(kind: str) -> metrics.Observation:
         query = f"ExecutionStatus = 'Running' AND SupervisorWaiting = '{kind}'"
-        return (await client.count_workflows(query, rpc_timeout=_COUNT_TIMEOUT)).count
+        found = await client.count_workflows(query, rpc_timeout=_COUNT_TIMEOUT)
+        return metrics.Observation(found.count, {spans.KIND: kind})
+
+    async def all_counted() -> Iterable[metrics.Observation]:
+        return await asyncio.gather(*map(counted, _WAITS))
 
     def observe(_: metrics.CallbackOptions) -> Iterable[metrics.Observation]:  # in the exporter's thread
-        for kind in _WAITS if loop.is_running() else ():
-            try:
-                number = asyncio.run_coroutine_threadsafe(counted(kind), loop).result(_COUNT_TIMEOUT.total_seconds())
-            except (RPCError, TimeoutError, RuntimeError):
-                return
-            yield metrics.Observation(number, {spans.KIND: kind})
+        if not loop.is_running():
+            return []
+        try:  # all kinds or none: the loop may end between two
+            return asyncio.run_coroutine_threadsafe(all_counted(), loop).result(_COUNT_TIMEOUT.total_seconds())
+        except (RPCError, TimeoutError, CancelledError, RuntimeError):
+            return []
 
     words = "runs that wait, by kind; each Worker reports all of the namespace"
     metrics.get_meter(spans.SCOPE).create_observable_gauge(spans.WAITING, [observe], "{run}", words)

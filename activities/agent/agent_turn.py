@@ -47,7 +47,7 @@ _PLAIN_QUOTES = str.maketrans("“”", '""')
 _YEAR = re.compile(r"[12]\d{3}")  # found somewhere, it tells a judge nothing
 
 # The reviewer's words and the finding that they are about prove nothing.
-_NO_GROUND = re.compile(r"<(feedback|previous_finding)>\n.*?\n</\1>", re.DOTALL)
+_NO_GROUND = re.compile(r"<(feedback|previous_finding)>\n(?:(?!<\1>\n).)*?\n</\1>", re.DOTALL)
 
 _STEERS = re.compile(rf"<{STEER}>\n((?:(?!<{STEER}>\n).)*?)\n</{STEER}>", re.DOTALL)
 
