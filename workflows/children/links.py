@@ -249,8 +249,6 @@ class ChildLinks:
             root_has_finding=state.has_finding,
             lease=state.slots.lend(subtask_id, state.board.under_way).model_copy(),
         )
-        # An attempt that was given up may not have ended yet.
-        self._links = {key: link for key, link in self._links.items() if link.subtask_id != subtask_id}
         link = self._links[terms.report_key] = _Link(subtask_id, workflow_id, own_end, terms)
         self._mailboxes[workflow_id].append(link.mailbox)
         state.nested.begin(subtask_id)

@@ -6,7 +6,6 @@ A failed one is tried again, better described after each failure, by the fallbac
 import asyncio
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any
 
 from temporalio import workflow
@@ -16,7 +15,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base.errors import ErrorKind, SupervisionError
     from supervision.contract.result import Problem
     from supervision.planning.capabilities import role_for
-    from workflows.run_context import BackgroundTask, RunContext, let_ready_tasks_finish
+    from workflows.run_context import BackgroundTask, RunContext, stop_all
     from workflows.subtasks.assignment import Assignment
     from workflows.subtasks.attempt import run_attempt
 
@@ -54,10 +53,6 @@ def _history_is_full() -> bool:
         info.get_current_history_length() >= limits.HISTORY_EVENTS
         or info.get_current_history_size() >= limits.HISTORY_BYTES
     )
-
-
-def _all_done(tasks: list[asyncio.Task[None]]) -> bool:
-    return all(task.done() for task in tasks)
 
 
 class Dispatch:
@@ -265,7 +260,7 @@ class Dispatch:
             cancelled = True
             await stopping
         for assignment in self._assignments.values():
-            assignment.give_up()
+            assignment.stop()  # one that waits for its next attempt keeps what it had, too
         self._running.clear()
         self._state.board.close(why)
         self._context.show()
@@ -275,26 +270,18 @@ class Dispatch:
     async def _hand_in(self) -> None:
         """Returns when all that runs was stopped and has ended, or its time is over.
 
-        Each subtask cancels its child and books what that had. Cancelled once more, it books without waiting for the
+        Each subtask cancels its child and books what that had. Cancelled once more, it ends without waiting for the
         child. A level below waits for less, so that its own result still comes in time.
         """
-        waits = (
-            (self._state.time_and_budget.closing_time, "stopped subtasks hand in what they have"),
-            (limits.CHILD_GIVE_UP_WAIT, "stopped subtasks are given up"),
-        )
-        for patience, summary in waits:
-            running = [task for task in self._running.values() if not task.done()]
-            for task in running:
-                task.cancel()
-            await self._drafts.stop()
-            await self._replanning.stop()
-            if running:
-                left = patience / self._context.depth
-                try:
-                    await workflow.wait_condition(partial(_all_done, running), timeout=left, timeout_summary=summary)
-                except TimeoutError:
-                    await let_ready_tasks_finish()
-                    await let_ready_tasks_finish()  # a subtask that is stopping waits for that, too, and then ends
+        running = [task for task in self._running.values() if not task.done()]
+        for task in running:
+            task.cancel()
+        await self._drafts.stop()
+        await self._replanning.stop()
+        if running:
+            left = self._state.time_and_budget.closing_time / self._context.depth
+            await workflow.wait(running, timeout=left.total_seconds())
+            await stop_all(running)
 
 
 async def _run_subtask(assignment: Assignment) -> None:
