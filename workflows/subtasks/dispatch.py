@@ -75,7 +75,7 @@ class Dispatch:
         """
         assignment = self._assignment(subtask_id, self._state.board.in_flight()).reopened(feedback, warm=warm)
         self._assignments[subtask_id] = assignment
-        self._drafts.forget(subtask_id)
+        self._drafts.forget()
         is_warm = assignment.resume_from is not None
         self._state.trace.note("subtask_reopened", subtask_id, feedback=feedback, warm=is_warm)
         self._state.board.reopen(subtask_id)
