@@ -292,6 +292,7 @@ class ChildLinks:
                 or report.report_key not in self._links
             )
         )
+        # One that has ended meanwhile has no grant any more: it gets nothing.
         shares = budget.shares(self._state.board.agents(self._state.request.max_parallel))
         grant = budget.ledger.top_up(link.account, shares, report.tokens) or link.terms.grant
         link.terms = link.terms.model_copy(update={"grant": grant, "answered": report.asked})

@@ -63,11 +63,6 @@ class Assignment:
         return self.context.state.board[self.subtask_id]
 
     @property
-    def best(self) -> WorkerAgentResult | None:
-        """The first result that succeeded: should the run stop now, it counts."""
-        return next((result for result in self.results if result.succeeded), None)
-
-    @property
     def so_far(self) -> Finding | None:
         """The latest finding of a worker agent that did not succeed."""
         return next((r.finding for r in reversed(self.results) if r.finding and not r.succeeded), None)
