@@ -100,7 +100,7 @@ class Dispatch:
             raise
         self._alarm.cancel()
         self._state.steering.retries.clear()  # asked for when no time was left
-        self._state.slots.starved = 0
+        self._state.slots.starved = False
         why = self._state.time_and_budget.stopped_because or "the run's deadline came first"
         why_stopped = Problem(type=ErrorKind.DEADLINE_EXCEEDED, message=why)
         if in_time:
@@ -203,16 +203,14 @@ class Dispatch:
     def _start_ready(self) -> datetime | None:
         """Starts what is ready and has a slot and a role; returns when the first open breaker admits an attempt."""
         board, slots, probes = self._state.board, self._state.slots, []
-        slots.starved = 0
+        slots.starved = False
         in_flight = board.in_flight()  # once: while a role rests, each of its subtasks is looked at every time
         if self._state.time_and_budget.agents_waiting or (self._state.refused and not self._state.has_finding):
             return None  # others could not be paid now, or would be refused, too
         for subtask_id in board.ready():
             if slots.full:
-                slots.starved += 1
-                if slots.starved >= self._state.request.max_parallel:
-                    break  # more could not be used
-                continue
+                slots.starved = True
+                break
             if self._replanning.running and board.missing_for(subtask_id):
                 continue
             assignment = self._assignment(subtask_id, in_flight)
