@@ -106,6 +106,7 @@ async def serving(
                 run.keep_words,
                 run.publish_result,
                 NoticeActivities(settings.notice_words).notify,
+                run.child_consumed,
             ],
             model_activities=of_model if "model" in roles else [],
             tool_activities=[ToolActivities(store, teams, endpoint).run_tool],

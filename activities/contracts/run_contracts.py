@@ -246,6 +246,20 @@ class Notice(Model):
     at: str
 
 
+class ChildRef(Model):
+    """A child workflow of a supervisor."""
+
+    run: RunRef
+    workflow_id: str
+
+
+class Consumed(Model):
+    """What all executions of a child consumed by the journal of their model calls, and how many turns they made."""
+
+    usage: Usage = Usage()
+    turns: int = 0
+
+
 class AdoptInput(Model):
     """A finding that is to be the run's answer word for word, under a label if there is one."""
 

@@ -11,6 +11,8 @@ from temporalio import activity
 from activities import steps
 from activities.contracts.run_contracts import (
     AdoptInput,
+    ChildRef,
+    Consumed,
     ProcessFacts,
     Published,
     PublishInput,
@@ -22,6 +24,8 @@ from activities.contracts.run_contracts import (
 from activities.files.file_cache import FileEntry
 from activities.files.manifest import MANIFEST_TYPE, Manifest, adopt_files, is_text, read_manifest
 from activities.files.values import is_data
+from activities.model.conversation import ConversationStore
+from activities.model.journalled_call import usage_of
 from activities.model.port import ModelEndpoint, ModelUsage
 from activities.model.prompt_fit import brief_tokens
 from activities.prompts.agent_prompts import finding_block, tag
@@ -35,7 +39,7 @@ from activities.teams.team_files import team_card
 from supervision.base import limits
 from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.prompt_marks import ITEM
-from supervision.base.store_keys import named_key
+from supervision.base.store_keys import calls_of, calls_prefix, named_key
 from supervision.base.text import cut, size
 from supervision.contract.finding import ArtifactRef, Finding, FindingRecord
 from supervision.contract.plan import Plan
@@ -43,6 +47,7 @@ from supervision.contract.request import Budget, RunRequest, invalid_request
 from supervision.contract.result import RunResult
 from supervision.contract.status import TraceEvent
 from supervision.contract.team import Team
+from supervision.contract.usage import Usage
 from supervision.grounding.citations import with_valid_marks
 from supervision.planning.estimate import sample_of
 from supervision.results.answer import Answer, answer_record, with_gaps
@@ -174,6 +179,21 @@ class RunActivities:
             return texts, await adopt_files(self.store, run.run_id, manifests) if manifests else ""
         except ArtifactMissing as missing:
             raise invalid_request(f"a file of the attachments is no longer stored: {missing}") from None
+
+    @activity.defn
+    async def child_consumed(self, child: ChildRef) -> Consumed:
+        """Returns what a child has consumed, with its own children, in all of its executions."""
+        run = child.run
+        own = calls_of(run.run_id, run.first_run_id, child.workflow_id)
+        consumed, conversations = Consumed(), ConversationStore(self.store)
+        for key in await self.store.list_keys(calls_prefix(run.run_id, run.first_run_id)):
+            if key.startswith(own):
+                entry = await conversations.entry(key)
+                reply = entry.reply
+                consumed.usage += usage_of(self.endpoint, reply.model, reply.usage) + entry.spent
+                consumed.usage += Usage(tool_calls=min(len(reply.tool_uses()), limits.TOOL_CALLS_PER_TURN))
+                consumed.turns += 1
+        return consumed
 
     @activity.defn
     async def publish_result(self, publication: PublishInput, trace: list[TraceEvent]) -> Published:

@@ -241,7 +241,7 @@ async def _under_way(
                 own += await _under_way(run, below_it, first_run_id, stories, store)
                 events += [below(path, event) for event in own]
                 continue
-            calls = [call async for call in store.objects(calls_of(run.id, first_run_id, child.workflow_id))]
+            calls = [call async for call in store.objects(calls_of(run.id, first_run_id, child.workflow_id)[0])]
             if calls:
                 head = max(calls, key=lambda meta: meta["last_modified"])["path"]
                 events += await stories.of_conversation(head, path, datetime.now(UTC).isoformat())

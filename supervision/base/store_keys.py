@@ -68,9 +68,15 @@ def call_key(run_id: str, first_run_id: str, workflow_id: str, step: str, sha256
     return "/".join(map(encode, (run_id, first_run_id, workflow_id, step, sha256)))
 
 
-def calls_of(run_id: str, first_run_id: str, workflow_id: str) -> str:
-    """Returns the beginning of the keys of a workflow's model calls, in all executions of the run."""
-    return "/".join(map(encode, (run_id, first_run_id, workflow_id))) + "/"
+def calls_prefix(run_id: str, first_run_id: str) -> str:
+    """Returns the beginning of the keys of all model calls of a run, in all of its executions."""
+    return f"{encode(run_id)}/{encode(first_run_id)}/"
+
+
+def calls_of(run_id: str, first_run_id: str, workflow_id: str) -> tuple[str, str]:
+    """Returns the beginnings of the keys of a workflow's model calls, and of those of its children."""
+    prefix = calls_prefix(run_id, first_run_id)
+    return f"{prefix}{encode(workflow_id)}/", prefix + _percent(f"{workflow_id}/", safe="")
 
 
 def output_key(run_id: str, sha256: str) -> str:

@@ -5,7 +5,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Iterator
 from datetime import datetime
-from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -23,7 +22,6 @@ from tests.serving import store_of
 from tests.waiting import until
 
 FINAL = {"completed", "failed", "skipped", "cancelled"}
-UNTOLD = re.compile("the usage lacks what (.+) consumed: it ended without telling")
 PHASES = {"completed": "done", "failed": "failed", "cancelled": "cancelled"}
 
 
@@ -53,8 +51,7 @@ async def broken(client: Client, ending: Ending, artifacts: Path) -> list[str]:
     if result is None:
         return [f"it {ending.kind} with {ending.error}, without a result", *failures[:2]]
     wrong = [*failures, *_wrong_end(ending, result), *_wrong_states(result), *_wrong_queries(ending, result)]
-    silent = _silent(result, records)
-    wrong += _lost_findings(ending.run_id, result, root, silent)
+    wrong += _lost_findings(ending.run_id, result, root)
     for record in records.values():
         wrong += [fault async for fault in _open_children(client, record, was_reset=ending.was_reset)]
     wrong += _wrong_spending(ending, result, records, abandoned_calls(root, before.records))
@@ -147,17 +144,7 @@ def _differences(path: str, seen: Any, returned: Any) -> Iterator[tuple[str, Any
 # --- findings -------------------------------------------------------------------------------------------
 
 
-def _silent(result: RunResult, records: dict[str, Record]) -> set[str]:
-    """Returns the children that a run warns of, as they did not tell what they consumed: it is in no book."""
-    below = [child.value.get("warnings", []) for record in records.values() for child in record.children.values()]
-    silent = {match[1] for warning in chain(result.warnings, *below) if (match := UNTOLD.fullmatch(warning))}
-    for record in records.values():
-        if any(f"{record.workflow_id}/".startswith(f"{child}/") for child in silent):
-            record.until = 0
-    return silent
-
-
-def _lost_findings(run_id: str, result: RunResult, root: Record, silent: set[str]) -> Iterator[str]:
+def _lost_findings(run_id: str, result: RunResult, root: Record) -> Iterator[str]:
     """What a child returned after the run had given up on it comes too late."""
     reports = {report.id: report for report in result.subtasks}
     for child in root.children.values():
@@ -165,7 +152,9 @@ def _lost_findings(run_id: str, result: RunResult, root: Record, silent: set[str
         report = reports.get(subtask_id)
         if report is None:
             yield f"{subtask_id} was worked on and is not in the result"
-        elif child.value.get("finding") and report.finding is None and child.workflow_id not in silent:
+        elif child.value.get("finding") and report.finding is None:
+            if (late := root.given_up.get(child.run_id)) and child.ended > late.seen:
+                continue
             yield f"the finding of {child.workflow_id} is lost: {report.state}, {report.error}"
     for report in result.subtasks:
         if report.finding is not None and not _is_own(report):

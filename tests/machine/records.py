@@ -53,12 +53,21 @@ class ModelCall:
 
 
 @dataclass
+class GivenUp:
+    """The look-up of a lost child's cost: when it began, and the last event that the workflow had seen by its end."""
+
+    began: float
+    seen: float = _NEVER
+
+
+@dataclass
 class Record:
-    """What the history of one execution holds."""
+    """What the history of one execution holds; `given_up` by the run ids of the children."""
 
     workflow_id: str
     children: dict[int, Child] = field(default_factory=dict)
     model_calls: dict[int, ModelCall] = field(default_factory=dict)
+    given_up: dict[str, GivenUp] = field(default_factory=dict)
     task_failures: list[str] = field(default_factory=list)
     closed_at: float = _NEVER
     until: float = _NEVER
@@ -84,7 +93,8 @@ async def tree(client: Client, workflow_id: str, run_id: str, known: Collection[
     for record in found.records.values():
         for child in record.children.values():
             if below := found.records.get(child.run_id):
-                below.until = min(record.until, below.until)
+                given_up = record.given_up.get(child.run_id)
+                below.until = min(record.until, given_up.began if given_up else below.until)
     return found
 
 
@@ -115,6 +125,7 @@ def record_of(history: WorkflowHistory) -> Record:
                 record.task_failures += _task_failure(event)
             case _:
                 _note_child(record, event)
+    _note_looks(record, history.events)
     if history.events[-1].event_type in _CLOSED:
         record.closed_at = _at(history.events[-1])
     return record
@@ -169,6 +180,33 @@ def calls_in_a_pause(history: WorkflowHistory) -> Iterator[str]:
             scheduled = event.activity_task_scheduled_event_attributes
             if scheduled.activity_type.name in MODEL_CALLS:
                 yield f"{history.workflow_id} called the model in a pause: event {event.event_id}"
+
+
+def _note_looks(record: Record, events: Sequence[HistoryEvent]) -> None:
+    """Notes the children that the run does not hear from any more: an activity looks up in the journal what they cost.
+
+    One that fails books nothing.
+    """
+    looks: dict[int, GivenUp] = {}
+    ended: list[GivenUp] = []
+    latest: dict[str, str] = {}
+    for event in events:
+        started = event.child_workflow_execution_started_event_attributes.workflow_execution
+        if started.run_id:
+            latest[started.workflow_id] = started.run_id
+        scheduled = event.activity_task_scheduled_event_attributes
+        completed = event.activity_task_completed_event_attributes
+        if scheduled.activity_type.name == "child_consumed":
+            ref = _decoded(scheduled.input.payloads)
+            looks[event.event_id] = record.given_up[latest[ref["workflow_id"]]] = GivenUp(_at(event))
+        elif look := looks.pop(completed.scheduled_event_id, None):
+            ended.append(look)
+        elif event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED:
+            for look in ended:
+                look.seen = event.workflow_task_completed_event_attributes.started_event_id
+            ended.clear()
+    for look in looks.values():
+        look.began = 0
 
 
 def _note_child(record: Record, event: HistoryEvent) -> None:

@@ -92,8 +92,8 @@ async def _best(assignment: Assignment, agents: "list[_Agent]", results: list[Wo
 class _Agent:
     """A worker agent, or the supervisor of a team, from its start to its end, over all its executions.
 
-    It works in a `slot`, which it gives back while it waits. `progress` is where it continues with the `model`. With
-    the `last` grant it has the one call in which it can still conclude.
+    It works in a `slot`, which it gives back while it waits. `progress` is where it continues with the `model`, and
+    `booked` what it has consumed. With the `last` grant it has the one call in which it can still conclude.
     """
 
     def __init__(self, assignment: Assignment, role: RoleCard, candidate: int, slot: Slot) -> None:
@@ -110,6 +110,7 @@ class _Agent:
         self._model = "" if self.role.team else self._state.models.choose(self.role.models)
         self._progress = assignment.resume_from or LoopProgress()
         self._stood: dict[str, LoopProgress] = {}  # where the conversations with other models stand
+        self._booked = WorkerAgentResult()
         self._last = False
 
     async def run(self) -> WorkerAgentResult:
@@ -245,6 +246,9 @@ class _Agent:
     def _book(self, result: WorkerAgentResult) -> None:
         """Books what it consumed, whatever became of it, and keeps what it came to."""
         state, result.model = self._state, self._model
+        self._booked = WorkerAgentResult(
+            usage=self._booked.usage + result.usage, turns=self._booked.turns + result.turns
+        )
         state.time_and_budget.ledger.settle(self.workflow_id, result.usage)
         if self.role.team:
             state.spending.add_team(self.role.name, result.spend, result.usage)
@@ -257,9 +261,9 @@ class _Agent:
     async def _run_child(self, grant: Amount) -> WorkerAgentResult:
         """Runs the child: a worker agent, or the supervisor of a team. Its id is the same after each wait."""
         if self.role.team:
-            return await run_nested(self._context, self.role, self._brief(), self.workflow_id, grant)
+            return await run_nested(self._context, self.role, self._brief(), self.workflow_id, self._booked, grant)
         self._assignment.report.model = self._model
-        return await run_worker_agent(self._context, self._agent_input(grant), self.workflow_id)
+        return await run_worker_agent(self._context, self._agent_input(grant), self.workflow_id, self._booked)
 
     def _brief(self) -> SubtaskBrief:
         context, board, assignment = self._context, self._state.board, self._assignment

@@ -12,14 +12,16 @@ from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import FailureError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.run_contracts import SubtaskBrief
+    from activities.contracts.run_contracts import ChildRef, SubtaskBrief
+    from activities.run.run_activities import RunActivities
     from supervision.base import limits
     from supervision.base.errors import ErrorKind
     from supervision.base.text import cut, label
     from supervision.budget.ledger import Amount
     from supervision.contract.result import Problem
     from supervision.contract.team import RoleCard
-    from workflows.calls.activity_calls import details_of, problem_of
+    from workflows.calls import activity_calls
+    from workflows.calls.activity_calls import CallFailed, details_of, problem_of
     from workflows.children.child_contracts import NestedInput, WorkerAgentInput, WorkerAgentResult
     from workflows.run_context import RunContext, let_ready_tasks_finish
     from workflows.worker_agent import WorkerAgentWorkflow
@@ -28,14 +30,16 @@ _CANCELLED = Problem(type=ErrorKind.CANCELLED, message="its worker agent was can
 _LABEL_BYTES = 64  # a child's label in the timeline: longer ones run out of the picture
 
 
-async def run_worker_agent(context: RunContext, agent: WorkerAgentInput, name: str) -> WorkerAgentResult:
+async def run_worker_agent(
+    context: RunContext, agent: WorkerAgentInput, name: str, booked: WorkerAgentResult
+) -> WorkerAgentResult:
     """Runs a worker agent under that workflow id and returns its result."""
     start = {"workflow": WorkerAgentWorkflow.run, "args": [agent]}
-    return await _Child(context, agent.subtask_id, name, agent.role.name, start).run()
+    return await _Child(context, agent.subtask_id, name, booked, agent.role.name, start).run()
 
 
 async def run_nested(
-    context: RunContext, role: RoleCard, brief: SubtaskBrief, name: str, grant: Amount
+    context: RunContext, role: RoleCard, brief: SubtaskBrief, name: str, booked: WorkerAgentResult, grant: Amount
 ) -> WorkerAgentResult:
     """Runs the supervisor of a role that is a team, and returns its result, its answer as the finding.
 
@@ -60,7 +64,7 @@ async def run_nested(
     )
     nested = NestedInput(run=context.run, depth=context.depth + 1, brief=brief, terms=terms)
     start = {"workflow": "SupervisorWorkflow", "args": [request, nested], "result_type": WorkerAgentResult}
-    child = _Child(context, subtask_id, name, f"team {request.team_name}", start)
+    child = _Child(context, subtask_id, name, booked, f"team {request.team_name}", start)
     result = WorkerAgentResult()
     try:
         result = await child.run()
@@ -75,12 +79,14 @@ class _Child:
 
     A cancel that is sent before the server confirmed the start gets lost. So `cancel` waits for that, and a start
     that is under way is never given up. The child is cancelled by its id: a cancel through its handle reaches only the
-    first execution, and a worker agent that has continued as new would continue. `start` begins it.
+    first execution, and a worker agent that has continued as new would continue. `start` begins it. `booked` is of
+    earlier executions under the same id.
     """
 
     context: RunContext
     subtask_id: str
     workflow_id: str
+    booked: WorkerAgentResult
     worker: str
     start: dict[str, Any]
     is_started: bool = False
@@ -93,7 +99,8 @@ class _Child:
     async def run(self) -> WorkerAgentResult:
         """Returns its result; when the caller is cancelled, the child is stopped and what it had is returned.
 
-        A caller that is cancelled a second time does not wait for the child any longer.
+        A caller that is cancelled a second time does not wait for the child any longer: its cost then comes from the
+        journal.
         """
         try:
             # Shielded here and below: a cancellation must not end the child's task, on which its start or end depends.
@@ -103,10 +110,11 @@ class _Child:
                 await self.cancel()
                 result = await asyncio.shield(self.life)  # whole, if it had finished before the cancellation came
             except asyncio.CancelledError:
+                consumed = await self.consumed()
                 await let_ready_tasks_finish()
                 if not self.life.done():
-                    return self.silent().when_stopped()
-                result = self.life.result()  # it came together with the second cancellation
+                    return consumed.when_stopped()
+                result = self.life.result()  # it came meanwhile, with this, or together with the second cancellation
         finally:
             self.context.children.leave(self.workflow_id)
         return result.when_stopped() if result.problem or result.stopped else result
@@ -122,11 +130,22 @@ class _Child:
         except FailureError:
             workflow.logger.debug("child %s had ended before it was cancelled", self.workflow_id)
 
-    def silent(self) -> WorkerAgentResult:
-        """Returns the result of a child that has not said what it consumed, which the run then says."""
-        if self.is_started:
-            self.context.state.warn(f"the usage lacks what {self.workflow_id} consumed: it ended without telling")
-        return WorkerAgentResult()
+    async def consumed(self) -> WorkerAgentResult:
+        """Returns what the child consumed by the journal of its calls: it can't say so itself."""
+        if not self.is_started:
+            return WorkerAgentResult()
+        try:
+            child = ChildRef(run=self.context.run, workflow_id=self.workflow_id)
+            summary = f"cost of {self.workflow_id}"
+            consumed = await activity_calls.with_store(
+                RunActivities.child_consumed, limits.PUBLISH_TIMEOUT, summary, child
+            )
+        except CallFailed as failed:
+            workflow.logger.warning("the cost of %s is not known: %s", self.workflow_id, failed)
+            return WorkerAgentResult()
+        return WorkerAgentResult(
+            usage=consumed.usage - self.booked.usage, turns=max(0, consumed.turns - self.booked.turns)
+        )
 
     async def _live(self) -> WorkerAgentResult:
         try:
@@ -149,7 +168,7 @@ class _Child:
         except FailureError as error:
             details = None if is_cancelled_exception(error) else details_of(error)
             left = WorkerAgentResult.model_validate(details) if isinstance(details, dict) else None
-            result = left or self.silent()
+            result = left or await self.consumed()
             problem = _CANCELLED if is_cancelled_exception(error) else problem_of(error)
             return result.model_copy(update={"problem": problem})
         return result.model_copy(update={"problem": _CANCELLED if result.stopped else None})

@@ -135,7 +135,7 @@ def test_the_layout_is_as_written_down() -> None:
         keys.encode("team v1.2/ä"): "team%20v1.2%2F%C3%A4",
         keys.run_prefix(RUN): "run%201/",
         keys.output_key(RUN, SHA): f"run%201/outputs/{SHA}",
-        keys.calls_of(RUN, EXECUTION, f"{RUN}/t1/1"): f"run%201/{EXECUTION}/run%201%2Ft1%2F1/",
+        keys.calls_prefix(RUN, EXECUTION): f"run%201/{EXECUTION}/",
         keys.effect_keys(RUN, "2.0"): ("run%201/started/2.0.effect", "run%201/started/2.0.result"),
         keys.call_key(RUN, EXECUTION, f"{RUN}/t1/1", "turn.3", SHA): (
             f"run%201/{EXECUTION}/run%201%2Ft1%2F1/turn.3/{SHA}"
@@ -194,8 +194,12 @@ names = st.lists(st.text("t1./% ", min_size=1, max_size=4), min_size=1, max_size
 @example("run/t1/1", "run/t1/10", "0" * 8)
 @example("run", "run.2", "0" * 8)
 @example("run%2Ft1", "run/t1", "0" * 8)
-def test_the_calls_of_a_workflow_are_found_and_no_others(one: str, other: str, first_run_id: str) -> None:
-    beginning = keys.calls_of("run", first_run_id, one)
-    assert call("run", first_run_id, other).startswith(beginning) == (other == one)
-    assert not call("run", f"{first_run_id}2", one).startswith(beginning)
-    assert not call("run2", first_run_id, one).startswith(beginning)
+def test_the_calls_of_a_workflow_are_found_with_those_of_its_children_and_no_others(
+    one: str, other: str, first_run_id: str
+) -> None:
+    beginnings = keys.calls_of("run", first_run_id, one)
+    found = call("run", first_run_id, other).startswith(beginnings)
+    assert found == (other == one or other.startswith(f"{one}/"))
+    assert call("run", first_run_id, one).startswith(keys.calls_prefix("run", first_run_id))
+    assert not call("run", f"{first_run_id}2", one).startswith(beginnings)
+    assert not call("run2", first_run_id, one).startswith(beginnings)

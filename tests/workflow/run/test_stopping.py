@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 from temporalio.client import WorkflowExecutionStatus
 
+from activities.store.artifacts import ArtifactStore
 from supervision.base import limits
-from supervision.contract.result import Problem, SubtaskReport
+from supervision.base.store_keys import run_prefix
+from supervision.contract.result import SubtaskReport
 from supervision.contract.updates import ExtendLimits
 from supervision.run.board import Board
 from tests.replay.replaying import replayer
@@ -113,11 +115,7 @@ async def test_a_subtask_whose_worker_agent_somebody_cancels_is_cancelled_and_ke
     assert report.finding.summary == "so far there are three"
 
 
-def untold(workflow_id: str) -> str:
-    return f"the usage lacks what {workflow_id} consumed: it ended without telling"
-
-
-async def test_a_terminated_worker_agent_is_a_failed_attempt_of_unknown_cost(lab: Lab) -> None:
+async def test_a_terminated_worker_agent_costs_what_it_consumed(lab: Lab) -> None:
     def turns(step: Step) -> Reply:
         if step.attempt == 1:
             return tools(("lookup", {"query": "x"})) if step.number < 4 else NEVER
@@ -129,38 +127,41 @@ async def test_a_terminated_worker_agent_is_a_failed_attempt_of_unknown_cost(lab
     await lab.client.get_workflow_handle(f"{lab.run_id}/t1/1").terminate()
     result = await handle.result()
     answered = [call for call in lab.calls if call.answered_at is not None]
-    assert len(answered) == 7  # plan, three turns, refine, the second attempt, the answer
-    assert (result.usage.model_calls, result.warnings) == (4, [untold(f"{lab.run_id}/t1/1")])
-    assert (result.subtasks[0].attempts, result.subtasks[0].turns) == (2, 1)
+    assert result.usage.model_calls == len(answered) == 7  # plan, three turns, refine, the second attempt, the answer
+    assert result.usage.tool_calls == 3
+    assert (result.subtasks[0].attempts, result.subtasks[0].turns) == (2, 4)
 
 
 @pytest.mark.usefixtures("time_to_answer")
-async def test_a_child_that_does_not_answer_is_given_up(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_child_that_does_not_answer_is_booked_from_the_journal(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It answers only once it is looked up."""
     monkeypatch.setattr(limits, "CHILD_CLOSE_SHARE", 0.0)  # the run waits as short as it can
-    given_up, stopped, close = threading.Event(), ToolLoop.stopped, Board.close
+    looked_up, list_keys, stopped = threading.Event(), ArtifactStore.list_keys, ToolLoop.stopped
+
+    async def noted(store: ArtifactStore, prefix: str) -> list[str]:
+        if prefix.startswith(run_prefix(lab.run_id)):
+            looked_up.set()
+        return await list_keys(store, prefix)
 
     def slowly(loop: ToolLoop) -> WorkerAgentResult:
-        given_up.wait(1.8)  # below the SDK's two seconds for a workflow task without an await
+        looked_up.wait(1.8)  # below the SDK's two seconds for a workflow task without an await
         return stopped(loop)
-
-    def closed_at_last(board: Board, error: Problem) -> None:
-        given_up.set()
-        close(board, error)
 
     def turns(step: Step) -> Reply:
         return tools(("lookup", {"query": "x"})) if step.number == 1 else NEVER
 
+    monkeypatch.setattr(ArtifactStore, "list_keys", noted)
     monkeypatch.setattr(ToolLoop, "stopped", slowly)
-    monkeypatch.setattr(Board, "close", closed_at_last)
     lab.play(script(plan({"id": "t1"}, {"id": "t2"}), {"t1": turns}))
     handle = await lab.start()
     await until(lab.sent("t1/1/turn.2"))
     await until(functools.partial(runs.is_in, handle, "completed", "t2"))
     await runs.end_soon(handle)
     result = await handle.result()
-    assert [report.state for report in result.subtasks] == ["cancelled", "completed"]
     answered = [call for call in lab.calls if call.answered_at is not None]
-    assert (result.usage.model_calls, result.warnings) == (len(answered) - 1, [untold(f"{lab.run_id}/t1/1")])
+    assert (looked_up.is_set(), result.usage.model_calls) == (True, len(answered))
 
 
 # --- resets ------------------------------------------------------------------------------------------
