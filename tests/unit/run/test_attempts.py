@@ -114,8 +114,7 @@ def test_one_probe_at_a_time_closes_it_and_late_outcomes_change_nothing(course: 
                 assert _state(breaker) == {"succeeded": "closed", "failed": "open"}.get(step, "half_open")
             if before == "closed" and _state(breaker) != "closed":
                 assert step == "failed"
-            if "closed" in (before, _state(breaker)) and before != _state(breaker):
-                older = [*running]
+            older = [*running] if (before == "closed") != (_state(breaker) == "closed") else older
         match _state(breaker):
             case "half_open":
                 assert (probe in running) == (not breaker.admits())
