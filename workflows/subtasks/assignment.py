@@ -30,7 +30,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.run_context import RunContext
 
 
-@dataclass
+@dataclass(eq=False)
 class Assignment:
     """A subtask in the hands of a role, over all its attempts.
 

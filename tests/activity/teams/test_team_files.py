@@ -390,7 +390,7 @@ async def test_code_that_others_could_have_written_is_not_run(tmp_path: Path, op
         teams, tool="greet", tools=f"import pathlib; pathlib.Path({str(tmp_path / 'ran')!r}).touch()\n{OWN_TOOLS}"
     )
     (folder / opened).chmod(0o777)
-    with pytest.raises(TeamError, match="is code and is not run.*every user"):
+    with pytest.raises(TeamError, match="is code and is not run.*others can write"):
         await TeamFiles([teams]).load("crew")
     assert not (tmp_path / "ran").exists()
     (folder / opened).chmod(0o755)
