@@ -58,9 +58,8 @@ class TurnInput(Model):
 
 
 class FailedCall(Model):
-    """The details of a model call that failed: the provider's, seconds until it may be asked again, what it cost."""
+    """The details of a failed model call: the provider's id of it, seconds until it may be asked again, its cost."""
 
-    status: int | None = None
     request_id: str | None = None
     remaining: float = 0.0
     spent: Usage = Usage()

@@ -154,7 +154,7 @@ class AnthropicModel(ModelEndpoint):
             with contextlib.suppress(Exception):
                 async with asyncio.timeout(_MODEL_LINGER.total_seconds()):
                     await stream.until_done()
-            message = whole_message(stream.current_message_snapshot, stream.request_id)
+            message = whole_message(stream.current_message_snapshot)
         limit = min(filter(None, (profile.most_output, request.room)), default=None)
         if limit is not None and body["max_tokens"] >= limit:
             message = message.model_copy(update={"fullest": True})

@@ -111,7 +111,6 @@ def _status_failure(error: Any, model: str, endpoint: str, credentials: Credenti
         kind,
         _message(f"{endpoint} answered {label}", _MEANINGS[kind].format(model=model), detail),
         retry_after_seconds(error.response.headers) if kind in RETRIED else None,
-        status=status,
         request_id=credentials.withheld(error.request_id) if error.request_id else None,
     )
 

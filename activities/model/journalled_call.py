@@ -78,7 +78,7 @@ def to_application_error(failure: ModelFailure, failures: int, spent: Usage) -> 
     grown = min(limits.MODEL_RETRY_INITIAL * growth, limits.MODEL_RETRY_MAX)
     wait = timedelta(seconds=failure.retry_after) if failure.retry_after else grown
     remaining = failure.retry_after or 0.0
-    details = FailedCall(status=failure.status, request_id=failure.request_id, remaining=remaining, spent=spent)
+    details = FailedCall(request_id=failure.request_id, remaining=remaining, spent=spent)
     return ApplicationError(
         cut(failure.message, limits.ERROR_BYTES),
         details.model_dump(),

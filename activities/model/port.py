@@ -73,8 +73,6 @@ class ModelMessage(Model):
     stop_details: Json | None = None
     usage: ModelUsage
     model: str
-    message_id: str
-    request_id: str | None = None
     fullest: bool = False
 
     def text(self) -> str:
@@ -111,7 +109,6 @@ class ModelFailure(Exception):
     kind: ErrorKind
     message: str
     retry_after: float | None = None
-    status: int | None = None
     request_id: str | None = None
 
     @property
