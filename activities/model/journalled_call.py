@@ -161,7 +161,7 @@ class ModelCalls:
         entry = await self.conversations.find(key)
         if entry is None:
             return None
-        note(journal=True, response_model=entry.reply.model)
+        note({spans.JOURNAL: True, spans.RESPONSE_MODEL: entry.reply.model})
         return self._answered(key, entry)
 
     async def _call(self, asked: Asked, key: str, prompt: FirstPrompt | NextPrompt, how: CallOptions) -> Answered:
@@ -184,7 +184,7 @@ class ModelCalls:
             show(earlier.model_dump)  # the last heartbeat of the attempt takes it along
             raise to_application_error(failure, failures, earlier.spent) from failure
         past = draft.past
-        note(response_model=message.model, finish_reasons=[message.stop_reason])
+        note({spans.RESPONSE_MODEL: message.model, spans.FINISH_REASONS: [message.stop_reason]})
         show_text(spans.SYSTEM_TEXT, prompt.opening.system)
         show_text(spans.INPUT_MESSAGES, draft.added)
         show_text(spans.OUTPUT_MESSAGES, message.content)
