@@ -169,8 +169,15 @@ class AnthropicModel(ModelEndpoint):
 
 @lru_cache(limits.KNOWN_FORMS)
 def _form_of(model: type[Model]) -> Json:
-    """Returns the schema of a model as the API compiles it."""
-    form: Json = lean(anthropic.transform_schema(model))
+    """Returns the schema of a model as the API compiles it.
+
+    What has a default is asked for, too, though a reply is read without it.
+    """
+    schema = model.model_json_schema()
+    for part in (schema, *schema.get("$defs", {}).values()):
+        needed = part.get("required", [])
+        part["required"] = [name for name, field in part["properties"].items() if name in needed or "default" in field]
+    form: Json = lean(anthropic.transform_schema(schema))
     return form
 
 

@@ -7,12 +7,10 @@ import contextlib
 from functools import partial
 from typing import Literal
 
-from pydantic import ConfigDict
-
 from activities.contracts.run_contracts import CallTerms, FindingRefs, SupervisorCall, SupervisorReply
 from activities.prompts.agent_prompts import DATA_RULE, block, described, finding_block, findings_block, plain, tag
 from activities.questions.planning_prompts import role_means
-from activities.questions.question import Desk, Question, all_required, ask
+from activities.questions.question import Desk, Question, ask
 from activities.replies.agent_story import attempt_story
 from activities.store.artifacts import ArtifactError
 from activities.store.reading import FindingExcerpt, list_bytes, read_plan, read_text, with_findings
@@ -257,8 +255,6 @@ class JudgeReply(SupervisorReply):
 
 class JudgementDraft(Model):
     """A judgement as the judge writes it, the findings counted from 1."""
-
-    model_config = ConfigDict(json_schema_extra=all_required)
 
     reason: str = ""
     choice: int | None = None

@@ -10,7 +10,7 @@ from temporalio import activity
 from activities.contracts.run_contracts import SupervisorCall, SupervisorReply
 from activities.model.conversation import Opening
 from activities.model.journalled_call import Answered, CallOptions, ModelCalls
-from activities.model.port import CacheUse, Json, ModelMessage, user_message
+from activities.model.port import CacheUse, ModelMessage, user_message
 from activities.model.prompt_fit import PromptWriter
 from activities.model.request_body import first_json
 from activities.prompts.agent_prompts import steering
@@ -58,11 +58,6 @@ class Question(Generic[C, R]):
 
         asked.__annotations__ = {"call": self.call, "return": self.reply}  # Temporal decodes payloads by them
         return activity.defn(name=self.name)(asked)
-
-
-def all_required(schema: Json) -> None:
-    """Asks a model for all fields of a form, which is read whatever it lacks."""
-    schema["required"] = list(schema["properties"])
 
 
 async def send(

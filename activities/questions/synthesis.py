@@ -5,7 +5,7 @@ from functools import partial
 from itertools import islice
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, JsonValue, WithJsonSchema, create_model
+from pydantic import JsonValue, WithJsonSchema, create_model
 from pydantic.json_schema import SkipJsonSchema
 
 from activities.contracts.run_contracts import CallTerms, FindingRefs, SupervisorCall, SupervisorReply
@@ -21,7 +21,7 @@ from activities.prompts.agent_prompts import (
     repair,
     tag,
 )
-from activities.questions.question import Desk, Question, all_required, read_json, refusal_of, send
+from activities.questions.question import Desk, Question, read_json, refusal_of, send
 from activities.replies import answer_schema
 from activities.store.reading import (
     FindingExcerpt,
@@ -100,20 +100,12 @@ class SynthesisReply(SupervisorReply):
         return [*self.problems, f"{said}. {fix}"]
 
 
-class ContradictionDraft(Contradiction):
-    """A contradiction as the model writes it."""
-
-    model_config = ConfigDict(json_schema_extra=all_required)
-
-
 class AnswerDraft(Model):
-    """The answer as the model writes it: asked for all, it is read whatever it lacks."""
-
-    model_config = ConfigDict(json_schema_extra=all_required)
+    """The answer as the model writes it."""
 
     answer: str
     confidence: float | None = None
-    contradictions: list[ContradictionDraft] = []
+    contradictions: list[Contradiction] = []
     answer_json: SkipJsonSchema[JsonValue] = None  # asked for by the form of the user's schema
 
 
