@@ -58,11 +58,15 @@ class TurnInput(Model):
 
 
 class FailedCall(Model):
-    """The details of a failed model call: the provider's id of it, seconds until it may be asked again, its cost."""
+    """What failed attempts at a model call hand on: their number by kind of failure, and what they cost.
 
+    The last of them was the provider's `request_id`; seconds are `remaining` until it may be asked again.
+    """
+
+    failures: dict[str, int] = {}
+    spent: Usage = Usage()
     request_id: str | None = None
     remaining: float = 0.0
-    spent: Usage = Usage()
 
 
 class ToolCallRef(Model):
