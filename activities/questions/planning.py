@@ -150,14 +150,11 @@ class Planner:
     def _read_route(self, message: ModelMessage) -> Plan:
         """Returns the route as a plan; the last try always gives one, for the generalist if need be."""
         try:
-            draft = read_reply(RouteDraft, message)
+            return self._routed(read_reply(RouteDraft, message))
         except ValueError:
             if self.call.attempt < limits.PLAN_TRIES:
                 raise
-            draft = RouteDraft(role=self.loaded.team.generalist)
-        plan = self._routed(draft)
-        plan.subtasks = plan.subtasks[: self.call.max_subtasks]
-        return plan
+            return self._routed(RouteDraft(role=self.loaded.team.generalist))
 
     def _role(self, written: str) -> str:
         """Returns the name of the role that is written so, be it in capitals; what is written if there is none."""
@@ -196,7 +193,7 @@ class Planner:
             goal=self.goal,
             reasoning=reasoning,
             final_instruction=f"Set what each of them says under its label: {shown}." if shown and subtasks[1:] else "",
-            subtasks=subtasks,
+            subtasks=subtasks[: self.call.max_subtasks],
             revision=self.call.revision,
         )
 
