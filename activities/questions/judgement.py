@@ -208,11 +208,10 @@ async def _review(desk: Desk, call: ReviewInput) -> ReviewReply:
     reply, draft = await ask(desk, call, ReviewReply, REVIEW_SYSTEM, ReviewDraft, within)
     if draft is None:
         return reply
-    # Of each finding the first verdict counts; one without feedback gives its worker agent nothing to fix.
-    first = {verdict.subtask_id: verdict for verdict in reversed(draft.verdicts) if verdict.subtask_id in reviewed}
-    failing = [id_ for id_, verdict in reversed(first.items()) if not verdict.ok and verdict.feedback.strip()]
-    said = {id_: first[id_].feedback.strip() for id_ in failing[: limits.VERDICTS]}
-    reply.feedback = {id_: cut(words, limits.FEEDBACK_BYTES) for id_, words in said.items()}
+    # A verdict without feedback gives its worker agent nothing to fix.
+    said = {verdict.subtask_id: verdict.feedback.strip() for verdict in draft.verdicts if not verdict.ok}
+    failing = [id_ for id_, words in said.items() if id_ in reviewed and words][: limits.VERDICTS]
+    reply.feedback = {id_: cut(said[id_], limits.FEEDBACK_BYTES) for id_ in failing}
     found: dict[frozenset[str], Contradiction] = {}  # those between the same findings are settled together
     for conflict in draft.conflicts:
         ids = [known for known in dict.fromkeys(conflict.subtask_ids) if known in reviewed]
