@@ -209,9 +209,9 @@ async def _review(desk: Desk, call: ReviewInput) -> ReviewReply:
     if draft is None:
         return reply
     # A verdict without feedback gives its worker agent nothing to fix.
-    said = {verdict.subtask_id: verdict.feedback.strip() for verdict in draft.verdicts if not verdict.ok}
-    failing = [id_ for id_, words in said.items() if id_ in reviewed and words][: limits.VERDICTS]
-    reply.feedback = {id_: cut(said[id_], limits.FEEDBACK_BYTES) for id_ in failing}
+    failing = [each for each in draft.verdicts if not each.ok and each.feedback.strip() and each.subtask_id in reviewed]
+    said = ((verdict.subtask_id, verdict.feedback.strip()) for verdict in failing[: limits.VERDICTS])
+    reply.feedback = {id_: cut(words, limits.FEEDBACK_BYTES) for id_, words in said}
     found: dict[frozenset[str], Contradiction] = {}  # those between the same findings are settled together
     for conflict in draft.conflicts:
         ids = [known for known in dict.fromkeys(conflict.subtask_ids) if known in reviewed]
