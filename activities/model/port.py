@@ -75,6 +75,13 @@ class ModelMessage(Model):
     model: str
     fullest: bool = False
 
+    @property
+    def refusal(self) -> str | None:
+        """Why the model refused; None if it did not."""
+        details = self.stop_details or {}
+        why = details.get("explanation") or details.get("category") or "no reason given"
+        return str(why) if self.stop_reason == "refusal" else None
+
     def text(self) -> str:
         """Returns all text blocks joined, without what a model that has no blocks for it thinks there."""
         return _THOUGHT.sub("", "".join(block.get("text", "") for block in self.content if block.get("type") == "text"))

@@ -21,7 +21,7 @@ from activities.questions.planning_prompts import (
     planner_system,
     reply_form,
 )
-from activities.questions.question import Desk, Question, read_reply, refusal_of, send
+from activities.questions.question import Desk, Question, read_reply, send
 from activities.store.reading import list_bytes, read_plan, read_text
 from activities.store.spending import newest_samples
 from activities.teams.stored_teams import catalogue
@@ -261,7 +261,7 @@ async def _written(desk: Desk, planner: Planner, previous: Plan | None) -> tuple
     back = None if call.head is None else (call.head, words)
     # One step at a time asks with the same system text again and again.
     answered = await send(desk, call, planner.system(), planner.form(), within, back, "prefix" if steps else "none")
-    reply = PlanReply(head=answered.head, usage=answered.usage, refusal=refusal_of(answered.message))
+    reply = PlanReply(head=answered.head, usage=answered.usage, refusal=answered.message.refusal)
     plan = None
     if reply.refusal is None:
         try:

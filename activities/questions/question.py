@@ -88,7 +88,7 @@ async def ask(
 ) -> tuple[R, M | None]:
     """Asks for a `form` in a new conversation. Returns the reply so far, and the answer unless it has a `problem`."""
     answered = await send(desk, call, system, form, text)
-    begun = reply(head=answered.head, refusal=refusal_of(answered.message), usage=answered.usage)
+    begun = reply(head=answered.head, refusal=answered.message.refusal, usage=answered.usage)
     try:
         return begun, read_reply(form, answered.message)
     except ValueError as error:
@@ -98,8 +98,8 @@ async def ask(
 
 def read_reply(form: type[M], message: ModelMessage, root: str = "reply") -> M:
     """Returns the `form` in a reply. Raises ValueError with what is wrong, in words its author can act on."""
-    if refusal := refusal_of(message):
-        raise ValueError(f"the model refused: {refusal}")
+    if message.refusal:
+        raise ValueError(f"the model refused: {message.refusal}")
     if message.stop_reason in CUT:
         raise ValueError(f"the {root} was cut off: make it shorter")
     return read_json(form, message.text(), root)
@@ -114,11 +114,3 @@ def read_json(form: type[M], text: str, root: str = "reply") -> M:
     except ValueError as error:
         problem = str(error)
     raise ValueError(f"the reply is not the JSON asked for: {problem}")
-
-
-def refusal_of(message: ModelMessage) -> str | None:
-    """Returns why the model refused; None if it did not."""
-    if message.stop_reason != "refusal":
-        return None
-    details = message.stop_details or {}
-    return str(details.get("explanation") or details.get("category") or "no reason given")

@@ -21,7 +21,7 @@ from activities.prompts.agent_prompts import (
     repair,
     tag,
 )
-from activities.questions.question import Desk, Question, read_json, refusal_of, send
+from activities.questions.question import Desk, Question, read_json, send
 from activities.replies import answer_schema
 from activities.store.reading import (
     FindingExcerpt,
@@ -192,7 +192,7 @@ async def synthesize(desk: Desk, call: SynthesisInput) -> SynthesisReply:
     schema = first_json(await read_text(desk.store, call.answer_schema_ref)) if call.answer_schema_ref else None
     plan, run_id = await read_plan(desk.store, call.plan_ref), call.run.run_id
     answered = await _asked(desk, call, plan, schema)
-    message, refusal = answered.message, refusal_of(answered.message)
+    message, refusal = answered.message, answered.message.refusal
     reply = SynthesisReply(head=answered.head, stop_reason=message.stop_reason, refusal=refusal, usage=answered.usage)
     text = message.text().strip()
     if refusal is not None or not text:
