@@ -5,12 +5,29 @@ import json
 from typing import Any
 
 import pytest
+from pydantic import Field
 
+from activities.model.anthropic_model import AnthropicModel
 from activities.model.port import CacheUse, Json, ModelRequest, user_message
 from activities.model.request_body import profile_of, request_body
+from supervision.contract.base import Model
 from tests.activity.model import http_fixture as http
 from tests.activity.model.http_fixture import Exchange, Reply
 from tests.activity.model.test_anthropic_model import IDLE, SCHEMA, answer, ask, fail
+
+
+class Draft(Model):
+    """A form with a field of each kind."""
+
+    words: str
+    more: list[str] = []
+    choice: int | None = None
+    rest: list[str] = Field(default_factory=list)
+
+
+def test_a_form_asks_for_what_has_a_default_but_not_for_what_may_be_left_out() -> None:
+    assert AnthropicModel().output_schema(Draft)["required"] == ["words", "more", "choice"]
+
 
 THOUGHT: Json = {"type": "thinking", "thinking": "", "signature": "c2ln"}
 ADD: Json = {"name": "add", "description": "Adds.", "input_schema": {"type": "object"}}
