@@ -260,7 +260,8 @@ def _engine_table(reader: str, path: Path, out: Path) -> list[Json]:
 
 
 parquet_tables = partial(_engine_table, "read_parquet(?)")
-json_tables = partial(_engine_table, "read_json_auto(?, maximum_object_size = 4194304)")  # a list, or one on each line
+# of objects: a list of them, or one on each line
+json_tables = partial(_engine_table, "read_json_auto(?, records = 'true', maximum_object_size = 4194304)")
 
 
 def _typed_table(database: duckdb.DuckDBPyConnection, stem: str, out: Path, *, semicolons: bool) -> Json:

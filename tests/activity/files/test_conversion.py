@@ -307,6 +307,8 @@ def database(tables: int) -> bytes:
         ("a.xlsx", b"PK\x03\x04 broken", "it is no spreadsheet that can be read"),
         ("a.db", b"no database at all" * 100, "it is no SQLite database that can be read"),
         ("a.parquet", b"PAR1 broken", "it can't be read: Invalid Input Error: File 'a.parquet' too small"),
+        *(("a.json", broken, "it is no whole JSON") for broken in (b"[1,", b'[{"a": 1}, {"a": 2}', b"1 2")),
+        ("a.jsonl", b"[1,", "it can't be read: Binder Error: json_read expected records"),
         ("a.exe", b"MZ", "files of the kind '.exe' are not read"),
         ("a.xlsx", compound("EncryptionInfo", "EncryptedPackage"), "it is encrypted"),
         ("a.pdf", ENCRYPTED_PDF, "it is encrypted"),
