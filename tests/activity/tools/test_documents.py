@@ -35,9 +35,9 @@ async def tools(folder: Path, pattern: str = PATTERN) -> list[Tool[Any]]:
     return await DocumentTools(FolderFiles(folder, pattern, CACHE), KINDS, DocumentOptions(documents=pattern)).open()
 
 
-async def search(folder: Path, query: str, limit: int = 3) -> ToolOutput:
+async def search(folder: Path, query: str) -> ToolOutput:
     tool, _ = await tools(folder)
-    return await tool.run(tool.arguments(query=query, limit=limit), ToolContext())
+    return await tool.run(tool.arguments(query=query), ToolContext())
 
 
 async def read(folder: Path, document_id: str, place: str = "", pattern: str = PATTERN) -> ToolOutput:
