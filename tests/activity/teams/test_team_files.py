@@ -355,7 +355,11 @@ SEARCHES = TEAM.replace('name = "calculate"', 'name = "{tool}"').replace("calcul
             'approve = "always"',
             "tools.web_search: the provider calls it, so no person can approve a call",
         ),
-        ("web_search", 'options = { allowed_domains = ["https://example.com"] }', "write a domain such as example.com"),
+        (
+            "web_search",
+            'options = { allowed_domains = ["https://example.com"] }',
+            "allowed_domains.0: String should match",
+        ),
     ],
 )
 async def test_a_tool_of_the_provider_is_set_up(tmp_path: Path, named: str, more: str, problem: str) -> None:
