@@ -199,16 +199,13 @@ class TeamFiles:
         )
 
     def _require_teams(self, team: Team) -> None:
-        """Raises TeamError for roles that are a team which no folder holds."""
-        problems = []
+        """Raises TeamError for a role that is a team which no folder holds."""
         for role in team.roles:
             if role.team is not None:
                 try:
                     self.folder(role.team)
                 except TeamError as error:
-                    problems.append(f"roles.{role.name}.team: {error.message}")
-        if problems:
-            raise TeamError(ErrorKind.UNKNOWN_TEAM, "; ".join(problems[: limits.FIELD_COMPLAINTS]))
+                    raise TeamError(error.kind, f"roles.{role.name}.team: {error.message}") from None
 
 
 def team_card(loaded: LoadedTeam, default_models: list[str]) -> TeamCard:
