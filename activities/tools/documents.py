@@ -21,7 +21,6 @@ from supervision.base.text import clean, one_line
 from supervision.contract.base import StrictModel
 
 _SEARCH_HITS = 5
-_READ_CHARS = 2_000_000  # of a document at a time: ten times what is kept of an output
 _SEARCH_TERMS = 32  # words of a query that count
 _PLACES_SHOWN = 30  # of a document, where the one asked for is none of them
 _PAGE = re.compile(r"(?i)^(?:pages?|pp?\.?|seite|s\.?)?\s*(\d{1,4})$")
@@ -91,7 +90,7 @@ class Document:
         if start is None:
             known = "; ".join([name for name, _ in places][:_PLACES_SHOWN]) or "none"
             raise ToolMisuse(f"This document has no such place. Leave it out to read all. It has: {known}")
-        return text[start : start + _READ_CHARS].strip()
+        return text[start:].strip()
 
 
 class Library:

@@ -35,7 +35,10 @@ class FolderFiles(Files):
         return fingerprint(self._paths())
 
     async def _read(self) -> list[FileReport]:
-        files = await asyncio.to_thread(lambda: [local_file(*named) for named in _named(self._paths())])
+        paths = await asyncio.to_thread(self._paths)
+        whole = os.path.commonpath([path.parent for path in paths]) if paths else ""  # below it names are unique
+        named = [(path.relative_to(whole).as_posix(), path) for path in paths]
+        files = await asyncio.to_thread(lambda: [local_file(*each) for each in named])
         return await self.cache.reports(files, str(self._folder), copy_file)
 
     def _paths(self) -> list[Path]:
@@ -79,12 +82,6 @@ def files_inside(folder: Path, pattern: str) -> list[Path]:
         if path.stat().st_size > limits.TEAM_DATA_BYTES:
             raise ValueError(f"{path} is larger than {limits.TEAM_DATA_BYTES} bytes")
     return files
-
-
-def _named(paths: list[Path]) -> list[tuple[str, Path]]:
-    """Returns files with their names, below the folder that holds them all: two may have the same in folders."""
-    folder = os.path.commonpath([path.parent for path in paths]) if paths else ""
-    return [(path.relative_to(folder).as_posix(), path) for path in paths]
 
 
 def open_to_others(file: Path) -> str | None:
