@@ -86,12 +86,11 @@ def test_any_expression_gives_a_bounded_number_or_a_misuse(expression: str) -> N
 
 async def test_a_document_is_rendered_and_kept_as_a_file() -> None:
     tool = PLAIN["document_format"]
-    written = tool.arguments.model_validate({"title": "# Life & Wealth", "body": "## Figures\n\n- 82.6 years\n\n"})
-    output = await tool.run(written, ToolContext())
-    assert output.text == "# Life & Wealth\n\n## Figures\n\n- 82.6 years\n"
+    written = "## Figures\n\n- 82.6 years\n\n"
+    output = await tool.run(tool.arguments(title="# Life & Wealth", body=written), ToolContext())
     (artifact,) = output.artifacts
     assert (artifact.name, artifact.media_type) == ("life-wealth.md", "text/markdown")
-    assert artifact.data.decode() == output.text
+    assert artifact.data.decode() == output.text == "# Life & Wealth\n\n## Figures\n\n- 82.6 years\n"
 
 
 async def read(context: ToolContext, **arguments: Any) -> ToolOutput:
