@@ -15,7 +15,7 @@ from temporalio.client import Client, WorkflowExecution, WorkflowQueryFailedErro
 
 from activities.store.artifacts import ArtifactMissing
 from activities.store.spending import run_spends
-from console.base.command import BAD_INPUT, DONE, FAILED, UNREACHABLE, Access, CommandFailed, hint, web_address
+from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint, web_address
 from console.base.terminal import Report, safe_line, table, wrapped
 from console.commands.evidence_commands import calls_report, write_file
 from console.commands.people_commands import way_rows
@@ -23,7 +23,6 @@ from console.report.report_data import report_data
 from console.report.report_page import report_page
 from console.run.command_line import AnyId, AnyRun
 from console.run.run_handle import (
-    NO_WORKER,
     SEARCHED_RUNS,
     STATUS,
     NoAnswer,
@@ -121,8 +120,6 @@ async def plan_report(run: AnyRun) -> Report:
     """Show the plan of a run."""
     described = await run.require()
     page = await plan_page(run)
-    if page is None:
-        raise CommandFailed(UNREACHABLE, f"the plan of '{run.id}' is not known: {NO_WORKER}")
     data = {"run_id": run.id, "state": state_word(described), **page.plan.model_dump(mode="json")}
     notes = [row.plain for row in way_rows(run.id, page.asked.wait)] if page.asked else []
     return Report(data, lambda _: page.rows(), notes)
