@@ -19,8 +19,6 @@ from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed,
 from console.base.terminal import Report, safe_line, table, wrapped
 from console.commands.evidence_commands import calls_report, write_file
 from console.commands.people_commands import way_rows
-from console.report.report_data import report_data
-from console.report.report_page import report_page
 from console.run.command_line import AnyId, AnyRun
 from console.run.run_handle import (
     SEARCHED_RUNS,
@@ -179,6 +177,10 @@ async def page_report(
     prompts: Annotated[bool, typer.Option("--prompts", help="with prompts and whole replies")] = False,
 ) -> int:
     """Write the report of a run, to be handed on: one HTML page with the answer and all that it rests on."""
+    # these load what compares claims, and makes the page: 0.3 s for one command only
+    from console.report.report_data import report_data
+    from console.report.report_page import report_page
+
     write_file(output, report_page(await report_data(access, run_id, prompts=prompts)).encode())
     return DONE
 
