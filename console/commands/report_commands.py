@@ -167,7 +167,7 @@ async def result_report(
         except ValueError as error:
             raise CommandFailed(BAD_INPUT, f"{output}: {error}") from None
         return Report(outcome.as_json(run.id), lambda _: (), code=outcome.code)
-    return answer_report(run.id, outcome, web_address(run.client, run.id))
+    return answer_report(run.id, outcome, None if outcome.forgotten else web_address(run.client, run.id))
 
 
 async def page_report(

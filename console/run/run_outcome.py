@@ -1,7 +1,7 @@
 """All that happened in a run, and how it ended: its state, its result or the partial one, and the exit code."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -48,13 +48,14 @@ class RunOutcome:
     """The end of a run, or its result so far.
 
     `state` is the run's state in Temporal. `error` says why there is no answer, None if there is one; its type is one
-    of the run's errors, or `Cancelled`, `Terminated`, `TimedOut`.
+    of the run's errors, or `Cancelled`, `Terminated`, `TimedOut`. `forgotten`: the server has no such run any more.
     """
 
     code: int
     state: str
     result: RunResult | None = None
     error: Ending | None = None
+    forgotten: bool = False
 
     @property
     def said(self) -> str:
@@ -76,7 +77,7 @@ async def outcome_so_far(run: RunHandle, store: ArtifactStore | None, *, wait: b
         described = await run.require()
     except CommandFailed:
         if stored := await stored_end(run.id, store):
-            return stored[1]
+            return replace(stored[1], forgotten=True)
         raise
     if wait or not is_open(described):
         return await run_outcome(run, store)
