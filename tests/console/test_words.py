@@ -212,15 +212,8 @@ def test_a_command_of_the_doctor_is_never_broken(width: int) -> None:
 
 
 def test_a_partial_run_is_listed_as_one() -> None:
-    known: dict[str, Any] = {
-        "run_id": "r",
-        "state": "completed",
-        "phase": "done",
-        "team": "t",
-        "goal": "g",
-        "usd": None,
-    }
-    row: dict[str, Any] = {**known, "started_at": "2026-01-01T10:00:00+00:00", "standstills": []}
+    row: dict[str, Any] = {"run_id": "r", "state": "completed", "phase": "done", "team": "t", "goal": "g", "usd": None}
+    row |= {"started_at": "2026-01-01T10:00:00+00:00", "standstills": []}
     screen = terminal(80)
     partial = {**row, "status": "partial", "partial": "t1/t2 (engineer: found nothing)"}
     put(screen, run_table([partial, {**row, "status": "completed", "partial": None}], screen))
