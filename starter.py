@@ -14,7 +14,7 @@ try:
 except ModuleNotFoundError as missing:
     raise SystemExit(f"{missing}: run `make setup` once, then .venv/bin/temporal-supervisor") from None
 
-from console.base.command import BAD_INPUT, Access, CommandFailed, access
+from console.base.command import Access, access
 from console.base.terminal import Report, print_out
 from console.commands import people_commands as people
 from console.commands import report_commands as reports
@@ -88,14 +88,7 @@ async def _teams(
         from worker_main import model_endpoint  # loads what a Worker needs: for this option only
 
         return await teams.taker_report(access.settings, team, ask, model_endpoint(access.settings))
-    if team == "pin" and name and not data:
-        return await teams.pin_team(access.settings, name)
-    if team == "new" and name and data:
-        return await teams.new_team(access.settings.teams_folders, name, data)
-    if name or team == "new" or ask is not None:
-        forms = 'teams new NAME --data FOLDER`, `teams pin NAME` or `teams TEAM --ask "GOAL"'
-        raise CommandFailed(BAD_INPUT, f"write `{forms}`")
-    return await teams.teams_report(access.settings, name=team, check=check)
+    return await teams.teams_command(access.settings, team, name, data, check=check, ask=ask)
 
 
 @app.command("tool")

@@ -126,6 +126,21 @@ def _diff_rows(lines: list[str]) -> Iterator[RenderableType]:
         yield indented(safe(line[: limits.ERROR_BYTES]), 4, _STYLES.get(line[:1], "bold"))
 
 
+async def teams_command(
+    settings: Settings, team: str | None, name: str | None, data: list[Path] | None, *, check: bool, ask: str | None
+) -> Report | int:
+    """Does what the words of the command `teams` ask for."""
+    if team == "pin" and name and not data:
+        return await pin_team(settings, name)
+    if team == "new" and name and data:
+        return await new_team(settings.teams_folders, name, data)
+    if name or team == "new":
+        raise CommandFailed(BAD_INPUT, "write `teams new NAME --data FOLDER`, or `teams pin NAME`")
+    if ask is not None:
+        raise CommandFailed(BAD_INPUT, 'write `teams TEAM --ask "GOAL"`')
+    return await teams_report(settings, name=team, check=check)
+
+
 async def teams_report(settings: Settings, *, name: str | None = None, check: bool = False) -> Report:
     """Returns each team with its roles, tools and data, or one; exit code 1 if a team or a file of it can't be used.
 
