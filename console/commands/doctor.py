@@ -18,7 +18,7 @@ from activities.run.notices import UNREDIRECTED
 from activities.store.artifacts import ArtifactUnavailable
 from console.base.command import DONE, FAILED, Access, endpoint, hint, server_address
 from console.base.terminal import Report, counted, safe_line, wrapped
-from console.run.pollers import ACTIVITIES, SET_CURRENT, WORK, WORKFLOWS, builds, pollers, shown, worker_of
+from console.run.pollers import ACTIVITIES, SET_CURRENT, WORK, WORKFLOWS, builds, gone, pollers, shown, worker_of
 from console.run.run_handle import RPC_TIMEOUT, RunHandle, roots
 from console.run.standstill import causes_of
 from runtime import search_attributes
@@ -128,12 +128,13 @@ async def queue_rows(client: Client) -> AsyncIterator[CheckRow]:
     seen = {queue: await pollers(client, queue, kind) for queue, kind in kinds.items()}
     for queue, workers in seen.items():
         work = WORK[queue]
-        if workers:
+        if not all(gone(worker.identity) for worker in workers):
             yield CheckRow("ok", f"queue {queue}", f"{work} are served by {shown(workers)}")
         else:
+            last = f", the last one was {shown(workers)}" if workers else ""
             fix = f"start one with {hint('worker', *worker_of(queue)[1])}"
             level: Level = "warning" if queue == OUTWARD_QUEUE else "problem"  # few teams have such tools
-            yield CheckRow(level, f"queue {queue}", f"no Worker serves {work}", fix)
+            yield CheckRow(level, f"queue {queue}", f"no Worker serves {work}{last}", fix)
     known, why = await builds(client, seen[WORKFLOW_QUEUE])
     for build in known:
         if not build.served and (build.current or build.open):

@@ -1,5 +1,7 @@
 """The Workers that serve a queue, and their builds, as the server knows them."""
 
+import os
+import socket
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -57,7 +59,7 @@ async def builds(client: Client, seen: list[PollerInfo]) -> tuple[list[Build], s
     with suppress(RPCError):  # there are none, or the server has just been told of the first
         reply = await client.workflow_service.describe_worker_deployment(request, timeout=RPC_TIMEOUT)
         info = reply.worker_deployment_info
-        served = {poller.deployment_options.build_id for poller in seen}
+        served = {poller.deployment_options.build_id for poller in seen if not gone(poller.identity)}
         current = info.routing_config.current_deployment_version.build_id
         draining = VersionDrainageStatus.VERSION_DRAINAGE_STATUS_DRAINING
         ids = [(each.deployment_version.build_id, each.drainage_status == draining) for each in info.version_summaries]
@@ -70,7 +72,21 @@ async def builds(client: Client, seen: list[PollerInfo]) -> tuple[list[Build], s
 
 def shown(workers: list[PollerInfo]) -> str:
     """Returns Workers as people read them: one that was killed stays listed for a while."""
-    return ", ".join(f"{each.identity} (polled {max(0, int(_age(each).total_seconds()))} s ago)" for each in workers)
+    words = [(each.identity, "ended, " * gone(each.identity), int(_age(each).total_seconds())) for each in workers]
+    return ", ".join(f"{identity} ({ended}polled {max(0, seconds)} s ago)" for identity, ended, seconds in words)
+
+
+def gone(identity: str) -> bool:
+    """True if an identity is of a process of this machine that has ended."""
+    pid, _, host = identity.partition("@")
+    if host == socket.gethostname() and pid.isdecimal():
+        try:
+            os.kill(int(pid), 0)
+        except ProcessLookupError:
+            return True
+        except (PermissionError, OverflowError):
+            pass
+    return False
 
 
 def _age(poller: PollerInfo) -> timedelta:

@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import os
+import socket
 import subprocess
 import sys
 from typing import Any
@@ -17,6 +19,7 @@ from console.base.terminal import look_alikes, put, revealed, safe, safe_json
 from console.commands.doctor import CheckRow, row_texts
 from console.commands.evidence_commands import _sentence
 from console.commands.report_commands import run_table
+from console.run.pollers import gone
 from console.run.run_outcome import RunOutcome
 from console.view.answer_text import answer_file, answer_report, rows_of, why_partial
 from supervision.contract.finding import ArtifactRef
@@ -209,6 +212,13 @@ def test_a_command_of_the_doctor_is_never_broken(width: int) -> None:
         assert len(line) <= width or line.strip() == command  # bare: in backticks a shell would run its output
     assert shown.split()[:3] == ["problem", "open", "run"]
     assert all(line == line.rstrip() for line in shown.splitlines())
+
+
+def test_a_worker_of_this_machine_that_has_ended_serves_nothing() -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+    identities = [f"{process.pid}@{socket.gethostname()}", f"{os.getpid()}@{socket.gethostname()}", "1@elsewhere", "x"]
+    assert [gone(identity) for identity in identities] == [True, False, False, False]
 
 
 def test_a_partial_run_is_listed_as_one() -> None:
