@@ -74,12 +74,9 @@ def _built(folder: Path) -> Path | None:
     if (go := shutil.which("go")) is None:
         return None
     say(f"building the temporal program with {go}: some minutes, once")
-    own = {"GOFLAGS": "", "GOOS": "", "GOARCH": "", "GOBIN": str(folder)}  # for this machine, whatever is set
+    environ = os.environ | {"GOBIN": str(folder), "GOFLAGS": "", "GOOS": "", "GOARCH": ""}  # for this machine
     command, log = [go, "install", "-v", GO_PACKAGE], folder / "build.log"  # a line for each package
-    with (
-        log.open("wb") as output,
-        subprocess.Popen(command, env={**os.environ, **own}, cwd=folder, stderr=output) as building,
-    ):
+    with log.open("wb") as output, subprocess.Popen(command, env=environ, cwd=folder, stderr=output) as building:
         for _ in range(_BUILD_TIMEOUT // _TOLD_EVERY):
             with contextlib.suppress(subprocess.TimeoutExpired):
                 building.wait(_TOLD_EVERY.total_seconds())
