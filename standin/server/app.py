@@ -19,7 +19,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from standin.server.api_reply import ApiReply, Brain, ErrorReply, block_text, limited, output_tokens, text_reply
+from standin.server.api_reply import ApiReply, Brain, ErrorReply, block_text, output_tokens, text_reply
 from standin.server.api_request import Json, parse
 from standin.server.faults import Fault, FaultScript
 from standin.server.prompt_cache import PromptCache
@@ -136,15 +136,10 @@ class BrainServer:
         await asyncio.sleep((config.latency_ms + fault.delay_ms) / 1000)
         if fault.status is not None:
             raise ErrorReply(fault.status, fault.message, headers=fault.headers)
-        room = config.window(request.model) - bill.total
-        if room < 0:
-            raise ErrorReply(400, f"prompt is too long: {bill.total} tokens > {bill.total + room} maximum")
+        if bill.total > (window := config.window(request.model)):
+            raise ErrorReply(400, f"prompt is too long: {bill.total} tokens > {window} maximum")
         made = self._brain(request) if fault.reply is None else text_reply(fault.reply)
         reply = await made if inspect.isawaitable(made) else made
-        if reply.usage is None:
-            reply = limited(reply, request.max_tokens)
-            if output_tokens(reply) > room:
-                reply = replace(limited(reply, room), stop_reason="model_context_window_exceeded")
         usage = reply.usage or bill.usage(output_tokens(reply))
         if ran := [block["name"] for block in reply.content if block["type"] == "server_tool_use"]:
             counts = {f"{name}_requests": ran.count(name) for name in ("web_search", "web_fetch")}

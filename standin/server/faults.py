@@ -41,7 +41,7 @@ class ServerConfig(StrictModel):
     rules: list[Fault] = []
 
     def window(self, model: str) -> int:
-        """Returns how many tokens a prompt and its reply may have together."""
+        """Returns how many tokens a prompt may have."""
         return next((tokens for name, tokens in self.windows.items() if fnmatchcase(model, name)), _WINDOW)
 
 
