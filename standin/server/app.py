@@ -136,8 +136,8 @@ class BrainServer:
         await asyncio.sleep((config.latency_ms + fault.delay_ms) / 1000)
         if fault.status is not None:
             raise ErrorReply(fault.status, fault.message, headers=fault.headers)
-        if bill.total > (window := config.window(request.model)):
-            raise ErrorReply(400, f"prompt is too long: {bill.total} tokens > {window} maximum")
+        if bill.total > config.window:
+            raise ErrorReply(400, f"prompt is too long: {bill.total} tokens > {config.window} maximum")
         made = self._brain(request) if fault.reply is None else text_reply(fault.reply)
         reply = await made if inspect.isawaitable(made) else made
         usage = reply.usage or bill.usage(output_tokens(reply))
