@@ -108,7 +108,7 @@ async def _cross(project: System, model: BenchModel, row: Row, base: str) -> dic
             for workflow_id in (handle.id, *agents):
                 with contextlib.suppress(RPCError):  # a run that failed early has no such agents
                     await tasks.read(project.client, workflow_id)
-    calls = (entry["at"] for entry in model.ledger() if entry["event"] == "received")
+    calls = (entry["at"] for entry in model.log if entry["event"] == "received")
     first_call = next((at - tasks.killed for at in calls if at > tasks.killed), None)
     ended = [result for result in results if isinstance(result, dict)]
     whole = sum(result["status"] == "completed" and holds_all(row, result) for result in ended)
