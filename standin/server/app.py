@@ -78,10 +78,6 @@ class BrainServer:
         self._count = 0
         self._cache = PromptCache()
 
-    def app(self) -> Starlette:
-        """Returns the ASGI app."""
-        return Starlette(routes=[Route("/v1/messages", self, methods=["POST"])])
-
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request; the call log gets two lines in any case."""
         self._count += 1
@@ -226,7 +222,7 @@ class _Server(uvicorn.Server):
     def __init__(self, server: BrainServer, shutdown: int) -> None:
         super().__init__(
             uvicorn.Config(
-                server.app(),
+                Starlette(routes=[Route("/v1/messages", server, methods=["POST"])]),
                 log_level="critical",  # dropped connections are part of the script
                 timeout_graceful_shutdown=shutdown,
                 timeout_keep_alive=_KEEP_ALIVE_SECONDS,
