@@ -1,7 +1,7 @@
 """The trace of a workflow: its latest events, and every type of them with its sentence.
 
-The names of types and fields are public: the query `trace` returns them. Whatever shows an event to people, in the
-terminal or in the Web UI, asks this table.
+The names of types and fields are public: the query `trace` returns them. Whatever tells people of an event asks this
+table.
 """
 
 import re
