@@ -39,7 +39,6 @@ from runtime.watchdog import Watchdog, stop_by_signal
 from runtime.workers import ALL_ROLES, POOL_ROLES, WorkerRole, workers
 from supervision.base import limits
 from supervision.base.queues import MODEL_QUEUE, OUTWARD_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
-from supervision.contract.model_choice import chain_of
 from supervision.contract.team import is_name
 from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
@@ -87,8 +86,8 @@ async def serving(
             notices=bool(settings.notice_words),
             ceilings=settings.ceilings,
         )
-        models = chain_of(settings.supervisor_model), chain_of(settings.worker_model)
-        run, items = RunActivities(store, teams, endpoint, facts, *models), Expansions(store, teams)
+        run = RunActivities(store, teams, endpoint, facts, settings.supervisor_model, settings.worker_model)
+        items = Expansions(store, teams)
         header = settings.call_header == "on"
         calls = ModelCalls(endpoint, store, settings.model_calls, call_header=header, daily_usd=settings.daily_usd)
         desk = Desk(calls, teams)

@@ -5,6 +5,7 @@ import asyncio
 import os
 import statistics
 import sys
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -38,14 +39,15 @@ async def measure(system: System, model: BenchModel, row: Row, base: str) -> dic
     model.prepare(row.latency)
     pids = (system.worker.pid, system.server_pid)
     before = [cpu_seconds(pid) for pid in pids]
+    began = time.time()  # compared with the model server's clock
     async with asyncio.timeout(_ROW_TIMEOUT):
-        runs = await system.run(row, base)
+        took = await system.run(row, base)
     await asyncio.sleep(_SETTLE)
     if (calls := len(model.answered())) != row.model_calls:
         raise ValueError(f"{calls} model calls were answered where {row.model_calls} were due")
     spent = [1000 * (cpu_seconds(pid) - old) / row.model_calls for pid, old in zip(pids, before, strict=True)]
-    first_call = min(entry["at"] for entry in model.ledger()) - runs[0].began
-    wall = statistics.median(run.wall for run in runs)
+    first_call = min(entry["at"] for entry in model.log) - began
+    wall = statistics.median(took)
     return dict(zip(_COLUMNS, [wall, wall - row.critical_path, *spent, 1000 * first_call], strict=True))
 
 

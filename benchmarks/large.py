@@ -11,7 +11,6 @@ import time
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from temporalio.api.enums.v1 import EventType, TimeoutType, WorkflowTaskFailedCause
 from temporalio.client import Client
 from temporalio.service import RPCError
 
@@ -25,6 +24,7 @@ _LOOK = 0.25  # seconds between two looks at the model's call log
 _PATIENCE = 900.0  # seconds for one size
 _AGENTS_READ = 40  # worker agents of each run whose histories are read
 _MORE = {"budget": {"tokens": 5 * 10**7, "usd": 100.0}, "deadline": "PT2H"}
+_FAULTS = ("workflow_task_failed_event_attributes", "workflow_task_timed_out_event_attributes")
 SIZES = {
     "deep": Row("two runs of 1,000 subtasks", 1000, 0, 1.0, runs=2),
     "many": Row("24 runs of 120 subtasks", 120, 0, 1.0, runs=24),
@@ -45,23 +45,16 @@ class Tasks:
         """Adds those of one history: how long each took, by the server's clock, and how many failed."""
         started: dict[int, float] = {}
         async for event in client.get_workflow_handle(workflow_id).fetch_history_events():
-            at = event.event_time.ToNanoseconds() / 1e9
+            at, kind = event.event_time.ToNanoseconds() / 1e9, str(event.WhichOneof("attributes"))
+            attributes = getattr(event, kind)
+            begun = started.get(getattr(attributes, "started_event_id", 0), 0.0)
             self.events += 1
-            if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_STARTED:
+            if kind == "workflow_task_started_event_attributes":
                 started[event.event_id] = at
-            elif event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED:
-                begun = event.workflow_task_completed_event_attributes.started_event_id
-                self.longest = max(self.longest, at - started[begun])
-            elif event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED:
-                failed = event.workflow_task_failed_event_attributes
-                if started.get(failed.started_event_id, at) > self.killed:
-                    self.failed.append(f"{workflow_id}: {WorkflowTaskFailedCause.Name(failed.cause)}")
-            elif event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT:
-                timeout = event.workflow_task_timed_out_event_attributes
-                # One that timed out before it started was waiting for the killed process.
-                was_at_work = timeout.timeout_type == TimeoutType.TIMEOUT_TYPE_START_TO_CLOSE
-                if was_at_work and started.get(timeout.started_event_id, 0.0) > self.killed:
-                    self.failed.append(f"{workflow_id}: timed out")
+            elif kind == "workflow_task_completed_event_attributes":
+                self.longest = max(self.longest, at - begun)
+            elif kind in _FAULTS and begun > self.killed:  # it was not waiting for the killed process, or at work there
+                self.failed.append(f"{workflow_id}: {attributes}")
 
 
 def main() -> None:
@@ -108,7 +101,7 @@ async def _cross(project: System, model: BenchModel, row: Row, base: str) -> dic
             for workflow_id in (handle.id, *agents):
                 with contextlib.suppress(RPCError):  # a run that failed early has no such agents
                     await tasks.read(project.client, workflow_id)
-    calls = (entry["at"] for entry in model.ledger() if entry["event"] == "received")
+    calls = (entry["at"] for entry in model.log if entry["event"] == "received")
     first_call = next((at - tasks.killed for at in calls if at > tasks.killed), None)
     ended = [result for result in results if isinstance(result, dict)]
     whole = sum(result["status"] == "completed" and holds_all(row, result) for result in ended)

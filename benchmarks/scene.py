@@ -89,34 +89,25 @@ ROWS = [
 
 
 class BenchModel:
-    """The bench's model, served in this process, which waits while it measures: its latency, its call log."""
+    """The bench's model, served in this process, which waits while it measures.
+
+    Its `log` has two entries for each call, as received and as ended.
+    """
 
     def __init__(self) -> None:
         self.url = ""
-        self._log = list[dict[str, Any]]()
+        self.log = list[dict[str, Any]]()
         self._script = FaultScript()
-        self.server = BrainServer(think, self._log.append, self._script)
+        self.server = BrainServer(think, self.log.append, self._script)
 
     def prepare(self, latency: float) -> None:
         """Answers take `latency` seconds from now on; the call log begins again."""
         self._script.replace(ServerConfig(latency_ms=latency * 1000, delta_chars=1 << 20))
-        self._log.clear()
-
-    def ledger(self) -> list[dict[str, Any]]:
-        """Returns the call log: two entries for each call, as received and as ended."""
-        return list(self._log)
+        self.log.clear()
 
     def answered(self) -> list[str]:
         """Returns the calls that are answered."""
-        return [entry["call"] for entry in self.ledger() if entry["event"] == "answered"]
-
-
-@dataclass(frozen=True)
-class Run:
-    """One run as its client saw it; `began` is in seconds since the epoch, `wall` in seconds."""
-
-    began: float
-    wall: float
+        return [entry["call"] for entry in self.log if entry["event"] == "answered"]
 
 
 @dataclass(frozen=True)
@@ -136,16 +127,19 @@ class System:
         request = {"goal": row.goal(run_id), **self.options, **more}
         return await self.client.start_workflow(self.workflow, request, id=run_id, task_queue=self.queue)
 
-    async def run(self, row: Row, base: str) -> list[Run]:
-        """Runs a row; run ids start with `base`. Raises ValueError for an answer that misses findings."""
+    async def run(self, row: Row, base: str) -> list[float]:
+        """Runs a row, and returns how many seconds each run took; run ids start with `base`.
+
+        Raises ValueError for an answer that misses findings.
+        """
         free = asyncio.Semaphore(row.at_once)
 
-        async def one(run_id: str) -> Run:
+        async def one(run_id: str) -> float:
             async with free:
-                began = time.time()  # compared with the model server's clock
+                began = time.monotonic()
                 if not holds_all(row, await (await self.start(row, run_id)).result()):
                     raise ValueError(f"the answer of {run_id} misses findings")
-                return Run(began, time.time() - began)
+                return time.monotonic() - began
 
         return await asyncio.gather(*(one(f"{base}-{number}") for number in range(row.runs)))
 

@@ -37,15 +37,14 @@ _EXAMPLES = {
 class Entry(NamedTuple):
     """A goal to record: the name of its page, the options of its run, and what is known of a good answer.
 
-    That is the role that takes it, its label, and what it says: of words between "|" one is enough. A `reply` is that
-    of a person, without whom there is no answer: such a goal is not recorded.
+    That is the role that takes it, and what it says: of words between "|" one is enough. A `reply` is that of a person,
+    without whom there is no answer: such a goal is not recorded.
     """
 
     name: str
     goal: str
     options: tuple[str, ...]
     role: str = ""
-    label: str = ""
     says: tuple[str, ...] = ()
     reply: str = ""
 
@@ -55,8 +54,6 @@ class Entry(NamedTuple):
         missing = [f"says {fact}" for fact in self.says if not any(w.casefold() in answer for w in fact.split("|"))]
         if self.role and self.role not in {subtask["role"] for subtask in result["subtasks"]}:
             missing.append(f"role {self.role}")
-        if self.label and not result["answer"].startswith(f"**{self.label}**"):
-            missing.append(f"label {self.label}")
         return missing
 
 
@@ -72,8 +69,6 @@ def entries() -> list[Entry]:
 def team_entries(file: Path) -> list[Entry]:
     """Returns the goals of a ready team."""
     known, team = tomllib.loads(file.read_text("utf-8")), file.parent.name
-    defined = tomllib.loads((file.parent / "team.toml").read_text("utf-8"))
-    labels = {role["name"]: role.get("label", "") for role in defined["roles"]}
     data = ("--data", str(ROOT / known["data"])) if "data" in known else ()
     return [
         Entry(
@@ -81,7 +76,6 @@ def team_entries(file: Path) -> list[Entry]:
             goal["goal"],
             ("--team", team, "--strategy", strategy, *data),
             goal["role"],
-            labels[goal["role"]] if strategy == "route" else "",
             tuple(goal["says"]),
             goal.get("reply", ""),
         )

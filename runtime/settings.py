@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import BeforeValidator, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from runtime.process import cache_dir
@@ -24,6 +24,7 @@ BUILTIN_TEAMS = _HOME / "teams"
 ENV_FILE = _HOME / ".env"
 """Read when no other is named: beside the program, since a working directory may be another user's."""
 RequestPart = Literal["cache_control", "effort", "eager_input_streaming", "server_tools", "thinking"]
+Chain = Annotated[list[str], NoDecode, BeforeValidator(chain_of), Field(validate_default=False)]
 
 
 class Settings(BaseSettings):
@@ -84,8 +85,8 @@ class Settings(BaseSettings):
     """Lines of a Worker's log to read, or one JSON object each."""
     mcp_token: SecretStr | None = None
     """What clients of `mcp --http` send; without it one is made and kept in the cache folder."""
-    supervisor_model: str = "claude-opus-5-5"
-    worker_model: str = "claude-haiku-5-5"
+    supervisor_model: Chain = ["claude-opus-5-5"]
+    worker_model: Chain = ["claude-haiku-5-5"]
     """Each a model, or several as a fallback chain, separated by commas."""
 
     capture_content: bool = Field(default=False, validation_alias="OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT")
@@ -100,12 +101,6 @@ class Settings(BaseSettings):
     @classmethod
     def _names(cls, value: object) -> object:
         return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value
-
-    @field_validator("supervisor_model", "worker_model")
-    @classmethod
-    def _chain(cls, value: str) -> str:
-        chain_of(value)
-        return value
 
     @field_validator("notify")
     @classmethod

@@ -6,6 +6,7 @@ A collector that is away or slow costs a bounded queue and a thread: what does n
 import asyncio
 import os
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import CancelledError
 from datetime import timedelta
@@ -62,11 +63,14 @@ def configure(service: str, environ: Mapping[str, str] = os.environ, *, measured
     shutdowns = [begin(resource) for begin in begins]
 
     def send_rest() -> bool:
-        # An exporter retries for longer than a command may take.
-        ending = threading.Thread(target=lambda: [shutdown() for shutdown in shutdowns], daemon=True)
-        ending.start()
-        ending.join(limits.TRACES_WAIT.total_seconds())
-        return not ending.is_alive()
+        # An exporter retries for longer than a command may take, and must not cost the other signal its time.
+        until = time.monotonic() + limits.TRACES_WAIT.total_seconds()
+        endings = [threading.Thread(target=shutdown, daemon=True) for shutdown in shutdowns]
+        for ending in endings:
+            ending.start()
+        for ending in endings:
+            ending.join(max(0.0, until - time.monotonic()))
+        return not any(ending.is_alive() for ending in endings)
 
     return send_rest
 

@@ -169,9 +169,12 @@ async def _unused_uploads(client: Client, old: list[Stored], stays: list[Stored]
 
 
 async def _has_ended(client: Client, run: Stored) -> bool:
-    """True if the server says that the run closed, or no longer knows it; an id may be too long for its key."""
+    """True if the server says that the run closed, or no longer knows it."""
     run_id = run_of(run.key)
-    return run_prefix(run_id) == run.key and await _is_closed(client, run_id)
+    if run_prefix(run_id) == run.key:
+        return await _is_closed(client, run_id)
+    # Its id was too long for a key, and is known only while the run is open.
+    return run.key not in [run_prefix(open_id) for open_id in await _open_runs(client)]
 
 
 async def _is_closed(client: Client, run_id: str) -> bool:
@@ -186,8 +189,9 @@ async def _is_closed(client: Client, run_id: str) -> bool:
 async def _not_prepared(client: Client, prepared: list[Stored]) -> str | None:
     """Returns an open run that has not read its uploads yet, which may be any; None if there is none."""
     known = {run.key for run in prepared}
-    query = f"WorkflowType = '{RUN_TYPE}' AND ExecutionStatus = 'Running'"
-    async for execution in client.list_workflows(query):
-        if run_prefix(execution.id) not in known and not is_child_id(execution.id, execution.parent_id):
-            return execution.id
-    return None
+    return next((run_id for run_id in await _open_runs(client) if run_prefix(run_id) not in known), None)
+
+
+async def _open_runs(client: Client) -> list[str]:
+    found = client.list_workflows(f"WorkflowType = '{RUN_TYPE}' AND ExecutionStatus = 'Running'")
+    return [each.id async for each in found if not is_child_id(each.id, each.parent_id)]

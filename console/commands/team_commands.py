@@ -28,7 +28,6 @@ from console.run.request_options import data_files, json_object
 from runtime.process import cache_dir
 from runtime.settings import Settings
 from supervision.base import limits
-from supervision.contract.model_choice import chain_of
 from supervision.contract.team import NAME_RULE, Role, Team, is_name, server_tool
 
 _ABOUT_CHARS = 80
@@ -186,7 +185,7 @@ async def taker_report(settings: Settings, name: str, goal: str, endpoint: Model
     """Returns which role of a team would take a goal, by its fixed routes or the planner's choice, without a run."""
     try:
         loaded = await team_files(settings).load(name)
-        plan, model = await choose_role(endpoint, chain_of(settings.supervisor_model)[0], loaded, goal)
+        plan, model = await choose_role(endpoint, settings.supervisor_model[0], loaded, goal)
     except ModelFailure as failure:
         raise CommandFailed(FAILED, f"no fixed route fits, and the planner can't be asked: {failure.message}") from None
     finally:

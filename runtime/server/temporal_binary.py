@@ -17,6 +17,7 @@ VERSION = "1.5.1"  # later tags need a `replace`: Go does not install them by na
 GO_PACKAGE = f"github.com/temporalio/cli/cmd/temporal@v{VERSION}"
 _DOWNLOAD_TIMEOUT = timedelta(seconds=120)  # ~50 MB; offline it fails at once
 _VERSION_TIMEOUT = timedelta(seconds=20)  # `temporal --version`: milliseconds, seconds from a cold disk
+_BUILD_TIMEOUT = timedelta(minutes=30)  # about 4 are needed; Go waits for ever for a mirror that falls silent
 _TOLD_EVERY = timedelta(seconds=20)  # how far a build is
 _LAST_LINES = 5  # of a build that failed
 
@@ -73,15 +74,15 @@ def _built(folder: Path) -> Path | None:
     if (go := shutil.which("go")) is None:
         return None
     say(f"building the temporal program with {go}: some minutes, once")
-    cross = {"GOOS", "GOARCH"}  # go install refuses GOBIN when they are set
-    environ = {name: value for name, value in os.environ.items() if name not in cross}
-    environ |= {"GOBIN": str(folder), "GOFLAGS": ""}
+    environ = os.environ | {"GOBIN": str(folder), "GOFLAGS": "", "GOOS": "", "GOARCH": ""}  # for this machine
     command, log = [go, "install", "-v", GO_PACKAGE], folder / "build.log"  # a line for each package
     with log.open("wb") as output, subprocess.Popen(command, env=environ, cwd=folder, stderr=output) as building:
-        while building.poll() is None:
+        for _ in range(_BUILD_TIMEOUT // _TOLD_EVERY):
             with contextlib.suppress(subprocess.TimeoutExpired):
                 building.wait(_TOLD_EVERY.total_seconds())
+                break
             say(f"building temporal: {len(log.read_bytes().splitlines()):,} of some 1,500 packages")
+        building.kill()  # does nothing to one that has ended
     if runs(made := folder / "temporal"):
         return made
     last = log.read_text("utf-8", "replace").splitlines()[-_LAST_LINES:]

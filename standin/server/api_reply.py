@@ -13,7 +13,7 @@ _CHARS_A_TOKEN = 4  # about what English text takes
 
 @dataclass(frozen=True)
 class ApiReply:
-    """A message's content. Without `usage` it is counted from the texts, and the reply is cut at `max_tokens`."""
+    """A message's content. Without `usage` it is counted from the texts."""
 
     content: list[Json]
     stop_reason: str = "end_turn"
@@ -70,17 +70,3 @@ def tokens(characters: int) -> int:
 def output_tokens(reply: ApiReply) -> int:
     """Returns about how many tokens the content has."""
     return sum(tokens(len(block_text(block))) for block in reply.content)
-
-
-def limited(reply: ApiReply, max_tokens: int) -> ApiReply:
-    """Returns the reply cut to `max_tokens`: the first block that does not fit is the beginning of a text, or none."""
-    if output_tokens(reply) <= max_tokens:
-        return reply
-    room, fitting = max_tokens * _CHARS_A_TOKEN, list[Json]()
-    for block in reply.content:
-        if len(block_text(block)) > room:
-            fitting += [{**block, "text": block["text"][:room]}] if room and block["type"] == "text" else []
-            break
-        fitting.append(block)
-        room -= len(block_text(block))
-    return ApiReply(fitting, "max_tokens", usage=reply.usage)

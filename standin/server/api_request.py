@@ -27,7 +27,6 @@ class ApiRequest:
     model: str
     system: str
     messages: list[Json]
-    max_tokens: int
     tools: list[Json] = field(default_factory=list)
     provided: list[str] = field(default_factory=list)
     schema: Json | None = None
@@ -82,7 +81,7 @@ def parse(body: Any) -> ApiRequest:
     provided = [tool["name"] for tool in offered if "input_schema" not in tool]
     schema = ((body.get("output_config") or {}).get("format") or {}).get("schema")
     system = _text(body.get("system") or "")
-    return ApiRequest(body["model"], system, messages, body["max_tokens"], tools, provided, schema, body=body)
+    return ApiRequest(body["model"], system, messages, tools, provided, schema, body=body)
 
 
 def _check_pairs(messages: list[Json]) -> None:

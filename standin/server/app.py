@@ -19,7 +19,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from standin.server.api_reply import ApiReply, Brain, ErrorReply, block_text, limited, output_tokens, text_reply
+from standin.server.api_reply import ApiReply, Brain, ErrorReply, block_text, output_tokens, text_reply
 from standin.server.api_request import Json, parse
 from standin.server.faults import Fault, FaultScript
 from standin.server.prompt_cache import PromptCache
@@ -78,10 +78,6 @@ class BrainServer:
         self._count = 0
         self._cache = PromptCache()
 
-    def app(self) -> Starlette:
-        """Returns the ASGI app."""
-        return Starlette(routes=[Route("/v1/messages", self, methods=["POST"])])
-
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request; the call log gets two lines in any case."""
         self._count += 1
@@ -136,15 +132,10 @@ class BrainServer:
         await asyncio.sleep((config.latency_ms + fault.delay_ms) / 1000)
         if fault.status is not None:
             raise ErrorReply(fault.status, fault.message, headers=fault.headers)
-        room = config.window(request.model) - bill.total
-        if room < 0:
-            raise ErrorReply(400, f"prompt is too long: {bill.total} tokens > {bill.total + room} maximum")
+        if bill.total > config.window:
+            raise ErrorReply(400, f"prompt is too long: {bill.total} tokens > {config.window} maximum")
         made = self._brain(request) if fault.reply is None else text_reply(fault.reply)
         reply = await made if inspect.isawaitable(made) else made
-        if reply.usage is None:
-            reply = limited(reply, request.max_tokens)
-            if output_tokens(reply) > room:
-                reply = replace(limited(reply, room), stop_reason="model_context_window_exceeded")
         usage = reply.usage or bill.usage(output_tokens(reply))
         if ran := [block["name"] for block in reply.content if block["type"] == "server_tool_use"]:
             counts = {f"{name}_requests": ran.count(name) for name in ("web_search", "web_fetch")}
@@ -231,7 +222,7 @@ class _Server(uvicorn.Server):
     def __init__(self, server: BrainServer, shutdown: int) -> None:
         super().__init__(
             uvicorn.Config(
-                server.app(),
+                Starlette(routes=[Route("/v1/messages", server, methods=["POST"])]),
                 log_level="critical",  # dropped connections are part of the script
                 timeout_graceful_shutdown=shutdown,
                 timeout_keep_alive=_KEEP_ALIVE_SECONDS,

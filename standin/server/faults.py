@@ -8,8 +8,6 @@ from pydantic import Field
 
 from supervision.contract.base import StrictModel
 
-_WINDOW = 1_000_000  # of the default models
-
 
 class Fault(StrictModel):
     """What goes wrong with the first `times` replies whose call header fits the glob `call`, or those replies.
@@ -30,19 +28,12 @@ class Fault(StrictModel):
 
 
 class ServerConfig(StrictModel):
-    """The whole configuration.
-
-    `windows` are the tokens that models take at once, by name or pattern, before that of the API's models.
-    """
+    """The whole configuration; `window` is how many tokens a prompt may have."""
 
     latency_ms: float = 0
     delta_chars: int = Field(default=24, ge=1)  # of text in one stream event: small, so that streams have many
-    windows: dict[str, int] = {}
+    window: int = 1_000_000  # of the default models
     rules: list[Fault] = []
-
-    def window(self, model: str) -> int:
-        """Returns how many tokens a prompt and its reply may have together."""
-        return next((tokens for name, tokens in self.windows.items() if fnmatchcase(model, name)), _WINDOW)
 
 
 class FaultScript:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from standin.server.api_reply import tokens
 from standin.server.api_request import ApiRequest, Json, blocks_of
 
-_ENTRIES = 50_000  # ~10 MB; the oldest is forgotten first
 _LOOKBACK = 20  # blocks before a breakpoint at which an entry is found
 _LEAST = 512  # tokens of the shortest prefix that is cached for the default models
 _NOT_CONTENT = ("cache_control", "eager_input_streaming")
@@ -51,7 +50,7 @@ class PromptCache:
     """The entries of all models, by digest. They do not expire: a run reads them within minutes."""
 
     def __init__(self) -> None:
-        self._entries: dict[str, None] = {}
+        self._entries = set[str]()
 
     def bill(self, request: ApiRequest) -> CacheBill:
         """Returns the bill of a request that arrives now."""
@@ -64,9 +63,7 @@ class PromptCache:
 
     def begin_reply(self, bill: CacheBill) -> None:
         """Writes the entries: before the reply begins they can't be read."""
-        self._entries |= dict.fromkeys(block.digest for block in bill.marks)
-        while len(self._entries) > _ENTRIES:
-            del self._entries[next(iter(self._entries))]
+        self._entries.update(block.digest for block in bill.marks)
 
     def _found(self, blocks: list[_Block], mark: int) -> int:
         """Returns the place of the longest entry that a breakpoint finds, -1 if it finds none."""

@@ -15,7 +15,7 @@ from types import ModuleType
 
 from supervision.base import limits
 
-RECORDED = "numbers.json"
+NUMBERS = "numbers.json"
 MAINS = ("workflows.supervisor", "workflows.worker_agent")
 READ_IN_WORKFLOWS = ("workflows.", "supervision.", "activities.contracts.", "activities.prompts.")
 
@@ -45,7 +45,7 @@ def changes(recorded: dict[str, float]) -> list[str]:
 
 def record_numbers(folder: Path) -> None:
     """Writes today's numbers beside the histories of a release."""
-    (folder / RECORDED).write_text(json.dumps(numbers(), indent=2) + "\n", encoding="utf-8")
+    (folder / NUMBERS).write_text(json.dumps(numbers(), indent=2) + "\n", encoding="utf-8")
 
 
 def _modules() -> list[ModuleType]:

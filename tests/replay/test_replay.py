@@ -1,5 +1,6 @@
 """Today's workflow code replays every history that was ever recorded."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowHistory
 
 from tests.replay.changed import Changed
+from tests.replay.numbers import ADVICE, NUMBERS, changes
 from tests.replay.record import HISTORIES, lean
 from tests.replay.replaying import OURS, recorded, replayer
 from tests.replay.scenarios import play, scenarios
@@ -57,6 +59,12 @@ async def test_a_fresh_history_replays(client: Client, model: ScriptedModel, run
     for history in histories:
         await replayer(*OURS).replay_workflow(history)
     assert [event for history in histories for event in unlabelled(history)] == []
+
+
+def test_no_number_that_workflow_code_reads_has_changed_since_the_last_release() -> None:
+    release = max(HISTORIES.iterdir(), key=lambda folder: [int(part) for part in folder.name.split(".")])
+    changed = changes(json.loads((release / NUMBERS).read_text(encoding="utf-8")))
+    assert not changed, ADVICE.format(release=release.name, changes="\n".join(changed))
 
 
 def test_there_are_no_local_activities() -> None:

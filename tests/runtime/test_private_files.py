@@ -66,21 +66,18 @@ def test_every_main_makes_its_files_for_the_owner_alone(name: str, tmp_path: Pat
         "def tell():\n    mask = os.umask(0); open(os.environ['TOLD'], 'w').write(oct(mask))\n"
     )
     (tmp_path / "text.txt").write_text("hello")
-    environment = os.environ | {
-        "PYTHONPATH": f"{tmp_path}:{ROOT}",
-        "TOLD": str(tmp_path / "told"),
-        "SUPERVISOR_TEMPORAL": "/nowhere",
-    }
+    own = {"PYTHONPATH": f"{tmp_path}:{ROOT}", "TOLD": f"{tmp_path / 'told'}", "SUPERVISOR_TEMPORAL": "/nowhere"}
     words = [word.format(file=tmp_path / "text.txt") for word in MAINS[name]]
-    subprocess.run([sys.executable, *words], cwd=ROOT, env=environment, umask=0o022, capture_output=True, timeout=60)
+    subprocess.run(
+        [sys.executable, *words], cwd=ROOT, env=os.environ | own, umask=0o022, capture_output=True, timeout=60
+    )
     assert (tmp_path / "told").read_text() == "0o77"
 
 
 def test_the_env_file_of_the_working_directory_is_not_read(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("ANTHROPIC_BASE_URL=http://evil\nSUPERVISOR_TEAMS_DIR=/evil\n")
     settings = load_settings()
-    assert settings.anthropic_base_url is None
-    assert settings.teams_dir is None
+    assert (settings.anthropic_base_url, settings.teams_dir) == (None, None)
 
 
 def test_an_env_file_that_others_can_write_to_is_refused(tmp_path: Path) -> None:
@@ -115,13 +112,8 @@ def test_the_key_may_come_from_a_file(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_the_operators_ceilings_are_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     safe = load_settings().ceilings
     assert safe == Ceilings(tokens=50_000_000, usd=100.0, inline_teams="same-team")
-    for name, value in {
-        "MAX_BUDGET_USD": "2.5",
-        "MAX_BUDGET_TOKENS": "none",
-        "ALLOWED_MODELS": "claude-haiku-*, own",
-        "MAX_PARALLEL": "4",
-        "INLINE_TEAMS": "off",
-    }.items():
+    most = {"MAX_BUDGET_USD": "2.5", "MAX_BUDGET_TOKENS": "none", "MAX_PARALLEL": "4"}
+    for name, value in {**most, "ALLOWED_MODELS": "claude-haiku-*, own", "INLINE_TEAMS": "off"}.items():
         monkeypatch.setenv(f"SUPERVISOR_{name}", value)
     assert load_settings().ceilings == Ceilings(
         usd=2.5, max_parallel=4, models=["claude-haiku-*", "own"], inline_teams="off"

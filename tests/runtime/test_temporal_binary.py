@@ -1,5 +1,6 @@
 """Finding the `temporal` program; small shell scripts stand for the programs of other machines."""
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -50,10 +51,13 @@ def test_without_a_program_it_is_built_once_and_kept(path: Path) -> None:
     assert (path / "installs").read_text() == f"install -v {temporal_binary.GO_PACKAGE}\n"
 
 
+@pytest.mark.parametrize("end", ["exit 1", "exec sleep 60"])
 def test_where_it_cannot_be_built_the_pinned_version_is_downloaded(
-    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], end: str
 ) -> None:
-    fake_go(path, install="echo network/slow: no space left >&2; exit 1")
+    fake_go(path, install=f"echo network/slow: no space left >&2; {end}")
+    monkeypatch.setattr(temporal_binary, "_TOLD_EVERY", timedelta(seconds=0.3))
+    monkeypatch.setattr(temporal_binary, "_BUILD_TIMEOUT", timedelta(seconds=1))
     monkeypatch.setattr(temporal_binary, "downloaded", lambda folder: script(folder / "temporal-sdk", TEMPORAL))
     assert find_temporal() == cache_dir() / "bin" / "temporal"
     assert "could not be built, its last lines:\nnetwork/slow: no space left\n" in capsys.readouterr().err

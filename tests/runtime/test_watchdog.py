@@ -82,18 +82,19 @@ def start() -> Iterator[Start]:
             program.process.communicate()
 
 
-def test_a_silent_loop_ends_the_process_with_its_own_code_and_all_stacks(start: Start) -> None:
-    code, _, err = start("freeze_in_python()").end()
-    assert code == FROZEN
-    assert "watchdog: the event loop has been silent for 1.5 s" in err
-    assert "in freeze_in_python" in err
+@pytest.mark.parametrize(
+    ("freeze", "ends_with", "why"),
+    [
+        ("freeze_in_python", FROZEN, "watchdog: the event loop has been silent for 1.5 s"),
+        ("freeze_in_native_code", -signal.SIGPROF, ""),
+    ],
+)
+def test_a_frozen_process_ends_with_all_stacks(start: Start, freeze: str, ends_with: int, why: str) -> None:
+    code, _, err = start(f"{freeze}()").end()
+    assert code == ends_with
+    assert why in err
+    assert f"in {freeze}" in err
     assert err.count("hread 0x") >= 2
-
-
-def test_native_code_that_holds_the_interpreter_ends_the_process_with_all_stacks(start: Start) -> None:
-    code, _, err = start("freeze_in_native_code()").end()
-    assert code == -signal.SIGPROF
-    assert "in freeze_in_native_code" in err
 
 
 def test_a_busy_loop_that_answers_goes_on(start: Start) -> None:

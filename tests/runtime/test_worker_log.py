@@ -6,14 +6,18 @@ import logging
 import re
 import subprocess
 import sys
+import threading
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from opentelemetry import trace
 from temporalio.exceptions import ApplicationError
 
+from runtime import telemetry
 from runtime.logs import CleanLines, JsonLines, ShortLines
 from runtime.telemetry import TRACES_LOST, configure, core_metrics
+from supervision.base import limits
 
 ROOT = Path(__file__).parents[2]
 
@@ -141,6 +145,16 @@ def test_without_being_asked_nothing_is_set_up(off: dict[str, str]) -> None:
     before = trace.get_tracer_provider()
     assert configure("test", off)()
     assert trace.get_tracer_provider() is before
+
+
+def test_a_signal_that_is_slow_to_end_does_not_cost_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    never, sent = threading.Event(), threading.Event()
+    monkeypatch.setattr(limits, "TRACES_WAIT", timedelta(seconds=0.2))
+    monkeypatch.setattr(telemetry, "_traced", lambda resource: never.wait)
+    monkeypatch.setattr(telemetry, "_measured", lambda resource: sent.set)
+    assert not configure("test", AT, measured=True)()
+    assert sent.is_set()
+    never.set()
 
 
 def test_the_sdks_own_metrics_go_to_the_same_collector() -> None:

@@ -74,14 +74,10 @@ async def test_sigterm_stops_the_process_cleanly_even_in_a_stalled_stream(tmp_pa
             assert await process.wait() == 0
 
 
-async def test_a_prompt_longer_than_the_window_is_refused_and_a_reply_ends_where_it_does(served: Served) -> None:
-    await served.config(windows={"claude-haiku*": 600, "tiny-*": 10})
+async def test_a_prompt_longer_than_the_window_is_refused(served: Served) -> None:
+    await served.config(window=600)
     with pytest.raises(anthropic.BadRequestError, match=r"prompt is too long: \d+ tokens > 600 maximum"):
-        await served.ask(messages=[{"role": "user", "content": "word " * 1000}], model="claude-haiku-5-5")
-    await served.config(windows={"*": 600}, rules=[{"reply": "word " * 1000}])
-    reply = await served.ask(messages=[{"role": "user", "content": "Talk."}], model="claude-haiku-5-5")
-    assert reply.stop_reason == "model_context_window_exceeded"
-    assert 1000 < len(text_of(reply)) < 600 * 4
+        await served.ask(messages=[{"role": "user", "content": "word " * 1000}])
 
 
 @pytest.mark.parametrize(

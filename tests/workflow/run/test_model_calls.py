@@ -87,7 +87,7 @@ def read_share(usages: list[Json]) -> float:
 async def narrow(tmp_path: Any) -> AsyncIterator[tuple[Client, Billed]]:
     """A client of a server whose Worker asks a billed model with a window of 100k tokens."""
     model = Billed()
-    model.faults.replace(ServerConfig(windows={"*": WINDOW}, delta_chars=1 << 20))
+    model.faults.replace(ServerConfig(window=WINDOW, delta_chars=1 << 20))
     async with served(BrainServer(model.think, model.hear, model.faults)) as model.url:
         settings = settings_for(model.url, tmp_path, model_window={"*": WINDOW})
         async with own_server() as client, serving(client, settings):

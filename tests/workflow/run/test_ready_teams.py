@@ -34,7 +34,7 @@ def known(team: str) -> dict[str, Any]:
 
 def label(team: str, role: str) -> str:
     roles = tomllib.loads((TEAMS / team / "team.toml").read_text())["roles"]
-    return next(f"**{one['label']}**\n\n" for one in roles if one["name"] == role)
+    return next(f"**{one['label']}**\n\n" if "label" in one else "" for one in roles if one["name"] == role)
 
 
 def route(role: str, goal: str) -> Reply:
@@ -94,6 +94,7 @@ async def test_each_goal_has_its_role_its_label_and_its_facts(ready: Lab, team: 
         assert (entry.goal, done.status, asked_planner) == (goal["goal"], "completed", not goal.get("route", False))
         if "route" in entry.options:
             assert entry.falls_short(done.model_dump()) == []
+            assert done.answer.startswith(label(team, entry.role))
             assert [subtask.role for subtask in done.subtasks] == [entry.role]
         else:
             assert [subtask.role for subtask in done.subtasks] == ["troubleshooter", entry.role]
