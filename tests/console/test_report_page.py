@@ -62,7 +62,7 @@ async def make_run(store: ArtifactStore, run_id: str, count: int, spice: str = "
         found, tool = await put(f"village | yield\n{line}\n{spice}\n{output}"), f"wells{spice}"[:300]
         use = {"type": "tool_use", "id": "call-1", "name": tool, "input": {"village": f"{name} {spice}"}}
         asked: Json = {"role": "user", "content": [{"type": "text", "text": f"Ask {name} {spice}"}]}
-        reply = ModelMessage(content=[use], stop_reason="tool_use", usage=ModelUsage(), model="m", message_id="msg")
+        reply = ModelMessage(content=[use], stop_reason="tool_use", usage=ModelUsage(), model="m")
         entry = Entry(opening=Opening(system=spice, model="m"), input=[asked], reply=reply, at=BEGAN.isoformat())
         await conversations.save(call_key(run_id, "first", f"{run_id}/{name}/1", "turn.1", "ab" * 32), entry)
         record = FindingRecord(
