@@ -143,10 +143,10 @@ def _asked(activity_type: str, argument: object) -> tuple[str, str, Facts]:
 # --- What activities add --------------------------------------------------------------------------
 
 
-def note(**facts: object) -> None:
+def note(facts: Facts) -> None:
     """Adds to what is known of this attempt, by the names of `supervision.base.spans`."""
     if step := _step.get(None):
-        step.facts |= {getattr(spans, name.upper()): value for name, value in facts.items()}
+        step.facts |= facts
 
 
 def consumed(model: str, usage: Usage) -> None:

@@ -14,6 +14,7 @@ import atexit
 import secrets
 import time
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -122,7 +123,10 @@ async def wait(client: Client, run_id: str) -> RunResult:
             done = RunResult.model_validate(cause.details[0]) if cause.details else None
             raise RunFailed(cause.type or "Failed", cause.message, done) from error
         kind = "Cancelled" if isinstance(cause, CancelledError) else type(cause).__name__
-        raise RunFailed(kind, str(cause), await _partial(client, run_id)) from error
+        partial = None
+        with suppress(NoAnswer, UpdateRefused):  # no Worker answers
+            partial = await query(client, run_id, "result", RunResult)
+        raise RunFailed(kind, str(cause), partial) from error
     return result
 
 
@@ -156,14 +160,6 @@ async def follow(client: Client, run_id: str) -> AsyncIterator[Status | TraceEve
         if described and described.status is not WorkflowExecutionStatus.RUNNING and described.history_length == known:
             return
         await asyncio.sleep(_POLL.total_seconds())
-
-
-async def _partial(client: Client, run_id: str) -> RunResult | None:
-    """Returns what a cancelled run has; None if no Worker answers."""
-    try:
-        return await query(client, run_id, "result", RunResult)
-    except (NoAnswer, UpdateRefused):
-        return None
 
 
 OWNER = SearchAttributeKey.for_keyword("SupervisorOwner")

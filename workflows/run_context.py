@@ -282,8 +282,8 @@ class BackgroundTask(ABC):
         if not self.running and self._is_due():
             self._task = asyncio.create_task(self._work())
 
-    def forget(self, subtask_id: str) -> None:  # noqa: B027 (most have nothing to drop)
-        """Drops what was built on the finding of a subtask that is done again."""
+    def forget(self) -> None:  # noqa: B027 (most have nothing to drop)
+        """Drops what was built on findings, as one is done again."""
 
     def tasks(self) -> list[asyncio.Task[None]]:
         """Returns what a dispatch has to await: the piece of work under way, if any."""

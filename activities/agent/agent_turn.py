@@ -178,8 +178,6 @@ class AgentTurnActivities:
 
     async def _reply(self, turn: TurnInput, loaded: LoadedTeam, role: Role, answered: Answered) -> TurnReply:
         message, text = answered.message, answered.message.text().strip()
-        details = message.stop_details or {}
-        reason = details.get("explanation") or details.get("category")
         calls = message.tool_uses() if message.stop_reason == "tool_use" else []
         # A call of `finish` beside others is refused like a wrong call.
         finish = calls[0] if len(calls) == 1 and calls[0].get("name") == FINISH_TOOL else None
@@ -189,7 +187,7 @@ class AgentTurnActivities:
         reply = TurnReply(
             head=answered.head,
             stop_reason=FINISH_TOOL if concluded else message.stop_reason,
-            stop_detail=cut(str(reason), limits.ERROR_BYTES) if reason else None,
+            stop_detail=cut(message.refusal, limits.ERROR_BYTES) if message.refusal else None,
             model=message.model,
             preview=cut(text, limits.REPLY_PREVIEW_BYTES),
             calls=[] if concluded else await self._tool_calls(turn, loaded, role, calls, answered.labels),

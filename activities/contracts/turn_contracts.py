@@ -58,12 +58,15 @@ class TurnInput(Model):
 
 
 class FailedCall(Model):
-    """The details of a model call that failed: the provider's, seconds until it may be asked again, what it cost."""
+    """What failed attempts at a model call hand on: their number by kind of failure, and what they cost.
 
-    status: int | None = None
+    The last of them was the provider's `request_id`; seconds are `remaining` until it may be asked again.
+    """
+
+    failures: dict[str, int] = {}
+    spent: Usage = Usage()
     request_id: str | None = None
     remaining: float = 0.0
-    spent: Usage = Usage()
 
 
 class ToolCallRef(Model):

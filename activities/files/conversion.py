@@ -60,7 +60,7 @@ def convert(path: str, name: str, out: str) -> Json:
 
 
 def _json(path: Path, folder: Path) -> Json:
-    """Returns the table of a list of objects, else the text as a document."""
+    """Returns the table of a list of objects, else the text as a document. Raises Unreadable for a broken file."""
     with path.open("rb") as file:
         start = file.read(4096).lstrip(b"\xef\xbb\xbf \r\n\t")
     if start.startswith((b"[", b"{")):
@@ -68,7 +68,10 @@ def _json(path: Path, folder: Path) -> Json:
             found = table_files.json_tables(path, folder)
             if start.startswith(b"[") or found[0]["rows"] > 1:
                 return {"tables": found}
-    return {"document": document_files.plain_document(path, folder)}
+    document = document_files.plain_document(path, folder)
+    if duckdb.execute("SELECT json_valid(content) FROM read_text(?)", [document["file"]]).fetchone() != (True,):
+        raise Unreadable("it is no whole JSON: something in it is wrong, or its end is missing")
+    return {"document": document}
 
 
 def unpack(path: str, name: str, out: str) -> list[list[str]]:

@@ -33,7 +33,6 @@ TABLE_VALUES = 200  # distinct values of a text column that are listed
 _SOME_VALUES = 50  # of a column that has more
 _NARROW, _WIDE_VALUES = 40, 5  # a table of more columns lists few values of each
 _LINE_CHARS = 80
-_SHOWN_PROBLEMS = 5
 _LINE_BYTES = 4 << 20
 _RESERVED = {row[0] for row in duckdb.execute(
     "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category <> 'unreserved'"
@@ -190,8 +189,7 @@ def row_tables(sheets: Iterable[tuple[str, Rows]], path: Path, out: Path) -> lis
     if problems and not tables:
         raise Unreadable(problems[0])
     if problems:
-        more = len(problems) - _SHOWN_PROBLEMS
-        tables[0]["notes"] += problems[:_SHOWN_PROBLEMS] + ([f"and {more} more"] if more > 0 else [])
+        tables[0]["notes"] += problems
     return tables
 
 
@@ -260,7 +258,8 @@ def _engine_table(reader: str, path: Path, out: Path) -> list[Json]:
 
 
 parquet_tables = partial(_engine_table, "read_parquet(?)")
-json_tables = partial(_engine_table, "read_json_auto(?, maximum_object_size = 4194304)")  # a list, or one on each line
+# of objects: a list of them, or one on each line
+json_tables = partial(_engine_table, "read_json_auto(?, records = 'true', maximum_object_size = 4194304)")
 
 
 def _typed_table(database: duckdb.DuckDBPyConnection, stem: str, out: Path, *, semicolons: bool) -> Json:

@@ -154,7 +154,7 @@ class AnthropicModel(ModelEndpoint):
             with contextlib.suppress(Exception):
                 async with asyncio.timeout(_MODEL_LINGER.total_seconds()):
                     await stream.until_done()
-            message = whole_message(stream.current_message_snapshot, stream.request_id)
+            message = whole_message(stream.current_message_snapshot)
         limit = min(filter(None, (profile.most_output, request.room)), default=None)
         if limit is not None and body["max_tokens"] >= limit:
             message = message.model_copy(update={"fullest": True})
@@ -169,8 +169,15 @@ class AnthropicModel(ModelEndpoint):
 
 @lru_cache(limits.KNOWN_FORMS)
 def _form_of(model: type[Model]) -> Json:
-    """Returns the schema of a model as the API compiles it."""
-    form: Json = lean(anthropic.transform_schema(model))
+    """Returns the schema of a model as the API compiles it.
+
+    What has a default is asked for, too, though a reply is read without it.
+    """
+    schema = model.model_json_schema()
+    for part in (schema, *schema.get("$defs", {}).values()):
+        needed = part.get("required", [])
+        part["required"] = [name for name, field in part["properties"].items() if name in needed or "default" in field]
+    form: Json = lean(anthropic.transform_schema(schema))
     return form
 
 

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from activities.contracts.turn_contracts import ToolResultRef
 from activities.model.port import Json, ModelMessage
-from activities.store.artifacts import ArtifactChanged, ArtifactStore, text_of
+from activities.store.artifacts import ArtifactStore, text_of
 from supervision.agent.agent_tools import beginning, output_name
 from supervision.base import limits
 from supervision.contract.base import Model
@@ -89,10 +89,8 @@ class ConversationStore:
     async def load(self, head: str) -> Conversation:
         """Returns the whole conversation with its tool outputs. Raises ArtifactMissing if a part of it is gone."""
         chain = await self.chain(head)
-        if (opening := chain[0].opening) is None:
-            raise ArtifactChanged(
-                f"the conversation at '{head}' has no opening: its first entry belongs to another conversation"
-            )
+        opening = chain[0].opening
+        assert opening is not None  # of a first entry
         resolved = iter(await self.resolve([message for entry in chain for message in entry.input]))
         inputs = [[next(resolved) for _ in entry.input] for entry in chain]
         return Conversation(opening, chain, inputs, head)

@@ -40,7 +40,6 @@ from supervision.base import limits, spans
 from supervision.base.errors import WAITING, ErrorKind
 from supervision.base.store_keys import call_header, call_key
 from supervision.base.text import cut
-from supervision.contract.base import Model
 from supervision.contract.finding import Labels
 from supervision.contract.usage import Usage
 
@@ -54,34 +53,27 @@ Asked = SupervisorCall | TurnInput
 """The input of an activity that makes a model call."""
 
 
-class EarlierAttempts(Model):
-    """What the attempts at one call hand on: failures by kind, and what those cost that brought no answer."""
-
-    failures: dict[str, int] = {}
-    spent: Usage = Usage()
-
-    @classmethod
-    def of_this_call(cls) -> "EarlierAttempts":
-        """Returns what the attempts before this one left behind."""
-        details = activity.info().heartbeat_details
-        try:
-            return cls.model_validate(details[0]) if details else cls()
-        except ValidationError:  # of another version: raised, it would fail every further attempt alike
-            return cls()
+def earlier_attempts() -> FailedCall:
+    """Returns what the attempts at this call before this one left behind."""
+    details = activity.info().heartbeat_details
+    try:
+        return FailedCall.model_validate(details[0]) if details else FailedCall()
+    except ValidationError:  # of another version: raised, it would fail every further attempt alike
+        return FailedCall()
 
 
-def to_application_error(failure: ModelFailure, failures: int, spent: Usage) -> ApplicationError:
-    """Returns the failure as Temporal sees it; the wait grows with the `failures` of its kind in this call."""
+def to_application_error(failure: ModelFailure, failed: FailedCall) -> ApplicationError:
+    """Returns the failure as Temporal sees it; the wait grows with the failures of its kind that the call has had."""
+    failures = failed.failures[failure.kind]
     is_odd = failure.kind is ErrorKind.BAD_RESPONSE
     retryable = failure.retryable and not (is_odd and failures >= ODD_REPLY_ATTEMPTS)
-    growth = limits.MODEL_RETRY_FACTOR ** min(max(failures - 1, 0), 20)  # a power of thousands overflows
+    growth = limits.MODEL_RETRY_FACTOR ** min(failures - 1, 20)  # a power of thousands overflows
     grown = min(limits.MODEL_RETRY_INITIAL * growth, limits.MODEL_RETRY_MAX)
     wait = timedelta(seconds=failure.retry_after) if failure.retry_after else grown
-    remaining = failure.retry_after or 0.0
-    details = FailedCall(status=failure.status, request_id=failure.request_id, remaining=remaining, spent=spent)
+    last = {"request_id": failure.request_id, "remaining": failure.retry_after or 0.0}
     return ApplicationError(
         cut(failure.message, limits.ERROR_BYTES),
-        details.model_dump(),
+        failed.model_copy(update=last).model_dump(),
         type=failure.kind,
         non_retryable=not retryable,
         next_retry_delay=wait * (1 + limits.RETRY_JITTER * _jitter.random()) if retryable else None,
@@ -157,15 +149,15 @@ class ModelCalls:
 
     async def _found(self, key: str) -> Answered | None:
         """Returns the answer that an attempt before this one stored."""
-        show(EarlierAttempts.of_this_call().model_dump)  # a heartbeat replaces what the attempts before left behind
+        show(earlier_attempts().model_dump)  # a heartbeat replaces what the attempts before left behind
         entry = await self.conversations.find(key)
         if entry is None:
             return None
-        note(journal=True, response_model=entry.reply.model)
+        note({spans.JOURNAL: True, spans.RESPONSE_MODEL: entry.reply.model})
         return self._answered(key, entry)
 
     async def _call(self, asked: Asked, key: str, prompt: FirstPrompt | NextPrompt, how: CallOptions) -> Answered:
-        workflow_id, earlier = activity.info().workflow_id or "", EarlierAttempts.of_this_call()
+        workflow_id, earlier = activity.info().workflow_id or "", earlier_attempts()
         request = ModelRequest(
             **dict(prompt.opening),
             messages=[],
@@ -180,11 +172,11 @@ class ModelCalls:
             message, draft = await self._fitted(prompt, request, earlier)
         except ModelFailure as failure:
             # Temporal counts attempts that were held back as well: an outage would use up all patience.
-            failures = earlier.failures[failure.kind] = earlier.failures.get(failure.kind, 0) + 1
+            earlier.failures[failure.kind] = earlier.failures.get(failure.kind, 0) + 1
             show(earlier.model_dump)  # the last heartbeat of the attempt takes it along
-            raise to_application_error(failure, failures, earlier.spent) from failure
+            raise to_application_error(failure, earlier) from failure
         past = draft.past
-        note(response_model=message.model, finish_reasons=[message.stop_reason])
+        note({spans.RESPONSE_MODEL: message.model, spans.FINISH_REASONS: [message.stop_reason]})
         show_text(spans.SYSTEM_TEXT, prompt.opening.system)
         show_text(spans.INPUT_MESSAGES, draft.added)
         show_text(spans.OUTPUT_MESSAGES, message.content)
@@ -210,7 +202,7 @@ class ModelCalls:
             raise ModelFailure(ErrorKind.CIRCUIT_OPEN, why, wait.total_seconds())
 
     async def _fitted(
-        self, prompt: FirstPrompt | NextPrompt, request: ModelRequest, earlier: EarlierAttempts
+        self, prompt: FirstPrompt | NextPrompt, request: ModelRequest, earlier: FailedCall
     ) -> tuple[ModelMessage, CallDraft]:
         """Returns the answer to a call, and its draft: a shorter one if the first was refused for its length."""
         draft = await prompt.first()
@@ -221,7 +213,7 @@ class ModelCalls:
                 raise
         return await self._complete(request, shorter, earlier), shorter
 
-    async def _complete(self, request: ModelRequest, draft: CallDraft, earlier: EarlierAttempts) -> ModelMessage:
+    async def _complete(self, request: ModelRequest, draft: CallDraft, earlier: FailedCall) -> ModelMessage:
         room = self.model.window(request.model).reply_tokens(draft.tokens)
         tools = [tool for tool in request.tools if tool["name"] not in draft.view.withheld]
         request = replace(request, messages=draft.messages, tools=tools, room=room)

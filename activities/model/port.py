@@ -73,9 +73,14 @@ class ModelMessage(Model):
     stop_details: Json | None = None
     usage: ModelUsage
     model: str
-    message_id: str
-    request_id: str | None = None
     fullest: bool = False
+
+    @property
+    def refusal(self) -> str | None:
+        """Why the model refused; None if it did not."""
+        details = self.stop_details or {}
+        why = details.get("explanation") or details.get("category") or "no reason given"
+        return str(why) if self.stop_reason == "refusal" else None
 
     def text(self) -> str:
         """Returns all text blocks joined, without what a model that has no blocks for it thinks there."""
@@ -111,7 +116,6 @@ class ModelFailure(Exception):
     kind: ErrorKind
     message: str
     retry_after: float | None = None
-    status: int | None = None
     request_id: str | None = None
 
     @property

@@ -110,7 +110,7 @@ class StreamReader:
         self._progress.usage = _counted(**{**dict(self._progress.usage), **tokens})
 
 
-def whole_message(message: Any, request_id: str | None) -> ModelMessage:
+def whole_message(message: Any) -> ModelMessage:
     """Returns the finished message as plain JSON. Raises an error if it has no stop reason, content or usage."""
     if message.stop_reason is None:
         raise BadAnswer("the message has no stop reason", ErrorKind.STREAM_BROKEN)
@@ -125,8 +125,6 @@ def whole_message(message: Any, request_id: str | None) -> ModelMessage:
         stop_details=None if message.stop_details is None else _plain(message.stop_details),
         usage=_usage(message.usage),
         model=message.model,
-        message_id=message.id,
-        request_id=request_id,
     )
 
 
@@ -164,9 +162,8 @@ def _joined(text: str) -> str:
 
 def checked(message: ModelMessage, credentials: Credentials) -> ModelMessage:
     """Returns `message` without credentials. Raises BadAnswer if nothing can be built on it."""
-    names = (message.model, message.message_id, message.stop_reason, message.request_id or "")
-    if any(size(name) > limits.MODEL_NAME_BYTES for name in names):
-        raise BadAnswer("its id, model or stop reason is too long")
+    if max(size(message.model), size(message.stop_reason)) > limits.MODEL_NAME_BYTES:
+        raise BadAnswer("its model or stop reason is too long")
     if depth_exceeds([message.content, message.stop_details], MODEL_REPLY_DEPTH):
         raise BadAnswer("the answer is nested too deeply")
     calls = [(call.get("id"), call.get("name")) for call in message.tool_uses()]

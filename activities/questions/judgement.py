@@ -7,12 +7,10 @@ import contextlib
 from functools import partial
 from typing import Literal
 
-from pydantic import ConfigDict
-
 from activities.contracts.run_contracts import CallTerms, FindingRefs, SupervisorCall, SupervisorReply
 from activities.prompts.agent_prompts import DATA_RULE, block, described, finding_block, findings_block, plain, tag
 from activities.questions.planning_prompts import role_means
-from activities.questions.question import Desk, Question, all_required, ask
+from activities.questions.question import Desk, Question, ask
 from activities.replies.agent_story import attempt_story
 from activities.store.artifacts import ArtifactError
 from activities.store.reading import FindingExcerpt, list_bytes, read_plan, read_text, with_findings
@@ -210,11 +208,10 @@ async def _review(desk: Desk, call: ReviewInput) -> ReviewReply:
     reply, draft = await ask(desk, call, ReviewReply, REVIEW_SYSTEM, ReviewDraft, within)
     if draft is None:
         return reply
-    # Of each finding the first verdict counts; one without feedback gives its worker agent nothing to fix.
-    first = {verdict.subtask_id: verdict for verdict in reversed(draft.verdicts) if verdict.subtask_id in reviewed}
-    failing = [id_ for id_, verdict in reversed(first.items()) if not verdict.ok and verdict.feedback.strip()]
-    said = {id_: first[id_].feedback.strip() for id_ in failing[: limits.VERDICTS]}
-    reply.feedback = {id_: cut(words, limits.FEEDBACK_BYTES) for id_, words in said.items()}
+    # A verdict without feedback gives its worker agent nothing to fix.
+    failing = [each for each in draft.verdicts if not each.ok and each.feedback.strip() and each.subtask_id in reviewed]
+    said = ((verdict.subtask_id, verdict.feedback.strip()) for verdict in failing[: limits.VERDICTS])
+    reply.feedback = {id_: cut(words, limits.FEEDBACK_BYTES) for id_, words in said}
     found: dict[frozenset[str], Contradiction] = {}  # those between the same findings are settled together
     for conflict in draft.conflicts:
         ids = [known for known in dict.fromkeys(conflict.subtask_ids) if known in reviewed]
@@ -257,8 +254,6 @@ class JudgeReply(SupervisorReply):
 
 class JudgementDraft(Model):
     """A judgement as the judge writes it, the findings counted from 1."""
-
-    model_config = ConfigDict(json_schema_extra=all_required)
 
     reason: str = ""
     choice: int | None = None

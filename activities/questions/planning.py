@@ -21,7 +21,7 @@ from activities.questions.planning_prompts import (
     planner_system,
     reply_form,
 )
-from activities.questions.question import Desk, Question, read_reply, refusal_of, send
+from activities.questions.question import Desk, Question, read_reply, send
 from activities.store.reading import list_bytes, read_plan, read_text
 from activities.store.spending import newest_samples
 from activities.teams.stored_teams import catalogue
@@ -150,14 +150,11 @@ class Planner:
     def _read_route(self, message: ModelMessage) -> Plan:
         """Returns the route as a plan; the last try always gives one, for the generalist if need be."""
         try:
-            draft = read_reply(RouteDraft, message)
+            return self._routed(read_reply(RouteDraft, message))
         except ValueError:
             if self.call.attempt < limits.PLAN_TRIES:
                 raise
-            draft = RouteDraft(role=self.loaded.team.generalist)
-        plan = self._routed(draft)
-        plan.subtasks = plan.subtasks[: self.call.max_subtasks]
-        return plan
+            return self._routed(RouteDraft(role=self.loaded.team.generalist))
 
     def _role(self, written: str) -> str:
         """Returns the name of the role that is written so, be it in capitals; what is written if there is none."""
@@ -196,7 +193,7 @@ class Planner:
             goal=self.goal,
             reasoning=reasoning,
             final_instruction=f"Set what each of them says under its label: {shown}." if shown and subtasks[1:] else "",
-            subtasks=subtasks,
+            subtasks=subtasks[: self.call.max_subtasks],
             revision=self.call.revision,
         )
 
@@ -264,7 +261,7 @@ async def _written(desk: Desk, planner: Planner, previous: Plan | None) -> tuple
     back = None if call.head is None else (call.head, words)
     # One step at a time asks with the same system text again and again.
     answered = await send(desk, call, planner.system(), planner.form(), within, back, "prefix" if steps else "none")
-    reply = PlanReply(head=answered.head, usage=answered.usage, refusal=refusal_of(answered.message))
+    reply = PlanReply(head=answered.head, usage=answered.usage, refusal=answered.message.refusal)
     plan = None
     if reply.refusal is None:
         try:

@@ -229,12 +229,6 @@ _MODE_FIELDS: dict[str, dict[str, Any]] = {
 }
 
 
-class NewRoleDraft(NewRole):
-    """A role that a plan defines, all of its fields required."""
-
-    tools: list[str]
-
-
 @lru_cache(limits.KNOWN_FORMS)
 def reply_form(mode: str, roles: tuple[str, ...], able: tuple[str, ...], *, new_roles: bool) -> type[Model]:
     """Returns the model whose schema asks for a plan, an addition to one, or a route; see `Planner`.
@@ -245,7 +239,7 @@ def reply_form(mode: str, roles: tuple[str, ...], able: tuple[str, ...], *, new_
     if mode == "route":
         return _form("RouteDraft", reasoning=_REASONING, role=names, secondary_role=names | None, description=str)
     subtask: Any = _subtask_form(mode, roles, able, new_roles=new_roles)
-    more: dict[str, Any] = {"new_roles": list[NewRoleDraft]} if new_roles else {}
+    more: dict[str, Any] = {"new_roles": list[NewRole]} if new_roles else {}
     if mode != "revision":  # the final instruction stays
         more |= {"aggregation": Aggregation, "final_instruction": str}
     return _form("PlanDraft", reasoning=_REASONING, **_MODE_FIELDS.get(mode, {}), subtasks=list[subtask], **more)
@@ -285,7 +279,7 @@ def _subtask_form(mode: str, roles: tuple[str, ...], able: tuple[str, ...], *, n
 def _optional(kind: Any, words: str) -> Any:
     """Returns a field that may be left out, as a plan of many subtasks would pay for each usual value.
 
-    A factory leaves no default in the schema; a reply is read by `PlanDraft`, which has the defaults.
+    A factory leaves no default in the schema, which would be asked for; `PlanDraft`, which reads replies, has them.
     """
     return (kind, Field(default_factory=lambda: None, description=words))
 

@@ -10,7 +10,7 @@ from temporalio import activity
 from activities.contracts.run_contracts import SupervisorCall, SupervisorReply
 from activities.model.conversation import Opening
 from activities.model.journalled_call import Answered, CallOptions, ModelCalls
-from activities.model.port import CacheUse, Json, ModelMessage, user_message
+from activities.model.port import CacheUse, ModelMessage, user_message
 from activities.model.prompt_fit import PromptWriter
 from activities.model.request_body import first_json
 from activities.prompts.agent_prompts import steering
@@ -60,11 +60,6 @@ class Question(Generic[C, R]):
         return activity.defn(name=self.name)(asked)
 
 
-def all_required(schema: Json) -> None:
-    """Asks a model for all fields of a form, which is read whatever it lacks."""
-    schema["required"] = list(schema["properties"])
-
-
 async def send(
     desk: Desk,
     call: SupervisorCall,
@@ -93,7 +88,7 @@ async def ask(
 ) -> tuple[R, M | None]:
     """Asks for a `form` in a new conversation. Returns the reply so far, and the answer unless it has a `problem`."""
     answered = await send(desk, call, system, form, text)
-    begun = reply(head=answered.head, refusal=refusal_of(answered.message), usage=answered.usage)
+    begun = reply(head=answered.head, refusal=answered.message.refusal, usage=answered.usage)
     try:
         return begun, read_reply(form, answered.message)
     except ValueError as error:
@@ -103,8 +98,8 @@ async def ask(
 
 def read_reply(form: type[M], message: ModelMessage, root: str = "reply") -> M:
     """Returns the `form` in a reply. Raises ValueError with what is wrong, in words its author can act on."""
-    if refusal := refusal_of(message):
-        raise ValueError(f"the model refused: {refusal}")
+    if message.refusal:
+        raise ValueError(f"the model refused: {message.refusal}")
     if message.stop_reason in CUT:
         raise ValueError(f"the {root} was cut off: make it shorter")
     return read_json(form, message.text(), root)
@@ -119,11 +114,3 @@ def read_json(form: type[M], text: str, root: str = "reply") -> M:
     except ValueError as error:
         problem = str(error)
     raise ValueError(f"the reply is not the JSON asked for: {problem}")
-
-
-def refusal_of(message: ModelMessage) -> str | None:
-    """Returns why the model refused; None if it did not."""
-    if message.stop_reason != "refusal":
-        return None
-    details = message.stop_details or {}
-    return str(details.get("explanation") or details.get("category") or "no reason given")

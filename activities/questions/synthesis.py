@@ -5,7 +5,7 @@ from functools import partial
 from itertools import islice
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, JsonValue, WithJsonSchema, create_model
+from pydantic import JsonValue, WithJsonSchema, create_model
 from pydantic.json_schema import SkipJsonSchema
 
 from activities.contracts.run_contracts import CallTerms, FindingRefs, SupervisorCall, SupervisorReply
@@ -21,7 +21,7 @@ from activities.prompts.agent_prompts import (
     repair,
     tag,
 )
-from activities.questions.question import Desk, Question, all_required, read_json, refusal_of, send
+from activities.questions.question import Desk, Question, read_json, send
 from activities.replies import answer_schema
 from activities.store.reading import (
     FindingExcerpt,
@@ -100,20 +100,12 @@ class SynthesisReply(SupervisorReply):
         return [*self.problems, f"{said}. {fix}"]
 
 
-class ContradictionDraft(Contradiction):
-    """A contradiction as the model writes it."""
-
-    model_config = ConfigDict(json_schema_extra=all_required)
-
-
 class AnswerDraft(Model):
-    """The answer as the model writes it: asked for all, it is read whatever it lacks."""
-
-    model_config = ConfigDict(json_schema_extra=all_required)
+    """The answer as the model writes it."""
 
     answer: str
     confidence: float | None = None
-    contradictions: list[ContradictionDraft] = []
+    contradictions: list[Contradiction] = []
     answer_json: SkipJsonSchema[JsonValue] = None  # asked for by the form of the user's schema
 
 
@@ -200,7 +192,7 @@ async def synthesize(desk: Desk, call: SynthesisInput) -> SynthesisReply:
     schema = first_json(await read_text(desk.store, call.answer_schema_ref)) if call.answer_schema_ref else None
     plan, run_id = await read_plan(desk.store, call.plan_ref), call.run.run_id
     answered = await _asked(desk, call, plan, schema)
-    message, refusal = answered.message, refusal_of(answered.message)
+    message, refusal = answered.message, answered.message.refusal
     reply = SynthesisReply(head=answered.head, stop_reason=message.stop_reason, refusal=refusal, usage=answered.usage)
     text = message.text().strip()
     if refusal is not None or not text:

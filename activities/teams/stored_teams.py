@@ -13,6 +13,7 @@ from activities.contracts.run_contracts import RunRef
 from activities.files.file_cache import Files
 from activities.files.manifest import RunFiles
 from activities.store.artifacts import ArtifactStore
+from activities.store.reading import first_of
 from activities.teams.team_files import LoadedTeam, TeamError, TeamFiles, team_card
 from activities.tools.mcp.pins import Pinned
 from activities.tools.tool import Tool
@@ -123,14 +124,7 @@ async def catalogue(tools: Sequence[Tool[Any]], files: Files | None = None) -> s
             log.warning("some data of a team is not in the catalogue: %s: %s", type(error).__name__, error)
     # Tables first: a plan names their columns and periods, documents can be searched.
     names_in_order = sorted(items, key=lambda name: not name.startswith("table "))
-    return _bounded([one_line(clean(items[name]), _CATALOGUE_LINE_CHARS) for name in names_in_order])
-
-
-def _bounded(lines: list[str]) -> str:
-    room, shown = CATALOGUE_CHARS, list[str]()
-    for line in lines:
-        room -= len(line) + 3
-        if room < 0:
-            return "\n".join([*shown, f"- and {len(lines) - len(shown)} more, which the tools list"])
-        shown.append(f"- {line}")
-    return "\n".join(shown)
+    lines = [f"- {one_line(clean(items[name]), _CATALOGUE_LINE_CHARS)}" for name in names_in_order]
+    shown = first_of(lines, CATALOGUE_CHARS)
+    more = [f"- and {len(lines) - len(shown)} more, which the tools list"] if len(lines) > len(shown) else []
+    return "\n".join([*shown, *more])

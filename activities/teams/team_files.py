@@ -52,15 +52,6 @@ class LoadedTeam:
     sources: dict[str, str]
 
 
-@dataclass(frozen=True)
-class _Reading:
-    """A team's files being read, or read."""
-
-    files: Fingerprint
-    team: "asyncio.Task[LoadedTeam]"
-    deadline: float
-
-
 class TeamFiles:
     """The teams in some folders; of two teams of the same name, the first folder's is used."""
 
@@ -77,7 +68,7 @@ class TeamFiles:
         self._folders, self._data, self._memory_mib = folders, data, mcp_memory_mib
         self._secrets = secrets or Secrets()
         self.cache = cache or FileCache()
-        self._readings: dict[str, _Reading] = {}
+        self._readings: dict[str, tuple[Fingerprint, asyncio.Task[LoadedTeam]]] = {}
 
     def names(self) -> list[str]:
         """Returns the names of all folders with a team file, usable or not."""
@@ -111,16 +102,14 @@ class TeamFiles:
         read = [folder / name for name in ("team.toml", "tools.py", LOCK)]
         current = fingerprint([file for file in read if file.is_file()])
         reading = self._readings.get(name)
-        if reading is None or reading.files != current:
+        if reading is None or reading[0] != current:
             team = asyncio.create_task(self._read(name, folder))
             team.add_done_callback(lambda team: team.cancelled() or team.exception())  # it may be awaited no more
-            deadline = asyncio.get_running_loop().time() + limits.TEAM_READ_TIMEOUT.total_seconds()
-            reading = self._readings[name] = _Reading(current, team, deadline)
+            reading = self._readings[name] = current, team
+        seconds = limits.TEAM_READ_TIMEOUT.total_seconds()
         try:
-            async with asyncio.timeout_at(reading.deadline):
-                return await asyncio.shield(reading.team)
+            return await asyncio.wait_for(asyncio.shield(reading[1]), seconds)
         except TimeoutError:
-            seconds = limits.TEAM_READ_TIMEOUT.total_seconds()
             problem = f"it cannot be read within {seconds:g} s: tools.py must not block when it is imported"
             raise TeamError(ErrorKind.UNKNOWN_TEAM, f"{folder}: {problem}") from None
         except TeamError:
@@ -210,16 +199,13 @@ class TeamFiles:
         )
 
     def _require_teams(self, team: Team) -> None:
-        """Raises TeamError for roles that are a team which no folder holds."""
-        problems = []
+        """Raises TeamError for a role that is a team which no folder holds."""
         for role in team.roles:
             if role.team is not None:
                 try:
                     self.folder(role.team)
                 except TeamError as error:
-                    problems.append(f"roles.{role.name}.team: {error.message}")
-        if problems:
-            raise TeamError(ErrorKind.UNKNOWN_TEAM, "; ".join(problems[: limits.FIELD_COMPLAINTS]))
+                    raise TeamError(error.kind, f"roles.{role.name}.team: {error.message}") from None
 
 
 def team_card(loaded: LoadedTeam, default_models: list[str]) -> TeamCard:

@@ -20,15 +20,14 @@ from supervision.base import limits
 from supervision.base.text import clean, one_line
 from supervision.contract.base import StrictModel
 
-_SEARCH_HITS = 10
-_READ_CHARS = 2_000_000  # of a document at a time: ten times what is kept of an output
+_SEARCH_HITS = 5
 _SEARCH_TERMS = 32  # words of a query that count
 _PLACES_SHOWN = 30  # of a document, where the one asked for is none of them
 _PAGE = re.compile(r"(?i)^(?:pages?|pp?\.?|seite|s\.?)?\s*(\d{1,4})$")
 
 
 _SEARCH = (
-    "Searches the documents by keywords and returns the best passage of each document that it finds. "
+    f"Searches the documents by keywords and returns the best passage of each of the {_SEARCH_HITS} best documents. "
     "Documents that contain more of the keywords come first, and word endings do not matter. Each passage "
     "begins with the id of its document in square brackets, by which the whole document can be read. If no "
     "document contains any of the keywords, the list of all documents is returned."
@@ -57,14 +56,6 @@ class SearchDocuments(Arguments):
             "Do not write a question: each word is looked for by itself.",
         ),
     ]
-    limit: Annotated[
-        int,
-        Field(
-            ge=1,
-            le=_SEARCH_HITS,
-            description=f"The largest number of passages to return, from 1 to {_SEARCH_HITS}. The default is 3.",
-        ),
-    ] = 3
 
 
 class ReadDocument(Arguments):
@@ -99,7 +90,7 @@ class Document:
         if start is None:
             known = "; ".join([name for name, _ in places][:_PLACES_SHOWN]) or "none"
             raise ToolMisuse(f"This document has no such place. Leave it out to read all. It has: {known}")
-        return text[start : start + _READ_CHARS].strip()
+        return text[start:].strip()
 
 
 class Library:
@@ -120,22 +111,22 @@ class Library:
         name, _, page = written.strip().removeprefix("[").removesuffix("]").partition(" p. ")
         return (self.documents[name], page and f"p. {page}") if name in self.documents else None
 
-    async def search(self, query: str, limit: int) -> list[tuple[str, str]]:
+    async def search(self, query: str) -> list[tuple[str, str]]:
         """Returns source and text of the best passage of each of the best documents; none if no word occurs."""
         words = re.findall(r"\w+", query)[:_SEARCH_TERMS]
         if not (self.documents and words):
             return []
         match = " OR ".join(f'"{word}"' for word in words)  # quoted: nothing of it is FTS syntax
-        return await asyncio.to_thread(self._search, await self._cache.index(self._reports), match, limit)
+        return await asyncio.to_thread(self._search, await self._cache.index(self._reports), match)
 
-    def _search(self, file: Path, match: str, limit: int) -> list[tuple[str, str]]:
+    def _search(self, file: Path, match: str) -> list[tuple[str, str]]:
         hits: dict[str, tuple[str, str]] = {}
         with contextlib.closing(sqlite3.connect(f"{file.as_uri()}?mode=ro&immutable=1", uri=True)) as index:
             found = "SELECT name, place, text FROM passages WHERE passages MATCH ?"
             for name, place, passage in index.execute(f"{found} ORDER BY bm25(passages, 0, 0, 2, 2, 1)", [match]):
                 source = f"{name} {place}" if re.fullmatch(r"p\. \d+", place) else name  # headings are in the text
                 hits.setdefault(name, (source, f"[{source}] {self.documents[name].title}: {passage}"))
-                if len(hits) == limit:
+                if len(hits) == _SEARCH_HITS:
                     break
         return list(hits.values())
 
@@ -173,7 +164,7 @@ class DocumentTools(ToolSource):
 
     async def _search(self, arguments: SearchDocuments, context: ToolContext) -> ToolOutput:
         library = await self._library.get(context.files)
-        hits = await library.search(arguments.query, arguments.limit)
+        hits = await library.search(arguments.query)
         if not hits:
             return ToolOutput(
                 "No document contains any of these keywords. Try other words for the same thing. "

@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -34,7 +35,10 @@ class FolderFiles(Files):
         return fingerprint(self._paths())
 
     async def _read(self) -> list[FileReport]:
-        files = await asyncio.to_thread(lambda: [local_file(path.name, path) for path in self._paths()])
+        paths = await asyncio.to_thread(self._paths)
+        whole = os.path.commonpath([path.parent for path in paths]) if paths else ""  # below it names are unique
+        named = [(path.relative_to(whole).as_posix(), path) for path in paths]
+        files = await asyncio.to_thread(lambda: [local_file(*each) for each in named])
         return await self.cache.reports(files, str(self._folder), copy_file)
 
     def _paths(self) -> list[Path]:
@@ -52,7 +56,10 @@ class FileData(Generic[T]):
     async def get(self, run: Files | None = None) -> T:
         """Returns it for the files as they are now. Raises ValueError if they cannot be used."""
         of_run = await run.reports() if run else []
-        reports = [*await self._files.reports(), *of_run]
+        taken = {report.name for report in of_run}
+        own = await self._files.reports()
+        own = [replace(each, name=f"{each.name} (of the team)") if each.name in taken else each for each in own]
+        reports = [*own, *of_run]
         key = tuple((report.name, *report.made, report.problem) for report in reports)  # a path says the content, too
         if key not in self._made:
             self._made[key] = self._make(with_unique_tables(reports))

@@ -17,7 +17,6 @@ from supervision.base.text import clean, one_line, slug
 
 CALCULATOR_CHARS = 500  # longer is a program, not an expression
 CALCULATOR_MAGNITUDE = 1e300  # near the end of floats: whatever is above is a bomb
-_REPORT_SECTIONS = 50  # of a formatted document
 
 Number = int | float
 
@@ -137,43 +136,19 @@ async def _read(arguments: ReadAttachment, context: ToolContext) -> ToolOutput:
     return ToolOutput(text[arguments.offset :], sources=[arguments.name])
 
 
-class Section(Arguments):
-    """One section; `body` is Markdown."""
-
-    heading: Annotated[str, Field(max_length=limits.SENTENCE_BYTES)]
-    body: str
-
-
 class FormatDocument(Arguments):
     """A document."""
 
     title: Annotated[str, Field(min_length=1, max_length=limits.SENTENCE_BYTES)]
-    sections: Annotated[
-        list[Section],
-        Field(
-            min_length=1,
-            max_length=_REPORT_SECTIONS,
-            description='The sections in order, each as {"heading": "...", "body": "Markdown"}.',
-        ),
-    ]
+    body: Annotated[str, Field(min_length=1, description="The text in Markdown, each section with a heading (##).")]
 
 
 async def _format(arguments: FormatDocument, context: ToolContext) -> ToolOutput:
-    title = _heading(arguments.title)
-    parts = [f"# {title}"]
-    for section in arguments.sections:
-        if heading := _heading(section.heading):
-            parts.append(f"## {heading}")
-        if body := clean(section.body).strip():
-            parts.append(body)
-    text = "\n\n".join(parts) + "\n"
+    title = one_line(clean(arguments.title), limits.SENTENCE_BYTES).lstrip("# ")
+    text = f"# {title}\n\n{clean(arguments.body).strip()}\n"
     named = any(character.isascii() and character.isalnum() for character in title)
     file = NewArtifact(f"{slug(title) if named else 'document'}.md", "text/markdown", text.encode())
     return ToolOutput(text, artifacts=[file])
-
-
-def _heading(text: str) -> str:
-    return one_line(clean(text), limits.SENTENCE_BYTES).lstrip("# ")
 
 
 _CALCULATE = (
@@ -185,8 +160,8 @@ _ATTACHMENT = (
     "be read from an offset on."
 )
 _DOCUMENT = (
-    "Renders a title and sections as one Markdown document and stores it as a file for the user. The result is the "
-    "document as it was stored."
+    "Stores a Markdown document, made of a title and a text, as a file for the user. The result is the document as it "
+    "was stored."
 )
 PLAIN: dict[str, Tool[Any]] = {
     "attachment": Tool("read_attachment", _ATTACHMENT, ReadAttachment, _read, reads_attachments=True),

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from activities.tools.files import FolderFiles
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolSource
@@ -11,6 +11,7 @@ from supervision.contract.base import StrictModel
 _USES = 5  # of one reply: each search costs a cent, and its results thousands of tokens
 _MOST_USES = 20
 _DOMAINS = 100
+_DOMAIN = r"^[^\s:/]+\.[^\s:]+$"  # such as example.com or example.com/docs
 _PAGE_TOKENS = 20_000  # of one fetched page: every later turn reads it again
 
 _TOOLS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -25,17 +26,11 @@ _TOOLS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def _domain(text: str) -> str:
-    if "://" in text or not text.isprintable() or " " in text or "." not in text:
-        raise ValueError("write a domain such as example.com or example.com/docs")
-    return text
-
-
 class ProviderOptions(StrictModel):
     """Options: how often one reply may use the tool, and the domains that it is kept to."""
 
     max_uses: Annotated[int, Field(ge=1, le=_MOST_USES)] = _USES
-    allowed_domains: Annotated[list[Annotated[str, AfterValidator(_domain)]], Field(max_length=_DOMAINS)] = []
+    allowed_domains: Annotated[list[Annotated[str, Field(pattern=_DOMAIN)]], Field(max_length=_DOMAINS)] = []
 
 
 class ProviderTools(ToolSource):

@@ -4,7 +4,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import RenderableType
@@ -14,15 +14,15 @@ from activities.model.conversation import ConversationStore
 from activities.store.artifacts import ArtifactStore
 from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint
 from console.base.terminal import Report, print_err, safe, safe_line
-from console.report.report_data import entries_of, evidence_of, said_in, stored_calls
 from console.run.command_line import AnyRun
 from console.run.run_handle import RunHandle, find_run
 from console.run.run_outcome import outcome_so_far, published_end, read_result
 from supervision.base import limits
 from supervision.base.store_keys import run_prefix
 from supervision.contract.finding import ArtifactRef
-from supervision.grounding.chain import Link
-from supervision.grounding.citations import SENTENCE_END
+
+if TYPE_CHECKING:  # what compares claims is loaded where it is used: 0.3 s
+    from supervision.grounding.chain import Link
 
 _CALL_CHARS = 62  # a line has room for the beginning of the output's hash on 80 columns
 _HASH_CHARS = 8  # `--json` has whole references
@@ -36,6 +36,8 @@ async def verify_run(run: AnyRun, access: Access) -> Report:
 
 async def chain_report(run_id: str, store: ArtifactStore) -> Report:
     """Returns the evidence of each claim and citation; FAILED if one has none, or an object was changed."""
+    from console.report.report_data import evidence_of
+
     ended = await published_end(run_id, store)
     if ended is None:
         raise CommandFailed(
@@ -54,7 +56,7 @@ async def chain_report(run_id: str, store: ArtifactStore) -> Report:
     return Report({"claims": found.links, "problems": problems}, lambda _: rows, code=code)
 
 
-def _link_rows(links: list[Link], answer: str) -> Iterator[str]:
+def _link_rows(links: "list[Link]", answer: str) -> Iterator[str]:
     """Yields the claims, each below the sentence of the answer in which it stands first."""
     shown = ""
     for link in links:
@@ -76,6 +78,8 @@ def _link_rows(links: list[Link], answer: str) -> Iterator[str]:
 
 def _sentence(answer: str, words: str) -> str:
     """Returns the sentence, row or item of the answer that holds the words; empty if none does, or it is no more."""
+    from supervision.grounding.citations import SENTENCE_END
+
     found = re.search(rf"(?<!\w){re.escape(words)}(?!\w)", answer)
     if found is None:
         return ""
@@ -162,6 +166,8 @@ def _file_names(listed: list[ArtifactRef]) -> list[str]:
 
 async def calls_report(run: RunHandle, access: Access, which: str) -> Report:
     """Returns the stored model calls of a subtask, of a step of the supervisor, or `all`: prompts and whole replies."""
+    from console.report.report_data import entries_of, said_in, stored_calls
+
     store = await access.store()
     conversations, known = ConversationStore(store), await stored_calls(store, run.id)
     wanted = [call for call in known if which in ("all", call.work)]

@@ -5,7 +5,7 @@ import contextlib
 import json
 import re
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +16,7 @@ from temporalio.client import WorkflowFailureError
 
 from activities.store.artifacts import ArtifactError
 from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint, user
-from console.base.terminal import Report, look_alikes, print_err, revealed, safe_line, table
+from console.base.terminal import Report, duration, look_alikes, print_err, revealed, safe_line, table
 from console.run.command_line import RunId
 from console.run.request_options import parsed_plan, read_text_file, seconds
 from console.run.run_handle import NO_WORKER, RunHandle, find_run, is_open, short_id, state_word
@@ -59,6 +59,8 @@ async def extend(
     """Give a run new limits: totals, not additions. A limit that is not given stays as it is."""
     budget = {"tokens": budget_tokens, "usd": budget_usd}
     given = {name: new for name, new in budget.items() if new is not None} or None
+    if not given and not deadline:
+        raise CommandFailed(BAD_INPUT, "nothing to extend: give --deadline, --budget-tokens or --budget-usd")
     return await tell(run, ExtendLimits, deadline=deadline and seconds(deadline), budget=given)
 
 
@@ -148,7 +150,7 @@ async def inbox_report(
 
 def _inbox_rows(items: Sequence[Item], screen: Console) -> Iterator[RenderableType]:
     rows = [
-        (_day(wait.since), short_id(run_id), wait.id, f"{wait.kind}: {wait.prompt_preview}", _day(wait.expires_at))
+        (_day(wait.since), short_id(run_id), wait.id, f"{wait.kind}: {wait.prompt_preview}", _until(wait.expires_at))
         for run_id, wait in ((item.run_id, item.wait) for item in items)
     ]
     if rows:
@@ -177,7 +179,7 @@ async def item_report(access: Access, item: Item, *, commands: bool = True) -> R
         wait = whole.wait
         yield f"{AWAITED[wait.kind]}: {short_id(run.id)} {wait.id}"
         yield f"run {run.id}: {item.goal}"
-        until = f", until {_day(wait.expires_at)}" if wait.expires_at else ""
+        until = f", until {_until(wait.expires_at)}" if wait.expires_at else ""
         yield f"asked by {asker} since {_day(wait.since)}{until}"
         if wait.kind == "tool":
             yield Text(f"tool: {safe_line(wait.prompt_preview.partition(' ')[0], limits.LINE_BYTES)}", style="bold")
@@ -296,5 +298,13 @@ def _pretty(text: str) -> str:
     return revealed(text)
 
 
-def _day(at: str | None) -> str:
-    return f"{datetime.fromisoformat(at).astimezone():%d %b %H:%M}" if at else ""
+def _day(at: str) -> str:
+    return f"{datetime.fromisoformat(at).astimezone():%d %b %H:%M}"
+
+
+def _until(at: str | None) -> str:
+    """Returns a time, and the days, or else hours, that are left."""
+    if at is None:
+        return ""
+    left = duration((datetime.fromisoformat(at) - datetime.now(UTC)).total_seconds())
+    return f"{_day(at)} ({left.partition(',')[0]} left)"

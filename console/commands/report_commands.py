@@ -15,15 +15,12 @@ from temporalio.client import Client, WorkflowExecution, WorkflowQueryFailedErro
 
 from activities.store.artifacts import ArtifactMissing
 from activities.store.spending import run_spends
-from console.base.command import BAD_INPUT, DONE, FAILED, UNREACHABLE, Access, CommandFailed, hint, web_address
+from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint, web_address
 from console.base.terminal import Report, safe_line, table, wrapped
 from console.commands.evidence_commands import calls_report, write_file
 from console.commands.people_commands import way_rows
-from console.report.report_data import report_data
-from console.report.report_page import report_page
 from console.run.command_line import AnyId, AnyRun
 from console.run.run_handle import (
-    NO_WORKER,
     SEARCHED_RUNS,
     STATUS,
     NoAnswer,
@@ -121,8 +118,6 @@ async def plan_report(run: AnyRun) -> Report:
     """Show the plan of a run."""
     described = await run.require()
     page = await plan_page(run)
-    if page is None:
-        raise CommandFailed(UNREACHABLE, f"the plan of '{run.id}' is not known: {NO_WORKER}")
     data = {"run_id": run.id, "state": state_word(described), **page.plan.model_dump(mode="json")}
     notes = [row.plain for row in way_rows(run.id, page.asked.wait)] if page.asked else []
     return Report(data, lambda _: page.rows(), notes)
@@ -172,7 +167,7 @@ async def result_report(
         except ValueError as error:
             raise CommandFailed(BAD_INPUT, f"{output}: {error}") from None
         return Report(outcome.as_json(run.id), lambda _: (), code=outcome.code)
-    return answer_report(run.id, outcome, web_address(run.client, run.id))
+    return answer_report(run.id, outcome, None if outcome.forgotten else web_address(run.client, run.id))
 
 
 async def page_report(
@@ -182,6 +177,10 @@ async def page_report(
     prompts: Annotated[bool, typer.Option("--prompts", help="with prompts and whole replies")] = False,
 ) -> int:
     """Write the report of a run, to be handed on: one HTML page with the answer and all that it rests on."""
+    # these load what compares claims, and makes the page: 0.3 s for one command only
+    from console.report.report_data import report_data
+    from console.report.report_page import report_page
+
     write_file(output, report_page(await report_data(access, run_id, prompts=prompts)).encode())
     return DONE
 

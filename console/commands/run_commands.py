@@ -63,7 +63,7 @@ async def ask_about_plan(run: RunHandle, screen: Screen, status: Status | None, 
         return
     with screen.cleared():
         page = await plan_page(run)
-        if page is None or page.asked is None:
+        if page.asked is None:
             return
         wait = page.asked.wait
         if not can_ask:

@@ -1,9 +1,9 @@
 """All that happened in a run, and how it ended: its state, its result or the partial one, and the exit code."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import ValidationError
 from temporalio import workflow
@@ -23,7 +23,6 @@ from activities.store.artifacts import ArtifactError, ArtifactMissing, ArtifactS
 from console.base.command import CANCELLED, DONE, FAILED, CommandFailed
 from console.run.run_handle import RUN_TYPE, NoAnswer, RunHandle, is_open, state_word
 from supervision.base.store_keys import calls_of
-from supervision.contract.plan import Plan
 from supervision.contract.result import RunResult
 from supervision.contract.status import TraceEvent
 from supervision.run.attempt_rules import subtask_path
@@ -49,13 +48,14 @@ class RunOutcome:
     """The end of a run, or its result so far.
 
     `state` is the run's state in Temporal. `error` says why there is no answer, None if there is one; its type is one
-    of the run's errors, or `Cancelled`, `Terminated`, `TimedOut`.
+    of the run's errors, or `Cancelled`, `Terminated`, `TimedOut`. `forgotten`: the server has no such run any more.
     """
 
     code: int
     state: str
     result: RunResult | None = None
     error: Ending | None = None
+    forgotten: bool = False
 
     @property
     def said(self) -> str:
@@ -77,7 +77,7 @@ async def outcome_so_far(run: RunHandle, store: ArtifactStore | None, *, wait: b
         described = await run.require()
     except CommandFailed:
         if stored := await stored_end(run.id, store):
-            return stored[1]
+            return replace(stored[1], forgotten=True)
         raise
     if wait or not is_open(described):
         return await run_outcome(run, store)
@@ -151,20 +151,12 @@ def _in_details(error: ApplicationError) -> RunResult | None:
         return None
 
 
-class Replayed(NamedTuple):
-    """The plan and all events of a supervisor."""
-
-    plan: Plan
-    events: list[TraceEvent]
-
-
-async def replayed(run: RunHandle, workflow_id: str) -> Replayed | None:
-    """Returns a supervisor of a run as its history has it; None if the history does not replay with this program."""
+async def events_of(run: RunHandle, workflow_id: str) -> list[TraceEvent]:
+    """Returns the events of a supervisor: out of its history, or the latest ones if that does not replay here."""
     # these load the workflows with their contracts: 0.3 s for some commands only
     from runtime.workers import replayer
     from workflows.supervisor import SupervisorWorkflow
 
-    seen: list[SupervisorWorkflow] = []
     events: list[TraceEvent] = []
 
     class Watched(WorkflowInboundInterceptor):
@@ -172,7 +164,6 @@ async def replayed(run: RunHandle, workflow_id: str) -> Replayed | None:
             supervisor: SupervisorWorkflow = workflow.instance()
             events.extend(supervisor.trace().events)
             supervisor._run_state().trace.seen = events.append
-            seen.append(supervisor)
             return await super().execute_workflow(given)
 
     class Watching(Interceptor):
@@ -182,7 +173,7 @@ async def replayed(run: RunHandle, workflow_id: str) -> Replayed | None:
     replays = replayer([SupervisorWorkflow], converter=run.client.data_converter, interceptors=[Watching()])
     history = await run.client.get_workflow_handle(workflow_id).fetch_history()
     done = await replays.replay_workflow(history, raise_on_replay_failure=False)
-    return Replayed(seen[-1].plan(), events) if seen and done.replay_failure is None else None
+    return events if events and done.replay_failure is None else (await run.trace(0, workflow_id)).events
 
 
 async def full_trace(run: RunHandle, store: ArtifactStore | None) -> list[TraceEvent]:
@@ -198,7 +189,7 @@ async def full_trace(run: RunHandle, store: ArtifactStore | None) -> list[TraceE
             raise
         return await AgentStories(store).whole(forgotten)
     stored = None if is_open(described) else await stored_trace(run.id, store)
-    events = await _of_workflow(run, run.id) if stored is None else stored
+    events = await events_of(run, run.id) if stored is None else stored
     if store is None:
         return events
     stories = AgentStories(store)
@@ -217,12 +208,6 @@ async def stored_trace(run_id: str, store: ArtifactStore | None) -> list[TraceEv
         return None
 
 
-async def _of_workflow(run: RunHandle, workflow_id: str) -> list[TraceEvent]:
-    """Returns the events of a supervisor: out of its history, or the latest ones if that does not replay here."""
-    recorded = await replayed(run, workflow_id)
-    return recorded.events if recorded else (await run.trace(0, workflow_id)).events
-
-
 async def _under_way(
     run: RunHandle,
     described: WorkflowExecutionDescription,
@@ -237,7 +222,7 @@ async def _under_way(
         try:
             below_it = await run.describe(child.workflow_id)
             if below_it.workflow_type == RUN_TYPE:
-                own = await _of_workflow(run, child.workflow_id)
+                own = await events_of(run, child.workflow_id)
                 own += await _under_way(run, below_it, first_run_id, stories, store)
                 events += [below(path, event) for event in own]
                 continue

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 from pydantic import JsonValue
 from rich.console import Console, RenderableType
-from rich.markdown import Markdown
 from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
@@ -45,6 +44,8 @@ def _rows(screen: Console, run_id: str, outcome: RunOutcome, web: str | None) ->
     if not screen.is_terminal:
         yield from ("", answer, "", *fields, *facts)
         return
+    from rich.markdown import Markdown  # 0.1 s, for a terminal only
+
     yield from (Rule(style="dim"), Padding(Markdown(answer, hyperlinks=False), (1, 1)), Rule(style="dim"))
     if fields:
         yield from (Text(f" {field}") for field in fields[:_JSON_ROWS])

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from console.base.terminal import duration, safe_line, wrapped
+from console.base.terminal import duration, indented, safe_line, wrapped
 from console.run.standstill import Standstill, grouped, stated
 from console.view.event_lines import Line, now_line
 from supervision.base import limits
@@ -35,7 +35,7 @@ _MOODS: dict[Mood, str] = {"plain": "", "good": "green", "bad": "red", "faint": 
 _DEEPEST = 6  # further levels are not indented any more
 _FOOTER_ROWS = 9  # of footer and margin
 _LEAST_ROWS = 3  # of the plan, of what waits
-_REASON_INDENT = " " * 9  # below the text of an event, behind its time
+_REASON_COLUMN = 9  # below the text of an event, behind its time
 ENDED_PHASES = ("done", "failed", "cancelled")
 
 
@@ -148,18 +148,12 @@ def log_line(line: Line, limit: int = LINE_CHARS) -> Text:
 
 def story(line: Line, screen: Console) -> Iterator[RenderableType]:
     """Yields an event with the reasons behind it, nothing cut; where there is no terminal each is one line."""
-    head, why = log_line(line, limits.ERROR_BYTES), [safe_line(text, limits.ERROR_BYTES) for text in line.why]
-    if not screen.is_terminal:
-        yield from [head.plain, *(_REASON_INDENT + text for text in why)]
-        return
-    at, _, words = head.plain.partition(" ")
-    table = Table.grid(padding=(0, 1))
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    table.add_row(at, Text(words), style=_MOODS[line.mood])
-    for text in why:
-        table.add_row("", Text(text), style="dim")
-    yield table
+    head = log_line(line, limits.ERROR_BYTES)
+    head.overflow = "ignore"  # the terminal breaks it
+    yield head
+    for text in line.why:
+        why = safe_line(text, limits.ERROR_BYTES)
+        yield indented(why, _REASON_COLUMN, "dim") if screen.is_terminal else " " * _REASON_COLUMN + why
 
 
 def draw(picture: Picture, width: int, height: int, hint: str = "") -> RenderableType:

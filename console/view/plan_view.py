@@ -10,7 +10,6 @@ from rich.text import Text
 
 from console.base.terminal import counted, duration, indented, look_alikes, revealed, safe_line
 from console.run.run_handle import NoAnswer, RunHandle
-from console.run.run_outcome import replayed
 from supervision.base import limits
 from supervision.base.errors import SupervisionError
 from supervision.base.text import money
@@ -31,7 +30,7 @@ class PlanPage:
 
     run_id: str
     plan: Plan
-    status: Status | None = None
+    status: Status
     asked: Asked | None = None
     request: RunRequest | None = None
 
@@ -55,7 +54,7 @@ class PlanPage:
             yield indented(revealed(" ".join(subtask.description.split())), 4)
             if subtask.id in likely:
                 yield Text(f"    {likely[subtask.id]}", style="dim")
-        if self.asked and self.status:
+        if self.asked:
             yield ""
             for note in look_alikes("\n".join(subtask.description for subtask in plan.subtasks)):
                 yield Text(f"! looks like a Latin letter: {note}", style="yellow")
@@ -102,13 +101,9 @@ def _short(number: float) -> str:
     return f"{number / 1e6:.1f}M" if number >= 1e6 else f"{number / 1000:.0f}k" if number >= 1000 else f"{number:.0f}"
 
 
-async def plan_page(run: RunHandle) -> PlanPage | None:
-    """Returns the plan of a run, out of its history if no Worker answers; None if it is not known."""
-    try:
-        plan, status = await run.plan(), await run.status()
-    except NoAnswer:
-        recorded = await replayed(run, run.id)
-        return PlanPage(run.id, recorded.plan) if recorded else None
+async def plan_page(run: RunHandle) -> PlanPage:
+    """Returns the plan of a run. Raises NoAnswer."""
+    plan, status = await run.plan(), await run.status()
     page = PlanPage(run.id, plan, status)
     if wait := next((wait for wait in status.waiting if wait.kind == "plan"), None):
         with contextlib.suppress(UpdateRefused, NoAnswer, SupervisionError):  # decided just now, or of another version

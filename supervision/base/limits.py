@@ -96,7 +96,6 @@ SYNTHESIS_RESERVE = timedelta(seconds=60)  # kept back from the deadline, at mos
 SYNTHESIS_RESERVE_SHARE = 0.2  # and at most this share of the whole deadline
 CHILD_CLOSE_WAIT = timedelta(seconds=20)  # a cancelled child answers in 0.1 s; a worker restart takes some seconds
 CHILD_CLOSE_SHARE = 0.5  # of what is left of the deadline, if that is less: the other half is for the answer
-CHILD_GIVE_UP_WAIT = timedelta(seconds=5)  # reading from the journal what children consumed that do not answer
 LEAST_GRANT_TOKENS = 4000  # two turns with one small tool output: less brings no finding
 PLAN_PROMPT_BYTES = 12 * KIB  # the planner's instructions, a team of some roles, its data and the schema
 JUDGEMENT_PROMPT_BYTES = 6 * KIB  # the instructions of a reviewer, a judge or the synthesis, and the plan

@@ -9,8 +9,6 @@ OUTWARD_QUEUE = "supervisor-outward"  # tools that reach other systems, where pr
 
 DEPLOYMENT = "supervisor"  # the Worker Deployment of Workers with a build id
 
-FAIRNESS_KEY_BYTES = 64  # the server refuses longer ones, and the workflow task with them
-
 
 def pool_queue(pool: str) -> str:
     """Returns the queue of a pool's Workers, for the tools of its roles and their model calls."""
@@ -20,7 +18,7 @@ def pool_queue(pool: str) -> str:
 def fairness_key(run_id: str) -> str:
     """Returns the key of the model calls of a run: behind a rate limit the server serves the keys in turn.
 
-    `run_id` is the root's, so that a run with nested supervisors has no larger share. Of a long id it is the hash.
+    `run_id` is the root's, so that a run with nested supervisors has no larger share. The key is its hash: the server
+    refuses keys above 64 bytes, and the workflow task with them.
     """
-    key = run_id.encode()
-    return run_id if len(key) <= FAIRNESS_KEY_BYTES else hashlib.sha256(key).hexdigest()
+    return hashlib.sha256(run_id.encode()).hexdigest()

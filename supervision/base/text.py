@@ -1,18 +1,18 @@
 """Cutting, cleaning and measuring text and writing amounts of money, the same way everywhere."""
 
 import re
-import unicodedata
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 NAME_SHOWN_BYTES = 60  # an id or a name in a message: what a model sends in its place may be a text
 _MARK = "…"
-_JOINERS = "\u200c\u200d"  # letters of some scripts and many emoji need them
 _SPACE = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-~])")
-# C0 and C1 controls; zero-width, direction-changing and tag characters, in which instructions can be hidden.
+# C0 and C1 controls; zero-width, direction-changing and tag characters, in which instructions can be hidden. Joiners
+# (\u200c and \u200d) stay: letters of some scripts and many emoji need them.
 _HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"
+    "\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LAST_LINE_CHARS = 80
@@ -34,13 +34,11 @@ def cut(text: str, limit: int, mark: str = _MARK) -> str:
 
 
 def one_line(text: str, limit: int) -> str:
-    """Returns `text` on one line, cut to `limit` bytes; white space and control characters become single spaces.
+    """Returns `text` on one line, cut to `limit` bytes; white space and controls become single spaces.
 
-    Characters that only change how others are shown, such as those that turn the direction of writing, are left out.
+    Hidden characters, such as those that turn the direction of writing, are left out.
     """
-    if not text.isascii():
-        text = "".join(char for char in text if char in _JOINERS or unicodedata.category(char) != "Cf")
-    return cut(_SPACE.sub(" ", text).strip(), limit)
+    return cut(" ".join(_HIDDEN.sub("", _SPACE.sub(" ", text)).split()), limit)
 
 
 def label(text: str, limit: int) -> str:

@@ -14,23 +14,20 @@ _LEAST_CHARS = 12  # a shorter key may be an ordinary word, as for endpoints tha
 
 
 def distrust(status: os.stat_result, me: int) -> str | None:
-    """Returns why the user `me` should not trust a file or folder, None when only `me` and root can change it.
-
-    A group with its user's number is that user's own on many systems, so it may write.
-    """
+    """Returns why the user `me` should not trust a file or folder, None when only `me` and root can change it."""
     if status.st_uid not in (me, _ROOT):
         return f"it belongs to the user with number {status.st_uid}"
-    if status.st_mode & stat.S_IWOTH:
-        return "every user of this machine can write to it"
-    if status.st_mode & stat.S_IWGRP and status.st_gid != status.st_uid:
-        return f"the group with number {status.st_gid} can write to it"
-    return None
+    return "others can write to it" if _others_may(status, stat.S_IWGRP, stat.S_IWOTH) else None
 
 
 def is_readable_by_others(status: os.stat_result) -> bool:
     """True if other users of the machine can read the file, or look into the folder."""
-    shared = stat.S_IRGRP | stat.S_IXGRP if status.st_gid != status.st_uid else 0
-    return bool(status.st_mode & (shared | stat.S_IROTH | stat.S_IXOTH))
+    return _others_may(status, stat.S_IRGRP | stat.S_IXGRP, stat.S_IROTH | stat.S_IXOTH)
+
+
+def _others_may(status: os.stat_result, by_group: int, by_all: int) -> bool:
+    """True if one of these permissions is set; a group with its user's number is that user's own on many systems."""
+    return bool(status.st_mode & (by_all | (by_group if status.st_gid != status.st_uid else 0)))
 
 
 def unshared(file: object, status: os.stat_result, me: int, *, secret: bool = False) -> None:

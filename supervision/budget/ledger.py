@@ -246,11 +246,6 @@ class Spending:
             self.add(role, "", total)
 
     def rows(self) -> list[Spend]:
-        """Returns the sums, the largest first; those beyond STATUS_PAGE are one row."""
+        """Returns the largest sums, the largest first: a payload has no room for any number of roles and models."""
         rows = [Spend(role=role, model=model, usage=usage) for (role, model), usage in self._sums.items()]
-        rows.sort(key=lambda row: row.usage.tokens, reverse=True)
-        shown, rest = rows[: limits.STATUS_PAGE], rows[limits.STATUS_PAGE :]
-        if rest:
-            total = sum((row.usage for row in rest), Usage())
-            shown.append(Spend(role=f"{len(rest)} more", model="", usage=total))
-        return shown
+        return sorted(rows, key=lambda row: row.usage.tokens, reverse=True)[: limits.STATUS_PAGE]

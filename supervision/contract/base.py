@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
-_SHORT = re.compile(r"(\d{1,9})\s?([smhdw])", re.ASCII)
+_SHORT = re.compile(r"(\d{1,8})\s?([smhdw])", re.ASCII)  # more weeks are no timedelta
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
@@ -26,10 +26,7 @@ class StrictModel(BaseModel):
 def _short(value: object) -> object:
     """Returns the duration of `30m`, `2h` or `7d`; anything else as it is."""
     match = _SHORT.fullmatch(value.strip().lower()) if isinstance(value, str) else None
-    try:
-        return timedelta(**{_UNITS[match[2]]: int(match[1])}) if match else value
-    except OverflowError:
-        return value
+    return timedelta(**{_UNITS[match[2]]: int(match[1])}) if match else value
 
 
 Duration = Annotated[timedelta, BeforeValidator(_short)]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, PlainSerializer
 
 from supervision.contract.base import Model
 
@@ -121,11 +121,14 @@ WrittenPlan = Annotated[Plan, BeforeValidator(_strict)]
 """A plan that a person wrote: a misspelt field is refused; one of a model's is only ignored."""
 
 
-class Range(Model):
-    """A range that should hold 90 % of the cases."""
+_Rounded = Annotated[float, PlainSerializer(lambda number: float(f"{number:.4g}"), when_used="json")]
 
-    low: float
-    high: float
+
+class Range(Model):
+    """A range that should hold 90 % of the cases; its JSON has four digits of a number."""
+
+    low: _Rounded
+    high: _Rounded
 
     def times(self, least: float, most: float) -> "Range":
         """Returns the range of what is done `least` to `most` times."""

@@ -216,7 +216,7 @@ def complaint_lines(
         where = ".".join([shown(field), *inner])
         complaint = _complaint(item["type"], item["msg"])
         if item["type"] == "extra_forbidden":
-            complaint += did_you_mean(str(item["loc"][-1]), _fields())
+            complaint += did_you_mean(str(item["loc"][-1]), _fields(StrictModel, Plan, Subtask, NewRole))
         lines.append(f"{one_line(where, limits.LINE_BYTES)}: {one_line(complaint, limits.PARAGRAPH_BYTES)}")
     if (more := error.error_count() - len(lines)) > 0:
         lines.append(f"and {more} more")
@@ -234,12 +234,9 @@ def _named(location: tuple[int | str, ...], value: Any) -> Iterator[str]:
         yield name if isinstance(name, str) and len(name) <= _SHOWN_NAME_CHARS else str(part)
 
 
-def _fields() -> set[str]:
-    """Returns the names of all fields that people write."""
-    direct = StrictModel.__subclasses__()
-    kinds: list[type[BaseModel]] = [*direct, Plan, Subtask, NewRole]
-    kinds += [kind for parent in direct for kind in parent.__subclasses__()]
-    return {name for kind in kinds for name in kind.model_fields}
+def _fields(*kinds: type[BaseModel]) -> set[str]:
+    """Returns the names of all fields of these kinds, and of those that are made from them."""
+    return {name for kind in kinds for name in (*kind.model_fields, *_fields(*kind.__subclasses__()))}
 
 
 def _complaint(error_type: str, message: str) -> str:

@@ -60,7 +60,7 @@ Line = Annotated[str, Field(min_length=1, max_length=_LINE_CHARS)]
 
 
 class Planning(StrictModel):
-    """What a team tells the planner: instructions of its own, and perhaps a good plan as an example."""
+    """What a team tells the planner: instructions of its own."""
 
     instructions: Annotated[str, Field(max_length=_PAGE_CHARS)] = ""
 

@@ -68,8 +68,7 @@ def plan_problems(plan: Plan, max_subtasks: int, attachments: Iterable[str] = ()
     for subtask in plan.subtasks:
         problems += _subtask_problems(subtask, ids.keys(), names)
         problems += for_each_problems(subtask, data)
-    cycle = find_cycle(plan.subtasks)
-    if cycle:
+    if cycle := find_cycle(plan.subtasks):
         problems.append("these subtasks depend on each other in a circle: " + " -> ".join(cycle))
     return problems
 
@@ -78,9 +77,7 @@ def _subtask_problems(subtask: Subtask, known: Set[str], attachments: Set[str]) 
     name = f"subtask {quoted(subtask.id)}"
     problems = description_problems(subtask, name)
     for dependency in subtask.depends_on:
-        if dependency == subtask.id:
-            problems.append(f"{name} depends on itself")
-        elif dependency not in known:
+        if dependency not in known:
             problems.append(f"{name} depends on {quoted(dependency)}, which is not in the plan")
     for attachment in subtask.attachments:
         if attachment not in attachments:
@@ -107,14 +104,9 @@ def description_problems(subtask: Subtask, name: str = "the subtask") -> list[st
 
 
 def find_cycle(subtasks: list[Subtask]) -> list[str]:
-    """Returns the ids of one dependency circle, first and last the same; empty if there is none.
-
-    Self-dependencies and unknown ids are ignored: other rules find them.
-    """
-    known = {subtask.id for subtask in subtasks}
-    graph = {s.id: [d for d in sorted(set(s.depends_on)) if d in known and d != s.id] for s in subtasks}
+    """Returns the ids of one dependency circle, first and last the same; empty if there is none."""
     try:
-        TopologicalSorter(graph).prepare()
+        TopologicalSorter({subtask.id: subtask.depends_on for subtask in subtasks}).prepare()
     except CycleError as error:
         return list(reversed(error.args[1]))
     return []

@@ -58,11 +58,8 @@ def fit(result: RunResult, limit: int = limits.PAYLOAD_AIM_BYTES) -> RunResult:
     fields = dict(shorter) | {"citations": [], "contradictions": [], "unsupported": []}
     fields |= {"artifacts": shorter.tables[:_BARE_TABLES], "answer": cut(result.answer, _LEAST_ANSWER_BYTES)}
     gaps = [Gap(subtask_id=gap.subtask_id, reason="") for gap in result.gaps]
-    kept = ["id", "state", "counts"]
-    if len(result.subtasks) <= limits.STATUS_PAGE:
-        kept += ["role", "attempts", "turns", "usage"]
-    bare = {"usage": Usage(usd=None)}  # unknown, not 0
-    reports = [SubtaskReport(**bare | {name: getattr(report, name) for name in kept}) for report in result.subtasks]
+    unknown = Usage(usd=None)  # not 0
+    reports = [SubtaskReport(id=r.id, state=r.state, counts=r.counts, usage=unknown) for r in result.subtasks]
     fitted = RunResult.model_construct(**fields | {"gaps": gaps, "subtasks": reports})
     if _bytes(fitted) <= max(limit, PAYLOAD_ROOM_BYTES):
         return fitted

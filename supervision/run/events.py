@@ -81,7 +81,6 @@ SENTENCES: dict[str, tuple[str, Mood]] = {
     "conflict": ("conflict between {subtasks}, [!resolved?not ]settled", "bad"),
     "draft_written": ("a draft from {findings:finding}", "faint"),
     "draft_failed": ("there is no draft", "faint"),
-    "draft_outdated": ("a draft is dropped: a finding in it is done again", "faint"),
     "synthesis_started": ("writing the answer ({mode}) from {findings:finding}", "faint"),
     "answer_returned": ("the answer goes back to its author", "bad"),
     "answer_chosen": ("its finding is the best of {of} answers", "plain"),

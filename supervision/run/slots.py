@@ -51,7 +51,7 @@ class Slots:
     """The slots of a run, `most()` at a time. First come, first served.
 
     `lease` is what a nested run has from above, None in the root; `leases` are those of the runs below, by subtask.
-    `starved` is how many subtasks are ready and lack a slot. `is_waiting` is True while work here or below waits for
+    `starved` is True while subtasks are ready and lack a slot, `is_waiting` while work here or below waits for
     a provider, a person, or budget.
     """
 
@@ -61,7 +61,7 @@ class Slots:
         self._queue: list[Slot] = []
         self.lease = lease
         self.leases: dict[str, SlotLease] = {}
-        self.starved = 0
+        self.starved = False
         self.is_waiting: Callable[[], bool] = lambda: False
 
     @property
@@ -129,7 +129,7 @@ class Slots:
         """Returns the slots of a nested run while all its work waits, and asks for them when some could continue."""
         if self.lease is None:
             return
-        needed = bool(self.starved or self._queue or any(lease.wanted for lease in self.leases.values()))
+        needed = self.starved or bool(self._queue) or any(lease.wanted for lease in self.leases.values())
         if self.lease.held and self.is_waiting() and not self.held and not needed:
             self.lease.returned = self.lease.given
         self.lease.wanted = needed and not self.lease.held

@@ -26,7 +26,8 @@ class RoleBreaker:
     """The circuit breaker of a role: one that keeps failing gets no attempts for a while. `now` is the run's clock.
 
     Opens after ROLE_BREAKER_FAILURES failed attempts in a row. After a cool-down one probe is admitted: its success
-    closes the breaker, its failure opens it again. While it is not closed, outcomes of other attempts change nothing.
+    closes the breaker, its failure opens it again. Outcomes of attempts that began before it last opened or closed
+    change nothing.
     """
 
     def __init__(self, role: str, now: Callable[[], datetime]) -> None:
@@ -34,7 +35,7 @@ class RoleBreaker:
         self.failures = 0  # in a row
         self._now = now
         self._open_until: datetime | None = None
-        self._probe: object | None = None
+        self._admitted = set[object]()  # the attempts whose outcomes count: while half-open the probe
 
     @property
     def state(self) -> Literal["closed", "open", "half_open"]:
@@ -50,24 +51,24 @@ class RoleBreaker:
 
     def admits(self) -> bool:
         """True if an attempt may begin now."""
-        return self.state == "closed" or (self.state == "half_open" and self._probe is None)
+        return self.state == "closed" or (self.state == "half_open" and not self._admitted)
 
     def admit(self, attempt: object) -> None:
         """Notes that an attempt begins: the probe, if the breaker is half-open."""
-        if self.state == "half_open":
-            self._probe = attempt
+        self._admitted.add(attempt)
 
     def settle(self, attempt: object, succeeded: bool | None) -> None:
         """Counts whether an attempt succeeded; None says nothing about the role, and another may be the probe."""
-        if self._open_until is not None and attempt is not self._probe:
+        if attempt not in self._admitted:
             return
-        self._probe = None
+        self._admitted.remove(attempt)
         if succeeded:
             self.failures, self._open_until = 0, None
         elif succeeded is not None:
             self.failures += 1
             if self.failures >= limits.ROLE_BREAKER_FAILURES:
                 self._open_until = self._now() + limits.ROLE_BREAKER_COOLDOWN
+                self._admitted.clear()
 
     def card(self) -> dict[str, JsonValue]:
         """Returns what `status` shows."""

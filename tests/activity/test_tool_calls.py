@@ -78,7 +78,7 @@ class Shop:
         """The input of the call of a reply that asks for that tool."""
         arguments = {"path": str(self.log)}
         block = {"type": "tool_use", "id": "c0", "name": name, "input": arguments}
-        reply = ModelMessage(model="m", message_id="m1", content=[block], stop_reason="tool_use", usage=ModelUsage())
+        reply = ModelMessage(model="m", content=[block], stop_reason="tool_use", usage=ModelUsage())
         head = _head(name)
         entry = Entry(opening=Opening(system="s", model="m"), input=[], reply=reply, labels=labels)
         await ConversationStore(self.store).save(head, entry)
@@ -185,7 +185,7 @@ async def _reads(shop: Shop, output: object, offset: int = 0, findings: list[Dep
     result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c0", "content_ref": ref}]}
     arguments = {"output": output, "offset": offset}
     block = {"type": "tool_use", "id": "r", "name": "read_output", "input": arguments}
-    reply = ModelMessage(model="m", message_id="m2", content=[block], stop_reason="tool_use", usage=ModelUsage())
+    reply = ModelMessage(model="m", content=[block], stop_reason="tool_use", usage=ModelUsage())
     head = _head(f"reads-{output}-{offset}")
     await conversations.save(head, Entry(ancestors=[request.head], input=[result], reply=reply))
     call = ToolCallRef(call_id="r", name="read_output", arguments_sha256=arguments_sha256(arguments))

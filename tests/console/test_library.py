@@ -53,8 +53,8 @@ async def test_its_tool_can_be_tried_without_a_run(library: Cli) -> None:
     assert misused.err.count("\n") == 1
     schema = await library("tool", "library/find_books")
     assert '"description": "A word of the title."' in schema.out
-    wrong = await library("tool", "library/find_book", "{}")
-    assert "did you mean 'find_books'?" in wrong.sentence
+    wrong = await library("tool", "library/find_book")
+    assert (wrong.code, wrong.err.rpartition(": ")[2]) == (1, "calculate, find_books, search_rules\n")
 
 
 async def test_it_is_listed(alone: Cli, tmp_path: Path) -> None:

@@ -126,12 +126,16 @@ async def test_the_inbox_lists_what_waits_and_show_has_all_of_it(cli: Cli) -> No
     assert await cli.json("inbox", "--owner", "bob") == []
     lines = (await cli("inbox")).out.splitlines()
     assert lines[0].split() == ["since", "run", "id", "what", "is", "asked", "until"]
-    assert any("people-owned plan.1 plan: 3 subtasks, " in line for line in lines)
+    (line,) = [line for line in lines if "people-owned plan.1 plan: 3 subtasks, " in line]
+    assert line.endswith("(6 days left)")
     listed = await cli.json("list", "--waiting", "--owner", "ann")
     assert [row["run_id"] for row in listed] == ["people-owned"]
     whole = await cli("show", "people-owned", "plan.1")
     assert "a decision on the plan: people-owned plan.1" in whole.out
     assert "t3 (writer, required, after t1, t2)" in whole.out
+    assert "(6 days left)\n" in whole.out
+    shown = (await cli.json("show", "people-owned", "plan.1"))["estimate"]["total"]["seconds"]
+    assert shown == {end: float(f"{number:.4g}") for end, number in shown.items()}
     status = (await cli("status", "people-owned")).out
     assert "approve people-owned plan.1`" in " ".join(status.split())
     levels = [row["level"] for row in await cli.json("doctor") if "'people-owned'" in row["text"]]
@@ -230,7 +234,7 @@ async def test_a_plan_is_left_at_a_terminal_and_changed_from_elsewhere(cli: Cli)
         (["approve", "RUN", "plan.1", "--plan", "field.json"], 2, "colour"),
         (["approve", "RUN", "plan.1", "--plan", "huge.json"], 2, "huge.json is larger than"),
         (["approve", "RUN", "plan.1", "--plan", "deep.json"], 2, "deep.json is not JSON"),
-        (["extend", "RUN"], 1, "nothing to change: give a budget, a deadline"),
+        (["extend", "RUN"], 2, "nothing to extend: give --deadline"),
         (["retry", "RUN", "t9"], 1, "the plan has no subtask 't9'"),
     ],
     ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else None,

@@ -17,7 +17,8 @@ from activities.store.artifacts import ArtifactStore, open_store
 from console.base.command import Access
 from console.report.report_data import AnswerEvidence, ReportData, SubtaskPart, report_data
 from console.report.report_page import PAGE_BYTES, report_page
-from console.run.run_outcome import RunOutcome
+from console.run.run_handle import RunHandle
+from console.run.run_outcome import RunOutcome, outcome_so_far
 from runtime.connection import connect, namespace_id
 from runtime.settings import Settings
 from supervision.base.errors import ErrorKind
@@ -61,7 +62,7 @@ async def make_run(store: ArtifactStore, run_id: str, count: int, spice: str = "
         found, tool = await put(f"village | yield\n{line}\n{spice}\n{output}"), f"wells{spice}"[:300]
         use = {"type": "tool_use", "id": "call-1", "name": tool, "input": {"village": f"{name} {spice}"}}
         asked: Json = {"role": "user", "content": [{"type": "text", "text": f"Ask {name} {spice}"}]}
-        reply = ModelMessage(content=[use], stop_reason="tool_use", usage=ModelUsage(), model="m", message_id="msg")
+        reply = ModelMessage(content=[use], stop_reason="tool_use", usage=ModelUsage(), model="m")
         entry = Entry(opening=Opening(system=spice, model="m"), input=[asked], reply=reply, at=BEGAN.isoformat())
         await conversations.save(call_key(run_id, "first", f"{run_id}/{name}/1", "turn.1", "ab" * 32), entry)
         record = FindingRecord(
@@ -221,6 +222,9 @@ async def test_report_result_and_trace_of_a_run_that_the_server_has_forgotten_ar
         for each in (cli, alone)
     ]
     shutil.copytree(parts[0] / "page-1", parts[1] / "page-1")
+    client = await connect(address=alone.environ["TEMPORAL_ADDRESS"])
+    store = open_store(str(place / "artifacts"), await namespace_id(client))
+    assert (await outcome_so_far(RunHandle(client, "page-1"), store)).forgotten  # the Web UI has no page of it
     pages = []
     for number, each in enumerate((cli, alone)):
         path = place / f"page-{number}.html"

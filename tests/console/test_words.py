@@ -222,15 +222,8 @@ def test_a_worker_of_this_machine_that_has_ended_serves_nothing() -> None:
 
 
 def test_a_partial_run_is_listed_as_one() -> None:
-    known: dict[str, Any] = {
-        "run_id": "r",
-        "state": "completed",
-        "phase": "done",
-        "team": "t",
-        "goal": "g",
-        "usd": None,
-    }
-    row: dict[str, Any] = {**known, "started_at": "2026-01-01T10:00:00+00:00", "standstills": []}
+    row: dict[str, Any] = {"run_id": "r", "state": "completed", "phase": "done", "team": "t", "goal": "g", "usd": None}
+    row |= {"started_at": "2026-01-01T10:00:00+00:00", "standstills": []}
     screen = terminal(80)
     partial = {**row, "status": "partial", "partial": "t1/t2 (engineer: found nothing)"}
     put(screen, run_table([partial, {**row, "status": "completed", "partial": None}], screen))
@@ -245,3 +238,9 @@ def test_without_its_packages_a_program_says_what_to_do(program: str) -> None:
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert "run `make setup` once, then .venv/bin/temporal-supervisor" in done.stderr
+
+
+def test_what_makes_reports_and_compares_claims_is_loaded_by_the_commands_that_need_it() -> None:
+    heavy = "{'jinja2', 'markdown_it', 'supervision.grounding.units'}"
+    words = [sys.executable, "-c", f"import starter, sys; print({heavy} & {{*sys.modules}})"]
+    assert subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout == "set()\n"

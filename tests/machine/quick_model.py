@@ -5,7 +5,6 @@ ledger as those of the model server: see `ScriptedModel`.
 """
 
 import time
-from itertools import count
 from types import SimpleNamespace
 from urllib.parse import unquote
 
@@ -38,7 +37,6 @@ class QuickModel(AnthropicModel):
     def __init__(self, scripted: ScriptedModel) -> None:
         super().__init__()
         self.scripted = scripted
-        self._numbers = count(1)
 
     async def complete(self, request: ModelRequest, progress: StreamProgress) -> ModelMessage:
         """Returns the script's reply. A call that is cancelled counts as aborted."""
@@ -64,7 +62,6 @@ class QuickModel(AnthropicModel):
             stop_details=reply.stop_details,
             usage=ModelUsage.model_validate(reply.usage),
             model=request.model,
-            message_id=f"msg_{next(self._numbers)}",
         )
 
     def output_schema(self, model: type[Model]) -> Json:

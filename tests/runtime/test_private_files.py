@@ -44,7 +44,7 @@ def test_the_cache_folder_is_made_for_its_owner_alone(tmp_path: Path, monkeypatc
 def test_a_cache_folder_that_others_can_write_to_is_refused(tmp_path: Path) -> None:
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache").chmod(0o777)
-    with pytest.raises(PermissionError, match=r"cache.*every user.*SUPERVISOR_CACHE_DIR"):
+    with pytest.raises(PermissionError, match=r"cache.*others can write.*SUPERVISOR_CACHE_DIR"):
         cache_dir()
 
 
@@ -84,7 +84,7 @@ def test_an_env_file_that_others_can_write_to_is_refused(tmp_path: Path) -> None
     file = tmp_path / "mine.env"
     file.write_text("SUPERVISOR_WORKER_MODEL=m\n")
     file.chmod(0o666)
-    with pytest.raises(ValueError, match=r"mine\.env.*every user"):
+    with pytest.raises(ValueError, match=r"mine\.env.*others can write"):
         load_settings(file)
 
 

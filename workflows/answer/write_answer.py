@@ -34,7 +34,7 @@ class Drafts(BackgroundTask):
     """From some findings on (0 is never), a draft folds in what has arrived; the final answer takes it up.
 
     The first one is the plan's direct answer, if it has one. `folded` are the subtasks whose findings the draft at
-    `draft_ref` holds, `_folding` those of the draft that is being written.
+    `draft_ref` holds.
     """
 
     def __init__(self, context: RunContext, planned: PlanReply) -> None:
@@ -44,12 +44,10 @@ class Drafts(BackgroundTask):
         self.folded: set[str] = set()
         self.draft_ref = planned.answer.ref
         self.doubtful = [item.text for item in planned.answer.unsupported]
-        self._folding: set[str] = set()
 
-    def forget(self, subtask_id: str) -> None:
-        """Drops the draft if it holds that finding, and one that is being written."""
-        if subtask_id in self.folded | self._folding:
-            self.folded, self._folding, self.draft_ref = set(), set(), None
+    def forget(self) -> None:
+        """Drops the draft, and one that is being written; there are no others then."""
+        self._after, self.folded, self.draft_ref = 0, set(), None
 
     def _is_due(self) -> bool:
         if not self._after:
@@ -64,7 +62,6 @@ class Drafts(BackgroundTask):
 
     async def _work(self) -> None:
         context, state, new = self._context, self._context.state, self._new()
-        folding = self._folding = self.folded.union(report.id for report in new)
         payload = SynthesisInput(
             **context.call_fields,
             findings=as_refs(new),
@@ -73,19 +70,18 @@ class Drafts(BackgroundTask):
             number=state.next_number("synthesis"),
         )
         try:
-            # Findings that arrive while this waits are new to the next draft, or to the answer. Those that a review
-            # has done again meanwhile are forgotten.
+            # Findings that arrive while this waits are new to the next draft, or to the answer. If one is done again
+            # meanwhile, the draft is dropped.
             reply = await ask(context, SYNTHESIS, payload)
         except (SupervisionError, asyncio.CancelledError):
             state.trace.note("draft_failed")
             self._after = 0  # a draft saves time: what keeps one from being written is not worth trying again
             return
-        if self._folding is not folding:
-            state.trace.note("draft_outdated", number=payload.number)
-        elif reply.answer.ref:
-            self.draft_ref, self.folded = reply.answer.ref, folding
+        if self._after and reply.answer.ref:
+            self.draft_ref = reply.answer.ref
+            self.folded.update(report.id for report in new)
             self.doubtful = [item.text for item in reply.answer.unsupported]
-            state.trace.note("draft_written", number=payload.number, findings=len(folding))
+            state.trace.note("draft_written", number=payload.number, findings=len(self.folded))
         context.show()
 
 

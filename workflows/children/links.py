@@ -249,8 +249,6 @@ class ChildLinks:
             root_has_finding=state.has_finding,
             lease=state.slots.lend(subtask_id, state.board.under_way).model_copy(),
         )
-        # An attempt that was given up may not have ended yet.
-        self._links = {key: link for key, link in self._links.items() if link.subtask_id != subtask_id}
         link = self._links[terms.report_key] = _Link(subtask_id, workflow_id, own_end, terms)
         self._mailboxes[workflow_id].append(link.mailbox)
         state.nested.begin(subtask_id)
@@ -294,6 +292,7 @@ class ChildLinks:
                 or report.report_key not in self._links
             )
         )
+        # One that has ended meanwhile has no grant any more: it gets nothing.
         shares = budget.shares(self._state.board.agents(self._state.request.max_parallel))
         grant = budget.ledger.top_up(link.account, shares, report.tokens) or link.terms.grant
         link.terms = link.terms.model_copy(update={"grant": grant, "answered": report.asked})

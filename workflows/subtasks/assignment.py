@@ -30,7 +30,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.run_context import RunContext
 
 
-@dataclass
+@dataclass(eq=False)
 class Assignment:
     """A subtask in the hands of a role, over all its attempts.
 
@@ -38,8 +38,7 @@ class Assignment:
     `declined` counts refusals and `CannotDo` among the failures.
     In a round of review `previous` is the finding to improve by `feedback`, and `resume_from` where its conversation
     stands, for the role and the attempt that continue it. `results` are of all worker agents so far, candidates
-    included; `last` is that of the attempt that ended last. `skipped` says why a person ended it. One that is
-    `given_up` leaves the subtask alone, which may be another assignment's by then.
+    included; `last` is that of the attempt that ended last. `skipped` says why a person ended it.
     """
 
     context: RunContext
@@ -57,22 +56,11 @@ class Assignment:
     last: WorkerAgentResult = field(default_factory=WorkerAgentResult)
     results: list[WorkerAgentResult] = field(default_factory=list)
     skipped: Problem | None = None
-    given_up: bool = False
 
     @property
     def report(self) -> SubtaskReport:
         """The subtask as the board has it."""
         return self.context.state.board[self.subtask_id]
-
-    @property
-    def has_ended(self) -> bool:
-        """True if the subtask is at its end, by itself or because the run did not wait for it."""
-        return self.given_up or self.report.state not in ("waiting", "running")
-
-    @property
-    def best(self) -> WorkerAgentResult | None:
-        """The first result that succeeded: should the run stop now, it counts."""
-        return next((result for result in self.results if result.succeeded), None)
 
     @property
     def so_far(self) -> Finding | None:
@@ -144,8 +132,6 @@ class Assignment:
         Raises SupervisionError if other subtasks would fail alike and the run has no finding to lose.
         """
         problem, self.last, self.resume_from = result.problem, result, None
-        if self.has_ended:  # the run did not wait for it any longer
-            return None
         if result.succeeded:
             self.complete(result)
         elif problem is None or problem.type is ErrorKind.CANCELLED:  # by a person, who wants no other attempt
@@ -295,10 +281,13 @@ class Assignment:
             raise SupervisionError(run_kind(problem.type), problem.message)
 
     def stop(self, problem: Problem | None = None) -> None:
-        """Ends a subtask that was stopped, by the run if there is no `problem`; what it had is a partial finding."""
+        """Ends a subtask that was stopped, by the run if there is no `problem`; what it had is a partial finding.
+
+        One that has ended by itself stays as it is.
+        """
         self.count_outcome(None)
         state, subtask_id = self.context.state, self.subtask_id
-        if self.has_ended:  # the run did not wait for it any longer
+        if self.report.state not in ("waiting", "running"):
             return
         if self.skipped is not None:
             state.board.skip(subtask_id, self.skipped, self.so_far)
@@ -308,16 +297,6 @@ class Assignment:
             return
         state.board.end(subtask_id, "cancelled", problem, self.so_far)
         state.trace.note("subtask_cancelled", subtask_id, turns=self.last.turns, **self.last.refs)
-
-    def give_up(self) -> None:
-        """Ends a subtask, unless it has ended, that the run does not wait for any longer, with what it has of it."""
-        if self.has_ended:
-            return
-        if self.best is not None:
-            self.complete(self.best)
-        else:
-            self.stop()
-        self.given_up = True
 
 
 async def ask_about_calls(context: RunContext, place: str, progress: LoopProgress) -> LoopProgress:

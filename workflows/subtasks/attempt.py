@@ -66,7 +66,7 @@ async def _run_candidates(assignment: Assignment, agents: "list[_Agent]") -> Wor
     except asyncio.CancelledError:
         # Cancelled while they run, or while the judge does: each hands in what it has, the first finding counts.
         await stop_all(running)
-        return assignment.best or WorkerAgentResult(stopped=True)
+        return next((r for r in assignment.results if r.succeeded), WorkerAgentResult(stopped=True))
     state.board.begin(subtask_id, agents[index].role.name)
     assignment.report.workflow_id, assignment.report.model = agents[index].workflow_id, results[index].model or None
     return results[index]

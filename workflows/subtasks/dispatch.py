@@ -6,7 +6,6 @@ A failed one is tried again, better described after each failure, by the fallbac
 import asyncio
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any
 
 from temporalio import workflow
@@ -16,7 +15,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base.errors import ErrorKind, SupervisionError
     from supervision.contract.result import Problem
     from supervision.planning.capabilities import role_for
-    from workflows.run_context import BackgroundTask, RunContext, let_ready_tasks_finish
+    from workflows.run_context import BackgroundTask, RunContext, stop_all
     from workflows.subtasks.assignment import Assignment
     from workflows.subtasks.attempt import run_attempt
 
@@ -56,10 +55,6 @@ def _history_is_full() -> bool:
     )
 
 
-def _all_done(tasks: list[asyncio.Task[None]]) -> bool:
-    return all(task.done() for task in tasks)
-
-
 class Dispatch:
     """Runs the board of a run to its end, or to the deadline; again after a step or a review."""
 
@@ -80,7 +75,7 @@ class Dispatch:
         """
         assignment = self._assignment(subtask_id, self._state.board.in_flight()).reopened(feedback, warm=warm)
         self._assignments[subtask_id] = assignment
-        self._drafts.forget(subtask_id)
+        self._drafts.forget()
         is_warm = assignment.resume_from is not None
         self._state.trace.note("subtask_reopened", subtask_id, feedback=feedback, warm=is_warm)
         self._state.board.reopen(subtask_id)
@@ -105,7 +100,7 @@ class Dispatch:
             raise
         self._alarm.cancel()
         self._state.steering.retries.clear()  # asked for when no time was left
-        self._state.slots.starved = 0
+        self._state.slots.starved = False
         why = self._state.time_and_budget.stopped_because or "the run's deadline came first"
         why_stopped = Problem(type=ErrorKind.DEADLINE_EXCEEDED, message=why)
         if in_time:
@@ -208,16 +203,14 @@ class Dispatch:
     def _start_ready(self) -> datetime | None:
         """Starts what is ready and has a slot and a role; returns when the first open breaker admits an attempt."""
         board, slots, probes = self._state.board, self._state.slots, []
-        slots.starved = 0
+        slots.starved = False
         in_flight = board.in_flight()  # once: while a role rests, each of its subtasks is looked at every time
         if self._state.time_and_budget.agents_waiting or (self._state.refused and not self._state.has_finding):
             return None  # others could not be paid now, or would be refused, too
         for subtask_id in board.ready():
             if slots.full:
-                slots.starved += 1
-                if slots.starved >= self._state.request.max_parallel:
-                    break  # more could not be used
-                continue
+                slots.starved = True
+                break
             if self._replanning.running and board.missing_for(subtask_id):
                 continue
             assignment = self._assignment(subtask_id, in_flight)
@@ -265,7 +258,7 @@ class Dispatch:
             cancelled = True
             await stopping
         for assignment in self._assignments.values():
-            assignment.give_up()
+            assignment.stop()  # one that waits for its next attempt keeps what it had, too
         self._running.clear()
         self._state.board.close(why)
         self._context.show()
@@ -275,26 +268,18 @@ class Dispatch:
     async def _hand_in(self) -> None:
         """Returns when all that runs was stopped and has ended, or its time is over.
 
-        Each subtask cancels its child and books what that had. Cancelled once more, it books without waiting for the
+        Each subtask cancels its child and books what that had. Cancelled once more, it ends without waiting for the
         child. A level below waits for less, so that its own result still comes in time.
         """
-        waits = (
-            (self._state.time_and_budget.closing_time, "stopped subtasks hand in what they have"),
-            (limits.CHILD_GIVE_UP_WAIT, "stopped subtasks are given up"),
-        )
-        for patience, summary in waits:
-            running = [task for task in self._running.values() if not task.done()]
-            for task in running:
-                task.cancel()
-            await self._drafts.stop()
-            await self._replanning.stop()
-            if running:
-                left = patience / self._context.depth
-                try:
-                    await workflow.wait_condition(partial(_all_done, running), timeout=left, timeout_summary=summary)
-                except TimeoutError:
-                    await let_ready_tasks_finish()
-                    await let_ready_tasks_finish()  # a subtask that is stopping waits for that, too, and then ends
+        running = [task for task in self._running.values() if not task.done()]
+        for task in running:
+            task.cancel()
+        await self._drafts.stop()
+        await self._replanning.stop()
+        if running:
+            left = self._state.time_and_budget.closing_time / self._context.depth
+            await workflow.wait(running, timeout=left.total_seconds())
+            await stop_all(running)
 
 
 async def _run_subtask(assignment: Assignment) -> None:

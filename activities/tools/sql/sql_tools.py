@@ -47,10 +47,6 @@ _QUERY_WORDS = (
 )
 
 
-class _Down(ToolMisuse):
-    """The database cannot be asked now."""
-
-
 class Database:
     """The tables that the user in a connection string may read. `url` names the secret that is this string."""
 
@@ -86,19 +82,19 @@ class Database:
             return await _answer(self._children, owner, _TIME, function, url, _SECONDS, *arguments)
         except Failed:  # its text is that of any exception
             raise ToolMisuse(f"{problem}: its process failed.") from None
-        except (ValueError, _Down) as why:
+        except ValueError as why:
             raise ToolMisuse(f"{problem}: {why}") from None
 
 
 async def _answer(children: ChildProcesses, owner: str, time: timedelta, function: str, *arguments: Any) -> Json:
-    """Returns the answer of a process. Raises ToolMisuse, and Failed."""
+    """Returns the answer of a process. Raises ToolMisuse, Failed, and ValueError for a database that is down."""
     try:
         reply: Json = await children.call(owner, time, function, *arguments)
     except BoundExceeded as exceeded:
         raise ToolMisuse(f"The query cannot be answered, because {exceeded}. Ask for less at once.") from None
     if "error" in reply:
         problem = reply["error"].split("\n\nLINE ")[0]  # what follows points into the query with a caret
-        raise (_Down if "down" in reply else ToolMisuse)(one_line(clean(problem), limits.SENTENCE_BYTES))
+        raise (ValueError if "down" in reply else ToolMisuse)(one_line(clean(problem), limits.SENTENCE_BYTES))
     return reply
 
 

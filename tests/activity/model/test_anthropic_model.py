@@ -111,7 +111,6 @@ async def test_an_error_status_becomes_one_typed_failure_after_one_request(
     failure = await fail(reply)
     assert (failure.kind, failure.retryable) == (kind, retryable)
     assert names in failure.message
-    assert failure.status is not None
 
 
 HELLO = [http.start(), *http.block(0, http.text("Hello"))]

@@ -38,7 +38,7 @@ def key_of(turn: int) -> str:
 
 def reply(content: list[Json], stop_reason: str = "tool_use") -> ModelMessage:
     usage = ModelUsage(input_tokens=3, output_tokens=5)
-    return ModelMessage(content=content, stop_reason=stop_reason, usage=usage, model="a-model", message_id="msg_1")
+    return ModelMessage(content=content, stop_reason=stop_reason, usage=usage, model="a-model")
 
 
 class Counting(ArtifactStore):

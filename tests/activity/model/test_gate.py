@@ -11,13 +11,13 @@ import pytest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
+from activities.contracts.turn_contracts import FailedCall
 from activities.model import gate as model_gate
 from activities.model.gate import GATE_WAIT, ModelGate
 from activities.model.journalled_call import to_application_error
 from activities.model.port import ModelFailure, ModelMessage, StreamProgress
 from supervision.base import limits
 from supervision.base.errors import ErrorKind
-from supervision.contract.usage import Usage
 from tests.activity.model import http_fixture as http
 from tests.activity.model.http_fixture import Exchange, ModelServer, Reply
 from tests.activity.model.test_anthropic_model import adapter, ask
@@ -153,7 +153,7 @@ async def test_who_finds_no_room_for_long_gives_its_slot_back(clock: Clock, monk
 @pytest.mark.parametrize(("failures", "least"), [(1, 1), (4, 8), (5000, 60)])
 def test_without_a_wish_of_the_provider_the_wait_grows(failures: int, least: float) -> None:
     failure = ModelFailure(ErrorKind.PROVIDER_ERROR, "")
-    delay = to_application_error(failure, failures, Usage()).next_retry_delay
+    delay = to_application_error(failure, FailedCall(failures={failure.kind: failures})).next_retry_delay
     assert delay is not None
     assert least <= delay.total_seconds() <= least * (1 + limits.RETRY_JITTER)
 

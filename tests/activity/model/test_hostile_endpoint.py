@@ -138,9 +138,7 @@ async def test_an_answer_that_could_not_be_read_again_is_refused(value: str) -> 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 10**5000, "\ud800"], ids=["nan", "inf", "long", "half"])
 def test_an_answer_that_is_no_json_is_never_stored(value: Any) -> None:
-    message = ModelMessage(
-        content=[{"type": "new", "a": value}], stop_reason="end_turn", usage=ModelUsage(), model="m", message_id="i"
-    )
+    message = ModelMessage(content=[{"type": "new", "a": value}], stop_reason="end_turn", usage=ModelUsage(), model="m")
     with pytest.raises(BadAnswer):
         checked(message, Credentials())
 

@@ -27,7 +27,7 @@ def ended(second: int, head: str, kind: str = "subtask_completed", subtask: str 
 
 def reply(*content: Any) -> ModelMessage:
     usage = ModelUsage(input_tokens=3, cache_read_tokens=4, output_tokens=5)
-    return ModelMessage(content=list(content), stop_reason="end_turn", usage=usage, model="a-model", message_id="m")
+    return ModelMessage(content=list(content), stop_reason="end_turn", usage=usage, model="a-model")
 
 
 def text(words: str) -> dict[str, str]:

@@ -233,9 +233,8 @@ async def test_a_team_whose_import_never_ends_is_named_and_does_not_block(
         ticks += 1
     assert ticks > 1  # a loop that is blocked has none, or one
     assert "cannot be read within" in str(reading.exception())
-    for _ in range(3):  # waited for once only
-        with pytest.raises(TeamError, match=r"crew: it cannot be read within 0\.3 s"):
-            await files.load("crew")
+    with pytest.raises(TeamError, match=r"crew: it cannot be read within 0\.3 s"):
+        await files.load("crew")
     assert (await files.load("default")).toolbox.names()
     monkeypatch.undo()
     (folder / "tools.py").write_text(OWN_TOOLS)
@@ -356,7 +355,11 @@ SEARCHES = TEAM.replace('name = "calculate"', 'name = "{tool}"').replace("calcul
             'approve = "always"',
             "tools.web_search: the provider calls it, so no person can approve a call",
         ),
-        ("web_search", 'options = { allowed_domains = ["https://example.com"] }', "write a domain such as example.com"),
+        (
+            "web_search",
+            'options = { allowed_domains = ["https://example.com"] }',
+            "allowed_domains.0: String should match",
+        ),
     ],
 )
 async def test_a_tool_of_the_provider_is_set_up(tmp_path: Path, named: str, more: str, problem: str) -> None:
@@ -390,7 +393,7 @@ async def test_code_that_others_could_have_written_is_not_run(tmp_path: Path, op
         teams, tool="greet", tools=f"import pathlib; pathlib.Path({str(tmp_path / 'ran')!r}).touch()\n{OWN_TOOLS}"
     )
     (folder / opened).chmod(0o777)
-    with pytest.raises(TeamError, match="is code and is not run.*every user"):
+    with pytest.raises(TeamError, match="is code and is not run.*others can write"):
         await TeamFiles([teams]).load("crew")
     assert not (tmp_path / "ran").exists()
     (folder / opened).chmod(0o755)

@@ -35,9 +35,9 @@ async def tools(folder: Path, pattern: str = PATTERN) -> list[Tool[Any]]:
     return await DocumentTools(FolderFiles(folder, pattern, CACHE), KINDS, DocumentOptions(documents=pattern)).open()
 
 
-async def search(folder: Path, query: str, limit: int = 3) -> ToolOutput:
+async def search(folder: Path, query: str) -> ToolOutput:
     tool, _ = await tools(folder)
-    return await tool.run(tool.arguments(query=query, limit=limit), ToolContext())
+    return await tool.run(tool.arguments(query=query), ToolContext())
 
 
 async def read(folder: Path, document_id: str, place: str = "", pattern: str = PATTERN) -> ToolOutput:
@@ -57,11 +57,16 @@ async def test_a_search_without_a_hit_lists_the_documents(folder: Path) -> None:
     assert output.sources == []
 
 
-async def test_files_that_differ_in_their_endings_are_documents_of_their_own(folder: Path) -> None:
-    (folder / "documents" / "tides.txt").write_text("The ferry waits for the tide.")
-    pattern = "documents/*"
-    texts = [(await read(folder, name, pattern=pattern)).text for name in ("tides.md", "tides.txt")]
-    assert ["moon" in text for text in texts] == [True, False]
+async def test_files_of_one_name_but_for_folder_ending_or_owner_are_documents_of_their_own(folder: Path) -> None:
+    (folder / "documents" / "moon").mkdir()
+    for name in ("moon/tides.md", "tides.txt"):
+        (folder / "documents" / name).write_text("The ferry waits for the tide.")
+    pattern, names = "documents/**/*", ["tides.md", "moon/tides.md", "tides.txt"]
+    assert ["moon" in (await read(folder, name, pattern=pattern)).text for name in names] == [True, False, False]
+    _, tool = await tools(folder)
+    run = ToolContext(files=FolderFiles(folder, "documents/moon/*", CACHE))
+    named = [tool.arguments(document_id=name) for name in ("tides.md (of the team)", "tides.md")]
+    assert ["moon" in (await tool.run(each, run)).text for each in named] == [True, False]
 
 
 @pytest.mark.parametrize("document_id", ["../secret.txt", "/etc/passwd", "documents/tides.md", "/dev/zero"])

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from supervision.base.errors import RETRIED, ErrorKind, call_kind, run_kind
-from supervision.base.queues import FAIRNESS_KEY_BYTES, fairness_key, pool_queue
+from supervision.base.queues import fairness_key, pool_queue
 from supervision.base.text import (
     NAME_SHOWN_BYTES,
     cap,
@@ -96,7 +96,7 @@ def test_texts_and_names_are_made_as_people_read_them(
         ("\x1b", ""),
         ("a\x00\x08\x7f\x9bb", "ab"),
         ("\ud800x\udfff", "\ufffdx\ufffd"),
-        ("a\u202eb\u200bc\ufeff\U000e0041d", "abcd"),
+        ("a\u202eb\u200bc\ufeff\U000e0041\u00add", "abcd"),
         ("日本 é 👩‍💻", "日本 é 👩‍💻"),
     ],
 )
@@ -151,10 +151,5 @@ ids = st.text(st.characters(codec="utf-8"), min_size=1, max_size=200)
 
 @given(ids, ids, st.sampled_from(["", "x" * 100]))
 def test_every_key_fits_and_differs_from_those_of_other_runs(one: str, other: str, head: str) -> None:
-    assert 0 < len(fairness_key(head + one).encode()) <= FAIRNESS_KEY_BYTES
+    assert 0 < len(fairness_key(head + one).encode()) <= 64
     assert (fairness_key(head + one) == fairness_key(head + other)) == (one == other)
-
-
-def test_a_short_id_is_its_own_key() -> None:
-    longest = "x" * FAIRNESS_KEY_BYTES
-    assert fairness_key(longest) == longest

@@ -1,5 +1,7 @@
 """How figures are read: what the digits may mean, how exactly they are given, and which of them are names."""
 
+import importlib.util
+import re
 from decimal import Decimal
 
 import pytest
@@ -146,3 +148,13 @@ def test_what_is_written_like_a_year_is_exact(text: str, tolerance: str) -> None
 
 def test_of_commas_and_points_the_last_one_is_the_decimal_separator() -> None:
     assert readings("1.234.567,8 kg") == [(Decimal("1234567.8"), Decimal("0.05"))]
+
+
+def test_the_words_for_units_are_compiled_when_a_text_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[str] = []
+    monkeypatch.setattr(re, "compile", lambda pattern, flags=0: compiled.append(pattern))
+    spec = importlib.util.find_spec(scale_of.__module__)
+    assert spec is not None
+    assert spec.loader is not None
+    spec.loader.exec_module(importlib.util.module_from_spec(spec))
+    assert len(compiled) == 2, "each command imports them"

@@ -89,10 +89,14 @@ COURSE = st.tuples(st.sampled_from(["admit", "wait", "succeeded", "failed", "rel
 
 @given(st.lists(COURSE, min_size=30, max_size=60))
 @example([("admit", 0)] * 5 + [("failed", 0)] * 3 + [("wait", 400), ("admit", 0), ("failed", 0), ("released", 1)])
+@example(
+    [("admit", 0)] * 7 + [("failed", 0)] * 3 + [("wait", 400), ("admit", 0), ("succeeded", 4)] + [("failed", 0)] * 4
+)
 def test_one_probe_at_a_time_closes_it_and_late_outcomes_change_nothing(course: list[tuple[str, int]]) -> None:
     clock = Clock()
     breaker, running = RoleBreaker("finder", clock), list[object]()
     probe: object | None = None
+    older: list[object] = []  # those that began before it last opened or closed
     for step, number in course:
         before, was_until = _state(breaker), breaker.retry_at
         if step == "admit" and breaker.admits():
@@ -104,12 +108,13 @@ def test_one_probe_at_a_time_closes_it_and_late_outcomes_change_nothing(course: 
         elif step != "admit" and running:
             attempt = running.pop(number % len(running))
             breaker.settle(attempt, {"succeeded": True, "failed": False}.get(step))
-            if before != "closed" and attempt is not probe:
+            if attempt in older or (before != "closed" and attempt is not probe):
                 assert (_state(breaker), breaker.retry_at) == (before, was_until), "it comes late"
             elif before != "closed":
                 assert _state(breaker) == {"succeeded": "closed", "failed": "open"}.get(step, "half_open")
             if before == "closed" and _state(breaker) != "closed":
                 assert step == "failed"
+            older = [*running] if (before == "closed") != (_state(breaker) == "closed") else older
         match _state(breaker):
             case "half_open":
                 assert (probe in running) == (not breaker.admits())
@@ -178,7 +183,7 @@ def test_without_any_other_model_the_one_that_comes_back_first_is_awaited() -> N
     assert models.choose(gone) == "first"
 
 
-@pytest.mark.parametrize("why", [ErrorKind.CONTEXT_OVERFLOW, ErrorKind.REFUSED])
+@pytest.mark.parametrize("why", [ErrorKind.CONTEXT_OVERFLOW, ErrorKind.REFUSED, ErrorKind.PROVIDER_REJECTED])
 def test_a_prompt_that_one_model_cannot_or_will_not_take_goes_to_the_next_and_leaves_none_out(why: ErrorKind) -> None:
     models = ServingModels(Clock())
     assert models.failed("large", CHAIN, why, 0) == "middle"

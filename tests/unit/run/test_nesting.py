@@ -191,7 +191,7 @@ class Branch:
         while len(self.held) < self.own and (slot := self.slots.take()):
             self.held.append(slot)
         waiting = [branch for branch in self.below if branch.busy and branch not in self.begun]
-        self.slots.starved = self.own - len(self.held) + len(waiting)
+        self.slots.starved = self.own + len(waiting) > len(self.held)
         self.slots.grow(self.own + sum(branch.busy for branch in self.below))
         for branch in self.begun:
             branch.begin()

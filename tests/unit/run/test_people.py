@@ -316,8 +316,9 @@ def waits(*below: Wait) -> Waits:
 
 
 def fail(some: Waits, role: str, times: int) -> None:
-    for _ in range(times):
-        some.breaker(role).settle(object(), False)
+    for attempt in range(times):
+        some.breaker(role).admit(attempt)
+        some.breaker(role).settle(attempt, False)
 
 
 def test_a_wait_is_shown_until_its_end_with_its_latest_time() -> None:

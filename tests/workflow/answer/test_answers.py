@@ -113,6 +113,19 @@ async def test_drafts_begin_with_the_kth_finding_and_the_answer_starts_from_the_
     assert result.usage.model_calls == 9
 
 
+async def test_an_answer_takes_up_no_draft_once_a_finding_is_done_again(lab: Lab) -> None:
+    late = asyncio.Event()
+    turns: Turns = {"t1": in_order(text("5 pears"), text("7 pears")), "t2": lambda step: when(late, FOUND)}
+    lab.play(reviewed(PAIR, verdicts(t1="Count the pears again"), verdicts(), turns=turns))
+    handle = await lab.start(incremental_synthesis=1, max_reviews=1)
+    await until(lambda: drafted(handle, 1))
+    late.set()
+    result = await handle.result()
+    assert (result.status, modes(lab)) == ("completed", ["draft", "final"])
+    final = lab.prompt("synthesis.2")
+    assert ("7 pears" in final, "found it" in final, "5 pears" in final) == (True, True, False)
+
+
 async def drafted(handle: Any, findings: int) -> bool:
     """True if a draft holds so many findings."""
     events = (await handle.query(SupervisorWorkflow.trace)).events

@@ -29,7 +29,12 @@ MENDED = "no plan that can run after 3 tries: "
 NOBODY = "subtask 't1' needs the capabilities levitation, and no role has all of them"
 REFUSES = stop("refusal", details={"category": "cyber", "explanation": "This is not for me."})
 BAD_PLANS: list[tuple[Reply, str, str, int]] = [
-    (subtasks(item("t1", depends_on=["t1"])), "InvalidPlan", f"{MENDED}subtask 't1' depends on itself", 3),
+    (
+        subtasks(item("t1", depends_on=["t1"])),
+        "InvalidPlan",
+        f"{MENDED}these subtasks depend on each other in a circle: t1 -> t1",
+        3,
+    ),
     (stop("max_tokens", '{"subtasks": ['), "InvalidPlan", f"{MENDED}the plan was cut off: make it shorter", 3),
     (subtasks(item("t1", "auto", capabilities=["levitation"])), "NoCapableWorker", f"{MENDED}{NOBODY}", 3),
     (REFUSES, "InvalidPlan", "the planner refused the goal: This is not for me.", 1),
@@ -59,7 +64,7 @@ async def test_a_plan_that_has_no_room_to_be_sent_back_fails_with_what_is_wrong_
     error = await lab.failure()
     assert (error.type, lab.steps) == ("InvalidPlan", ["plan.1.1", "plan.1.2"])
     assert "the prompt does not fit into the window" in error.message
-    assert error.message.endswith(": subtask 't1' depends on itself")
+    assert error.message.endswith(": these subtasks depend on each other in a circle: t1 -> t1")
 
 
 # --- which models a run works with -------------------------------------------------------------------

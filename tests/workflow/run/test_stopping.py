@@ -23,8 +23,7 @@ from tests.scripted_model import Reply, Step, hang, plan, script, stop, text, to
 from tests.waiting import until
 from tests.workflow import runs
 from tests.workflow.resets import reset, workflow_tasks
-from tests.workflow.runs import Lab, activity_is, closed, end_soon, events, failure
-from tests.workflow.scripts import verdicts
+from tests.workflow.runs import Lab, closed, end_soon, events, failure
 from workflows.children.child_contracts import WorkerAgentResult
 from workflows.supervisor import SupervisorWorkflow
 from workflows.tool_loop import ToolLoop
@@ -133,41 +132,28 @@ async def test_a_terminated_worker_agent_costs_what_it_consumed(lab: Lab) -> Non
     assert (result.subtasks[0].attempts, result.subtasks[0].turns) == (2, 4)
 
 
-class LookUps:
-    """The look-ups of what children consumed that do not answer: they wait until they are `released`."""
-
-    def __init__(self) -> None:
-        self.begun, self.released = threading.Event(), asyncio.Event()
-
-
-@pytest.fixture
-def look_ups(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> LookUps:
-    """Has the run give up its children soon, and those answer only once they are looked up."""
+@pytest.mark.usefixtures("time_to_answer")
+async def test_a_child_that_does_not_answer_is_booked_from_the_journal(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It answers only once it is looked up."""
     monkeypatch.setattr(limits, "CHILD_CLOSE_SHARE", 0.0)  # the run waits as short as it can
-    look_ups, list_keys, stopped = LookUps(), ArtifactStore.list_keys, ToolLoop.stopped
+    looked_up, list_keys, stopped = threading.Event(), ArtifactStore.list_keys, ToolLoop.stopped
 
-    async def held(store: ArtifactStore, prefix: str) -> list[str]:
+    async def noted(store: ArtifactStore, prefix: str) -> list[str]:
         if prefix.startswith(run_prefix(lab.run_id)):
-            look_ups.begun.set()
-            await look_ups.released.wait()
+            looked_up.set()
         return await list_keys(store, prefix)
 
     def slowly(loop: ToolLoop) -> WorkerAgentResult:
-        look_ups.begun.wait(1.8)  # below the SDK's two seconds for a workflow task without an await
+        looked_up.wait(1.8)  # below the SDK's two seconds for a workflow task without an await
         return stopped(loop)
-
-    monkeypatch.setattr(ArtifactStore, "list_keys", held)
-    monkeypatch.setattr(ToolLoop, "stopped", slowly)
-    return look_ups
-
-
-@pytest.mark.usefixtures("time_to_answer")
-async def test_a_child_that_does_not_answer_is_booked_from_the_journal(lab: Lab, look_ups: LookUps) -> None:
-    look_ups.released.set()
 
     def turns(step: Step) -> Reply:
         return tools(("lookup", {"query": "x"})) if step.number == 1 else NEVER
 
+    monkeypatch.setattr(ArtifactStore, "list_keys", noted)
+    monkeypatch.setattr(ToolLoop, "stopped", slowly)
     lab.play(script(plan({"id": "t1"}, {"id": "t2"}), {"t1": turns}))
     handle = await lab.start()
     await until(lab.sent("t1/1/turn.2"))
@@ -175,37 +161,7 @@ async def test_a_child_that_does_not_answer_is_booked_from_the_journal(lab: Lab,
     await runs.end_soon(handle)
     result = await handle.result()
     answered = [call for call in lab.calls if call.answered_at is not None]
-    assert (look_ups.begun.is_set(), result.usage.model_calls) == (True, len(answered))
-
-
-@pytest.mark.usefixtures("time_to_answer")
-async def test_a_subtask_that_was_given_up_is_worked_on_again_while_what_it_cost_is_looked_up(
-    lab: Lab, look_ups: LookUps, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(limits, "CHILD_GIVE_UP_WAIT", timedelta(seconds=2))
-    reviewing, again = asyncio.Event(), asyncio.Event()
-
-    def turns(step: Step) -> Reply:
-        return NEVER if step.attempt == 1 else when(again, text("found at last"))
-
-    usual = script(plan({"id": "t1"}, {"id": "t2"}), {"t1": turns})
-    lab.play(lambda step: when(reviewing, verdicts()) if step.kind == "review" else usual(step))
-    handle = await lab.start(max_reviews=1)
-    await until(lab.sent("t1/1/turn.1"))
-    await until(functools.partial(runs.is_in, handle, "completed", "t2"))
-    await runs.end_soon(handle)
-    await until(look_ups.begun.is_set)
-    await handle.execute_update(SupervisorWorkflow.extend_limits, ExtendLimits(deadline=timedelta(hours=1)))
-    await until(lab.sent("review.1"))
-    assert await runs.is_in(handle, "cancelled", "t1")
-    await handle.execute_update("retry_subtask", {"subtask_id": "t1"})
-    reviewing.set()
-    await until(lab.sent("t1/2/turn.1"))
-    look_ups.released.set()
-    await until(functools.partial(activity_is, "completed", handle, "child_consumed"))
-    again.set()
-    result = await handle.result()
-    assert [(report.state, report.attempts) for report in result.subtasks] == [("completed", 2), ("completed", 1)]
+    assert (looked_up.is_set(), result.usage.model_calls) == (True, len(answered))
 
 
 # --- resets ------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError
 from temporalio.worker import Worker
 
 from standin.server.api_reply import ApiReply
+from supervision.base.queues import fairness_key
 from supervision.budget.ledger import Amount
 from supervision.contract.finding import Finding
 from supervision.contract.progress import Counts
@@ -213,7 +214,7 @@ async def test_log_and_turns_at_a_rate_limit_are_the_runs_at_every_level_though_
         for call in await scheduled(lab.client, lab.run_id + below, "activity")
     ]
     keys = {call.activity_task_scheduled_event_attributes.priority.fairness_key for call in calls}
-    assert keys - {""} == {lab.run_id}
+    assert keys - {""} == {fairness_key(lab.run_id)}
 
 
 async def test_cancelling_the_root_stops_every_level_and_keeps_what_there_was(lab: Lab) -> None:
