@@ -160,9 +160,14 @@ def standin(context: typer.Context) -> None:
 
 app.command("inbox", rich_help_panel=_PEOPLE)(command(people.inbox_report))
 app.command("show", rich_help_panel=_PEOPLE)(command(people.show_report))
+app.command("approve", rich_help_panel=_PEOPLE)(command(people.approve))
+app.command("deny", rich_help_panel=_PEOPLE)(command(people.deny))
 app.command("reply", rich_help_panel=_PEOPLE)(command(people.reply_report))
-for work in (people.approve, people.deny, people.pause, people.resume, people.steer, people.retry, people.skip):
-    app.command(work.__name__, rich_help_panel=_PEOPLE)(command(work))
+app.command("pause", rich_help_panel=_PEOPLE)(command(people.pause))
+app.command("resume", rich_help_panel=_PEOPLE)(command(people.resume))
+app.command("steer", rich_help_panel=_PEOPLE)(command(people.steer))
+app.command("retry", rich_help_panel=_PEOPLE)(command(people.retry))
+app.command("skip", rich_help_panel=_PEOPLE)(command(people.skip))
 
 
 def main() -> None:
