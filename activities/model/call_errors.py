@@ -25,7 +25,7 @@ _MEANINGS: Mapping[ErrorKind, str] = {
     ErrorKind.IDLE_TIMEOUT: "no sign of life for too long",
     ErrorKind.BAD_RESPONSE: "no valid answer: HTML, a redirect (check ANTHROPIC_BASE_URL), no content, unreadable JSON",
     ErrorKind.PROVIDER_BILLING: "no credit, or a spend limit is reached",
-    ErrorKind.PROVIDER_REJECTED: "rejected for what is in it (SUPERVISOR_MODEL_WITHOUT leaves parts of requests out)",
+    ErrorKind.PROVIDER_REJECTED: "the provider rejects the request for what is in it",
     ErrorKind.PROVIDER_AUTHENTICATION: "check ANTHROPIC_API_KEY and what the key may do",
     ErrorKind.MODEL_NOT_SERVED: "check the name of the model '{model}' and ANTHROPIC_BASE_URL",
     ErrorKind.CONTEXT_OVERFLOW: (
@@ -34,6 +34,22 @@ _MEANINGS: Mapping[ErrorKind, str] = {
         "team's prompts. If the window is smaller than the price list says, or not in it, set SUPERVISOR_MODEL_WINDOW"
     ),
 }
+_LACKING = (
+    "it does not take a part of this request: leave that out by SUPERVISOR_MODEL_WITHOUT, "
+    "SUPERVISOR_MODEL_STRUCTURED=text or a smaller SUPERVISOR_MODEL_MAX_TOKENS"
+)
+
+# What an endpoint may not know, by its age or behind a gateway. The API has no error codes for these, only words.
+_PART = re.compile(
+    r"max_tokens: \d+ >|\bweb_(search|fetch)_20|\b(effort|eager_input_streaming|cache_control|thinking)\b"
+    r"|\A(?!.*schema).*(output_config|output_format|structured output)",
+    re.IGNORECASE,
+)
+_NOT_TAKEN = re.compile(
+    r"max_tokens: \d+ >|extra input|unknown|unexpected|unrecogni[sz]ed|unsupported"
+    r"|n[o']t (be )?(permitted|allowed|support)",
+    re.IGNORECASE,
+)
 
 # By an error's code, which names the cause whatever the status, its type, or its status. `ramp_limit_exceeded` is
 # absent: it is a rate limit like others. So is `invalid_request_error`: gateways put it on any status, which decides.
@@ -104,12 +120,16 @@ def _status_failure(error: Any, model: str, endpoint: str, credentials: Credenti
     kind, words = _kind_of_answer(error.error_code, error.type, status), _explanation(error)
     if kind == ErrorKind.PROVIDER_REJECTED and _OVERFLOW.search(words):
         kind = ErrorKind.CONTEXT_OVERFLOW
+    advice = _MEANINGS[kind].format(model=model)
+    lacking = status in (400, 422) and _NOT_TAKEN.search(words) and _PART.search(words)
+    if lacking and kind == ErrorKind.PROVIDER_REJECTED:
+        kind, advice = ErrorKind.MODEL_NOT_SERVED, _LACKING  # every call to this model would be refused alike
     # A provider's message about a key may quote it: that kind gets our words only.
     detail = "" if kind == ErrorKind.PROVIDER_AUTHENTICATION else credentials.withheld(words)
     label = " ".join(credentials.withheld(str(part)) for part in (status, error.error_code or error.type) if part)
     return ModelFailure(
         kind,
-        _message(f"{endpoint} answered {label}", _MEANINGS[kind].format(model=model), detail),
+        _message(f"{endpoint} answered {label}", advice, detail),
         retry_after_seconds(error.response.headers) if kind in RETRIED else None,
         request_id=credentials.withheld(error.request_id) if error.request_id else None,
     )

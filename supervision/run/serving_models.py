@@ -75,10 +75,9 @@ class ServingModels:
         """Returns the model of the chain that comes after a call of `model` failed for good.
 
         One that is not served is left out, and one in an outage for so many seconds. A prompt that is too long for its
-        window, or that it refuses or its provider rejects, goes to the next model; other failures say nothing about
-        the other models.
+        window, or that it refuses, goes to the next model; other failures say nothing about the other models.
         """
-        if why in (ErrorKind.CONTEXT_OVERFLOW, ErrorKind.REFUSED, ErrorKind.PROVIDER_REJECTED):
+        if why in (ErrorKind.CONTEXT_OVERFLOW, ErrorKind.REFUSED):
             return self.following(chain, model) or model
         if why is ErrorKind.CIRCUIT_OPEN:
             self._out[model] = self._now() + timedelta(seconds=seconds)

@@ -119,12 +119,31 @@ async def test_a_part_that_the_endpoint_does_not_take_is_left_out_by_setting(par
         assert (words in body) is sent
 
 
-async def test_a_rejected_request_names_the_setting_that_leaves_parts_out() -> None:
-    words = "thinking: Extra inputs are not permitted"
+@pytest.mark.parametrize(
+    "words",
+    [
+        "thinking: Extra inputs are not permitted",
+        "output_config: Extra inputs are not permitted",
+        "tools.0.type: unsupported 'web_search_20250305'",
+        "max_tokens: 64000 > 8192, which is the maximum",
+    ],
+)
+async def test_a_refusal_of_a_part_names_the_settings_that_leave_it_out(words: str) -> None:
     failure = await fail(http.error(400, "invalid_request_error", words))
-    assert (failure.kind, failure.retryable) == ("ProviderRejected", False)
-    assert "SUPERVISOR_MODEL_WITHOUT leaves parts of requests out" in failure.message
-    assert failure.message.endswith(words)
+    assert (failure.kind, failure.retryable) == ("ModelNotServed", False)
+    assert "does not take a part of this request: leave that out by SUPERVISOR_MODEL_WITHOUT" in failure.message
+    assert words in failure.message
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "messages.3.content.0: `thinking` blocks in the latest assistant message cannot be modified",
+        "messages.0.content.1: Extra inputs are not permitted",
+    ],
+)
+async def test_a_refusal_of_what_is_in_a_request_is_the_requests(words: str) -> None:
+    assert (await fail(http.error(400, "invalid_request_error", words))).kind == "ProviderRejected"
 
 
 def wide_schema(optional: int = 0, unions: int = 0) -> Json:

@@ -183,7 +183,7 @@ def test_without_any_other_model_the_one_that_comes_back_first_is_awaited() -> N
     assert models.choose(gone) == "first"
 
 
-@pytest.mark.parametrize("why", [ErrorKind.CONTEXT_OVERFLOW, ErrorKind.REFUSED, ErrorKind.PROVIDER_REJECTED])
+@pytest.mark.parametrize("why", [ErrorKind.CONTEXT_OVERFLOW, ErrorKind.REFUSED])
 def test_a_prompt_that_one_model_cannot_or_will_not_take_goes_to_the_next_and_leaves_none_out(why: ErrorKind) -> None:
     models = ServingModels(Clock())
     assert models.failed("large", CHAIN, why, 0) == "middle"
