@@ -226,10 +226,11 @@ async def new_team(folders: list[Path], name: str, data: list[Path]) -> int:
     kinds = {"tables": any(report.tables for report in reports), "documents": any(r.document for r in reports)}
     if not any(kinds.values()):
         raise CommandFailed(BAD_INPUT, f"nothing in {data[0]} can be read: {hint('inspect', str(data[0]))} says why")
-    (folder / "data").mkdir(parents=True)
     files = [file for file in found if not file.problem]
     for file in files:
-        shutil.copyfile(file.path, folder / "data" / file.name.replace("/", "-"))
+        copy = folder / "data" / file.name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file.path, copy)
     for file in found:
         if file.problem:
             print_err(f"✘ {safe_line(file.name, limits.LINE_BYTES)} is left out: {file.problem}")
@@ -258,7 +259,9 @@ def _team_file(name: str, files: Team, kinds: dict[str, bool]) -> str:
         *(["share_tools = true  # both roles compute"] if len(taken) > 1 else []),
         "tools = [",
         *(
-            f'  {{ name = "{tool}", uses = "{uses}"' + (f', options = {{ {kind} = "data/*" }}' if kind else "") + " },"
+            f'  {{ name = "{tool}", uses = "{uses}"'
+            + (f', options = {{ {kind} = "data/**/*" }}' if kind else "")
+            + " },"
             for tool, uses, kind in tools
         ),
         "]",
