@@ -195,11 +195,12 @@ class FileCache:
 
     async def _one(self, name: str, file: str | Path, owner: str) -> Json:
         asked = (str(file), name, os.path.dirname(file))
+        report: Json = await self._children.call(owner, _CONVERSION_TIME, "convert", *asked)
         try:
-            report: Json = await self._children.call(owner, _CONVERSION_TIME, "convert", *asked)
-            return report
-        finally:
-            Path(file).unlink(missing_ok=True)
+            Path(file).unlink()
+        except FileNotFoundError:  # another process may delete it: what the child says then is not kept
+            raise Failed(name, "FileNotFoundError", "its copy was deleted meanwhile") from None
+        return report
 
     def _make_room(self) -> None:
         """Deletes what was used longest ago, older versions' files too, until the rest fits the cache."""

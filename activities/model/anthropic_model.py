@@ -175,8 +175,8 @@ def _form_of(model: type[Model]) -> Json:
     """
     schema = model.model_json_schema()
     for part in (schema, *schema.get("$defs", {}).values()):
-        needed = part.get("required", [])
-        part["required"] = [name for name, field in part["properties"].items() if name in needed or "default" in field]
+        needed, fields = part.get("required", []), part.get("properties", {})
+        part["required"] = [name for name, field in fields.items() if name in needed or "default" in field]
     form: Json = lean(anthropic.transform_schema(schema))
     return form
 

@@ -217,14 +217,11 @@ async def test_report_result_and_trace_of_a_run_that_the_server_has_forgotten_ar
     cli: Cli, alone: Cli, place: Path, browser: Browser
 ) -> None:
     assert (await cli("run", GOAL, "--id", "page-1")).code == 0
-    parts = [
-        place / "artifacts" / await namespace_id(await connect(address=each.environ["TEMPORAL_ADDRESS"]))
-        for each in (cli, alone)
-    ]
-    shutil.copytree(parts[0] / "page-1", parts[1] / "page-1")
-    client = await connect(address=alone.environ["TEMPORAL_ADDRESS"])
-    store = open_store(str(place / "artifacts"), await namespace_id(client))
-    assert (await outcome_so_far(RunHandle(client, "page-1"), store)).forgotten  # the Web UI has no page of it
+    clients = [await connect(address=each.environ["TEMPORAL_ADDRESS"]) for each in (cli, alone)]
+    here, there = [await namespace_id(client) for client in clients]
+    shutil.copytree(place / "artifacts" / here / "page-1", place / "artifacts" / there / "page-1")
+    store = open_store(str(place / "artifacts"), there)
+    assert (await outcome_so_far(RunHandle(clients[1], "page-1"), store)).forgotten  # the Web UI has no page of it
     pages = []
     for number, each in enumerate((cli, alone)):
         path = place / f"page-{number}.html"

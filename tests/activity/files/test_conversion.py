@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import shutil
 import sqlite3
 import struct
 import zipfile
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from activities.bounded.child_processes import ChildProcesses
 from activities.files import file_cache, table_files
 from activities.files.conversion import convert, index_documents
 from activities.files.document_files import text_passages
@@ -330,3 +332,22 @@ def test_an_index_leaves_no_file_open_or_half_written(tmp_path: Path) -> None:
     assert [index_documents([["a.md", "Pears", str(text)]], str(index)) for _ in range(3)] == [1, 1, 1]
     assert len(os.listdir("/proc/self/fd")) == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["document.txt", "index"]
+
+
+async def test_a_copy_that_another_process_deletes_while_it_is_read_is_no_fault_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, cache = tmp_path / "a.csv", FileCache(tmp_path / "cache")
+    source.write_text("a,b\n1,2\n")
+    call = ChildProcesses.call
+
+    async def late(children: ChildProcesses, owner: str, time: timedelta, function: str, *arguments: Any) -> Json:
+        shutil.rmtree(tmp_path / "cache")
+        reply: Json = await call(children, owner, time, function, *arguments)
+        return reply
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ChildProcesses, "call", late)
+        (lost,) = await cache.reports([local_file("a.csv", source)], "test", copy_file)
+    (found,) = await cache.reports([local_file("a.csv", source)], "test", copy_file)
+    assert (bool(lost.tables), bool(lost.problem), found.problem) == (False, True, None)
