@@ -56,19 +56,14 @@ def strip(text: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", _CLOSING.sub("", text.replace(FOOTER, ""))).strip()
 
 
-def sections(findings: list[FindingText], question: str, cited: bool = False) -> list[tuple[str, str]]:
-    """Returns heading and text for each finding, most figures first; `cited`: its subtask's id after each line."""
+def digest(findings: list[FindingText], question: str, cited: bool = False) -> str:
+    """Returns findings as one Markdown text, most figures first; `cited`: its subtask's id after each line."""
     made = []
     for finding in sorted(findings, key=lambda finding: -figures_in(finding.text)):
         mark = f" [{finding.subtask_id}]" if cited and finding.role != marks.DIGEST else ""
         body = _body(strip(finding.text), question, max(_LEAST_ROOM, _ROOM // len(findings)), mark)
-        made.append((f"{finding.role.capitalize()} ({finding.subtask_id})", body))
-    return made
-
-
-def digest(findings: list[FindingText], question: str, cited: bool = False) -> str:
-    """Returns the sections of findings as one Markdown text."""
-    return "\n\n".join(f"## {heading}\n\n{body}" for heading, body in sections(findings, question, cited))
+        made.append(f"## {finding.role.capitalize()} ({finding.subtask_id})\n\n{body}")
+    return "\n\n".join(made)
 
 
 def _body(text: str, question: str, room: int, mark: str) -> str:

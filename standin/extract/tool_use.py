@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from standin.extract.answers import digest, sections
+from standin.extract.answers import digest
 from standin.extract.prompt_parts import Parts, clip, focus, key_lines, key_stems, key_words, sentences, shared, stem
 from standin.extract.schema_fill import Filler
 from standin.extract.tables import expressions, parse_examples, parse_grids, parse_tables, write_query
@@ -104,7 +104,6 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("query", re.compile(r"query|search|keyword|^q$|^terms?$")),
     ("id", re.compile(r"(^|_)(ids?|key|slug|ref|path|document)$")),
     ("title", re.compile(r"title|heading|subject")),
-    ("sections", re.compile(r"sections|chapters")),
     ("body", re.compile(r"body|content|text|markdown|draft|report")),
     ("question", re.compile(r"")),
 )
@@ -130,7 +129,7 @@ def next_calls(prompt: Parts) -> list[NewCall]:
 
 def composes(tool: Json) -> bool:
     """True if the tool takes a whole text to put into shape."""
-    return any(_kind_of(name) in ("sections", "body") for name in Filler(tool["input_schema"]).properties())
+    return any(_kind_of(name) == "body" for name in Filler(tool["input_schema"]).properties())
 
 
 def _kind_of(name: str) -> str:
@@ -147,14 +146,9 @@ def _argument_sets(tool: Json, prompt: Parts) -> list[Json]:
 
 
 def _values(tool: Json, name: str, prompt: Parts) -> list[Any]:
-    filler = Filler(tool["input_schema"])
-    spec, kind = filler.properties()[name], _kind_of(name)
+    spec, kind = Filler(tool["input_schema"]).properties()[name], _kind_of(name)
     if "enum" in spec or spec.get("type") in ("integer", "number", "boolean"):
         return [Filler(spec, prompt.question).fill()]
-    if kind == "sections":
-        fields = [*filler.properties(spec.get("items")), "heading", "body"][:2]
-        made = sections(prompt.findings, prompt.question)
-        return [[dict(zip(fields, section, strict=True)) for section in made]]
     most_chars = _MOST_CHARS.search(json.dumps(spec))
     short = spec.get("type") == "string" and most_chars and int(most_chars[1]) <= _NAME_CHARS
     if kind in ("title", "question") and short and not composes(tool):

@@ -1,6 +1,7 @@
 """A worker agent's whole conversation with tools of an invented domain, and what is made of it."""
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -39,11 +40,7 @@ NOTES = [
     tool("find_notes", "Finds notes.", query=TEXT, limit={"type": "integer", "default": 3}),
     tool("open_note", "Opens a note.", note_id=TEXT),
 ]
-SECTION = {"type": "object", "properties": {"heading": TEXT, "body": TEXT}, "required": ["heading", "body"]}
-FORMAT = [
-    tool("bind", "Makes a document.", title=TEXT, sections={"type": "array", "items": {"$ref": "#/$defs/Section"}})
-]
-FORMAT[0]["input_schema"]["$defs"] = {"Section": SECTION}
+FORMAT = [tool("bind", "Makes a document.", title=TEXT, body=TEXT)]
 
 
 class Agent:
@@ -133,15 +130,15 @@ def test_a_document_is_composed_of_the_findings() -> None:
         f"{FOOTER}: it extracts._\n\nConfidence: 0.8\nLimitations: none\n</finding>"
     )
 
-    def bind(title: str, sections: list[dict[str, str]]) -> str:
-        return f"# {title}\n\n" + "\n\n".join(f"## {each['heading']}\n{each['body']}" for each in sections)
+    def bind(title: str, body: str) -> str:
+        return f"# {title}\n\n{body}"
 
     agent = Agent(about("Report on pears.", f"<findings>{findings}</findings>"), FORMAT, {"bind": bind})
     answer = agent.run()
     (_, arguments), *others = agent.calls
     assert others == []
     assert arguments["title"] == "Report on pears"
-    assert [section["heading"] for section in arguments["sections"]] == ["Counter (t2)", "Reader (t1)"]
+    assert re.findall("^## (.*)$", arguments["body"], re.MULTILINE) == ["Counter (t2)", "Reader (t1)"]
     assert answer.startswith("# Report on pears")
     assert answer.count(FOOTER) == 1
 
