@@ -71,7 +71,7 @@ class RunActivities:
         """Fixes everything outside the request that the run depends on. Returns references to it.
 
         Raises SupervisionError `UnknownTeam` or `InvalidRequest` if one of them is bad, for a dollar budget with a
-        model of unknown price, and for models and inline teams that the operator does not allow.
+        model of unknown price, and for what is above the operator's ceilings.
         """
         request, facts, run, endpoint = setup.request, self.facts, setup.run, self.endpoint
         workers = request.models.workers or self.worker_models
@@ -80,7 +80,7 @@ class RunActivities:
         if schema is not None:
             await answer_schema.check_schema(schema, run.run_id)
         # A nested supervisor's numbers are its root's: lowered there, and granted.
-        lowered = [] if setup.brief else facts.ceilings.warnings(request)
+        lowered = [] if setup.brief else facts.ceilings.check(request)
         attachments, files_ref = await self._attached(run, request)
         run = run.model_copy(update={"files_ref": run.files_ref or files_ref})
         team_ref, loaded = await self.teams.save(run.run_id, request.team, workers, self.teams.files_of(run))

@@ -10,6 +10,7 @@ from supervision.contract.request import Budget, RunRequest, invalid_request
 
 InlineTeams = Literal["off", "same-team", "any"]
 
+_DEFAULT = RunRequest(goal="any")
 _SETTINGS = {
     "budget.tokens": "SUPERVISOR_MAX_BUDGET_TOKENS",
     "budget.usd": "SUPERVISOR_MAX_BUDGET_USD",
@@ -44,17 +45,23 @@ class Ceilings(Model):
         lowered = {"tokens": _least(budget.tokens, self.tokens), "usd": _least(budget.usd, self.usd)}
         return budget.model_copy(update=lowered)
 
-    def warnings(self, request: RunRequest) -> list[str]:
-        """Returns a line for each number that `lowered` lowers."""
-        asked, lowered = _numbers(request), _numbers(self.lowered(request))
+    def check(self, request: RunRequest) -> list[str]:
+        """Returns a line for each number at its default, or without a limit, that `lowered` lowers.
+
+        SupervisionError `InvalidRequest` for a number that was asked for and is above its ceiling.
+        """
+        asked, lowered, defaults = map(_numbers, (request, self.lowered(request), _DEFAULT))
         changed = [name for name, value in asked.items() if value != lowered[name]]
+        for name in changed:
+            if asked[name] not in (None, defaults[name]):
+                raise invalid_request(_above(name, asked[name], lowered[name]))
         return [f"{name} is {lowered[name]:g}: {_SETTINGS[name]} is the operator's ceiling" for name in changed]
 
     def check_totals(self, tokens: int | None, usd: float | None) -> None:
         """ValueError when new totals of a budget are above the ceilings; None leaves a total as it is."""
         for name, value, ceiling in (("budget.tokens", tokens, self.tokens), ("budget.usd", usd, self.usd)):
             if value is not None and ceiling is not None and value > ceiling:
-                raise ValueError(f"{name}: {value} is above the operator's ceiling of {ceiling} ({_SETTINGS[name]})")
+                raise ValueError(_above(name, value, ceiling))
 
     def check_models(self, models: list[str]) -> None:
         """SupervisionError `InvalidRequest` when a model is not among the allowed ones."""
@@ -79,6 +86,10 @@ class Ceilings(Model):
 def _numbers(request: RunRequest) -> dict[str, float | None]:
     budget = request.budget
     return {"budget.tokens": budget.tokens, "budget.usd": budget.usd, "max_parallel": request.max_parallel}
+
+
+def _above(name: str, value: float | None, ceiling: float | None) -> str:
+    return f"{name}: {value} is above the operator's ceiling of {ceiling} ({_SETTINGS[name]})"
 
 
 def _least(*numbers: float | None) -> float | None:

@@ -60,11 +60,14 @@ OWN_MODELS = {"team": team(Role(name="oddity", model="llama-own", **ROLE)), "mod
     [
         ({"answer_schema": {"type": "nonsense"}}, "answer_schema: "),
         ({**OWN_MODELS, "budget": {"usd": 1.0}}, "budget.usd: the price of gpt-own, llama-own is unknown"),
+        ({"ceilings": LOW, "budget": {"tokens": 2000}}, "SUPERVISOR_MAX_BUDGET_TOKENS"),
         ({"ceilings": LOW, "models": {"workers": "llama-own"}}, "SUPERVISOR_ALLOWED_MODELS"),
         ({"ceilings": Ceilings(inline_teams="off")}, "SUPERVISOR_INLINE_TEAMS"),
     ],
 )
-async def test_what_cannot_be_kept_or_is_not_allowed_is_refused(desk: Desk, fields: dict[str, Any], says: str) -> None:
+async def test_what_cannot_be_kept_or_is_above_a_ceiling_is_refused(
+    desk: Desk, fields: dict[str, Any], says: str
+) -> None:
     with pytest.raises(SupervisionError, match=says) as caught:
         await prepare(desk, **fields)
     assert caught.value.kind == "InvalidRequest"

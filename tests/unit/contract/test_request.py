@@ -240,8 +240,8 @@ def ask(**fields: Any) -> RunRequest:
     return RunRequest(goal="count the pears", **fields)
 
 
-def test_a_request_above_a_ceiling_or_without_a_limit_is_lowered_and_says_so() -> None:
-    assert LOW.warnings(ask()) == [
+def test_a_request_with_its_limits_at_their_defaults_or_without_any_is_lowered_and_says_so() -> None:
+    assert LOW.check(ask()) == [
         "budget.tokens is 1000: SUPERVISOR_MAX_BUDGET_TOKENS is the operator's ceiling",
         "budget.usd is 0.5: SUPERVISOR_MAX_BUDGET_USD is the operator's ceiling",
         "max_parallel is 2: SUPERVISOR_MAX_PARALLEL is the operator's ceiling",
@@ -250,9 +250,22 @@ def test_a_request_above_a_ceiling_or_without_a_limit_is_lowered_and_says_so() -
     assert (lowered.budget.tokens, lowered.budget.usd, lowered.max_parallel) == (1000, 0.5, 2)
     assert lowered.model_copy(update={"budget": Budget(), "max_parallel": 8}) == ask()
     boundless = ask(budget={"tokens": None, "usd": None}, max_parallel=1)
-    assert len(LOW.warnings(boundless)) == 2
+    assert len(LOW.check(boundless)) == 2
     assert LOW.lowered(boundless).budget == Budget(tokens=1000, usd=0.5)
-    assert LOW.warnings(ask(budget={"tokens": 1000, "usd": 0.5}, max_parallel=2)) == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"budget": {"tokens": 1001, "usd": 0.1}, "max_parallel": 1}, "1001.*1000.*SUPERVISOR_MAX_BUDGET_TOKENS"),
+        ({"budget": {"tokens": 10, "usd": 0.6}, "max_parallel": 1}, "0.6.*0.5.*SUPERVISOR_MAX_BUDGET_USD"),
+        ({"budget": {"tokens": 10, "usd": 0.1}, "max_parallel": 3}, "3.*2.*SUPERVISOR_MAX_PARALLEL"),
+    ],
+)
+def test_a_number_that_was_asked_for_is_refused_above_its_ceiling(fields: dict[str, Any], says: str) -> None:
+    with pytest.raises(SupervisionError, match=says) as caught:
+        LOW.check(ask(**fields))
+    assert caught.value.kind == "InvalidRequest"
 
 
 @pytest.mark.parametrize("totals", [(1001, None), (None, 0.51)])
