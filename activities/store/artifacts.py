@@ -19,7 +19,7 @@ from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
-from urllib.parse import SplitResult, quote, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 import obstore
 from cachetools import LRUCache
@@ -40,7 +40,7 @@ _PARSED_BYTES = 64 * 1024 * 1024  # of the objects whose parsed content is kept 
 
 _NO_BUCKET = re.compile("NoSuchBucket|ContainerNotFound|bucket does not exist")
 _FIX = "Check the bucket, AWS_ENDPOINT_URL (plain http needs AWS_ALLOW_HTTP=true), AWS_*, GOOGLE_* or AZURE_STORAGE_*"
-_KINDS = "a directory, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix"
+_KINDS = "a directory, file:///directory, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix"
 _SECRET_PARTS = re.compile(r"(?<=//)[^/@\s]*@|\?\S*")
 _CODE = re.compile(r"<Code>(\w+)</Code>")
 
@@ -305,14 +305,16 @@ def text_of(data: bytes) -> str:
 def open_store(url: str | Path, namespace: str = "", seal: Seal | None = None) -> ArtifactStore:
     """Returns the part of a store that belongs to a namespace, by the id of `runtime.connection`; all of it without.
 
-    `url` is a directory, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix. Credentials and
+    `url` is a directory, file://, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix. Credentials and
     endpoints come from the environment (AWS_*, GOOGLE_*, AZURE_*). Raises ValueError if the URL names no store.
     """
     text, folder = str(url), store_keys.encode(namespace) if namespace else ""
-    if "://" not in text:
-        return _local_store(text, folder, seal)
     parts = urlsplit(text)
-    return _remote_store(parts._replace(path=f"{parts.path.rstrip('/')}/{quote(folder)}".rstrip("/")), seal)
+    if "://" in text and parts.scheme != "file":
+        return _remote_store(parts._replace(path=f"{parts.path.rstrip('/')}/{quote(folder)}".rstrip("/")), seal)
+    if parts.scheme == "file":
+        text = "" if parts.netloc not in ("", "localhost") else unquote(parts.path)
+    return _local_store(text, folder, seal)
 
 
 def _local_store(directory: str, folder: str, seal: Seal | None) -> ArtifactStore:
