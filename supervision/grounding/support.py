@@ -29,7 +29,7 @@ from supervision.grounding.units import (
 from supervision.grounding.written_figures import Figure, Reading, values
 
 UNSUPPORTED_BYTES = 200  # one of them: a long quotation is known by its beginning
-GROUNDING_SOURCES_CHARS = 800_000  # of all texts that they are looked up in: at most 8 s of CPU, off the event loop
+GROUNDING_SOURCES_CHARS = 800_000  # of all texts that they are looked up in: up to 12 s of CPU, off the event loop
 
 _LINE_CHARS = 160  # of a source, around a claim that was found in it: a row of a table, a sentence
 

@@ -56,7 +56,7 @@ async def test_what_never_ends_or_answers_is_ended_and_the_next_question_answere
     began = time.monotonic()
     with pytest.raises(BoundExceeded, match=r"longer than 0\.4 s|answer is longer|memory"):
         await one.call("run", SHORT, function, *arguments)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < LONG.total_seconds()
     assert await one.call("run", LONG, "echo", 2) == 2
     assert not served & processes()
 

@@ -263,11 +263,12 @@ PROBLEMS = {
 async def test_hostile_servers_get_named_errors_and_the_tool_lives(
     web: WebServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(web_tools, "_FETCH_TIME", timedelta(seconds=2))
     monkeypatch.setitem(web_server.PAGES, "/bomb-paper", ("application/pdf", bomb()))
     base, before = f"http://{web.host}", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     toolbox = await opened(tmp_path, hosts=[web.host], private=True)
     for path, words in PROBLEMS.items():
+        if path == "/slow":  # the others have their time, on a busy machine, too
+            monkeypatch.setattr(web_tools, "_FETCH_TIME", timedelta(seconds=2))
         ran = await fetched(toolbox, base + path)
         assert ran.is_error, path
         assert words in ran.text, path
