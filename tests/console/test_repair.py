@@ -188,12 +188,10 @@ async def test_a_healthy_run_an_ended_one_and_none_are_left_alone(workshop: Work
         assert (await handle.describe()).history_length == length
         workshop.released.set()
         await ends_whole(handle)
-        ended = await workshop.cli("repair", "healthy")
-        assert (ended.code, ended.sentence) == (1, "error: run 'healthy' has ended (completed): nothing to repair")
-        child = await workshop.cli("repair", "healthy/t1/1")
-        assert (child.code, "not a run" in child.sentence) == (1, True)
-        nobodys = await workshop.cli("repair", "nobodys")
-        assert (nobodys.code, "there is no run 'nobodys'" in nobodys.sentence) == (1, True)
+        ended = "error: run 'healthy' has ended (completed): nothing to repair"
+        assert await workshop.cli.refused("repair", "healthy") == ended
+        assert "not a run" in await workshop.cli.refused("repair", "healthy/t1/1")
+        assert "there is no run 'nobodys'" in await workshop.cli.refused("repair", "nobodys")
 
 
 async def test_code_that_raises_an_error_is_not_mended_by_a_reset(monkeypatch: pytest.MonkeyPatch) -> None:
