@@ -19,6 +19,7 @@ from console.run.run_handle import RunHandle, find_run
 from console.run.run_outcome import outcome_so_far, published_end, read_result
 from supervision.base import limits
 from supervision.base.store_keys import run_prefix
+from supervision.base.text import one_line
 from supervision.contract.finding import ArtifactRef
 
 if TYPE_CHECKING:  # what compares claims is loaded where it is used: 0.3 s
@@ -159,7 +160,7 @@ def _file_names(listed: list[ArtifactRef]) -> list[str]:
     """Returns a file's name for each artifact, without folders; a second one of a name gets a number."""
     names: list[str] = []
     for artifact in listed:
-        name = Path(safe_line(artifact.name, limits.LINE_BYTES).replace("\\", "/")).name.lstrip(".") or "artifact"
+        name = Path(one_line(artifact.name, limits.LINE_BYTES).replace("\\", "/")).name.lstrip(".") or "artifact"
         names.append(f"{len(names) + 1}-{name}" if name in names else name)
     return names
 

@@ -293,7 +293,7 @@ def _pretty(text: str) -> str:
     try:
         text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
         text = _LINE_END.sub("\\g<0>\n      ", text)
-    except ValueError:
+    except (ValueError, RecursionError):  # a question may be brackets only
         pass
     return revealed(text)
 

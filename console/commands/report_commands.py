@@ -213,35 +213,34 @@ async def list_report(
         and (found is None or execution.id in ids)
     ][:limit]
     looks = asyncio.Semaphore(_DESCRIBED_AT_ONCE)
-    rows = await asyncio.gather(*(_row(client, execution, looks) for execution in executions))
-    if rows:
+    found_rows = await asyncio.gather(*(_row(client, execution, looks) for execution in executions))
+    if rows := [row for row in found_rows if state in (None, row["state"])]:
         return Report(rows, lambda screen: run_table(rows, screen))
     none = f"there is no such run in namespace '{client.namespace}': {hint('list')} shows all"
     return Report([], lambda _: (), notes=[none if state or selects else no_runs(client.namespace)])
 
 
 async def _row(client: Client, execution: WorkflowExecution, looks: asyncio.Semaphore) -> dict[str, Any]:
-    phase, team, usd = await facts(execution)
     goal, partial = "", ""
-    status = execution.typed_search_attributes.get(STATUS)
     causes: list[Standstill] = []
     async with looks:
         try:
             run = RunHandle(client, execution.id)
-            described = await run.describe()
+            execution = described = await run.describe()  # the latest one: a reset leaves others, which have ended
             # the Web UI's form for a start copies the summary of another run
             goal = await run.recorded_goal() or await described.static_summary() or ""
             if is_open(described):
                 causes = await causes_of(run, described)
-            elif status == "partial" and state_word(described) == "completed":
+            elif described.typed_search_attributes.get(STATUS) == "partial" and state_word(described) == "completed":
                 partial = why_partial(await run.handle.result())
         except Exception:  # any client may have written the summary, and the run may be deleted meanwhile
             pass
+    phase, team, usd = await facts(execution)
     return {
         "run_id": execution.id,
         "goal": goal,
         "state": state_word(execution),
-        "status": status,
+        "status": execution.typed_search_attributes.get(STATUS),
         "partial": partial or None,
         "phase": phase,
         "team": team,

@@ -206,7 +206,10 @@ async def run_goal(
     try:
         await start(client, wanted, run_id)
     except WorkflowAlreadyStartedError as error:
-        raise CommandFailed(FAILED, await _taken(run)) from error
+        other = await run.describe()
+        known = "is already running" if is_open(other) else f"exists already ({state_word(other)})"
+        helps = hint("follow" if is_open(other) else "result", run.id)
+        raise CommandFailed(FAILED, f"run '{run.id}' {known}: {helps} shows it, or choose another --id") from error
     web = web_address(client, run_id)
     if detach:
         print_err(f"follow it: {hint('follow', run_id)}")
@@ -266,10 +269,3 @@ async def _unserved(client: Client) -> str | None:
         none = f"no worker makes model calls (queue '{MODEL_QUEUE}' at {server})"
         return f"{none}: set {key} and start one with {hint('worker')}"
     return None
-
-
-async def _taken(run: RunHandle) -> str:
-    other = await run.describe()
-    known = "is already running" if is_open(other) else f"exists already ({state_word(other)})"
-    helps = hint("follow" if is_open(other) else "result", run.id)
-    return f"run '{run.id}' {known}: {helps} shows it, or choose another --id"

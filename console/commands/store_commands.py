@@ -161,7 +161,9 @@ async def _unused_uploads(client: Client, old: list[Stored], stays: list[Stored]
     """Returns the `old` uploads that no run has that `stays`; none while an open run may yet ask for any."""
     if not old:
         return []
-    if begins := await _not_prepared(client, stays):
+    known = {run.key for run in stays}
+    # an open run that has not read its uploads yet, which may be any
+    if begins := next((run_id for run_id in await _open_runs(client) if run_prefix(run_id) not in known), None):
         print_err(f"uploads are left alone until the open run '{begins}' has read its own, or is cancelled")
         return []
     in_use = set[str]().union(*(run.digests for run in stays))
@@ -184,12 +186,6 @@ async def _is_closed(client: Client, run_id: str) -> bool:
         if error.status is RPCStatusCode.NOT_FOUND:  # its retention is over
             return True
         raise
-
-
-async def _not_prepared(client: Client, prepared: list[Stored]) -> str | None:
-    """Returns an open run that has not read its uploads yet, which may be any; None if there is none."""
-    known = {run.key for run in prepared}
-    return next((run_id for run_id in await _open_runs(client) if run_prefix(run_id) not in known), None)
 
 
 async def _open_runs(client: Client) -> list[str]:

@@ -95,6 +95,8 @@ async def run_outcome(run: RunHandle, store: ArtifactStore | None) -> RunOutcome
     if isinstance(cause, ApplicationError):
         return RunOutcome(FAILED, "failed", _in_details(cause), Ending(cause.type or "Error", cause.message))
     if isinstance(cause, TerminatedError):
+        if state_word(await run.describe()) != "terminated":  # a reset took its place, as `repair` does it
+            return await run_outcome(run, store)
         return RunOutcome(FAILED, "terminated", await _partial(run, store), Ending("Terminated", str(cause)))
     if isinstance(cause, TemporalTimeout):
         why = Ending("TimedOut", "the run ran into its Temporal timeout")

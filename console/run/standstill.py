@@ -120,7 +120,7 @@ def stated(status: Status, run_id: str) -> list[Standstill]:
         causes.append(Standstill("person", ("the run",), "resume (it is paused)", hint("resume", run_id)))
     for card in status.breakers:
         if isinstance(card, dict) and "provider" not in card and card.get("state") != "closed":
-            helps = "its subtasks wait, or go to the role's fallback"
+            helps = f"subtasks of role {card['role']} wait, or go to its fallback"
             causes.append(Standstill("tool", ("the run",), breaker_note(card), helps))
     return causes
 

@@ -306,11 +306,11 @@ class Screen:
 
     def log(self, line: Line, limit: int = LINE_CHARS) -> None:
         """Writes the line."""
+        shown = log_line(line, limit)
         if self._live is None:
-            self._console.file.write(log_line(line, limit).plain + "\n")
+            self._console.file.write(shown.plain + "\n")
             self._console.file.flush()
             return
-        shown = log_line(line, limit)
         self._console.print(shown, no_wrap=shown.no_wrap, overflow=shown.overflow)  # it joins texts without theirs
 
     def show(self, picture: Picture) -> None:

@@ -132,6 +132,18 @@ class Cli:
             assert "Traceback" not in err.read_text(), err.read_text()
             return Done(code, out.read_text(), err.read_text())
 
+    async def out(self, *words: str, module: str = "starter") -> str:
+        """What a command prints that succeeds."""
+        done = await self(*words, module=module)
+        assert done.code == 0, done.err
+        return done.out
+
+    async def refused(self, *words: str, code: int = 1) -> str:
+        """The sentence with which a command fails."""
+        done = await self(*words)
+        assert done.code == code, done.err
+        return done.sentence
+
     async def json(self, *words: str) -> Any:
         """What a command prints with `--json`."""
         return json.loads((await self(*words, "--json")).out)

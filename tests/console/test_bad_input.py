@@ -46,10 +46,9 @@ async def test_what_is_wrong_is_said_in_one_sentence(alone: Cli, words: list[str
 
 
 async def test_without_a_worker_no_run_is_started(alone: Cli) -> None:
-    done = await alone("run", GOAL, "--id", "nobody-there")
-    assert done.code == 3
-    assert " worker`" in done.sentence
-    assert "ANTHROPIC_API_KEY" in done.sentence
+    said = await alone.refused("run", GOAL, "--id", "nobody-there", code=3)
+    assert " worker`" in said
+    assert "ANTHROPIC_API_KEY" in said
     assert (await alone("status", "nobody-there")).code == 1
 
 
@@ -66,9 +65,8 @@ async def test_a_broken_team_is_shown_with_the_reason_beside_the_good_ones(alone
 
 
 async def test_a_wrong_setting_is_named(alone: Cli) -> None:
-    done = await alone.with_environ(SUPERVISOR_MODEL_RPM="fast")("put", "x")
-    assert done.code == 2
-    assert "error: SUPERVISOR_MODEL_RPM: " in done.sentence
+    said = await alone.with_environ(SUPERVISOR_MODEL_RPM="fast").refused("put", "x", code=2)
+    assert said.startswith("error: SUPERVISOR_MODEL_RPM: ")
 
 
 ODD = {

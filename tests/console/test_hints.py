@@ -48,14 +48,9 @@ async def all_run(cli: Cli, text: str) -> list[str]:
 
 
 async def test_the_hints_of_starting_leaving_and_reading_run_as_printed(read: Cli) -> None:
-    detached = await read("run", GOAL, "--id", "hints 2's", "--detach")
-    assert len(await all_run(read, detached.err)) == 1
-    taken = await read("run", GOAL, "--id", RUN)
-    assert len(await all_run(read, taken.err)) == 1
-    unknown = await read("status", "nobody")
-    assert len(await all_run(read, unknown.err)) == 1
-    ended = await read("cancel", RUN)
-    assert len(await all_run(read, ended.err)) == 1
+    started, taken = (["run", GOAL, "--id", run_id] for run_id in ("hints 2's", RUN))
+    for words in ([*started, "--detach"], taken, ["status", "nobody"], ["cancel", RUN]):
+        assert len(await all_run(read, (await read(*words)).err)) == 1, words
     nothing = await read("run")
     assert len(hints(nothing.err)) == 1
     code, out = await run_as_printed(read, hints(nothing.err)[0] + " --detach")
@@ -137,12 +132,8 @@ async def test_an_id_may_be_its_beginning_or_left_out(read: Cli) -> None:
     assert made.startswith("supervise-how-did-life-expectancy-in-japan")
     assert (await read("result", made, "--wait")).code == 0
     for words in ([], [made[:-1]], [made.rpartition("-")[2]]):
-        done = await read("status", *words, "--json")
-        assert done.code == 0, done.err
-        assert json.loads(done.out)["run_id"] == made
-    several = await read("status", "supervise-how-did")
-    assert several.code == 2
-    assert "is the beginning of several runs: " in several.sentence
+        assert json.loads(await read.out("status", *words, "--json"))["run_id"] == made
+    assert "is the beginning of several runs: " in await read.refused("status", "supervise-how-did", code=2)
     assert (await read("cancel")).code == 2
 
 
@@ -162,6 +153,4 @@ async def test_artifacts_are_saved_and_fetched(read: Cli, tmp_path: Path) -> Non
     assert (await read("artifact", ref)).out == (ROOT / "LICENSE").read_text()
     assert (await read("artifact", ref, "-o", str(tmp_path / "copy"))).code == 0
     assert (tmp_path / "copy").read_bytes() == (ROOT / "LICENSE").read_bytes()
-    again = await read("artifact", ref, "-o", str(tmp_path / "copy"))
-    assert again.code == 1
-    assert "exists already" in again.sentence
+    assert "exists already" in await read.refused("artifact", ref, "-o", str(tmp_path / "copy"))

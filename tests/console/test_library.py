@@ -74,9 +74,8 @@ async def test_its_two_questions_are_answered(library: Cli) -> None:
     assert "shelf 3" in shelf.out, shelf.out
     misspelled = await library("run", "--team", "libary", "On which shelf is Emma?")
     assert (misspelled.code, "did you mean 'library'?" in misspelled.err) == (1, True)
-    fee = await library("run", "--team", "library", "What does a book cost that comes back late?")
-    assert fee.code == 0, fee.err
-    assert "0.20 for each day" in fee.out
+    fee = await library.out("run", "--team", "library", "What does a book cost that comes back late?")
+    assert "0.20 for each day" in fee
 
 
 LISTED = '[mcp_servers.store.tools]\nprice = { effects = "read" }'
@@ -90,19 +89,17 @@ async def test_a_server_is_checked_and_pinned_and_a_change_is_shown(alone: Cli, 
     team = TEAM.format(tools="", server=server, listed="").replace("[mcp_servers.store.tools]", "")
     (folder / "team.toml").write_text(team)
     cli = alone.with_environ(SUPERVISOR_TEAMS_DIR=str(tmp_path))
-    offered = await cli("teams", "shop", "--check")
-    assert offered.code == 0
-    assert "MCP server store: 1 tool, of which the team file lists none" in offered.out
-    assert '"price" = { effects = "write", approve = "always" }  # store__price: A price.' in offered.out
+    offered = await cli.out("teams", "shop", "--check")
+    assert "MCP server store: 1 tool, of which the team file lists none" in offered
+    assert '"price" = { effects = "write", approve = "always" }  # store__price: A price.' in offered
 
     (folder / "team.toml").write_text(team.replace("tools = []", 'tools = ["store__price"]') + LISTED)
     unpinned = await cli("teams", "shop")
     assert unpinned.code == 1
     assert "mcp_servers.store: not pinned: price. `temporal-supervisor teams pin shop`" in unpinned.err
-    pinned = await cli("teams", "pin", "shop")
-    assert pinned.code == 0
-    assert "store.price: new" in pinned.out
-    assert '+ "description": "A price."' in pinned.out
+    pinned = await cli.out("teams", "pin", "shop")
+    assert "store.price: new" in pinned
+    assert '+ "description": "A price."' in pinned
     assert (await cli("tool", "shop/store__price", '{"article": "tea"}')).out.strip() == "12 euros"
 
     lock = json.loads((folder / "team.lock").read_text())

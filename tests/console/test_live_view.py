@@ -6,12 +6,13 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import JsonValue
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
 from console.base.command import hint
-from console.run.standstill import Standstill
+from console.run.standstill import Standstill, grouped, stated
 from console.view.event_lines import Line, line
 from console.view.live_view import LiveAgent, Picture, draw, fitted, log_line, story, tree_rows
 from supervision.base.errors import ErrorKind
@@ -162,6 +163,15 @@ def test_the_screen_shows_each_subtask_what_is_written_and_what_the_run_waits_fo
         "⏸ t2, t5 wait for the model provider: 529, attempt 3: it continues when it answers",
         "hint",
     ]
+
+
+def test_each_role_with_an_open_breaker_is_named() -> None:
+    shown = picture().status
+    assert shown is not None
+    card: dict[str, JsonValue] = {"state": "open", "failures": 3, "retry_at": None}
+    shown.breakers = [{**card, "role": "finder"}, {**card, "role": "writer"}]
+    roles = [cause.text.split()[1] for cause in grouped(stated(shown, "run-1")) if cause.waits_for == "tool"]
+    assert roles == ["finder", "writer"]
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])

@@ -16,9 +16,7 @@ QUESTION = "What happened to deliveries to the South in 2025, and why do office 
 async def asked(served: dict[str, str], place: Path) -> tuple[Cli, str]:
     """Commands where run `own-1` has completed, and what it printed."""
     cli = Cli(served, place)
-    done = await cli("run", "--data", DATA, "--id", RUN, QUESTION)
-    assert done.code == 0, done.err
-    return cli, done.out
+    return cli, await cli.out("run", "--data", DATA, "--id", RUN, QUESTION)
 
 
 async def test_the_readme_shows_lines_of_this_run(asked: tuple[Cli, str]) -> None:
@@ -35,9 +33,7 @@ async def test_evidence_opens_by_what_verify_prints(asked: tuple[Cli, str]) -> N
     assert any(line.startswith("“") and "14 July 2025" in line for line in verified.out.splitlines())
     printed = re.search(r"→ ([0-9a-f]{8})$", verified.out, re.MULTILINE)
     assert printed
-    output = await cli("artifact", printed[1], "--run", RUN)
-    assert output.code == 0, output.err
-    assert output.out
+    assert await cli.out("artifact", printed[1], "--run", RUN)
     assert (await cli("artifact", "00000000", "--run", RUN)).code == 1
 
 
@@ -49,24 +45,19 @@ async def test_prompts_and_replies_can_be_read(asked: tuple[Cli, str]) -> None:
     assert re.search(r"^━━ .* turn\.1 · .* · \d{4}-\d\d-\d\dT[\d:]{8} UTC$", shown.out, re.MULTILINE)
     calls = await cli.json("trace", RUN, "--full", "all")
     assert {"plan", "review", "synthesis", "turn"} <= {call["step"].partition(".")[0] for call in calls}
-    unknown = await cli("trace", RUN, "--full", "t9")
-    assert unknown.code == 2
-    assert "it has plan, review" in unknown.sentence
+    assert "it has plan, review" in await cli.refused("trace", RUN, "--full", "t9", code=2)
 
 
 async def test_the_answer_is_a_file(asked: tuple[Cli, str], tmp_path: Path) -> None:
     cli, printed = asked
     assert (await cli("result", RUN, "-o", str(tmp_path / "answer.md"))).code == 0
     assert (tmp_path / "answer.md").read_text().strip() in printed
-    none = await cli("result", RUN, "-o", str(tmp_path / "table.csv"))
-    assert none.code == 2
-    assert "the answer has no JSON" in none.sentence
+    assert "the answer has no JSON" in await cli.refused("result", RUN, "-o", str(tmp_path / "table.csv"), code=2)
 
 
 async def test_a_team_over_a_folder_is_written_and_names_what_it_cannot_read(alone: Cli, tmp_path: Path) -> None:
     cli = alone.with_environ(SUPERVISOR_TEAMS_DIR=str(tmp_path))
-    written = await cli("teams", "new", "shop", "--data", DATA)
-    assert written.code == 0, written.err
+    await cli.out("teams", "new", "shop", "--data", DATA)
     assert (await cli("teams", "new", "shop", "--data", DATA)).code == 1
     whole = await cli("teams", "shop")
     assert (whole.code, whole.err) == (0, "")
@@ -80,8 +71,7 @@ async def test_a_team_over_a_folder_is_written_and_names_what_it_cannot_read(alo
     rows = {row["name"]: row for row in await cli.json("doctor")}
     assert rows["team shop"]["text"].startswith("late.pdf")
     assert rows["team shop"]["text"].endswith("; and 1 more file")
-    documents = await cli("teams", "new", "notes", "--data", f"{DATA}/notes")
-    assert documents.code == 0
+    await cli.out("teams", "new", "notes", "--data", f"{DATA}/notes")
     assert "analyst" not in (tmp_path / "notes/team.toml").read_text()
     (tmp_path / "twice/a").mkdir(parents=True)
     for same in ("a/b.csv", "a-b.csv"):
@@ -92,12 +82,11 @@ async def test_a_team_over_a_folder_is_written_and_names_what_it_cannot_read(alo
 
 
 async def test_a_folder_shows_its_tables_and_documents(cli: Cli, tmp_path: Path) -> None:
-    shop = await cli("inspect", DATA)
-    assert shop.code == 0
-    assert "orders 2025.csv: table orders_2025, 543 rows" in shop.out
-    assert '"Net Amount (EUR)" DOUBLE: 39.5 to 2490' in shop.out
-    assert "  ! Ziel (€): decimal commas are read as numbers" in shop.out
-    assert shop.out.splitlines()[-1] == "2 tables with 551 rows, 2 documents"
+    shop = await cli.out("inspect", DATA)
+    assert "orders 2025.csv: table orders_2025, 543 rows" in shop
+    assert '"Net Amount (EUR)" DOUBLE: 39.5 to 2490' in shop
+    assert "  ! Ziel (€): decimal commas are read as numbers" in shop
+    assert shop.splitlines()[-1] == "2 tables with 551 rows, 2 documents"
     (tmp_path / "a.pdf").write_bytes(b"broken")
     listed = await cli.json("inspect", str(tmp_path))
     assert [report["problem"].startswith("it is no PDF") for report in listed] == [True]

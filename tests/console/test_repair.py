@@ -134,6 +134,7 @@ async def test_a_run_that_does_not_replay_is_named_and_mended_with_its_agents_an
     handle = await workshop.broken(run_id, STARTS_CHILDREN, TAKES_A_TURN)
     workshop.released.set()
     async with serving(workshop.client, workshop.settings, strict_sandbox=False):
+        waiting = asyncio.create_task(cli("result", run_id, "--wait"))
         cause = await waits(cli, run_id, "code", "t1")
         await screens_say(cli, run_id, "history", f"repair {run_id}")
         (printed,) = hints(cause["helps"])
@@ -144,6 +145,9 @@ async def test_a_run_that_does_not_replay_is_named_and_mended_with_its_agents_an
         assert all(" did not replay from event " in line and "[TMPRL1100]" in line for line in out.splitlines())
         handle = workshop.client.get_workflow_handle_for(SupervisorWorkflow.run, run_id)
         await ends_whole(handle)
+    assert (await waiting).code == 0, "who waited is told of the reset one"
+    assert [row["state"] for row in await cli.json("list")] == ["completed"]
+    assert await cli.json("list", "--state", "terminated") == []
     (reason,) = await resets(workshop.client, run_id)
     assert "TMPRL1100" in reason
     assert workshop.paid_again(run_id) == frozenset()
@@ -184,12 +188,10 @@ async def test_a_healthy_run_an_ended_one_and_none_are_left_alone(workshop: Work
         assert (await handle.describe()).history_length == length
         workshop.released.set()
         await ends_whole(handle)
-        ended = await workshop.cli("repair", "healthy")
-        assert (ended.code, ended.sentence) == (1, "error: run 'healthy' has ended (completed): nothing to repair")
-        child = await workshop.cli("repair", "healthy/t1/1")
-        assert (child.code, "not a run" in child.sentence) == (1, True)
-        nobodys = await workshop.cli("repair", "nobodys")
-        assert (nobodys.code, "there is no run 'nobodys'" in nobodys.sentence) == (1, True)
+        ended = "error: run 'healthy' has ended (completed): nothing to repair"
+        assert await workshop.cli.refused("repair", "healthy") == ended
+        assert "not a run" in await workshop.cli.refused("repair", "healthy/t1/1")
+        assert "there is no run 'nobodys'" in await workshop.cli.refused("repair", "nobodys")
 
 
 async def test_code_that_raises_an_error_is_not_mended_by_a_reset(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -229,9 +229,7 @@ async def test_report_result_and_trace_of_a_run_that_the_server_has_forgotten_ar
         pages.append(path.read_text().partition("<footer>")[0])
     assert pages[0] == pages[1]
     for command, *options in (["result"], ["trace"], ["trace", "--json"]):
-        done = await alone(command, "page-1", *options)
-        assert done.code == 0
-        assert done.out == (await cli(command, "page-1", *options)).out
+        assert await alone.out(command, "page-1", *options) == await cli.out(command, "page-1", *options)
     await open_page(browser, place / "page-0.html")
     shown = await browser.value("document.body.innerText")
     claims = (await cli.json("verify", "page-1"))["claims"]

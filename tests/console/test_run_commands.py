@@ -15,15 +15,12 @@ from tests.waiting import until
 async def test_a_taken_id_names_the_run_that_has_it(cli: Cli, standin: Model) -> None:
     standin.fails("taken-1", **HOLDS)
     assert (await cli("run", GOAL, "--id", "taken-1", "--detach")).code == 0
-    running = await cli("run", GOAL, "--id", "taken-1")
-    assert running.code == 1
-    assert "already running" in running.sentence
-    assert [command.split()[-2:] for command in hints(running.sentence)] == [["follow", "taken-1"]]
+    running = await cli.refused("run", GOAL, "--id", "taken-1")
+    assert "already running" in running
+    assert [command.split()[-2:] for command in hints(running)] == [["follow", "taken-1"]]
     await cli("cancel", "taken-1")
-    assert await all_run(cli, running.sentence)
-    closed = await cli("run", GOAL, "--id", "taken-1")
-    assert closed.code == 1
-    assert "exists already (cancelled)" in closed.sentence
+    assert await all_run(cli, running)
+    assert "exists already (cancelled)" in await cli.refused("run", GOAL, "--id", "taken-1")
 
 
 async def test_ctrl_c_detaches_and_the_run_completes(cli: Cli, standin: Model) -> None:
@@ -40,9 +37,7 @@ async def test_ctrl_c_detaches_and_the_run_completes(cli: Cli, standin: Model) -
     standin.usual()
     code, out = await run_as_printed(cli, left)
     assert (code, "Japan" in out) == (0, True)
-    done = await cli("result", "left-1", "--wait")
-    assert done.code == 0
-    assert "Japan" in done.out
+    assert "Japan" in await cli.out("result", "left-1", "--wait")
 
 
 async def test_cancelling_stops_the_run_and_keeps_what_it_had(cli: Cli, standin: Model) -> None:

@@ -53,9 +53,7 @@ async def test_new_limits_are_totals_and_what_can_not_be_is_refused(cli: Cli, st
     assert "review up to 3 rounds · deadline " in shown
     assert "of 2,000,000 tokens" in shown
     await cli("cancel", "extend-1")
-    ended = await cli("extend", "extend-1", "--budget-usd", "9")
-    assert ended.code == 1
-    assert "has ended (cancelled)" in ended.sentence
+    assert "has ended (cancelled)" in await cli.refused("extend", "extend-1", "--budget-usd", "9")
 
 
 async def test_a_run_that_waits_for_its_provider_says_so_and_goes_on_when_told(cli: Cli, standin: Model) -> None:

@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +18,8 @@ from rich.console import Console
 
 from console.base.terminal import look_alikes, put, revealed, safe, safe_json
 from console.commands.doctor import CheckRow, row_texts
-from console.commands.evidence_commands import _sentence
+from console.commands.evidence_commands import _file_names, _sentence, write_file
+from console.commands.people_commands import _pretty
 from console.commands.report_commands import run_table
 from console.run.pollers import gone
 from console.run.run_outcome import RunOutcome
@@ -64,6 +66,15 @@ def test_an_answer_is_a_file_of_its_kind() -> None:
     for suffix in (".json", ".csv"):
         with pytest.raises(ValueError, match="no JSON"):
             answer_file(RunResult(answer="x"), suffix)
+
+
+def test_any_name_of_an_artifact_is_one_of_a_file(tmp_path: Path) -> None:
+    names = ["../a.md", "a.md", "\x1b[31m", ".", "果" * 200]
+    files = _file_names([ArtifactRef(name=name, ref="r") for name in names])
+    for name in files:
+        write_file(tmp_path / name, b"")
+    assert files[:2] == ["a.md", "2-a.md"]
+    assert len(files) == len(list(tmp_path.iterdir()))
 
 
 def test_a_partial_result_says_what_is_missing_first() -> None:
@@ -140,6 +151,10 @@ def test_json_keeps_every_character_and_shows_none_of_the_dangerous_ones(text: s
 )
 def test_what_can_not_be_seen_is_shown_where_a_person_decides(text: str, shown: str) -> None:
     assert revealed(text) == shown
+
+
+def test_a_question_of_brackets_is_shown_as_it_is() -> None:
+    assert _pretty("[" * 2000) == "[" * 2000
 
 
 @given(st.text())
