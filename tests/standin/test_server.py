@@ -12,6 +12,7 @@ import httpx2
 import pytest
 
 import console.demo
+from standin.__main__ import main
 from standin.server.api_reply import ApiReply
 from standin.server.app import BrainServer, serving
 from tests.standin.conftest import FOOTER, Served, text_of
@@ -57,6 +58,19 @@ async def test_what_the_api_refuses_is_refused(served: Served, body: dict[str, A
     assert reply.status_code == 400
     assert reply.json()["error"]["type"] == "invalid_request_error"
     assert says in reply.json()["error"]["message"]
+
+
+@pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)  # Python leaves the socket of such a port
+@pytest.mark.parametrize("words", [("--port", "99999"), ("--config", "/nowhere")])
+def test_a_server_that_can_not_start_says_why_in_a_line(
+    words: tuple[str, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "umask", lambda _: 0)  # of this process it stays as it is
+    assert main([*words]) == 1
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith("the stand-in model cannot start: ")
 
 
 async def test_sigterm_stops_the_process_cleanly_even_in_a_stalled_stream(tmp_path: Path) -> None:
