@@ -96,19 +96,15 @@ def test_an_empty_path_is_not_the_working_directory(monkeypatch: pytest.MonkeyPa
     assert settings.secret("anthropic_api_key") is None
 
 
-def test_an_env_file_that_others_can_write_to_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kept", "rights", "why"),
+    [(b"m", 0o666, r"mine\.env.*others can write"), (b"\xe9", 0o600, r"mine\.env is not UTF-8")],
+)
+def test_an_env_file_of_anybody_or_no_text_is_refused(tmp_path: Path, kept: bytes, rights: int, why: str) -> None:
     file = tmp_path / "mine.env"
-    file.write_text("SUPERVISOR_WORKER_MODEL=m\n")
-    file.chmod(0o666)
-    with pytest.raises(ValueError, match=r"mine\.env.*others can write"):
-        load_settings(file)
-
-
-def test_an_env_file_that_is_no_text_is_named(tmp_path: Path) -> None:
-    file = tmp_path / "mine.env"
-    file.write_bytes(b"SUPERVISOR_NOTIFY=caf\xe9\n")
-    file.chmod(0o600)
-    with pytest.raises(ValueError, match=r"mine\.env is not UTF-8"):
+    file.write_bytes(b"SUPERVISOR_WORKER_MODEL=" + kept)
+    file.chmod(rights)
+    with pytest.raises(ValueError, match=why):
         load_settings(file)
 
 
