@@ -199,6 +199,7 @@ def main() -> None:
     process.keep_files_private()
     try:
         settings = load_settings(options.env_file)
+        process.cache_dir()  # or it would fail once the Worker is connected
         report = logs.configure(options.log_format or settings.log_format, telemetry.core_metrics(), options.debug)
         send_rest = telemetry.configure("temporal-supervisor-worker", measured=True)
     except (ValueError, OSError) as error:

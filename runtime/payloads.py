@@ -86,7 +86,8 @@ def _refused(payload: Payload) -> str | None:
     encoding = payload.metadata.get("encoding")
     if encoding == _SEALED:
         return "it is encrypted, and this process has no keys: set SUPERVISOR_KEYS_FILE"
-    return payload.data.decode() if encoding == _UNREADABLE else None
+    # Anybody may send that encoding, with any bytes.
+    return one_line(payload.data.decode(errors="replace"), limits.SENTENCE_BYTES) if encoding == _UNREADABLE else None
 
 
 class SealedPayloads(PayloadCodec):

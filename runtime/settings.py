@@ -24,6 +24,8 @@ BUILTIN_TEAMS = _HOME / "teams"
 ENV_FILE = _HOME / ".env"
 """Read when no other is named: beside the program, since a working directory may be another user's."""
 RequestPart = Literal["cache_control", "effort", "eager_input_streaming", "server_tools", "thinking"]
+# An empty one would be the working directory, which may be another user's.
+Place = Annotated[Path | None, BeforeValidator(lambda value: value or None)]
 Chain = Annotated[list[str], NoDecode, BeforeValidator(chain_of), Field(validate_default=False)]
 
 
@@ -34,13 +36,13 @@ class Settings(BaseSettings):
 
     artifacts_url: str = Field(default_factory=lambda: str(cache_dir() / "artifacts"))
     """Where content lives: a folder, or an s3://, gs:// or az:// URL. All Workers and clients need the same."""
-    keys_file: Path | None = None
+    keys_file: Place = None
     """Keys, a line `name base64` for each: histories and artifacts are encrypted with the first one."""
     build_id: str | None = Field(default=None, pattern=r"^[A-Za-z0-9._-]{1,64}$")
     """The build of this Worker: runs stay with the build that began them. None: any Worker serves any run."""
-    teams_dir: Path | None = None
+    teams_dir: Place = None
     """A folder with more teams, one folder with a team.toml each; looked in before the bundled ones."""
-    secrets_dir: Path | None = None
+    secrets_dir: Place = None
     """A folder of private files, each the value of a secret that a team file names; else the environment has it."""
     mcp_memory_mib: int = Field(default=limits.MCP_MEMORY_MIB, ge=128)
     """What an MCP server may hold with all processes that it starts; one that needs more ends."""
@@ -92,7 +94,7 @@ class Settings(BaseSettings):
     capture_content: bool = Field(default=False, validation_alias="OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT")
     """True lets spans hold prompts, replies, arguments and outputs of tools."""
     anthropic_api_key: SecretStr | None = Field(default=None, validation_alias="ANTHROPIC_API_KEY")
-    anthropic_api_key_file: Path | None = Field(default=None, validation_alias="ANTHROPIC_API_KEY_FILE")
+    anthropic_api_key_file: Place = Field(default=None, validation_alias="ANTHROPIC_API_KEY_FILE")
     """A file that holds the key, so that no environment shows it; ANTHROPIC_API_KEY wins."""
     anthropic_auth_token: SecretStr | None = Field(default=None, validation_alias="ANTHROPIC_AUTH_TOKEN")
     anthropic_base_url: str | None = Field(default=None, validation_alias="ANTHROPIC_BASE_URL")
@@ -196,6 +198,8 @@ def _read(file: Path | None) -> Settings:
         return Settings(_env_file=file)
     except ValidationError as error:
         wrong = complaint_lines(error, "settings", shown=_variable)
+    except UnicodeDecodeError:
+        wrong = [f"{file} is not UTF-8 text"]
     raise ValueError("; ".join(wrong))
 
 

@@ -22,14 +22,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--latency-ms", type=float, default=0, help="wait before each reply")
     options = parser.parse_args(arguments)
     try:
+        config = ServerConfig.model_validate_json(options.config.read_bytes() if options.config else "{}")
+        config.latency_ms = config.latency_ms or options.latency_ms
+        listener, url = listen(options.host, options.port)
         if options.ledger:
             options.ledger.parent.mkdir(parents=True, exist_ok=True)
         log = (options.ledger or Path(os.devnull)).open("a", encoding="utf-8", buffering=1)
-        config = ServerConfig.model_validate_json(options.config.read_bytes() if options.config else "{}")
-        config.latency_ms = config.latency_ms or options.latency_ms
         server = BrainServer(think, lambda entry: log.write(f"{json.dumps(entry)}\n"), FaultScript(config))
-        listener, url = listen(options.host, options.port)
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, OverflowError) as error:
         sys.stderr.write(f"the stand-in model cannot start: {error}\n")
         return 1
     with log:

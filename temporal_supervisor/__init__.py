@@ -50,6 +50,7 @@ from supervision.contract import TraceEvent as TraceEvent
 from supervision.contract import TracePage
 from supervision.contract import UpdateReply as UpdateReply
 from supervision.contract import Wait as Wait
+from supervision.contract.base import Undecodable
 from supervision.contract.status import Asked as Asked
 from supervision.contract.updates import DecidePlan, DecideToolCall, Pause, Reply, Resume, Steer, Update, read_update
 from supervision.run.attempt_rules import is_child_id
@@ -120,7 +121,10 @@ async def wait(client: Client, run_id: str) -> RunResult:
     except WorkflowFailureError as error:
         cause = error.cause
         if isinstance(cause, ApplicationError):
-            done = RunResult.model_validate(cause.details[0]) if cause.details else None
+            kept = cause.details[0] if cause.details else None
+            if isinstance(kept, Undecodable):  # encrypted, as the message is
+                raise RunFailed(cause.type or "Failed", kept.reason) from error
+            done = RunResult.model_validate(kept) if kept is not None else None
             raise RunFailed(cause.type or "Failed", cause.message, done) from error
         kind = "Cancelled" if isinstance(cause, CancelledError) else type(cause).__name__
         partial = None
@@ -256,7 +260,7 @@ async def decide(
     """
     run_id, wait = item.run_id, item.wait
     match wait.kind, word:
-        case "plan", ("approve" | "deny" | "reply"):
+        case "plan", ("approve" | "deny" | "reply") if plan is None or word == "approve":
             decision = "edit" if plan else _ON_PLAN[word]
             revision = int(wait.id.rpartition(".")[2])
             return await decide_plan(client, run_id, revision, decision, plan=plan, comment=text, by=by)

@@ -33,8 +33,7 @@ def find_temporal() -> Path:
     """
     if named := os.environ.get("SUPERVISOR_TEMPORAL"):
         return Path(named).expanduser().absolute()
-    on_path = shutil.which("temporal")
-    if on_path and runs(Path(on_path)):
+    if (on_path := shutil.which("temporal")) and runs(Path(on_path)):
         return Path(on_path).absolute()
     folder = cache_dir() / "bin"
     folder.mkdir(exist_ok=True)

@@ -1,11 +1,14 @@
-"""What failures carry to the server: anticipated kinds their words alone, unexpected ones where they come from."""
+"""Failures carry to the server words alone, unexpected ones where they come from, too; no input raises an error."""
 
 import pytest
+from temporalio.api.common.v1 import Payload
 from temporalio.api.failure.v1 import Failure
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from runtime.payloads import data_converter
+from supervision.base import limits
 from supervision.base.errors import ErrorKind
+from supervision.contract.base import Undecodable
 
 
 def raised(error: Exception) -> Exception:
@@ -53,3 +56,11 @@ def test_an_unexpected_one_keeps_where_it_comes_from(error: Exception) -> None:
     assert failure.message == "odd"
     assert failure.cause.message == "'what was met'"
     assert "test_payloads.py" in failure.cause.stack_trace
+
+
+@pytest.mark.parametrize("data", [b"", b"\xff", b"a" * 100_000])
+def test_an_input_that_claims_to_be_unreadable_is_read_without_an_error(data: bytes) -> None:
+    sent = Payload(metadata={"encoding": b"binary/unreadable"}, data=data)
+    (read,) = data_converter.payload_converter.from_payloads([sent])
+    assert isinstance(read, Undecodable)
+    assert len(read.reason) <= limits.SENTENCE_BYTES

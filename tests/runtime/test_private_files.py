@@ -1,6 +1,7 @@
 """A shared machine: files are the owner's alone, settings are taken from where they are meant to be."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from runtime.connection import namespace_id
 from runtime.process import cache_dir
-from runtime.settings import load_settings
+from runtime.settings import BUILTIN_TEAMS, load_settings
 from supervision.contract.ceilings import Ceilings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,8 +45,15 @@ def test_the_cache_folder_is_made_for_its_owner_alone(tmp_path: Path, monkeypatc
 def test_a_cache_folder_that_others_can_write_to_is_refused(tmp_path: Path) -> None:
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache").chmod(0o777)
-    with pytest.raises(PermissionError, match=r"cache.*others can write.*SUPERVISOR_CACHE_DIR"):
+    why = r"cache.*others can write.*SUPERVISOR_CACHE_DIR"
+    with pytest.raises(PermissionError, match=why):
         cache_dir()
+    elsewhere = {"SUPERVISOR_ARTIFACTS_URL": str(tmp_path / "store"), "ANTHROPIC_API_KEY": KEY}
+    started = subprocess.run(
+        [sys.executable, "worker_main.py"], cwd=ROOT, env=os.environ | elsewhere, capture_output=True, timeout=60
+    )
+    (said,) = started.stderr.decode().splitlines()
+    assert (started.returncode, bool(re.search(why, said))) == (2, True)
 
 
 MAINS = {
@@ -80,11 +88,23 @@ def test_the_env_file_of_the_working_directory_is_not_read(tmp_path: Path) -> No
     assert (settings.anthropic_base_url, settings.teams_dir) == (None, None)
 
 
-def test_an_env_file_that_others_can_write_to_is_refused(tmp_path: Path) -> None:
+def test_an_empty_path_is_not_the_working_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SUPERVISOR_TEAMS_DIR", "SUPERVISOR_SECRETS_DIR", "SUPERVISOR_KEYS_FILE", "ANTHROPIC_API_KEY_FILE"):
+        monkeypatch.setenv(name, "")
+    settings = load_settings()
+    assert (settings.teams_folders, settings.secrets_dir, settings.keys) == ([BUILTIN_TEAMS], None, None)
+    assert settings.secret("anthropic_api_key") is None
+
+
+@pytest.mark.parametrize(
+    ("kept", "rights", "why"),
+    [(b"m", 0o666, r"mine\.env.*others can write"), (b"\xe9", 0o600, r"mine\.env is not UTF-8")],
+)
+def test_an_env_file_of_anybody_or_no_text_is_refused(tmp_path: Path, kept: bytes, rights: int, why: str) -> None:
     file = tmp_path / "mine.env"
-    file.write_text("SUPERVISOR_WORKER_MODEL=m\n")
-    file.chmod(0o666)
-    with pytest.raises(ValueError, match=r"mine\.env.*others can write"):
+    file.write_bytes(b"SUPERVISOR_WORKER_MODEL=" + kept)
+    file.chmod(rights)
+    with pytest.raises(ValueError, match=why):
         load_settings(file)
 
 

@@ -120,9 +120,11 @@ class Counting(WorkflowRunner):
         return cast(WorkflowInstance, SimpleNamespace(activate=activate))
 
 
-def brought(events: int, task: int, *, replaying: bool = False, query: bool = False) -> WorkflowActivation:
+def brought(
+    events: int, task: int, run_id: str = "r", *, replaying: bool = False, query: bool = False
+) -> WorkflowActivation:
     """An activation with so many events, of the workflow task that was started at `task`."""
-    act = WorkflowActivation(run_id="r", history_length=events, is_replaying=replaying)
+    act = WorkflowActivation(run_id=run_id, history_length=events, is_replaying=replaying)
     act.timestamp.FromSeconds(task)
     job = act.jobs.add()
     if query:
@@ -155,16 +157,12 @@ def test_the_workflows_used_last_stay_in_the_cache() -> None:
     gate.serve(cast(Worker, SimpleNamespace(_bridge_worker=SimpleNamespace(request_workflow_eviction=evicted.append))))
     instances = {run_id: gate.create_instance(cast(WorkflowInstanceDetails, None)) for run_id in "abcd"}
     for task, run_id in enumerate("abacbd", 1):
-        act = brought(task, task)
-        act.run_id = run_id
-        instances[run_id].activate(act)
+        instances[run_id].activate(brought(task, task, run_id))
     assert evicted == ["b", "a", "c"]
     leaving = WorkflowActivation(run_id="d")
     leaving.jobs.add().remove_from_cache.SetInParent()
     instances["d"].activate(leaving)
-    act = brought(9, 9)
-    act.run_id = "a"
-    instances["a"].activate(act)
+    instances["a"].activate(brought(9, 9, "a"))
     assert evicted == ["b", "a", "c"]
 
 

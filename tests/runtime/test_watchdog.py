@@ -1,12 +1,14 @@
 """The watchdog, in processes of its own, and the file by which a Worker shows that it lives."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
@@ -43,43 +45,23 @@ print("left", flush=True)
 """
 
 
-class Program:
-    """A process that says when it is ready."""
-
-    def __init__(self, body: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM.replace("{body}", textwrap.indent(textwrap.dedent(body).strip(), " " * 4))],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        assert self.process.stdout is not None
-        assert self.process.stdout.readline() == "ready\n"
-
-    def end(self) -> tuple[int, str, str]:
-        """Its exit code and what it wrote."""
-        out, err = self.process.communicate(timeout=60)
-        return self.process.returncode, out, err
+@contextlib.contextmanager
+def started(body: str) -> Iterator[subprocess.Popen[str]]:
+    """Gives a process that has said that it is ready; it ends with the block."""
+    program = PROGRAM.replace("{body}", textwrap.indent(textwrap.dedent(body).strip(), " " * 4))
+    with subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stdout=PIPE, stderr=PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            yield process
+        finally:
+            process.kill()
 
 
-Start = Callable[[str], Program]
-
-
-@pytest.fixture
-def start() -> Iterator[Start]:
-    """Starts programs, and ends those that still run after the test."""
-    programs: list[Program] = []
-
-    def starting(body: str) -> Program:
-        programs.append(Program(body))
-        return programs[-1]
-
-    yield starting
-    for program in programs:
-        if program.process.poll() is None:
-            program.process.kill()
-            program.process.communicate()
+def end(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    """Its exit code and what it wrote, once it has ended."""
+    written = process.communicate(timeout=60)
+    return process.returncode, *written
 
 
 @pytest.mark.parametrize(
@@ -89,44 +71,45 @@ def start() -> Iterator[Start]:
         ("freeze_in_native_code", -signal.SIGPROF, ""),
     ],
 )
-def test_a_frozen_process_ends_with_all_stacks(start: Start, freeze: str, ends_with: int, why: str) -> None:
-    code, _, err = start(f"{freeze}()").end()
+def test_a_frozen_process_ends_with_all_stacks(freeze: str, ends_with: int, why: str) -> None:
+    with started(f"{freeze}()") as process:
+        code, _, err = end(process)
     assert code == ends_with
     assert why in err
     assert f"in {freeze}" in err
     assert err.count("hread 0x") >= 2
 
 
-def test_a_busy_loop_that_answers_goes_on(start: Start) -> None:
+def test_a_busy_loop_that_answers_goes_on() -> None:
     body = """
     began = time.process_time()
     while time.process_time() - began < 2.5:
         for _ in range(1000): pass
         await asyncio.sleep(0)
     """
-    assert start(body).end()[:2] == (0, "left\n")
+    with started(body) as process:
+        assert end(process)[:2] == (0, "left\n")
 
 
-def test_a_process_that_was_paused_as_a_whole_goes_on(start: Start) -> None:
-    program = start("await stop.wait()")
-    program.process.send_signal(signal.SIGSTOP)
-    os.waitid(os.P_PID, program.process.pid, os.WSTOPPED | os.WNOWAIT)
-    with pytest.raises(subprocess.TimeoutExpired):  # longer than it may be silent
-        program.process.wait(2.5)
-    program.process.send_signal(signal.SIGCONT)
-    with pytest.raises(subprocess.TimeoutExpired):
-        program.process.wait(2.5)
-    program.process.terminate()
-    assert program.end()[:2] == (0, "left\n")
+def test_a_process_that_was_paused_as_a_whole_goes_on() -> None:
+    with started("await stop.wait()") as process:
+        process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+        for _ in range(2):  # each time longer than it may be silent: paused, then at work
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(2.5)
+            process.send_signal(signal.SIGCONT)
+        process.terminate()
+        assert end(process)[:2] == (0, "left\n")
 
 
-def test_a_second_sigterm_ends_a_frozen_process_at_once(start: Start) -> None:
-    program = start("limits.LOOP_SILENCE = timedelta(hours=1); freeze_in_python()")
-    program.process.terminate()
-    assert program.process.stderr is not None
-    assert program.process.stderr.readline().startswith("stopping: ")
-    program.process.terminate()
-    assert program.end()[0] == -signal.SIGTERM
+def test_a_second_sigterm_ends_a_frozen_process_at_once() -> None:
+    with started("limits.LOOP_SILENCE = timedelta(hours=1); freeze_in_python()") as process:
+        process.terminate()
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("stopping: ")
+        process.terminate()
+        assert end(process)[0] == -signal.SIGTERM
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux only")

@@ -12,6 +12,7 @@ import httpx2
 import pytest
 
 import console.demo
+from standin.__main__ import main
 from standin.server.api_reply import ApiReply
 from standin.server.app import BrainServer, serving
 from tests.standin.conftest import FOOTER, Served, text_of
@@ -57,6 +58,15 @@ async def test_what_the_api_refuses_is_refused(served: Served, body: dict[str, A
     assert reply.status_code == 400
     assert reply.json()["error"]["type"] == "invalid_request_error"
     assert says in reply.json()["error"]["message"]
+
+
+@pytest.mark.filterwarnings("ignore:.*socket:pytest.PytestUnraisableExceptionWarning")  # which Python leaves open
+def test_a_port_that_there_is_not_is_an_error_in_a_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "umask", lambda _: 0)  # of this process it stays as it is
+    assert main(["--port", "99999"]) == 1
+    assert capsys.readouterr().err == "the stand-in model cannot start: bind(): port must be 0-65535.\n"
 
 
 async def test_sigterm_stops_the_process_cleanly_even_in_a_stalled_stream(tmp_path: Path) -> None:
