@@ -21,7 +21,7 @@ from tests.activity.supervising import ROLE, Desk
 
 
 def team(*more: Role) -> Team:
-    return Team(name="orchard", generalist="reader", roles=[Role(name="reader", **ROLE), *more])
+    return Team(name="garden", generalist="reader", roles=[Role(name="reader", **ROLE), *more])
 
 
 async def prepare(
@@ -102,18 +102,14 @@ async def below(desk: Desk, setup: RunSetup, **fields: Any) -> RunSetup:
 
 
 async def test_a_run_is_granted_its_models_and_the_teams_of_its_roles_for_so_long(desk: Desk) -> None:
-    desk.write_team(
-        "crew",
-        'name = "crew"\ndescription = "Works."\ngeneralist = "hand"\n'
-        '[[roles]]\nname = "hand"\ndescription = "Works."\nsystem_prompt = "You work."\n',
-    )
-    roles = [Role(name="own", model="b-model", **ROLE), Role(name="crew", description="A crew.", team="crew")]
+    crew = Role(name="crew", description="A crew.", team=desk.write_orchard())
+    roles = [Role(name="own", model="b-model", **ROLE), crew]
     models = {"supervisor": ["c-model", "a-model"], "workers": ["d-model"]}
     before = datetime.now(UTC)
     grant = await granted(desk, await prepare(desk, team=team(*roles), models=models))
     assert (grant.run_id, grant.workflow_id, grant.depth) == (desk.run_id, desk.run_id, 1)
     assert grant.models == ["a-model", "b-model", "c-model", "d-model"]
-    assert grant.nested_teams == ["crew"]
+    assert grant.nested_teams == ["orchard"]
     assert before <= grant.expires_at - GRANT_LIFETIME <= datetime.now(UTC)
 
 

@@ -10,6 +10,7 @@ Turns = dict[str, Callable[[Step], Reply]]
 FOUND = text("found it\n\nConfidence: 0.8\nLimitations: none")
 GIVES_UP = tools(("none", {}))
 """A turn that asks for a tool: the end of an attempt that has one turn only."""
+IMPOSSIBLE = tools(("finish", {"finding": "", "confidence": 0, "outcome": "impossible", "summary": "there is no data"}))
 
 
 def item(subtask_id: str, role: str = "hand", **more: Any) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from tests.scripted_model import Reply, Script, Step, answer, message, plan, scr
 from tests.serving import store_of
 from tests.workflow.plan.test_approval import asked
 from tests.workflow.runs import Lab
-from tests.workflow.scripts import item, reviewed, subtasks, verdicts
+from tests.workflow.scripts import in_order, item, reviewed, subtasks, verdicts
 
 MODELS = {"workers": "claude-haiku-5-5", "supervisor": "claude-haiku-5-5"}
 USUAL = {"team": "searcher", "models": MODELS}
@@ -49,10 +49,7 @@ FOUND: list[Json] = [text_block("I'll search for it."), *search(1, TEN), cited(F
 
 
 def searching(*replies: Reply) -> Script:
-    def turn(step: Step) -> Reply:
-        return replies[step.number - 1]
-
-    return script(plan({"id": "t1", "role": "searcher"}), {"t1": turn})
+    return script(plan({"id": "t1", "role": "searcher"}), {"t1": in_order(*replies)})
 
 
 def finding_of(result: RunResult, number: int = 0) -> Any:

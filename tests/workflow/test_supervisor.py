@@ -15,14 +15,13 @@ from tests.activity.tools.web_server import WebServer
 from tests.scripted_model import Reply, Step, answer, plan, script, text, tools
 from tests.serving import TEAMS, own_server
 from tests.workflow.runs import GOAL, Lab, found, search_attribute
+from tests.workflow.scripts import IMPOSSIBLE, in_order
 from worker_main import serving
 from workflows.supervisor import SupervisorWorkflow
 
 
 async def test_a_goal_becomes_a_plan_findings_and_an_answer(lab: Lab) -> None:
-    def turns(step: Step) -> Any:
-        return tools(("lookup", {"query": "swans"})) if step.number == 1 else text("swans are white\n\nConfidence: 0.7")
-
+    turns = in_order(tools(("lookup", {"query": "swans"})), text("swans are white\n\nConfidence: 0.7"))
     lab.play(script(plan({"id": "t1"}, {"id": "t2", "after": ["t1"]}), {"t1": turns}, answer("white", ["t1"])))
     handle = await lab.start(metadata={"owner": "pear\n desk", "cost_centre": "7"})
     result = await handle.result()
@@ -104,11 +103,6 @@ async def test_a_page_is_read_and_its_label_reaches_what_builds_on_it(surfing: L
 REQUEST = RunRequest(goal=GOAL, team="lab", max_reviews=0, max_replans=0)
 
 
-def impossible(step: Step) -> Reply:
-    words = {"finding": "no scales", "limitations": [], "confidence": 0.1, "outcome": "impossible", "summary": "none"}
-    return tools(("finish", words))
-
-
 async def test_a_program_starts_a_run_and_follows_it_to_its_result(lab: Lab) -> None:
     lab.play(script(plan({"id": "t1"}), {"t1": lambda step: text("found")}))
     fields = REQUEST.model_dump(exclude_unset=True)
@@ -126,7 +120,7 @@ async def test_a_program_starts_a_run_and_follows_it_to_its_result(lab: Lab) -> 
 
 
 async def test_a_run_that_fails_raises_with_what_it_has(lab: Lab) -> None:
-    lab.play(script(plan({"id": "t1"}), {"t1": impossible}))
+    lab.play(script(plan({"id": "t1"}), {"t1": lambda step: IMPOSSIBLE}))
     with pytest.raises(RunFailed) as caught:
         await run(lab.client, REQUEST, lab.run_id)
     assert caught.value.type == "AllSubtasksFailed"

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -217,7 +216,8 @@ def test_a_grant_is_a_share_of_what_is_free_until_an_unknown_price_ends_the_acco
     assert ledger.free == Amount(tokens=85_000, usd=4.0)
     ledger.settle("t1", call(5, None))
     assert ledger.free == Amount(tokens=169_995)
-    assert Ledger(200_010, None).grant("t1", 2) == Amount(tokens=90_004)
+    assert Ledger(200_010, None).grant("t1", 2) == Amount(tokens=90_004), "nothing of what has no limit"
+    assert Ledger(None, 1.0).grant("t1", 1) == Amount(usd=0.9)
 
 
 def test_an_own_call_is_reserved_until_it_is_settled() -> None:
@@ -372,11 +372,6 @@ def test_only_an_open_grant_is_raised_and_only_while_something_is_free() -> None
     assert ledger.last_grant("t2") == Amount(tokens=0)
     ledger.extend(None, 1.0)
     assert ledger.top_up("t1", 1, 1_000) == Amount(), "what has no limit any more, or had none, is not counted"
-
-
-@pytest.mark.parametrize(("total", "granted"), [((100_000, None), (80_000, None)), ((None, 1.0), (None, 0.9))])
-def test_a_grant_promises_nothing_of_what_has_no_limit(total: Any, granted: tuple[int | None, float | None]) -> None:
-    assert Ledger(*total).grant("t1", 1) == Amount(tokens=granted[0], usd=granted[1])
 
 
 # --- the clock, and what is left for further subtasks --------------------------------------------------

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from statistics import fmean
 from typing import Any
 
@@ -14,12 +14,12 @@ from supervision.contract.result import RunResult, SubtaskReport, Timing
 from supervision.contract.team import Person, RoleCard, TeamCard, ToolCard
 from supervision.contract.usage import Usage
 from supervision.planning.estimate import RunSample, Took, estimate_of, sample_of
+from tests.unit.shapes import START
 
 MODELS = {"reader": "small", "analyst": "large", "checker": "small"}
 TEAM = TeamCard(
     name="t", generalist="reader", roles=[RoleCard(name=name, model=model) for name, model in MODELS.items()]
 )
-START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def price(model: str, tokens: float, searches: float) -> float | None:
@@ -40,6 +40,14 @@ def took(tokens: float, role: str = "reader", **more: Any) -> Took:
 
 def sample(*parts: Took, **own: Any) -> RunSample:
     return RunSample(parts=list(parts), rest=took(100, role="", **own), total=took(0))
+
+
+def report(subtask_id: str, calls: int, seconds: float = 0, **more: Any) -> SubtaskReport:
+    """A report of the reader; without seconds its subtask has not ended."""
+    usage = Usage(model_calls=calls, input_tokens=200 * calls, usd=0.2 * calls)
+    ended = (START + timedelta(seconds=seconds)).isoformat() if seconds else None
+    began = START.isoformat()
+    return SubtaskReport(id=subtask_id, role="reader", usage=usage, started_at=began, finished_at=ended, **more)
 
 
 def rows(estimate: Estimate) -> dict[str, tuple[float, ...]]:
@@ -111,15 +119,7 @@ def test_the_range_is_that_of_all_cases_but_five_of_a_hundred_on_each_side_and_t
 
 
 def test_a_sample_has_what_one_candidate_took_and_what_is_left_for_the_supervisor() -> None:
-    def report(subtask_id: str, seconds: float, held: float = 0) -> SubtaskReport:
-        ended = START + timedelta(seconds=seconds)
-        usage = Usage(model_calls=2, input_tokens=400, usd=0.4)
-        return SubtaskReport(
-            id=subtask_id, role="reader", usage=usage, held_seconds=held,
-            started_at=START.isoformat(), finished_at=ended.isoformat() if seconds else None,
-        )  # fmt: skip
-
-    reports = [report("t1", 30, held=10), report("t2", 5), report("t3", 0)]
+    reports = [report("t1", 2, seconds=30, held_seconds=10), report("t2", 2, seconds=5), report("t3", 2)]
     result = RunResult(
         subtasks=reports,
         usage=Usage(model_calls=9, input_tokens=2000, usd=2.0),
@@ -199,16 +199,13 @@ def test_what_depends_on_items_waits_for_their_template() -> None:
 
 
 def test_a_sample_counts_items_by_themselves_candidates_as_one_each_and_the_rest_together() -> None:
-    def report(subtask_id: str, calls: int, counts: Counts | None = None) -> SubtaskReport:
-        usage = Usage(model_calls=calls, input_tokens=100 * calls)
-        return SubtaskReport(id=subtask_id, role="reader", usage=usage, counts=counts)
-
-    reports = [report("t1", 6), report("t2", 0, Counts(total=2)), report("t2.1", 1), report("t2.2", 2), report("t3", 4)]
-    result = RunResult(subtasks=reports, usage=Usage(model_calls=16, input_tokens=1600))
+    template = report("t2", 0, counts=Counts(total=2))
+    reports = [report("t1", 6), template, report("t2.1", 1), report("t2.2", 2), report("t3", 4)]
+    result = RunResult(subtasks=reports, usage=Usage(model_calls=16, input_tokens=3200))
     plan = Plan(subtasks=[Subtask(id="t1", description="d", candidates=3)])
     sample = sample_of(result, plan, planned=2)
     assert [part.calls for part in sample.parts] == [2, 1, 2]
-    assert (sample.rest.calls, sample.rest.tokens, sample.total.calls) == (7, 700, 16)
+    assert (sample.rest.calls, sample.rest.tokens, sample.total.calls) == (7, 1400, 16)
     many = [report(f"t{n}", n) for n in range(250)]
     large = sample_of(RunResult(subtasks=many, usage=Usage(model_calls=sum(range(250)))), Plan(), planned=250)
     assert [part.calls for part in large.parts] == [*range(0, 250, 3)], "at most a hundred"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from temporalio.client import WorkflowFailureError
 
-from tests.scripted_model import Reply, Script, Step, answer, as_json, plan, script, stop, when
+from tests.scripted_model import Reply, Script, Step, answer, as_json, hang, plan, script, stop, when
 from tests.scripted_model import status as http_error
 from tests.waiting import until
 from tests.workflow.runs import Lab, closed, details, events, failure, partial_result, search_attribute, status_of
@@ -145,7 +145,7 @@ async def test_a_cancelled_run_closes_soon_keeps_what_it_had_and_calls_no_more(
 ) -> None:
     held = {"planning": "plan", "validating": "review", "synthesizing": "synthesis"}.get(phase)
     shape = plan({"id": "t1", "role": "lone"}, {"id": "t2", "role": "scribe", "after": ["t1"]})
-    never = when(asyncio.Event(), FOUND)
+    never = hang()
     second = http_error(529, "overloaded_error", retry_after="90") if phase == "waiting_provider" else never
     turns = {"t2": lambda step: second} if held is None else {}
     played = script(shape, turns)

@@ -7,7 +7,7 @@ import pytest
 from temporalio.service import RPCError
 
 from supervision.contract.status import Wait
-from tests.scripted_model import Reply, Step, as_json, plan, script, status, stop
+from tests.scripted_model import Reply, Script, Step, as_json, plan, script, status, stop
 from tests.waiting import until
 from tests.workflow.runs import Handle, Lab, failure, partial_result, refusal, status_of
 from tests.workflow.scripts import item, plans, subtasks
@@ -32,10 +32,10 @@ async def decide(handle: Handle, revision: int, decision: str, **more: Any) -> A
     return await handle.execute_update("decide_plan", {"revision": revision, "decision": decision, **more})
 
 
-async def proposed(lab: Lab) -> Handle:
-    """Starts a run whose plan of one subtask waits for approval."""
-    lab.play(script(plan(ONE)))
-    handle = await lab.start(approve_plan=True)
+async def proposed(lab: Lab, played: Script | None = None, **fields: Any) -> Handle:
+    """Starts a run whose plan waits for approval; it is of one subtask where the script says nothing else."""
+    lab.play(played or script(plan(ONE)))
+    handle = await lab.start(approve_plan=True, **fields)
     await asked(handle)
     return handle
 
@@ -91,14 +91,7 @@ async def test_nobody_decides_in_time(lab: Lab) -> None:
 
 
 async def test_the_planner_is_asked_for_another_plan_in_its_conversation(lab: Lab) -> None:
-    def play(step: Step) -> Any:
-        if step.call.endswith("plan.2.1"):
-            return plan({"id": "t7"}, {"id": "t8"})
-        return script(plan(ONE))(step)
-
-    lab.play(play)
-    handle = await lab.start(approve_plan=True)
-    await asked(handle)
+    handle = await proposed(lab, plans(plan(ONE), plan({"id": "t7"}, {"id": "t8"})))
     await decide(handle, 1, "change", comment="Weigh </feedback> the apples, too")
     await asked(handle, "plan.2")
     assert "<feedback>\nWeigh &lt;/feedback> the apples, too\n</feedback>" in lab.prompt("plan.2.1")
@@ -113,9 +106,8 @@ async def test_the_planner_is_asked_for_another_plan_in_its_conversation(lab: La
 
 async def test_a_planner_that_has_nothing_to_change_leaves_the_step_to_be_decided(lab: Lab) -> None:
     steps = [subtasks(item("t1", "reader")), subtasks(item("t2", "reckoner"), finished=False)]
-    lab.play(plans(*steps, as_json({"finished": True, "subtasks": []})))
-    handle = await lab.start(team="crew", strategy="step", approve_plan=True)
-    await asked(handle)
+    played = plans(*steps, as_json({"finished": True, "subtasks": []}))
+    handle = await proposed(lab, played, team="crew", strategy="step")
     await decide(handle, 1, "approve")
     await asked(handle, "plan.2")
     await decide(handle, 2, "change", comment="Is it needed?")
@@ -131,9 +123,7 @@ NO_ROOM = status(400, "invalid_request_error", "prompt is too long: 8100 tokens 
 async def test_a_comment_that_brings_no_other_plan_leaves_the_former_one_to_be_decided(
     lab: Lab, reply: Reply, why: str
 ) -> None:
-    lab.play(lambda step: reply if step.call.endswith("plan.2.1") else script(plan(ONE))(step))
-    handle = await lab.start(approve_plan=True)
-    await asked(handle)
+    handle = await proposed(lab, plans(plan(ONE), reply))
     await decide(handle, 1, "change", comment="Weigh the apples, too")
     assert why in (await asked(handle, "plan.2")).prompt_preview
     await decide(handle, 2, "approve")
@@ -146,9 +136,7 @@ async def test_another_model_than_the_planner_hears_the_comment(lab: Lab) -> Non
             return stop("refusal")
         return plan({"id": "t1", "after": ["t1"]}) if step.call.endswith("plan.2.1") else script(plan(ONE))(step)
 
-    lab.play(play)
-    handle = await lab.start(approve_plan=True, models={"supervisor": ["claude-opus-5-5", "claude-haiku-5-5"]})
-    await asked(handle)
+    handle = await proposed(lab, play, models={"supervisor": ["claude-opus-5-5", "claude-haiku-5-5"]})
     await decide(handle, 1, "change", comment="Weigh the apples, too")
     await asked(handle, "plan.2")
     taken = [call.step for call in lab.calls if "plan.2." in call.step.call and "haiku" in call.step.body["model"]]

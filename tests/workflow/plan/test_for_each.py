@@ -12,12 +12,12 @@ from temporalio.client import Client
 from activities.files.manifest import MANIFEST_TYPE, DataFile, put_files
 from runtime.settings import Settings
 from supervision.contract.plan import Plan
-from tests.scripted_model import Reply, as_json, text, tools, when
+from tests.scripted_model import Reply, as_json, hang, text, tools, when
 from tests.serving import store_of
 from tests.waiting import until
-from tests.workflow.plan.test_approval import asked, decide
+from tests.workflow.plan.test_approval import decide, proposed
 from tests.workflow.runs import Handle, Lab, closed, details, events, status_of
-from tests.workflow.scripts import FOUND, GIVES_UP, item, plans, subtasks, with_replies
+from tests.workflow.scripts import GIVES_UP, item, plans, subtasks, with_replies
 from workflows.supervisor import SupervisorWorkflow
 
 USUAL = {"team": "crew", "max_turns": 1}
@@ -157,7 +157,7 @@ async def held(handle: Handle) -> bool:
 
 async def test_a_subtask_that_waits_for_its_next_attempt_keeps_what_it_has_when_the_run_is_stopped(lab: Lab) -> None:
     better = asyncio.Event()
-    turns = {"t1": lambda step: text("elm and oak\n\nConfidence: 0.8"), "t3": lambda step: when(asyncio.Event(), FOUND)}
+    turns = {"t1": lambda step: text("elm and oak\n\nConfidence: 0.8"), "t3": lambda step: hang()}
     usual = plans(subtasks(item("t1"), EACH, item("t3")), turns=turns)
     lab.play(with_replies(usual, refine=lambda step: when(better, as_json({"description": "Name the trees"}))))
     handle = await lab.start(max_turns=3, max_parallel=1)
@@ -185,9 +185,7 @@ async def test_items_that_the_budget_has_no_room_for_are_left_out(lab: Lab) -> N
 async def test_a_step_after_approved_items_is_estimated_with_them(lab: Lab) -> None:
     first, each, after = item("t1"), EACH, item("t3", depends_on=["t2"])
     steps = [subtasks(first), subtasks(each), subtasks(after), as_json({"finished": True, "subtasks": []})]
-    lab.play(plans(*steps, turns=naming(2)))
-    handle = await lab.start(approve_plan=True, strategy="step")
-    await asked(handle)
+    handle = await proposed(lab, plans(*steps, turns=naming(2)), strategy="step")
     await decide(handle, 1, "approve")
     result = await handle.result()
     assert (result.status, [report.id for report in result.subtasks]) == (

@@ -3,28 +3,20 @@
 import asyncio
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
+from standin.server.api_reply import tool_block
 from supervision.base import limits
 from supervision.budget.ledger import call_estimate
 from supervision.contract.updates import ExtendLimits, NewBudget
-from tests.scripted_model import Reply, Script, Step, answer, hang, message, plan, script, text, when
+from tests.scripted_model import Reply, Step, answer, hang, message, plan, script, text, when
 from tests.waiting import until
 from tests.workflow.runs import GOAL, Lab, end_soon, is_in
-from tests.workflow.scripts import FOUND, Turns, item, subtasks
+from tests.workflow.scripts import FOUND, Turns, item, subtasks, with_replies
 from workflows.supervisor import SupervisorWorkflow
 
 USUAL = {"team": "house"}
-
-
-PAIR = subtasks(item("t1"), item("t2"))
-
-
-def lookup(step: Step) -> dict[str, Any]:
-    """A call of the tool."""
-    return {"type": "tool_use", "id": f"toolu_{step.number}", "name": "lookup", "input": {"query": "pears"}}
 
 
 def spending(tokens: int, turns: int) -> Callable[[Step], Reply]:
@@ -32,15 +24,10 @@ def spending(tokens: int, turns: int) -> Callable[[Step], Reply]:
 
     def play(step: Step) -> Reply:
         if step.number < turns and "last turn" not in step.prompt:
-            return message([lookup(step)], "tool_use", tokens=tokens // 2)
+            return message([tool_block("lookup", {"query": "pears"})], "tool_use", tokens=tokens // 2)
         return text("many pears", tokens=tokens // 2)
 
     return play
-
-
-def hang_at(kind: str, usual: Script) -> Script:
-    """A script that never answers one kind of call."""
-    return lambda step: hang() if step.kind == kind else usual(step)
 
 
 # --- budget ---------------------------------------------------------------------------------------------
@@ -83,7 +70,7 @@ async def test_a_worker_agent_without_more_budget_waits_for_others_then_conclude
 
 @pytest.mark.usefixtures("short_deadlines")
 async def test_the_deadline_in_planning_fails_the_run_and_ends_its_call(lab: Lab) -> None:
-    lab.play(hang_at("plan", script(PAIR)))
+    lab.play(lambda step: hang())
     error = await lab.failure(deadline="PT2S")
     assert error.type == "DeadlineExceeded"
     await until(lambda: lab.calls[-1].aborted_at is not None)
@@ -97,7 +84,7 @@ async def test_the_deadline_in_any_judgement_leaves_time_for_the_answer(lab: Lab
     hold = asyncio.Event()
     turns: Turns = {"t2": lambda step: when(hold, text("") if stage == "refine" else FOUND)}
     usual = script(shape, turns, answer("in time", ["t1"]))
-    lab.play(hang_at(stage, usual))
+    lab.play(with_replies(usual, **{stage: lambda step: hang()}))
     handle = await lab.start(max_reviews=1, max_turns=1)
     await until(lab.sent("t2/1/turn.1"))
     if candidates == 1:

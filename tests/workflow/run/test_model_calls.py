@@ -1,6 +1,5 @@
 """Model calls of whole runs: what caches give, what windows hold, and how little all of it leaves in history."""
 
-import asyncio
 import functools
 import json
 import re
@@ -24,12 +23,12 @@ from tests.scripted_model import (
     Step,
     answer,
     as_json,
+    hang,
     plan,
     script,
     status,
     text,
     tools,
-    when,
 )
 from tests.serving import own_server, settings_for
 from tests.waiting import until
@@ -156,8 +155,8 @@ async def test_a_finding_is_corrected_in_a_conversation_that_continued_as_new_at
 
 
 async def test_a_worker_agent_that_continued_as_new_can_be_cancelled(small_histories: Client, lab: Lab) -> None:
-    usual, never = turns_of(30, 5), asyncio.Event()
-    turns = {"t1": lambda step: when(never, text("no")) if step.number == 10 else usual(step)}
+    usual = turns_of(30, 5)
+    turns = {"t1": lambda step: hang() if step.number == 10 else usual(step)}
     lab.play(script(plan({"id": "t1"}), turns))
     handle = await runs.start(small_histories, lab.run_id, team="lab", max_turns=30)
     await until(lab.sent("t1/1/turn.10"), 30)

@@ -17,14 +17,13 @@ from tests.scripted_model import Reply, Script, ScriptedModel, Step, answer, as_
 from tests.serving import own_server, store_of
 from tests.workflow.plan.test_approval import asked
 from tests.workflow.runs import Lab
-from tests.workflow.scripts import item, plans, subtasks
+from tests.workflow.scripts import IMPOSSIBLE, item, plans, subtasks
 from tests.workflow.subtasks.test_people import reply
 from worker_main import serving
 
 TEAMS = ROOT / "examples" / "teams"
 SECOND_HALF = """SELECT round(sum("Net Amount (EUR)"), 2) AS revenue FROM orders_2025
 WHERE "Order Date" >= '2025-07-01' AND "Region" = 'South'"""
-GIVEN_UP = {"finding": "", "limitations": [], "confidence": 0, "outcome": "impossible", "summary": "no article fits"}
 
 
 def known(team: str) -> dict[str, Any]:
@@ -102,7 +101,7 @@ async def test_each_goal_has_its_role_its_label_and_its_facts(ready: Lab, team: 
 
 def giving_up(step: Step) -> Reply:
     """Gives up for as long as the role may try."""
-    return tools(("finish", GIVEN_UP)) if step.attempt < 3 else text("See a doctor soon.")
+    return IMPOSSIBLE if step.attempt < 3 else text("See a doctor soon.")
 
 
 @pytest.mark.parametrize(

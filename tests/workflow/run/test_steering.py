@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from temporalio import workflow
 
-from tests.scripted_model import Reply, Step, answer, as_json, plan, script, text, tools, when
+from tests.scripted_model import Reply, Step, answer, as_json, hang, plan, script, text, tools, when
 from tests.waiting import until
 from tests.workflow.runs import Handle, Lab, closed, events, is_in, refusal, search_attribute, settled, status_of
-from tests.workflow.scripts import item, subtasks, verdicts, with_replies
+from tests.workflow.scripts import in_order, item, subtasks, verdicts, with_replies
 from tests.workflow.subtasks.trees import nested_handle, tree
 from workflows.subtasks import child_runs
 
@@ -209,11 +209,8 @@ async def test_a_subtask_that_a_review_reopens_meanwhile_gets_the_instruction_be
 
 
 async def test_a_subtask_is_skipped_with_what_it_has(lab: Lab) -> None:
-    def turns(step: Step) -> Reply:
-        return LOOK if step.number == 1 else when(asyncio.Event(), text("never"))
-
     shape = plan({"id": "t1"}, {"id": "t2", "after": ["t1", "t4"]}, {"id": "t3", "after": ["t1"]}, {"id": "t4"})
-    lab.play(script(shape, {"t1": turns}))
+    lab.play(script(shape, {"t1": in_order(LOOK, hang())}))
     handle = await lab.start(max_replans=1)
     await until(lab.sent("t1/1/turn.2"))
     await say(handle, "skip_subtask", subtask_id="t3")

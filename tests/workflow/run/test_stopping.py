@@ -24,13 +24,14 @@ from tests.waiting import until
 from tests.workflow import runs
 from tests.workflow.resets import reset, workflow_tasks
 from tests.workflow.runs import Lab, closed, end_soon, events, failure
+from tests.workflow.scripts import in_order
 from workflows.children.child_contracts import WorkerAgentResult
 from workflows.supervisor import SupervisorWorkflow
 from workflows.tool_loop import ToolLoop
 
 MANY = tuple(f"t{number}" for number in range(8))
 HALF = stop("max_tokens", "so far there are three")
-NEVER = hang()
+LOOK, NEVER = tools(("lookup", {"query": "x"})), hang()
 
 
 class Held:
@@ -95,10 +96,7 @@ async def test_the_deadline_reaches_children_whose_start_is_under_way(lab: Lab, 
 
 
 async def test_a_subtask_whose_worker_agent_somebody_cancels_is_cancelled_and_keeps_its_half(lab: Lab) -> None:
-    def turns(step: Step) -> Reply:
-        return HALF if step.number == 1 else NEVER
-
-    lab.play(script(plan({"id": "t1"}, {"id": "t2"}), {"t1": turns}))
+    lab.play(script(plan({"id": "t1"}, {"id": "t2"}), {"t1": in_order(HALF, NEVER)}))
     handle = await lab.start()
     await until(lab.sent("t1/1/turn.2"))
     await lab.client.get_workflow_handle(f"{lab.run_id}/t1/1").cancel()
@@ -116,11 +114,7 @@ async def test_a_subtask_whose_worker_agent_somebody_cancels_is_cancelled_and_ke
 
 
 async def test_a_terminated_worker_agent_costs_what_it_consumed(lab: Lab) -> None:
-    def turns(step: Step) -> Reply:
-        if step.attempt == 1:
-            return tools(("lookup", {"query": "x"})) if step.number < 4 else NEVER
-        return text("found at last")
-
+    turns = in_order(LOOK, LOOK, LOOK, NEVER, text("found at last"))
     lab.play(script(plan({"id": "t1"}), {"t1": turns}))
     handle = await lab.start()
     await until(lab.sent("t1/1/turn.4"))
@@ -149,12 +143,9 @@ async def test_a_child_that_does_not_answer_is_booked_from_the_journal(
         looked_up.wait(1.8)  # below the SDK's two seconds for a workflow task without an await
         return stopped(loop)
 
-    def turns(step: Step) -> Reply:
-        return tools(("lookup", {"query": "x"})) if step.number == 1 else NEVER
-
     monkeypatch.setattr(ArtifactStore, "list_keys", noted)
     monkeypatch.setattr(ToolLoop, "stopped", slowly)
-    lab.play(script(plan({"id": "t1"}, {"id": "t2"}), {"t1": turns}))
+    lab.play(script(plan({"id": "t1"}, {"id": "t2"}), {"t1": in_order(LOOK, NEVER)}))
     handle = await lab.start()
     await until(lab.sent("t1/1/turn.2"))
     await until(functools.partial(runs.is_in, handle, "completed", "t2"))
@@ -197,19 +188,11 @@ async def test_a_reset_to_any_workflow_task_pays_and_writes_nothing_again(lab: L
 
 
 async def test_an_expired_run_goes_on_after_a_reset_with_new_limits(lab: Lab) -> None:
-    slow = {"on": True}
-
-    def turns(step: Step) -> Reply:
-        if step.number == 1:
-            return tools(("lookup", {"query": "x"}))
-        return NEVER if slow["on"] else text("found at last")
-
-    lab.play(script(plan({"id": "t1"}), {"t1": turns}))
+    lab.play(script(plan({"id": "t1"}), {"t1": in_order(LOOK, NEVER, text("found at last"))}))
     expired = await lab.start()
     await until(lab.sent("t1/1/turn.2"))
     await end_soon(expired)
     assert (await failure(expired)).type == "DeadlineExceeded"
-    slow["on"] = False
     handle = await reset(lab.client, expired, (await workflow_tasks(expired))[0])
     reply = await handle.execute_update(SupervisorWorkflow.extend_limits, ExtendLimits(deadline=timedelta(minutes=2)))
     assert reply.accepted

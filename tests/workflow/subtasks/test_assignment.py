@@ -9,11 +9,11 @@ from temporalio.client import Client
 from console.run.pollers import ACTIVITIES, WORKFLOWS, pollers
 from runtime.settings import Settings
 from supervision.base.queues import pool_queue
-from tests.scripted_model import Reply, Step, text, tools
+from tests.scripted_model import tools
 from tests.serving import WorkerProcesses, worker_processes
 from tests.waiting import until
 from tests.workflow.runs import Lab, queues
-from tests.workflow.scripts import item, plans, subtasks
+from tests.workflow.scripts import FOUND, in_order, item, plans, subtasks
 from worker_main import serving
 from workflows.supervisor import SupervisorWorkflow
 
@@ -24,13 +24,9 @@ COOK = {"name": "cook", "description": "Cooks pears.", "system_prompt": "You are
 
 
 async def test_a_role_of_the_plan_works_with_its_own_prompt_and_tools(lab: Lab) -> None:
-    def cooks(step: Step) -> Reply:
-        if step.number == 1:
-            return tools(("weigh", {"thing": "the pot"}), ("fetch", {"thing": "a pan"}))
-        return text("cooked\n\nConfidence: 0.8")
-
+    weighs = tools(("weigh", {"thing": "the pot"}), ("fetch", {"thing": "a pan"}))
     planned = subtasks(item("t1", new_role="cook"), item("t2", "reader"), new_roles=[COOK])
-    lab.play(plans(planned, turns={"t1": cooks}))
+    lab.play(plans(planned, turns={"t1": in_order(weighs, FOUND)}))
     handle = await lab.start()
     result = await handle.result()
     assert [(s.id, s.role, s.state) for s in result.subtasks] == [
@@ -47,12 +43,11 @@ async def test_a_role_of_the_plan_works_with_its_own_prompt_and_tools(lab: Lab) 
     assert [(role.name, role.tools) for role in shown.new_roles] == [("cook", ["weigh"])]
 
 
-def fetches(step: Step) -> Reply:
-    return tools(("fetch", {"thing": "a pear"})) if step.number == 1 else text("fetched\n\nConfidence: 0.8")
+FETCHES = tools(("fetch", {"thing": "a pear"}))
 
 
 async def test_calls_of_a_role_with_a_pool_wait_for_its_workers(lab: Lab, settings: Settings) -> None:
-    lab.play(plans(subtasks(item("t1", "far"), item("t2")), turns={"t1": fetches}))
+    lab.play(plans(subtasks(item("t1", "far"), item("t2")), turns={"t1": in_order(FETCHES, FOUND)}))
     handle = await lab.start()
     await until(lab.sent("t2/1/turn.1"))
     assert "t1/1/turn.1" not in lab.steps
@@ -66,7 +61,7 @@ async def test_calls_of_a_role_with_a_pool_wait_for_its_workers(lab: Lab, settin
 async def test_a_worker_process_of_a_pool_serves_its_tools_without_a_model_and_nothing_else(
     lab: Lab, processes: WorkerProcesses
 ) -> None:
-    lab.play(plans(subtasks(item("t1", "abroad")), turns={"t1": fetches}))
+    lab.play(plans(subtasks(item("t1", "abroad")), turns={"t1": in_order(FETCHES, FOUND)}))
     del processes.environ["ANTHROPIC_BASE_URL"]
     worker = await processes.start("--pool", "abroad", "--roles", "tools")
     assert "worker ready (pool abroad: tools)" in worker.log.read_text()

@@ -4,29 +4,21 @@ import asyncio
 import functools
 from typing import Any
 
-from standin.server.api_reply import text_block
+from standin.server.api_reply import text_block, tool_block
 from supervision.contract.result import RunResult
 from supervision.contract.updates import Resume
 from tests.scripted_model import Reply, Step, answer, hang, message, plan, script, status, stop, text, tools, when
 from tests.waiting import until
 from tests.workflow.runs import Lab, details, events, found, is_in, scheduled, status_of, waits_for_provider
-from tests.workflow.scripts import FOUND, GIVES_UP, with_replies
+from tests.workflow.scripts import FOUND, GIVES_UP, in_order, with_replies
 from workflows.supervisor import SupervisorWorkflow
 
-
-def looks(number: int, words: str = "") -> Reply:
-    """A turn that calls a tool, with words beside the call or without."""
-    use = {"type": "tool_use", "id": f"toolu_{number}", "name": "lookup", "input": {"query": "pears"}}
-    return message([*([text_block(words)] if words else []), use], "tool_use")
+LOOK = tools(("lookup", {"query": "pears"}))
 
 
 async def outcome(lab: Lab, turns: list[Reply], max_turns: int, **fields: object) -> RunResult:
     """A run of one subtask whose worker agent replies so, its last reply again and again."""
-
-    def reply(step: Step) -> Reply:
-        return turns[min(step.number, len(turns)) - 1]
-
-    lab.play(script(plan({"id": "t1"}), {"t1": reply}, answer(cites=["t1"])))
+    lab.play(script(plan({"id": "t1"}), {"t1": in_order(*turns)}, answer(cites=["t1"])))
     return await lab.run(team="lab", max_turns=max_turns, **fields)
 
 
@@ -37,7 +29,7 @@ def choices(lab: Lab) -> list[str]:
 
 
 async def test_the_end_is_announced_two_turns_ahead_and_a_silent_last_turn_is_asked_once_more(lab: Lab) -> None:
-    result = await outcome(lab, [*(looks(number) for number in range(1, 6)), FOUND], 5)
+    result = await outcome(lab, [*[LOOK] * 5, FOUND], 5)
     said = {number: lab.call(f"t1/1/turn.{number}").step.body["messages"][-1] for number in range(1, 7)}
     assert [number for number, last in said.items() if "left after this" in str(last)] == [3]
     assert "last turn" in str(said[5])
@@ -47,7 +39,8 @@ async def test_the_end_is_announced_two_turns_ahead_and_a_silent_last_turn_is_as
 
 
 async def test_without_a_last_word_the_last_text_before_it_is_the_finding(lab: Lab) -> None:
-    result = await outcome(lab, [looks(1, "I know of 5 pears"), looks(2)], 2)
+    told = message([text_block("I know of 5 pears"), tool_block("lookup", {"query": "pears"})], "tool_use")
+    result = await outcome(lab, [told, LOOK], 2)
     finding = found(result)
     assert finding.summary == "I know of 5 pears"
     assert "had not concluded" in " ".join(finding.limitations)
@@ -64,7 +57,7 @@ async def test_the_clock_goes_on_where_it_stood_after_a_wait_for_a_person(lab: L
         if step.attempt > 1:
             return text("found at last")
         if step.number == 1:
-            return when(first, tools(("lookup", {"query": "x"})))
+            return when(first, LOOK)
         return status(401, "authentication_error") if refused["on"] else hang()
 
     lab.play(script(plan({"id": "t1"}, {"id": "t2"}), {"t1": turns}))

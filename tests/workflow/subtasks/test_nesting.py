@@ -22,7 +22,7 @@ from supervision.contract.result import RunResult
 from supervision.contract.status import Wait
 from supervision.contract.updates import ExtendLimits, NewBudget
 from supervision.run.run_state import RunState
-from tests.scripted_model import Reply, Script, answer, plan, status, text, when
+from tests.scripted_model import Reply, Script, answer, hang, plan, status, text, when
 from tests.waiting import until
 from tests.workflow import runs
 from tests.workflow.resets import reset, workflow_tasks
@@ -34,6 +34,8 @@ from workflows.children.links import ParentLink
 from workflows.supervisor import SupervisorWorkflow
 
 USUAL = {"team": "house", "max_depth": 3}
+STOPPED = {"t1/f1/l1": "cancelled", "t1/f1/l2": "completed", "t1/f2": "completed", "t2": "completed"}
+"""The leaves of PLANS when all but `l1` had ended before the run did."""
 
 
 async def others_are_done(lab: Lab) -> bool:
@@ -128,15 +130,12 @@ async def test_a_budget_that_ends_below_is_a_gap_above_and_all_that_was_paid_is_
 
 @pytest.mark.usefixtures("time_to_answer")
 async def test_a_nested_supervisor_answers_at_its_own_deadline_before_the_parents(lab: Lab) -> None:
-    never = asyncio.Event()
-    lab.play(tree(PLANS, **{"t1/1/f1/1/l1/1/turn.1": when(never, text(""))}))
+    lab.play(tree(PLANS, **{"t1/1/f1/1/l1/1/turn.1": hang()}))
     handle = await lab.start()
     await until(lambda: others_are_done(lab))
     await end_soon(handle, 2.5)
     await handle.result()
-    assert await leaves(lab.client, lab.run_id) == {
-        "t1/f1/l1": "cancelled", "t1/f1/l2": "completed", "t1/f2": "completed", "t2": "completed",
-    }  # fmt: skip
+    assert await leaves(lab.client, lab.run_id) == STOPPED
     assert "answer of t1/1" in lab.prompt("synthesis.1")
 
 
@@ -218,8 +217,7 @@ async def test_log_and_turns_at_a_rate_limit_are_the_runs_at_every_level_though_
 
 
 async def test_cancelling_the_root_stops_every_level_and_keeps_what_there_was(lab: Lab) -> None:
-    never = asyncio.Event()
-    lab.play(tree(PLANS, **{"l1/1/turn.1": when(never, text(""))}))
+    lab.play(tree(PLANS, **{"l1/1/turn.1": hang()}))
     handle = await lab.start()
     await until(lambda: others_are_done(lab))
     await handle.cancel()
@@ -233,9 +231,7 @@ async def test_cancelling_the_root_stops_every_level_and_keeps_what_there_was(la
     open_call = next(call for call in lab.calls if call.step.call.endswith("l1/1/turn.1"))
     await until(lambda: open_call.aborted_at is not None)
     partial = await handle.query(SupervisorWorkflow.result)
-    assert await leaves(lab.client, lab.run_id) == {
-        "t1/f1/l1": "cancelled", "t1/f1/l2": "completed", "t1/f2": "completed", "t2": "completed",
-    }  # fmt: skip
+    assert await leaves(lab.client, lab.run_id) == STOPPED
     report = partial.subtasks[0]
     assert report.state == "cancelled"
     assert report.finding is not None
@@ -274,7 +270,7 @@ async def test_the_findings_of_a_nested_run_without_an_answer_go_upward(lab: Lab
 
 
 async def test_a_cancel_after_a_reset_brings_what_nested_runs_had_found(lab: Lab) -> None:
-    lab.play(tree(PLANS, **{"l1/1/turn.1": when(asyncio.Event(), text(""))}))
+    lab.play(tree(PLANS, **{"l1/1/turn.1": hang()}))
     base = await lab.start()
 
     await until(lambda: others_are_done(lab))

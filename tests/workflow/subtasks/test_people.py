@@ -13,7 +13,7 @@ from tests.scripted_model import Step, hang, plan, script, text, tools, when
 from tests.waiting import until
 from tests.workflow.plan.test_approval import asked
 from tests.workflow.runs import Handle, Lab, end_soon, failure, found, is_in, refusal, status_of
-from tests.workflow.scripts import Turns
+from tests.workflow.scripts import IMPOSSIBLE, Turns, in_order
 
 HASH = "0" * 64
 
@@ -38,16 +38,13 @@ def asking(step: Step) -> ModelReply:
 
 
 async def test_answers_in_any_order_are_tool_results_and_evidence(lab: Lab) -> None:
-    def two(step: Step) -> ModelReply:
-        if step.number == 1:
-            return tools(
-                ("ask_person", {"question": "Which year is meant?", "choices": ["2025", "2026"]}),
-                ("seek", {"name": "garden 1"}),
-                ("ask_person", {"question": "Second?"}),
-            )
-        return text("The year is 2026, as 4711 said.\n\nConfidence: 0.8\nLimitations: none")
-
-    lab.play(script(plan({"id": "t1", "role": "asker"}), {"t1": two}))
+    two = tools(
+        ("ask_person", {"question": "Which year is meant?", "choices": ["2025", "2026"]}),
+        ("seek", {"name": "garden 1"}),
+        ("ask_person", {"question": "Second?"}),
+    )
+    concludes = text("The year is 2026, as 4711 said.\n\nConfidence: 0.8\nLimitations: none")
+    lab.play(script(plan({"id": "t1", "role": "asker"}), {"t1": in_order(two, concludes)}))
     handle = await lab.start(team="people")
     wait = await asked(handle, "t1/1:1.0")
     assert (wait.kind, wait.choices, wait.subtask_id) == ("question", ["2025", "2026"], "t1")
@@ -125,13 +122,10 @@ async def test_a_person_who_does_not_answer_has_a_fallback(lab: Lab) -> None:
     assert (result.subtasks[0].role, result.subtasks[0].state) == ("finder", "completed")
 
 
-IMPOSSIBLE = {"finding": "tried", "limitations": [], "confidence": 0, "outcome": "impossible", "summary": "no data"}
-
-
 @pytest.mark.parametrize("retried", [False, True], ids=["a person's finding", "tried again with a word"])
 async def test_a_failed_subtask_asks_for_help(lab: Lab, retried: bool) -> None:
     def play(step: Step) -> ModelReply:
-        return tools(("finish", IMPOSSIBLE)) if step.attempt < 3 else text("It lies under the tree.")
+        return IMPOSSIBLE if step.attempt < 3 else text("It lies under the tree.")
 
     lab.play(script(plan({"id": "t1", "role": "asker"}), {"t1": play}))
     handle = await lab.start(team="people", on_subtask_failure="ask")
@@ -157,7 +151,7 @@ async def test_help_that_cannot_be_stored_is_a_gap_and_costs_no_other_work(
 
     helped, shape = asyncio.Event(), plan({"id": "t1", "role": "asker"}, {"id": "t2", "role": "asker"})
     turns: Turns = {
-        "t1": lambda step: tools(("finish", IMPOSSIBLE)),
+        "t1": lambda step: IMPOSSIBLE,
         "t2": lambda step: when(helped, text("It lies under the tree.")),
     }
     lab.play(script(shape, turns))
@@ -174,11 +168,10 @@ async def test_help_that_cannot_be_stored_is_a_gap_and_costs_no_other_work(
 
 @pytest.mark.usefixtures("time_to_answer")
 async def test_a_run_whose_time_is_over_while_a_failed_subtask_waits_for_help_answers_from_the_others(lab: Lab) -> None:
-    never = asyncio.Event()
     turns: Turns = {
-        "t1": lambda step: tools(("finish", IMPOSSIBLE)),
+        "t1": lambda step: IMPOSSIBLE,
         "t2": lambda step: text("It lies under the tree."),
-        "t3": lambda step: when(never, text("late")),
+        "t3": lambda step: hang(),
     }
     lab.play(script(plan(*[{"id": each, "role": "asker"} for each in turns]), turns))
     handle = await lab.start(team="people", on_subtask_failure="ask")
