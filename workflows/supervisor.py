@@ -42,7 +42,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.children.links import ChildLinks, ParentLink, nested_result
     from workflows.handlers import Handlers
     from workflows.plan.make_plan import Replanning, make_plan, next_step
-    from workflows.run_context import RunContext, log_event
+    from workflows.run_context import RunContext, let_ready_tasks_finish, log_event, stop_all
     from workflows.subtasks.dispatch import Dispatch
 
 PHASE = SearchAttributeKey.for_keyword("SupervisorPhase")
@@ -66,6 +66,7 @@ class SupervisorWorkflow(Handlers):
         self._notices: Notices | None = None
         self._changed, self._reset = asyncio.Event(), asyncio.Event()
         self._context: RunContext | None = None
+        self._drafts: Drafts | None = None
         self._state: RunState | SupervisionError
         self._parent: ParentLink | None = None
         try:
@@ -138,7 +139,7 @@ class SupervisorWorkflow(Handlers):
             state.answer = reply.answer.model_copy(update={"text": state.plan.direct_answer})
             if context.setup.answer_schema_ref is None:
                 return await self._closed(state, "done")
-        drafts = Drafts(context, reply)
+        drafts = self._drafts = Drafts(context, reply)
         if not state.plan.direct_answer:  # else what is left is to bring it into the schema
             await self._work(context, drafts, reply.strategy)
         await write_answer(context, drafts, reply.strategy)
@@ -218,6 +219,8 @@ class SupervisorWorkflow(Handlers):
         return ApplicationError(message, result, type=problem.type, non_retryable=True)
 
     async def _closed(self, state: RunState, phase: Phase, why: Problem | None = None) -> RunResult:
+        if self._drafts is not None:
+            await stop_all(self._drafts.tasks())
         state.finished_at = workflow.now()
         if why is not None:
             state.board.close(why)
@@ -279,7 +282,8 @@ async def _published(state: RunState, context: RunContext | None, parent: Parent
             result.trace_ref = state.trace_ref = stored.trace_ref
             result.answer_ref = stored.answer_ref or result.answer_ref
             state.answer.ref, record_ref = result.answer_ref, stored.record_ref
-        # A call that was cancelled may have been answered while this waited: what it cost is booked.
+        # A call that was cancelled may have been answered while this waited, or just now: what it cost is booked.
+        await let_ready_tasks_finish()
         result.usage, result.spend, result.warnings = state.usage, state.spending.rows(), [*state.warnings]
     return fit(result, room) if parent is None else nested_result(state, result, record_ref)
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import lzma
 import shutil
 import zipfile
 import zlib
@@ -84,7 +85,7 @@ def unpack(path: str, name: str, out: str) -> list[list[str]]:
             if len(members) > _MEMBERS or sum(info.file_size for info in members) > _UNPACKED_BYTES:
                 return [[name, "", f"it unpacks to more than {_MEMBERS} files or {_UNPACKED_BYTES >> 30} GiB"]]
             return [_unpacked(archive, info, name, Path(out) / str(at)) for at, info in enumerate(members)]
-    except (OSError, zipfile.BadZipFile, NotImplementedError) as error:
+    except (NotImplementedError, OSError, UnicodeError, zipfile.BadZipFile) as error:
         return [[name, "", f"it can't be unpacked: {error}"]]
 
 
@@ -97,7 +98,7 @@ def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str, folder
     try:
         with archive.open(info) as source, unpacked.open("wb") as target:
             shutil.copyfileobj(source, target)  # never more than the entry says
-    except (NotImplementedError, OSError, zipfile.BadZipFile, zlib.error) as error:
+    except (NotImplementedError, OSError, lzma.LZMAError, zipfile.BadZipFile, zlib.error) as error:
         return [inner, "", f"it can't be unpacked: {error}"]
     return [inner, str(unpacked), ""]
 

@@ -71,14 +71,19 @@ class ServingModels:
         if len(self._outages) < before:
             self.outage_ended()
 
-    def failed(self, model: str, chain: Sequence[str], why: ErrorKind, seconds: float) -> str:
+    def failed(self, model: str, chain: list[str], why: ErrorKind, seconds: float) -> str:
         """Returns the model of the chain that comes after a call of `model` failed for good.
 
         One that is not served is left out, and one in an outage for so many seconds. A prompt that is too long for its
-        window, or that it refuses, goes to the next model; other failures say nothing about the other models.
+        window, or that it refuses, goes to a later model, and leaves the chain without this one: asked again it would
+        do the same. Other failures say nothing about the other models.
         """
         if why in (ErrorKind.CONTEXT_OVERFLOW, ErrorKind.REFUSED):
-            return self.following(chain, model) or model
+            later = chain[chain.index(model) + 1 :] if model in chain else []
+            following = next(filter(self._serves, later), None)
+            if following is not None:
+                chain.remove(model)
+            return following or model
         if why is ErrorKind.CIRCUIT_OPEN:
             self._out[model] = self._now() + timedelta(seconds=seconds)
         elif why is ErrorKind.MODEL_NOT_SERVED:
@@ -94,11 +99,6 @@ class ServingModels:
     def choose(self, chain: Sequence[str]) -> str:
         """Returns the first model that is not left out; if all are, the one that comes back first, else the first."""
         return self._best(chain) or chain[0]
-
-    def following(self, chain: Sequence[str], model: str) -> str | None:
-        """Returns the first model after `model` that is not left out; None if there is none."""
-        later = chain[chain.index(model) + 1 :] if model in chain else []
-        return next((other for other in later if self._serves(other)), None)
 
     def _best(self, chain: Sequence[str]) -> str | None:
         returning = [(until, model) for model in chain if (until := self._out.get(model, _NEVER)) < _NEVER]

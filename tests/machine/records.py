@@ -160,6 +160,7 @@ def _note_result(record: Record, event: HistoryEvent, scheduled_id: int, value: 
 
 def calls_in_a_pause(history: WorkflowHistory) -> Iterator[str]:
     """Returns the model calls that began while a workflow knew of a pause."""
+    told: dict[str, Any] = {}
     paused, updates = False, dict[str, str]()
     for event in history.events:
         signal = event.workflow_execution_signaled_event_attributes
@@ -170,7 +171,9 @@ def calls_in_a_pause(history: WorkflowHistory) -> Iterator[str]:
             told = (json.loads(inputs[-1].data) or {}).get("instructions") or {}
             paused = told.get("paused", False)
         elif signal.signal_name == "instructions":
-            paused = (_decoded(signal.input.payloads) or {}).get("paused", False)
+            news = _decoded(signal.input.payloads) or {}
+            told = max(told, news, key=lambda instructions: instructions.get("number", 0))  # an older one may come late
+            paused = told.get("paused", False)
         elif admitted.meta.update_id:
             updates[admitted.meta.update_id] = admitted.input.name
         elif accepted.protocol_instance_id:

@@ -82,7 +82,8 @@ async def judge(
 async def _patiently(context: RunContext, question: Question[C, R], call: C, last: bool, work: object) -> R:
     """Repeats a call through outages and extended deadlines, with the next model of the chain where one can."""
     state, name = context.state, call.terms.work
-    model = state.models.choose(context.setup.supervisor_models)
+    chain = [*context.setup.supervisor_models]
+    model = state.models.choose(chain)
     while True:
         await wait_for_model(context, name, model, work, last=last)
         await context.until_resumed()
@@ -103,14 +104,16 @@ async def _patiently(context: RunContext, question: Question[C, R], call: C, las
             state.models.answered(model, work)
             context.written_by[reply.head] = model
             context.heard[reply.head] = len(words)
-            following = state.models.following(context.setup.supervisor_models, model)
-            if reply.refusal is None or following is None:
+            if reply.refusal is None:
+                return reply
+            following = state.models.failed(model, chain, ErrorKind.REFUSED, 0)
+            if following == model:
                 return reply
             state.trace.note("model_replaced", work=name, model=model, by=following, why="it refused")
             model = following
         except CallFailed as failed:
             problem = failed.problem
-            following = state.models.failed(model, context.setup.supervisor_models, problem.type, failed.retry_after)
+            following = state.models.failed(model, chain, problem.type, failed.retry_after)
             if following != model:
                 state.trace.note("model_replaced", work=name, model=model, by=following, why=problem.type)
                 state.models.leave(work)

@@ -107,7 +107,8 @@ class _Agent:
         # Also the name of its account in the ledger.
         self.workflow_id = child_id(workflow.info().workflow_id, self._subtask_id, self._number, candidate)
         # A nested supervisor has models of its own, and waits for them itself.
-        self._model = "" if self.role.team else self._state.models.choose(self.role.models)
+        self._chain = list(self.role.models)
+        self._model = "" if self.role.team else self._state.models.choose(self._chain)
         self._progress = assignment.resume_from or LoopProgress()
         self._stood: dict[str, LoopProgress] = {}  # where the conversations with other models stand
         self._booked = WorkerAgentResult()
@@ -189,7 +190,7 @@ class _Agent:
         problem, models = result.problem, self._state.models
         if self.role.team or problem is None or result.stopped:
             return False
-        other = models.failed(self._model, self.role.models, problem.type, result.retry_after)
+        other = models.failed(self._model, self._chain, problem.type, result.retry_after)
         if other == self._model:
             return False
         replaced = {"model": self._model, "by": other, "why": problem.type}

@@ -214,9 +214,9 @@ def test_documents_keep_pages_and_headings(tmp_path: Path) -> None:
     assert (text["document"]["title"], places(text)) == ("Recall", {"Recall": "The sink, lot 7."})
 
 
-def zipped(members: dict[str, bytes]) -> bytes:
+def zipped(members: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
     target = io.BytesIO()
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(target, "w", method) as archive:
         for name, content in members.items():
             archive.writestr(name, content)
     return target.getvalue()
@@ -249,6 +249,16 @@ async def test_a_zipped_folder_is_its_members(tmp_path: Path) -> None:
 def test_delimiters_at_the_ends_of_all_lines_are_no_columns(tmp_path: Path) -> None:
     (table,) = converted(tmp_path, "ends.csv", b"a;b;;\n1;x;;\n2;y;;\n")["tables"]
     assert list(types(table)) == ["a", "b"]
+
+
+async def test_a_damaged_member_of_a_zipped_folder_costs_no_other_one(tmp_path: Path) -> None:
+    content = bytearray(zipped({"bad.txt": b"hello there", "good.txt": b"hello there"}, zipfile.ZIP_LZMA))
+    data = content.index(b"bad.txt") + len("bad.txt")
+    content[data + 9 : data + 11] = b"\xff\xff"  # behind what LZMA says of itself
+    bad, good = await read_by_cache(tmp_path, {"all.zip": bytes(content)})
+    assert (bad.name, bool(bad.problem)) == ("all.zip/bad.txt", True)
+    assert str(bad.problem).startswith("it can't be unpacked: ")
+    assert (good.name, good.problem) == ("all.zip/good.txt", None)
 
 
 async def test_a_zipped_folder_takes_no_more_than_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

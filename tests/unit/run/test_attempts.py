@@ -155,8 +155,6 @@ def test_the_first_model_that_serves_is_chosen() -> None:
     assert models.failed("large", CHAIN, ErrorKind.TIMEOUT, 0) == models.choose(CHAIN) == "large"
     assert models.failed("large", CHAIN, ErrorKind.MODEL_NOT_SERVED, 0) == "middle"
     assert models.choose(CHAIN) == "middle"
-    assert models.following(CHAIN, "middle") == "small"
-    assert models.following(CHAIN, "small") is None
 
 
 def test_a_model_comes_back_after_its_outage_and_an_unserved_one_by_a_person() -> None:
@@ -167,9 +165,9 @@ def test_a_model_comes_back_after_its_outage_and_an_unserved_one_by_a_person() -
     assert models.choose(CHAIN) == "small"
     clock.tick(60)
     assert models.choose(CHAIN) == "large"
-    assert models.following(CHAIN, "large") == "small"
+    assert models.failed("large", [*CHAIN], ErrorKind.REFUSED, 0) == "small"
     models.retry_all()
-    assert models.following(CHAIN, "large") == "middle"
+    assert models.failed("large", [*CHAIN], ErrorKind.REFUSED, 0) == "middle"
 
 
 def test_without_any_other_model_the_one_that_comes_back_first_is_awaited() -> None:
@@ -185,9 +183,11 @@ def test_without_any_other_model_the_one_that_comes_back_first_is_awaited() -> N
 
 @pytest.mark.parametrize("why", [ErrorKind.CONTEXT_OVERFLOW, ErrorKind.REFUSED])
 def test_a_prompt_that_one_model_cannot_or_will_not_take_goes_to_the_next_and_leaves_none_out(why: ErrorKind) -> None:
-    models = ServingModels(Clock())
-    assert models.failed("large", CHAIN, why, 0) == "middle"
-    assert models.failed("small", CHAIN, why, 0) == "small", "the last one's failure stands"
+    models, chain = ServingModels(Clock()), [*CHAIN]
+    assert models.failed("large", chain, why, 0) == "middle"
+    assert models.failed("middle", chain, ErrorKind.CIRCUIT_OPEN, 60) == "small", "not the one that would do the same"
+    assert models.failed("small", chain, why, 0) == "small", "the last one's failure stands"
+    assert chain == ["middle", "small"]
     assert models.choose(CHAIN) == "large"
 
 

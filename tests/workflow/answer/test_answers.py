@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
 from activities.store.artifacts import ArtifactStore
@@ -124,6 +125,26 @@ async def test_an_answer_takes_up_no_draft_once_a_finding_is_done_again(lab: Lab
     assert (result.status, modes(lab)) == ("completed", ["draft", "final"])
     final = lab.prompt("synthesis.2")
     assert ("7 pears" in final, "found it" in final, "5 pears" in final) == (True, True, False)
+
+
+async def test_a_draft_that_waits_for_its_model_ends_with_its_run(lab: Lab) -> None:
+    late = asyncio.Event()
+    usual = script(PAIR, {"t2": lambda step: when(late, FOUND)})
+    unpaid = http_error(401, "authentication_error")
+    lab.play(lambda step: unpaid if step.kind in ("synthesis", "review") else usual(step))
+    handle = await lab.start(max_reviews=1, incremental_synthesis=1)
+
+    async def shown(phase: str) -> bool:
+        status = await handle.query(SupervisorWorkflow.status)
+        return status.phase == phase and bool(status.waiting)
+
+    await until(lambda: shown("executing"))
+    late.set()
+    await until(lambda: shown("validating"))
+    await handle.cancel()
+    with pytest.raises(WorkflowFailureError):
+        await handle.result()
+    assert not await shown("cancelled")
 
 
 async def drafted(handle: Any, findings: int) -> bool:

@@ -10,7 +10,7 @@ import pytest
 
 from supervision.base import limits
 from supervision.contract.updates import ExtendLimits, Resume
-from tests.scripted_model import Reply, Step, plan, script, text, tools, when
+from tests.scripted_model import Reply, Step, plan, script, stop, text, tools, when
 from tests.scripted_model import status as http_error
 from tests.waiting import until
 from tests.workflow.runs import (
@@ -268,6 +268,20 @@ async def test_an_outage_costs_one_wait_whatever_the_number_of_subtasks(
     assert {report.attempts for report in result.subtasks} == {1}
     assert all(lab.steps.count(f"t{n}/1/turn.2") == 1 for n in range(1, SUBTASKS + 1))
     assert all("wait for the model provider" in label for label in (await lab.labels("timer"))[1:])
+
+
+async def test_an_outage_of_the_next_model_leads_back_to_none_that_refused(lab: Lab, short_outages: None) -> None:
+    first, second = (f"{lab.run_id}-{name}" for name in ("first", "second"))
+    replies = in_order(AWAY, FOUND)
+
+    def turn(step: Step) -> Reply:
+        return stop("refusal") if step.body["model"] == first else replies(step)
+
+    lab.play(script(plan({"id": "t1"}), {"t1": turn}))
+    result = await lab.run(team="lab", models={"workers": [first, second]})
+    assert (result.status, result.usage.model_calls) == ("completed", 4)
+    asked = [call.step.body["model"] for call in lab.calls if call.step.subtask_id == "t1"]
+    assert asked == [first, second, second]
 
 
 async def test_a_history_that_is_nearly_full_ends_in_a_partial_answer(
