@@ -48,7 +48,7 @@ PACKAGES = {
     "workflows": Package(
         "activities supervision",
         "children run_context handlers calls tool_loop worker_agent plan subtasks answer supervisor",
-        lines=4_240,
+        lines=4_250,
         arrows=26,
     ),
     "runtime": Package(

@@ -14,6 +14,7 @@ from temporalio import workflow
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 
+import temporal_supervisor
 from console.commands.repair_command import CodeFails, fault_of
 from runtime.settings import Settings
 from supervision.base import limits
@@ -135,6 +136,7 @@ async def test_a_run_that_does_not_replay_is_named_and_mended_with_its_agents_an
     workshop.released.set()
     async with serving(workshop.client, workshop.settings, strict_sandbox=False):
         waiting = asyncio.create_task(cli("result", run_id, "--wait"))
+        program = asyncio.create_task(temporal_supervisor.wait(workshop.client, run_id))
         cause = await waits(cli, run_id, "code", "t1")
         await screens_say(cli, run_id, "history", f"repair {run_id}")
         (printed,) = hints(cause["helps"])
@@ -145,7 +147,7 @@ async def test_a_run_that_does_not_replay_is_named_and_mended_with_its_agents_an
         assert all(" did not replay from event " in line and "[TMPRL1100]" in line for line in out.splitlines())
         handle = workshop.client.get_workflow_handle_for(SupervisorWorkflow.run, run_id)
         await ends_whole(handle)
-    assert (await waiting).code == 0, "who waited is told of the reset one"
+    assert ((await waiting).code, (await program).status) == (0, "completed"), "who waited is told of the reset one"
     assert [row["state"] for row in await cli.json("list")] == ["completed"]
     assert await cli.json("list", "--state", "terminated") == []
     (reason,) = await resets(workshop.client, run_id)

@@ -104,9 +104,7 @@ async def _patiently(context: RunContext, question: Question[C, R], call: C, las
             state.models.answered(model, work)
             context.written_by[reply.head] = model
             context.heard[reply.head] = len(words)
-            if reply.refusal is None:
-                return reply
-            following = state.models.failed(model, chain, ErrorKind.REFUSED, 0)
+            following = model if reply.refusal is None else state.models.failed(model, chain, ErrorKind.REFUSED, 0)
             if following == model:
                 return reply
             state.trace.note("model_replaced", work=name, model=model, by=following, why="it refused")
