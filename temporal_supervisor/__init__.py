@@ -30,7 +30,7 @@ from temporalio.client import (
     WorkflowUpdateRPCTimeoutOrCancelledError,
 )
 from temporalio.common import SearchAttributeKey, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
-from temporalio.exceptions import ApplicationError, CancelledError, FailureError
+from temporalio.exceptions import ApplicationError, CancelledError, FailureError, TerminatedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from runtime.connection import connect as _connect
@@ -126,6 +126,11 @@ async def wait(client: Client, run_id: str) -> RunResult:
                 raise RunFailed(cause.type or "Failed", kept.reason) from error
             done = RunResult.model_validate(kept) if kept is not None else None
             raise RunFailed(cause.type or "Failed", cause.message, done) from error
+        if (
+            isinstance(cause, TerminatedError)
+            and (await handle.describe()).status != WorkflowExecutionStatus.TERMINATED
+        ):
+            return await wait(client, run_id)  # a reset took its place, as `repair` does it
         kind = "Cancelled" if isinstance(cause, CancelledError) else type(cause).__name__
         partial = None
         with suppress(NoAnswer, UpdateRefused):  # no Worker answers
