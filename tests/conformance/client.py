@@ -28,10 +28,9 @@ async def main(url: str) -> None:
         connection = McpConnection(folder, server, Secrets(), 1024)
         offered = {tool.name: tool for tool in await connection.tools()}
         write_pins(folder, {"tested": offered})
-        schemas = [tool.input_schema for tool in offered.values()]
         given: dict[str, list[dict[str, Any]]] = {
             "add_numbers": [{"a": 2, "b": 3}],
-            "json_schema_echo": [{"schema": schemas[0]}],
+            "json_schema_echo": [{"schema": tool.input_schema} for tool in offered.values()][:1],
             "lookup_user": [{"id": "7"}],
             "valid_tool": [{"region": "north"}],
         }

@@ -31,7 +31,7 @@ for scenario in "${scenarios[@]}"; do
         export NODE_OPTIONS="--import $folder/token.mjs"
         run=(conformance server --url "http://$address/mcp" --scenario "$scenario")
     fi
-    said=$("${run[@]}" 2>&1) || failed=1
+    said=$("${run[@]}" 2>&1) || { failed=1 scenario="FAILED $scenario"; }
     unset NODE_OPTIONS
     echo "$scenario: $(grep -a '^Passed:' <<<"$said" || tail -1 <<<"$said")"
 done
