@@ -42,7 +42,7 @@ PACKAGES = {
     "activities": Package(
         "supervision",
         "bounded contracts heartbeat steps store files model tools teams prompts replies run questions agent attempts",
-        lines=11_470,
+        lines=11_475,
         arrows=48,
     ),
     "workflows": Package(

@@ -21,6 +21,8 @@ Json = dict[str, Any]
 _MEMBERS = 2000
 _UNPACKED_BYTES = 1 << 30
 _ROW_CHARS = 4096  # of a row as JSON: more than anyone shows
+# What a damaged zip, or one of an odd kind, is met with; a member's own name may be read first when it is opened.
+_DAMAGED = (NotImplementedError, OSError, UnicodeError, lzma.LZMAError, zipfile.BadZipFile, zlib.error)
 
 
 def convert(path: str, name: str, out: str) -> Json:
@@ -85,7 +87,7 @@ def unpack(path: str, name: str, out: str) -> list[list[str]]:
             if len(members) > _MEMBERS or sum(info.file_size for info in members) > _UNPACKED_BYTES:
                 return [[name, "", f"it unpacks to more than {_MEMBERS} files or {_UNPACKED_BYTES >> 30} GiB"]]
             return [_unpacked(archive, info, name, Path(out) / str(at)) for at, info in enumerate(members)]
-    except (NotImplementedError, OSError, UnicodeError, zipfile.BadZipFile) as error:
+    except _DAMAGED as error:
         return [[name, "", f"it can't be unpacked: {error}"]]
 
 
@@ -98,7 +100,7 @@ def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str, folder
     try:
         with archive.open(info) as source, unpacked.open("wb") as target:
             shutil.copyfileobj(source, target)  # never more than the entry says
-    except (NotImplementedError, OSError, lzma.LZMAError, zipfile.BadZipFile, zlib.error) as error:
+    except _DAMAGED as error:
         return [inner, "", f"it can't be unpacked: {error}"]
     return [inner, str(unpacked), ""]
 
