@@ -219,7 +219,7 @@ class SupervisorWorkflow(Handlers):
         return ApplicationError(message, result, type=problem.type, non_retryable=True)
 
     async def _closed(self, state: RunState, phase: Phase, why: Problem | None = None) -> RunResult:
-        if self._drafts is not None:
+        if self._drafts is not None:  # under way if the run ends before its answer is written
             await stop_all(self._drafts.tasks())
         state.finished_at = workflow.now()
         if why is not None:

@@ -79,11 +79,11 @@ class ServingModels:
         do the same. Other failures say nothing about the other models.
         """
         if why in (ErrorKind.CONTEXT_OVERFLOW, ErrorKind.REFUSED):
-            later = chain[chain.index(model) + 1 :] if model in chain else []
-            following = next(filter(self._serves, later), None)
-            if following is not None:
-                chain.remove(model)
-            return following or model
+            following = next(filter(self._serves, chain[chain.index(model) + 1 :]), None)
+            if following is None:
+                return model
+            chain.remove(model)
+            return following
         if why is ErrorKind.CIRCUIT_OPEN:
             self._out[model] = self._now() + timedelta(seconds=seconds)
         elif why is ErrorKind.MODEL_NOT_SERVED:
