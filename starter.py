@@ -133,7 +133,7 @@ app.command("serve")(serve)
 @command
 async def _codec(
     access: Access,
-    port: Annotated[int, typer.Option(help="on 127.0.0.1")] = 8081,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="on 127.0.0.1")] = 8081,
     ui: Annotated[str, typer.Option(help="the Web UI whose pages may ask")] = "http://localhost:8233",
 ) -> int:
     """Decrypt histories for the Web UI and the `temporal` CLI until Ctrl-C, with the keys of SUPERVISOR_KEYS_FILE."""

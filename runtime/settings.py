@@ -48,11 +48,11 @@ class Settings(BaseSettings):
     """What an MCP server may hold with all processes that it starts; one that needs more ends."""
     model: Literal["", "standin"] = ""
     """`standin` lets a Worker use the stand-in model; anything else must come from ANTHROPIC_*."""
-    max_budget_usd: float | None = Field(default=100.0, gt=0)
+    max_budget_usd: float | None = Field(default=100.0, gt=0, allow_inf_nan=False)
     """What a run may cost at most in US dollars, whatever its request says; `none` is no ceiling."""
     max_budget_tokens: int | None = Field(default=50_000_000, ge=1)
     """What a run may use at most in tokens; `none` is no ceiling."""
-    daily_usd: float | None = Field(default=None, gt=0)
+    daily_usd: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """What all Workers of the store may spend on a UTC day in US dollars; None is no ceiling."""
     max_parallel: int = Field(default=limits.MAX_PARALLEL, ge=1, le=limits.MAX_PARALLEL)
     """How many worker agents of one run may work at a time."""
@@ -60,7 +60,7 @@ class Settings(BaseSettings):
     """Names or patterns such as `claude-haiku-*`, separated by commas; none allows any model."""
     inline_teams: InlineTeams = "same-team"
     """Which tools the team inside a request may combine: none at all, those of one team file, or any."""
-    model_rpm: float | None = Field(default=None, gt=0)
+    model_rpm: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """Requests per minute over all queues of model calls and all Workers; None is no limit."""
     model_calls: int = Field(default=limits.MODEL_SLOTS, ge=1, le=limits.ACTIVITY_SLOTS)
     """Model calls that this process has in flight, for each queue that it serves."""
@@ -68,7 +68,7 @@ class Settings(BaseSettings):
     """How the endpoint is asked for JSON."""
     model_without: Annotated[list[RequestPart], NoDecode] = []
     """Other parts of requests that the endpoint does not take, separated by commas."""
-    model_idle_seconds: float = Field(default=limits.MODEL_IDLE_TIMEOUT.total_seconds(), gt=0)
+    model_idle_seconds: float = Field(default=limits.MODEL_IDLE_TIMEOUT.total_seconds(), gt=0, le=86_400)
     """No sign of life for this long ends an attempt of a call."""
     model_max_tokens: int | None = Field(default=None, ge=limits.LEAST_OUTPUT_TOKENS)
     """The most that a reply of any model may have; None leaves it to what is known of the model."""
@@ -86,7 +86,7 @@ class Settings(BaseSettings):
     log_format: Literal["text", "json"] = "text"
     """Lines of a Worker's log to read, or one JSON object each."""
     mcp_token: SecretStr | None = None
-    """What clients of `mcp --http` send; without it one is made and kept in the cache folder."""
+    """What clients of `mcp --http` send; without it that is refused."""
     supervisor_model: Chain = ["claude-opus-5-5"]
     worker_model: Chain = ["claude-haiku-5-5"]
     """Each a model, or several as a fallback chain, separated by commas."""

@@ -82,11 +82,13 @@ def core_metrics(environ: Mapping[str, str] = os.environ) -> OpenTelemetryConfig
     from opentelemetry.util.re import parse_env_headers
 
     headers = environ.get("OTEL_EXPORTER_OTLP_METRICS_HEADERS") or environ.get("OTEL_EXPORTER_OTLP_HEADERS", "")
-    every = timedelta(milliseconds=float(environ.get("OTEL_METRIC_EXPORT_INTERVAL") or 60_000))
+    every = environ.get("OTEL_METRIC_EXPORT_INTERVAL") or "60000"
+    if not (every.isdecimal() and int(every)):
+        raise ValueError(f"OTEL_METRIC_EXPORT_INTERVAL={every}: write milliseconds")
     return OpenTelemetryConfig(
         url=_address("METRICS", environ) or "http://localhost:4318/v1/metrics",
         headers=parse_env_headers(headers, liberal=True),
-        metric_periodicity=every,
+        metric_periodicity=timedelta(milliseconds=int(every)),
         durations_as_seconds=True,
         http=True,
     )

@@ -42,7 +42,7 @@ async def serve_mcp(access: Access, http: str | None, hosts: Iterable[str]) -> i
         return DONE
     host, colon, port = http.rpartition(":")
     host, hosts = host.strip("[]"), list(hosts)
-    if not (host and colon and port.isdecimal()):
+    if not (host and colon and port.isdecimal() and int(port) < 65536):
         raise CommandFailed(BAD_INPUT, f"--http {http}: write HOST:PORT, such as 127.0.0.1:8765")
     if not hosts and not is_loopback(host):
         why = "is not loopback: name the hosts by which clients call it with --allow-host; their token is sent as it is"

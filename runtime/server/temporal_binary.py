@@ -32,7 +32,9 @@ def find_temporal() -> Path:
     Blocks, for minutes if it has to build, or while another process does.
     """
     if named := os.environ.get("SUPERVISOR_TEMPORAL"):
-        return Path(named).expanduser().absolute()
+        if not (program := Path(named).expanduser().absolute()).is_file():
+            raise TemporalNotFound(f"SUPERVISOR_TEMPORAL names {named}, where there is no file")
+        return program
     if (on_path := shutil.which("temporal")) and runs(Path(on_path)):
         return Path(on_path).absolute()
     folder = cache_dir() / "bin"

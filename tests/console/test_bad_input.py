@@ -65,8 +65,10 @@ async def test_a_broken_team_is_shown_with_the_reason_beside_the_good_ones(alone
 
 
 async def test_a_wrong_setting_is_named(alone: Cli) -> None:
-    said = await alone.with_environ(SUPERVISOR_MODEL_RPM="fast").refused("put", "x", code=2)
-    assert said.startswith("error: SUPERVISOR_MODEL_RPM: ")
+    for name, value in {"RPM": "fast", "IDLE_SECONDS": "inf"}.items():
+        said = await alone.with_environ(**{f"SUPERVISOR_MODEL_{name}": value}).refused("put", "x", code=2)
+        assert said.startswith(f"error: SUPERVISOR_MODEL_{name}: ")
+    assert "'--port'" in (await alone("serve", "--port", "99999")).err
 
 
 ODD = {

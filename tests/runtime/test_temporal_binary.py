@@ -63,7 +63,10 @@ def test_where_it_cannot_be_built_the_pinned_version_is_downloaded(
     assert "could not be built, its last lines:\nnetwork/slow: no space left\n" in capsys.readouterr().err
 
 
-def test_without_any_way_to_get_it_the_error_says_what_to_install(path: Path) -> None:
+def test_without_any_way_to_get_it_the_error_says_what_to_install(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TemporalNotFound, match=r"Temporal CLI .* Go 1\.23 .* SUPERVISOR_TEMPORAL"):
         find_temporal()
     assert not (cache_dir() / "bin" / "temporal").exists()
+    monkeypatch.setenv("SUPERVISOR_TEMPORAL", "/nowhere")
+    with pytest.raises(TemporalNotFound, match="SUPERVISOR_TEMPORAL names /nowhere"):
+        find_temporal()

@@ -165,3 +165,5 @@ def test_the_sdks_own_metrics_go_to_the_same_collector() -> None:
     assert (sent.url, sent.http, sent.headers) == ("http://collector:4318/v1/metrics", True, {"x-key": "a b"})
     assert sent.metric_periodicity.total_seconds() == 5
     assert core_metrics({**environ, "OTEL_METRICS_EXPORTER": "none"}) is None
+    with pytest.raises(ValueError, match="OTEL_METRIC_EXPORT_INTERVAL=5s: write milliseconds"):
+        core_metrics({**environ, "OTEL_METRIC_EXPORT_INTERVAL": "5s"})
