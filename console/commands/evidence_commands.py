@@ -178,7 +178,8 @@ async def calls_report(run: RunHandle, access: Access, which: str) -> Report:
         raise CommandFailed(BAD_INPUT, f"run '{run.id}' stored no model call of '{which}': {stored}")
     calls: list[dict[str, Any]] = []
     rows: list[RenderableType] = []
-    for call, entry in await entries_of(conversations, wanted):
+    problems: list[str] = []
+    for call, entry in await entries_of(conversations, wanted, problems):
         calls.append(
             {
                 "workflow_id": call.workflow_id,
@@ -195,4 +196,4 @@ async def calls_report(run: RunHandle, access: Access, which: str) -> Report:
         rows.append(Text(safe_line(head, 400), "bold"))
         for title, text in await said_in(conversations, entry):
             rows += [Text(safe_line(f"── {title}", 100), "cyan"), text]
-    return Report(calls, lambda _: rows)
+    return Report(calls, lambda _: rows, notes=problems)

@@ -23,6 +23,7 @@ from console.run.run_outcome import RunOutcome, full_trace, outcome_so_far, read
 from console.run.standstill import stated
 from console.view.answer_text import answer_file, rows_of
 from runtime.connection import ConnectionFailed
+from supervision.base import limits
 from supervision.base.prompt_marks import FINISH_TOOL
 from supervision.base.store_keys import run_prefix
 from supervision.contract.finding import Finding, FindingRecord
@@ -106,10 +107,21 @@ async def stored_calls(store: ArtifactStore, run_id: str) -> list[StoredCall]:
     ]
 
 
-async def entries_of(conversations: ConversationStore, calls: list[StoredCall]) -> list[tuple[StoredCall, Entry]]:
-    """Returns the calls with their entries, by time."""
-    entries = await conversations.entries(call.key for call in calls)
-    return sorted(((call, entries[call.key]) for call in calls), key=lambda pair: pair[1].at or "")
+async def entries_of(
+    conversations: ConversationStore, calls: list[StoredCall], problems: list[str]
+) -> list[tuple[StoredCall, Entry]]:
+    """Returns the calls with their entries, by time; each that is no longer what was stored is a problem instead."""
+    entries, reading = list[tuple[StoredCall, Entry]](), asyncio.Semaphore(limits.STORE_READS)
+
+    async def read(call: StoredCall) -> None:
+        async with reading:
+            try:
+                entries.append((call, await conversations.entry(call.key)))
+            except (ArtifactChanged, ArtifactMissing) as error:
+                problems.append(str(error))
+
+    await asyncio.gather(*map(read, calls))
+    return sorted(entries, key=lambda pair: pair[1].at or "")
 
 
 async def said_in(conversations: ConversationStore, entry: Entry) -> list[tuple[str, str]]:
@@ -231,8 +243,8 @@ async def _add_content(data: ReportData, store: ArtifactStore, *, with_prompts: 
     """Adds what is read from the store: the evidence of the answer, findings, calls and, if wanted, prompts."""
     conversations, answered = ConversationStore(store), set[str]()
     calls, prompts = defaultdict[str, list[ToolUse]](list), defaultdict[str, list[Prompt]](list)
-    data.evidence = await evidence_of(store, data.result)
-    for stored, entry in await entries_of(conversations, await stored_calls(store, data.run_id)):
+    data.evidence, known = await evidence_of(store, data.result), await stored_calls(store, data.run_id)
+    for stored, entry in await entries_of(conversations, known, data.evidence.changed):
         try:
             if entry.ancestors and (asked := entry.ancestors[-1]) not in answered:
                 answered.add(asked)

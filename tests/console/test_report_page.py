@@ -208,8 +208,11 @@ async def test_an_output_that_was_changed_in_the_store_is_named(tmp_path: Path) 
     outputs = (tmp_path / "store" / "a-namespace" / "wells" / "outputs").iterdir()
     changed = next(path for path in outputs if b"t2 | 1002 kg" in path.read_bytes()[:40])
     changed.write_bytes(changed.read_bytes().replace(b"1002", b"1009"))
+    call = next((tmp_path / "store").rglob("wells%2Ft1%2F1/turn*/*"))
+    call.write_text("{")
     page = (await written(tmp_path, "wells")).read_text()
     assert f"{changed.name}&#39; in artifact store" in page
+    assert f"{call.name}&#39;: restore it" in page
     assert "5 of 8 verified<small>3 in doubt" in page
 
 
