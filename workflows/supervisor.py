@@ -211,7 +211,7 @@ class SupervisorWorkflow(Handlers):
 
     async def _failed(self, state: RunState, problem: Problem) -> ApplicationError:
         state.error = problem
-        message = cut(problem.message, limits.ERROR_BYTES)
+        message = problem.message
         if self._context is not None and (advice := self._context.team.on_failure.strip()):
             state.answer = Answer(text=advice)
             message = f"{advice} ({message})"

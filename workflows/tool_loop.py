@@ -19,7 +19,6 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base import limits
     from supervision.base.errors import RESUMABLE, STORE, ErrorKind
     from supervision.base.prompt_marks import DEADLY, READ_OUTPUT_TOOL
-    from supervision.base.text import cut
     from supervision.budget.ledger import NextCall, next_call
     from supervision.contract.finding import Finding
     from supervision.contract.result import Problem
@@ -132,7 +131,7 @@ class ToolLoop:
         if finding is None:
             return None
         if reply.impossible:
-            raise self.failure(Problem(type=ErrorKind.CANNOT_DO, message=cut(finding.summary, limits.ERROR_BYTES)))
+            raise self.failure(Problem(type=ErrorKind.CANNOT_DO, message=finding.summary))
         lacks_items = agent.brief.names_items and not finding.items_ref
         misfit = [*reply.misfit, *([prompts.NO_ITEMS] if lacks_items else [])]
         if not (finding.unsupported or reply.unclear or misfit) or progress.objected or not self._has_a_turn_left():

@@ -33,7 +33,7 @@ from supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, READ_OUTPUT_TOO
 from supervision.base.text import clean, cut, one_line, size
 from supervision.contract.finding import ArtifactRef, Evidence, Finding, FindingRecord, Labels
 from supervision.contract.team import Role
-from supervision.grounding.support import UNSUPPORTED_BYTES, Source, check, found_nowhere
+from supervision.grounding.support import Source, check, found_nowhere
 from supervision.run.attempt_rules import subtask_path
 
 _EVIDENCE_CALLS = 60  # the last ones of a worker agent: what it concluded from
@@ -268,16 +268,15 @@ class AgentTurnActivities:
         claims = await asyncio.to_thread(check, text, grounds.texts) if checks else []
         telling = [claim for claim in claims if not claim.source or not _YEAR.fullmatch(claim.text)]
         shown = sorted(telling, key=lambda claim: bool(claim.source))[:_CHECKED_CLAIMS]  # first those found nowhere
-        limitations = [*misfit, *conclusion.limitations][: limits.LIMITATIONS]
         record = FindingRecord(
             outcome="done" if conclusion.outcome == "done" and not misfit else "partial",
             grounding=role.grounding,
-            summary=conclusion.summary or cut(conclusion.text or text, limits.SUMMARY_BYTES),
+            summary=conclusion.summary or conclusion.text or text,
             confidence=conclusion.confidence,
-            limitations=[cut(item, limits.SENTENCE_BYTES) for item in limitations],
+            limitations=[*misfit, *conclusion.limitations][: limits.LIMITATIONS],
             sources=grounds.sources,
             unsupported=found_nowhere(claims),
-            checked=[claim.model_copy(update={"text": cut(claim.text, UNSUPPORTED_BYTES)}) for claim in shown],
+            checked=[claim.model_copy(update={"text": cut(claim.text, limits.SENTENCE_BYTES)}) for claim in shown],
             evidence=grounds.calls,
             labels=labels,
         )

@@ -14,7 +14,7 @@ from pydantic_core import from_json, to_json
 
 from supervision.base import limits
 from supervision.base.queues import MODEL_QUEUE, OUTWARD_QUEUE
-from supervision.contract.base import Model
+from supervision.contract.base import Model, Paragraph
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.finding import ArtifactRef, Labels, Read
 from supervision.contract.model_choice import Effort
@@ -339,7 +339,7 @@ class PlanReply(SupervisorReply):
     incapable: bool = False
     unknown_roles: dict[str, str] = {}
     estimate: Estimate | None = None
-    problems: list[str] = []
+    problems: list[Paragraph] = []
 
 
 class ExpandInput(Model):

@@ -89,8 +89,7 @@ def shortened(plan: Plan) -> Plan:
     """
     begun = [s.model_copy(update={"description": cut(s.whole, limits.LINE_BYTES), "item": ""}) for s in plan.subtasks]
     subtasks = [short if whole.item else whole for short, whole in zip(begun, plan.subtasks, strict=True)]
-    changed = {"subtasks": subtasks, "goal": cut(plan.goal, limits.SUMMARY_BYTES)}
-    return cut_to(plan.model_copy(update=changed), limits.PAYLOAD_AIM_BYTES)
+    return cut_to(plan.model_copy(update={"subtasks": subtasks}), limits.PAYLOAD_AIM_BYTES)
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ from supervision.contract.plan import Plan
 from supervision.contract.result import Contradiction, Gap, Unsupported
 from supervision.grounding.answer_fields import field_claims
 from supervision.grounding.citations import CitedFindings, with_valid_marks
-from supervision.grounding.support import UNSUPPORTED_BYTES, Source, unsupported_in_answer
+from supervision.grounding.support import Source, unsupported_in_answer
 from supervision.results.answer import ANSWER, Answer
 
 
@@ -202,11 +202,7 @@ async def synthesize(desk: Desk, call: SynthesisInput) -> SynthesisReply:
         draft = await _read_answer(reply, text, schema, run_id)
         text = with_valid_marks(draft.answer, {subtask.id for subtask in plan.subtasks}, citable)
         reply.contradictions = [
-            Contradiction(
-                subtask_ids=ids,
-                description=cut(item.description, limits.PARAGRAPH_BYTES),
-                resolution=cut(item.resolution, limits.PARAGRAPH_BYTES),
-            )
+            Contradiction(subtask_ids=ids, description=item.description, resolution=item.resolution)
             for item in draft.contradictions
             if item.description.strip() and (ids := [i for i in dict.fromkeys(item.subtask_ids) if i in citable])
         ][: limits.CONFLICTS]
@@ -277,7 +273,7 @@ def _look_up(
     miscited = cited.miscited(text, citable, given)
     fields = field_claims(reply.answer.as_json, [*cited.texts, *settled], given)
     reply.answer.unsupported = unsupported_in_answer(text, sources, [*call.doubtful, *miscited]) + [
-        Unsupported(text=cut(said, UNSUPPORTED_BYTES), where=path)
+        Unsupported(text=said, where=path)
         for path, said in islice(((path, said) for path, said, found in fields if not found), limits.UNSUPPORTED_SHOWN)
     ]
 

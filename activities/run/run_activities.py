@@ -254,7 +254,7 @@ class RunActivities:
     async def keep_words(self, words: WordsInput) -> Finding:
         """Stores what a person wrote, and returns it as a finding."""
         put = partial(self.store.put_output, words.run.run_id)
-        record = FindingRecord(summary=cut(words.text, limits.SUMMARY_BYTES), sources=[words.source])
+        record = FindingRecord(summary=words.text, sources=[words.source])
         return Finding(
             **record.model_dump(exclude={"checked", "evidence"}),
             text_ref=await put(words.text),

@@ -16,7 +16,7 @@ from pydantic import Field, JsonValue, ValidationError
 from supervision.base import limits
 from supervision.base.loose_form import read_form, says_nothing
 from supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, READ_OUTPUT_TOOL
-from supervision.base.text import cut, size
+from supervision.base.text import size
 from supervision.contract.base import Model
 
 Conclusive = Literal["done", "partial", "impossible"]
@@ -201,7 +201,7 @@ def read_finish(arguments: object, beside: str = "") -> Conclusion | None:
         confidence=confidence,
         limitations=_items(call.limitations),
         outcome=outcome or ("partial" if unclear else "done"),
-        summary=cut(summary or stated, limits.SUMMARY_BYTES),
+        summary=summary or stated,
         unclear=unclear,
         items=None if call.items is None else [item for item in call.items if item],
         output=call.output,

@@ -5,7 +5,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
+
+from supervision.base import limits
+from supervision.base.text import cut
 
 _SHORT = re.compile(r"(\d{1,8})\s?([smhdw])", re.ASCII)  # more weeks are no timedelta
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -21,6 +24,18 @@ class StrictModel(BaseModel):
     """A value that a person or a language model writes. Unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+def at_most(limit: int) -> AfterValidator:
+    """Returns what cuts the text of a field to `limit` bytes of UTF-8."""
+    return AfterValidator(lambda text: cut(text, limit))
+
+
+Sentence = Annotated[str, at_most(limits.SENTENCE_BYTES)]
+Paragraph = Annotated[str, at_most(limits.PARAGRAPH_BYTES)]
+ErrorText = Annotated[str, at_most(limits.ERROR_BYTES)]
+Summary = Annotated[str, at_most(limits.SUMMARY_BYTES)]
+"""Texts of others in history: whoever makes the value, they are no longer. A `model_copy` does not look."""
 
 
 def _short(value: object) -> object:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
-from supervision.contract.base import Model
+from supervision.contract.base import Model, Sentence, Summary
 
 
 class ArtifactRef(Model):
@@ -77,11 +77,11 @@ class CheckedClaim(Model):
 class _Facts(Model):
     outcome: Outcome = "done"
     grounding: Grounding = "tools"
-    summary: str = ""
+    summary: Summary = ""
     confidence: float | None = None
-    limitations: list[str] = []
+    limitations: list[Sentence] = []
     sources: list[str] = []
-    unsupported: list[str] = []
+    unsupported: list[Sentence] = []
     labels: Read = Labels()
 
 
@@ -100,7 +100,7 @@ class Finding(_Facts):
     `labels` say what its author had read.
     """
 
-    summary: str
+    summary: Summary
     text_ref: str
     text_bytes: int = 0
     artifacts: list[ArtifactRef] = []

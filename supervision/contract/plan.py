@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, PlainSerializer
 
-from supervision.contract.base import Model
+from supervision.contract.base import Model, Summary
 
 Importance = Literal["required", "optional"]
 Aggregation = Literal["merge", "select", "reduce"]
@@ -83,7 +83,7 @@ class Plan(Model):
     `aggregation` says how the answer is made: of all findings, by choosing the best, or by condensing groups of them.
     """
 
-    goal: str = ""
+    goal: Summary = ""
     direct_answer: str | None = None
     reasoning: str = ""
     aggregation: Aggregation = "merge"

@@ -6,7 +6,7 @@ from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, field_seri
 
 from supervision.base import limits
 from supervision.base.errors import ErrorKind
-from supervision.contract.base import Model
+from supervision.contract.base import ErrorText, Model, Paragraph, Sentence
 from supervision.contract.finding import ArtifactRef, Finding
 from supervision.contract.plan import template_of
 from supervision.contract.progress import Counts, NestedRun, RunStatus
@@ -22,16 +22,16 @@ class Gap(Model):
     """
 
     subtask_id: str
-    description: str = ""
-    reason: str
+    description: Sentence = ""
+    reason: Paragraph
 
 
 class Contradiction(Model):
     """Findings that disagree, and how the answer settles it."""
 
     subtask_ids: list[str] = []
-    description: str
-    resolution: str = ""
+    description: Paragraph
+    resolution: Paragraph = ""
 
 
 class Citation(Model):
@@ -44,7 +44,7 @@ class Citation(Model):
 class Unsupported(Model):
     """A figure, quotation or URL that nothing supports, and where: `answer`, `answer_json.<path>`, a subtask's id."""
 
-    text: str
+    text: Sentence
     where: str
 
 
@@ -52,7 +52,7 @@ class Problem(Model):
     """A failure: its kind, and a message to read."""
 
     type: ErrorKind
-    message: str
+    message: ErrorText
 
 
 class SubtaskReport(Model):

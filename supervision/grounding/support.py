@@ -28,7 +28,6 @@ from supervision.grounding.units import (
 )
 from supervision.grounding.written_figures import Figure, Reading, values
 
-UNSUPPORTED_BYTES = 200  # one of them: a long quotation is known by its beginning
 GROUNDING_SOURCES_CHARS = 800_000  # of all texts that they are looked up in: up to 12 s of CPU, off the event loop
 
 _LINE_CHARS = 160  # of a source, around a claim that was found in it: a row of a table, a sentence
@@ -98,7 +97,7 @@ def unsupported_in_answer(text: str, sources: Sequence[Source], doubtful: Iterab
 def found_nowhere(claims: Iterable[CheckedClaim], more: Iterable[str] = ()) -> list[str]:
     """Returns the claims without support, and `more`, as they are shown and kept: shortened, and not too many."""
     texts = [*(claim.text for claim in claims if not claim.source), *more]
-    return [cut(text, UNSUPPORTED_BYTES) for text in dict.fromkeys(texts)][: limits.UNSUPPORTED_SHOWN]
+    return [cut(text, limits.SENTENCE_BYTES) for text in dict.fromkeys(texts)][: limits.UNSUPPORTED_SHOWN]
 
 
 class Support:

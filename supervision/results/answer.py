@@ -44,7 +44,7 @@ def answer_record(result: RunResult) -> FindingRecord:
     return FindingRecord(
         confidence=result.confidence,
         sources=list(dict.fromkeys(sources))[: limits.FINDING_SOURCES],
-        limitations=[cut(text, limits.SENTENCE_BYTES) for text in [*result.warnings, *missing]][: limits.LIMITATIONS],
+        limitations=[*result.warnings, *missing][: limits.LIMITATIONS],
         unsupported=list(dict.fromkeys(item.text for item in result.unsupported))[: limits.UNSUPPORTED_SHOWN],
     )
 

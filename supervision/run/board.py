@@ -11,9 +11,7 @@ from datetime import datetime
 from graphlib import TopologicalSorter
 from itertools import chain, islice
 
-from supervision.base import limits
 from supervision.base.errors import ErrorKind
-from supervision.base.text import cut
 from supervision.contract.finding import Finding
 from supervision.contract.plan import Plan, Subtask, folded, template_of
 from supervision.contract.progress import Counts
@@ -270,7 +268,7 @@ class Board:
         A template of which no item completed has the reason of the last one.
         """
         report = self._finish(subtask_id, state)
-        report.error, report.finding = _capped(error), finding
+        report.error, report.finding = error, finding
         template = self._reports.get(report.template or "")
         if template is not None and template.state not in ("running", "completed"):
             template.error = report.error
@@ -287,7 +285,7 @@ class Board:
                 else:
                     self.end(report.id, "cancelled", error, report.finding)
             elif report.state == "cancelled" and report.error is None:
-                report.error = _capped(error)
+                report.error = error
 
     def _finish(self, subtask_id: str, state: SubtaskState) -> SubtaskReport:
         report = self._move(subtask_id, state)
@@ -358,10 +356,6 @@ def is_blocked(report: SubtaskReport) -> bool:
 
 def _is_partial(finding: Finding | None) -> bool:
     return finding is not None and finding.outcome == "partial"
-
-
-def _capped(error: Problem | None) -> Problem | None:
-    return error and Problem(type=error.type, message=cut(error.message, limits.ERROR_BYTES))
 
 
 def _count_item(template: SubtaskReport, before: SubtaskState, state: SubtaskState) -> None:

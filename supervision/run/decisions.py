@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from supervision.base import limits
 from supervision.base.errors import ErrorKind
-from supervision.base.text import cut, did_you_mean, quoted
+from supervision.base.text import did_you_mean, quoted
 from supervision.contract.base import Model
 from supervision.contract.plan import Plan, folded, template_of
 from supervision.contract.progress import Phase
@@ -202,7 +201,7 @@ class Steering:
 
     def skip(self, new: SkipSubtask) -> None:
         """Has a subtask ended."""
-        why = cut(f"{new.by or 'a person'} skipped it{f': {new.comment}' if new.comment else ''}", limits.ERROR_BYTES)
+        why = f"{new.by or 'a person'} skipped it{f': {new.comment}' if new.comment else ''}"
         self.skips[new.subtask_id] = Problem(type=ErrorKind.CANCELLED, message=why)
 
     def _report(self, subtask_id: str) -> SubtaskReport:

@@ -4,10 +4,9 @@ from collections.abc import Mapping
 
 from supervision.base import limits
 from supervision.base.errors import ErrorKind
-from supervision.base.text import cut, one_line
+from supervision.base.text import one_line
 from supervision.contract.result import Gap, SubtaskReport
 
-_REASON_BYTES = 600
 _ITEMS_NAMED = 20  # of those that are missing
 
 
@@ -79,4 +78,4 @@ def _named(items: list[str]) -> str:
 
 def _gap(report: SubtaskReport, reason: str) -> Gap:
     description = one_line(report.description, limits.SENTENCE_BYTES)
-    return Gap(subtask_id=report.id, description=description, reason=cut(reason, _REASON_BYTES))
+    return Gap(subtask_id=report.id, description=description, reason=reason)

@@ -51,7 +51,7 @@ class RunState:
         """`grant` is a nested supervisor's slice, in place of the request's budget."""
         self.request = request
         self.goal_bytes = size(request.goal)
-        self.plan = Plan(goal=cut(request.goal, limits.SUMMARY_BYTES))
+        self.plan = Plan(goal=request.goal)
         self.board = Board(self.plan, now)
         self.time_and_budget = TimeAndBudget(request, now, started_at, grant)
         self.spending = Spending()
@@ -171,7 +171,7 @@ class RunState:
         """Sets the gap in a subtask that did complete."""
         known = self.board.subtask(subtask_id).description if subtask_id in self.board else ""
         description = one_line(known, limits.SENTENCE_BYTES)
-        self._open_points[subtask_id] = Gap(subtask_id=subtask_id, description=description, reason=cut(reason, 600))
+        self._open_points[subtask_id] = Gap(subtask_id=subtask_id, description=description, reason=reason)
 
     def plan_lacks(self, points: Sequence[str]) -> None:
         """Sets the gaps of the plan itself: what the goal asks for and no subtask covers."""

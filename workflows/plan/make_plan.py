@@ -170,7 +170,7 @@ async def _planned(context: RunContext, call: PlanInput) -> PlanReply:
             raise SupervisionError(ErrorKind.INVALID_PLAN, f"the planner refused the goal: {reply.refusal}")
         if reply.finished or (reply.plan and reply.plan_ref):
             return reply
-        problems = [cut(item, 400) for item in reply.problems[:20]]
+        problems = reply.problems[:20]
         state.trace.note("plan_rejected", attempt=attempt, problems=[*problems])
         call = call.model_copy(update={"head": reply.head, "problems": problems})
     raise _no_plan(f"no plan that can run after {limits.PLAN_TRIES} tries", call.problems, reply.incapable)
@@ -207,10 +207,8 @@ async def _approved(context: RunContext, call: PlanInput, reply: PlanReply) -> P
         if decision.choice == "approve":
             break
         if decision.choice == "reject":
-            raise SupervisionError(
-                ErrorKind.PLAN_REJECTED,
-                cut(f"the plan was rejected: {decision.text}".removesuffix(": "), limits.PARAGRAPH_BYTES),
-            )
+            words = f"the plan was rejected: {decision.text}".removesuffix(": ")
+            raise SupervisionError(ErrorKind.PLAN_REJECTED, words)
         number += 1
         changed: dict[str, object] = {"revision": number, "own_plan": decision.plan}
         if decision.plan is None:
@@ -220,11 +218,11 @@ async def _approved(context: RunContext, call: PlanInput, reply: PlanReply) -> P
         except SupervisionError as error:
             if error.kind not in _NO_OTHER_PLAN:
                 raise
-            problem = cut(f"the planner has no other plan: {error.message}", limits.PARAGRAPH_BYTES)
+            problem = f"the planner has no other plan: {error.message}"
             continue
         if made.plan is None:  # an edit that cannot run, or no other plan: the one before it is shown again
             why = f"the edited plan cannot run: {'; '.join(made.problems)}"
-            problem = cut("the planner has no other plan" if made.finished else why, limits.PARAGRAPH_BYTES)
+            problem = "the planner has no other plan" if made.finished else why
             continue
         reply, problem, state.estimate = made, "", made.estimate
         if decision.choice == "edit":
@@ -250,7 +248,7 @@ async def _decision(context: RunContext, reply: PlanReply, number: int, choices:
         id=f"plan.{number}",
         kind="plan",
         workflow_id=workflow.info().workflow_id,
-        prompt_preview=problem or _preview(plan, reply.estimate),
+        prompt_preview=cut(problem or _preview(plan, reply.estimate), limits.PARAGRAPH_BYTES),
         choices=choices,
         content_ref=reply.plan_ref or "",
         since=workflow.now().isoformat(),
@@ -276,7 +274,7 @@ def _preview(plan: Plan, estimate: Estimate | None) -> str:
     facts = [f"{len(plan.subtasks)} subtask{'' if len(plan.subtasks) == 1 else 's'}"]
     facts += [estimate.total.line] if estimate else []
     described = "; ".join(subtask.description for subtask in plan.subtasks)
-    return cut(f"{', '.join(facts)}: {described}", limits.PARAGRAPH_BYTES)
+    return f"{', '.join(facts)}: {described}"
 
 
 def _adopt(context: RunContext, reply: PlanReply) -> PlanReply:
@@ -305,8 +303,7 @@ def _adopt(context: RunContext, reply: PlanReply) -> PlanReply:
 
 def _no_plan(text: str, problems: list[str], incapable: bool = False) -> SupervisionError:
     kind = ErrorKind.NO_SUBTASKS if any("no subtasks" in item for item in problems) else ErrorKind.INVALID_PLAN
-    listed = "; ".join(cut(item, limits.PARAGRAPH_BYTES) for item in problems[:20])
-    return SupervisionError(ErrorKind.NO_CAPABLE_WORKER if incapable else kind, f"{text}: {listed}")
+    return SupervisionError(ErrorKind.NO_CAPABLE_WORKER if incapable else kind, f"{text}: {'; '.join(problems[:20])}")
 
 
 async def _expand(context: RunContext, template_id: str) -> None:

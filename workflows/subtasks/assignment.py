@@ -177,7 +177,7 @@ class Assignment:
             "subtask_retried",
             subtask_id,
             error=problem.type,
-            message=cut(problem.message, limits.SENTENCE_BYTES),
+            message=problem.message,
             role=self.role.name,
             description=rewritten,
             **self.last.refs,
@@ -273,7 +273,7 @@ class Assignment:
             "subtask_failed",
             subtask_id,
             error=problem.type,
-            message=cut(problem.message, limits.SENTENCE_BYTES),
+            message=problem.message,
             attempts=state.board[subtask_id].attempts,
             **self.last.refs,
         )

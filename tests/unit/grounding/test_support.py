@@ -11,7 +11,6 @@ from supervision.base.text import size
 from supervision.grounding.claims import claims
 from supervision.grounding.support import (
     GROUNDING_SOURCES_CHARS,
-    UNSUPPORTED_BYTES,
     Source,
     Support,
     check,
@@ -195,7 +194,7 @@ def test_of_what_is_unsupported_not_too_much_is_kept() -> None:
     doubtful = ["x" * 1000, *map("".join, product("abcdef", repeat=4))]
     kept = unsupported_in_answer(" ".join(doubtful), [], doubtful)
     assert len(kept) == limits.UNSUPPORTED_SHOWN
-    assert max(size(item.text) for item in kept) == UNSUPPORTED_BYTES
+    assert max(size(item.text) for item in kept) == limits.SENTENCE_BYTES
     assert len(check(" and ".join(f"{n} wells" for n in range(20, 5000)), [])) == limits.UNSUPPORTED_LISTED
 
 
