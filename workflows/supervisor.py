@@ -52,6 +52,7 @@ USD = SearchAttributeKey.for_float("SupervisorUsd")
 OWNER = SearchAttributeKey.for_keyword("SupervisorOwner")
 STATUS = SearchAttributeKey.for_keyword("SupervisorStatus")
 _PUBLISH_BYTES = 200 * 1024  # a result or trace on its way into the store, as an activity's input
+_NESTED_RESULT_BYTES = 16 * 1024  # what a nested run returns goes into two histories: its whole result is in the store
 
 
 @workflow.defn
@@ -285,7 +286,9 @@ async def _published(state: RunState, context: RunContext | None, parent: Parent
         # A call that was cancelled may have been answered while this waited, or just now: what it cost is booked.
         await let_ready_tasks_finish()
         result.usage, result.spend, result.warnings = state.usage, state.spending.rows(), [*state.warnings]
-    return fit(result, room) if parent is None else nested_result(state, result, record_ref)
+    if parent is not None:
+        return nested_result(state, result, fit(result, _NESTED_RESULT_BYTES), record_ref)
+    return fit(result, room)
 
 
 async def _stored(state: RunState, context: RunContext, result: RunResult) -> Published:

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from supervision.contract.base import Model
+from supervision.contract.base import Model, Paragraph
 from supervision.contract.plan import Estimate
 from supervision.contract.progress import Counts, Phase
 from supervision.contract.result import Problem, SubtaskReport
@@ -41,7 +41,7 @@ class Wait(Model):
     kind: WaitKind
     workflow_id: str
     subtask_id: str | None = None
-    prompt_preview: str = ""
+    prompt_preview: Paragraph = ""
     arguments_sha256: str | None = None
     choices: list[str] = []
     content_ref: str = ""

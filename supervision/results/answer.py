@@ -14,7 +14,6 @@ ANSWER = "answer"
 ANSWER_JSON = "answer_json"
 """The same, in the gap of a structured answer that does not fit its schema."""
 
-_REASON_BYTES = 600
 _DESCRIPTION_BYTES = 120  # of a subtask, where a reader has to know only which one it was
 
 
@@ -66,6 +65,6 @@ def with_gaps(answer: str, gaps: list[Gap]) -> str:
 
 
 def _gap_line(gap: Gap) -> str:
-    reason = one_line(gap.reason, _REASON_BYTES)
+    reason = one_line(gap.reason, limits.PARAGRAPH_BYTES)
     description = one_line(gap.description, _DESCRIPTION_BYTES)
     return f"- {description} (`{gap.subtask_id}`: {reason})" if description else f"- `{gap.subtask_id}`: {reason}"

@@ -25,7 +25,7 @@ def handed_up(phase: Phase, answer: Answer) -> WorkerAgentResult:
     state = RunState(RunRequest(goal="g"), Clock(), START)
     state.phase, state.answer, state.finished_at = phase, answer, START + timedelta(seconds=1)
     state.warn("w" * 1_000)
-    return WorkerAgentResult.model_validate(nested_result(state, state.result(), "").model_dump())
+    return WorkerAgentResult.model_validate(nested_result(state, state.result(), state.result(), "").model_dump())
 
 
 def test_an_answer_is_a_finding_with_the_warnings_as_its_limitations() -> None:

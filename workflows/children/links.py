@@ -26,7 +26,6 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.result import RunResult
     from supervision.grounding.citations import with_valid_marks
     from supervision.results.answer import answer_record
-    from supervision.results.payload_fit import fit
     from supervision.run.decisions import Instructions
     from supervision.run.nested_runs import milestone
     from supervision.run.run_state import RunState
@@ -34,7 +33,6 @@ with workflow.unsafe.imports_passed_through():
 
 _NESTED_WAITS = 50  # waits in one report, people's first: more would make it larger than a payload may be
 
-_NESTED_RESULT_BYTES = 16 * 1024  # what a nested run returns goes into two histories: its whole result is in the store
 
 T = TypeVar("T")
 
@@ -156,8 +154,8 @@ def nested_run(state: RunState) -> NestedRun:
     )
 
 
-def nested_result(state: RunState, whole: RunResult, record_ref: str) -> NestedResult:
-    """Returns the result of a subtask for the supervisor above; the `whole` one and its record are in the store."""
+def nested_result(state: RunState, whole: RunResult, fitted: RunResult, record_ref: str) -> NestedResult:
+    """Returns the `fitted` result for the supervisor above; the `whole` one and its record are in the store."""
     ended = {"status": whole.status, "result_ref": whole.result_ref, "trace_ref": whole.trace_ref}
     return NestedResult(
         finding=_finding(state, whole, record_ref),
@@ -165,7 +163,7 @@ def nested_result(state: RunState, whole: RunResult, record_ref: str) -> NestedR
         stopped=state.phase == "cancelled",
         turns=sum(report.turns for report in whole.subtasks),
         labels=state.labels,
-        **dict(fit(whole, _NESTED_RESULT_BYTES)),
+        **dict(fitted),
     )
 
 

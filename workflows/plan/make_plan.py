@@ -15,7 +15,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.questions.planning import PLAN
     from supervision.base import limits
     from supervision.base.errors import ErrorKind, SupervisionError
-    from supervision.base.text import cut, one_line, quoted
+    from supervision.base.text import one_line, quoted
     from supervision.budget.ledger import call_estimate
     from supervision.contract.finding import Labels
     from supervision.contract.plan import Estimate, Plan
@@ -248,7 +248,7 @@ async def _decision(context: RunContext, reply: PlanReply, number: int, choices:
         id=f"plan.{number}",
         kind="plan",
         workflow_id=workflow.info().workflow_id,
-        prompt_preview=cut(problem or _preview(plan, reply.estimate), limits.PARAGRAPH_BYTES),
+        prompt_preview=problem or _preview(plan, reply.estimate),
         choices=choices,
         content_ref=reply.plan_ref or "",
         since=workflow.now().isoformat(),

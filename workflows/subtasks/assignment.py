@@ -133,7 +133,7 @@ class Assignment:
         """
         problem, self.last, self.resume_from = result.problem, result, None
         if result.succeeded:
-            self.complete(result)
+            self.succeed(result)
         elif problem is None or problem.type is ErrorKind.CANCELLED:  # by a person, who wants no other attempt
             self.stop(problem)
         elif not is_retried(problem.type):
@@ -239,7 +239,7 @@ class Assignment:
             self.fail(problem)
         elif decision.choice != "retry":
             try:
-                self.complete(WorkerAgentResult(finding=await kept(context, decision)))
+                self.succeed(WorkerAgentResult(finding=await kept(context, decision)))
             except CallFailed as error:
                 self.fail(error.problem)
         else:
@@ -248,7 +248,7 @@ class Assignment:
             return True
         return False
 
-    def complete(self, result: WorkerAgentResult) -> None:
+    def succeed(self, result: WorkerAgentResult) -> None:
         """Ends a subtask with a finding that counts for its role."""
         assert result.finding is not None
         state, subtask_id = self.context.state, self.subtask_id
