@@ -290,11 +290,8 @@ async def _named(access: Access, words: Sequence[str]) -> Item:
 
 def _pretty(text: str) -> str:
     """Returns a text that is to be decided about: JSON and its texts on lines of their own, and nothing hidden."""
-    try:
-        text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
-        text = _LINE_END.sub("\\g<0>\n      ", text)
-    except (ValueError, RecursionError):  # a question may be brackets only
-        pass
+    with contextlib.suppress(ValueError, RecursionError):  # a question may be brackets only
+        text = _LINE_END.sub("\\g<0>\n      ", json.dumps(json.loads(text), indent=2, ensure_ascii=False))
     return revealed(text)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
 
 from supervision.base import limits
-from supervision.base.text import cut
+from supervision.base.text import cut, one_line
 
 _SHORT = re.compile(r"(\d{1,8})\s?([smhdw])", re.ASCII)  # more weeks are no timedelta
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -31,6 +31,7 @@ def at_most(limit: int) -> AfterValidator:
     return AfterValidator(lambda text: cut(text, limit))
 
 
+Heading = Annotated[str, AfterValidator(lambda text: one_line(text, limits.SENTENCE_BYTES))]
 Sentence = Annotated[str, at_most(limits.SENTENCE_BYTES)]
 Paragraph = Annotated[str, at_most(limits.PARAGRAPH_BYTES)]
 ErrorText = Annotated[str, at_most(limits.ERROR_BYTES)]

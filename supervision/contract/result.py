@@ -6,7 +6,7 @@ from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, field_seri
 
 from supervision.base import limits
 from supervision.base.errors import ErrorKind
-from supervision.contract.base import ErrorText, Model, Paragraph, Sentence
+from supervision.contract.base import ErrorText, Heading, Model, Paragraph, Sentence
 from supervision.contract.finding import ArtifactRef, Finding
 from supervision.contract.plan import template_of
 from supervision.contract.progress import Counts, NestedRun, RunStatus
@@ -22,7 +22,7 @@ class Gap(Model):
     """
 
     subtask_id: str
-    description: Sentence = ""
+    description: Heading = ""
     reason: Paragraph
 
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 from supervision.base import limits
 from supervision.base.errors import ErrorKind
-from supervision.base.text import one_line
 from supervision.contract.result import Gap, SubtaskReport
 
 _ITEMS_NAMED = 20  # of those that are missing
@@ -56,7 +55,7 @@ def gap_of(report: SubtaskReport, reports: Mapping[str, SubtaskReport], left_out
         cause = error.message if error.type.lower() == report.state else f"{error.type}: {error.message}"
         by_a_person = report.state == "skipped" and error.type == ErrorKind.CANCELLED
         reason = error.message if by_a_person else f"{report.state}: {cause}"
-    return _gap(report, reason)
+    return Gap(subtask_id=report.id, description=report.description, reason=reason)
 
 
 def partial_gaps(reports: Mapping[str, SubtaskReport]) -> list[Gap]:
@@ -69,13 +68,8 @@ def partial_gaps(reports: Mapping[str, SubtaskReport]) -> list[Gap]:
             why = "; ".join(finding.limitations) or f"only a part: {finding.summary}"
             named = report.id if report.template else report.role
             parts.setdefault(report.template or report.id, []).append(f"{named}: {why}")
-    return [_gap(reports[subtask_id], _named(lacks)) for subtask_id, lacks in parts.items()]
+    return [Gap(subtask_id=i, description=reports[i].description, reason=_named(p)) for i, p in parts.items()]
 
 
 def _named(items: list[str]) -> str:
     return ", ".join([*items[:_ITEMS_NAMED], *(["..."] if len(items) > _ITEMS_NAMED else [])])
-
-
-def _gap(report: SubtaskReport, reason: str) -> Gap:
-    description = one_line(report.description, limits.SENTENCE_BYTES)
-    return Gap(subtask_id=report.id, description=description, reason=reason)

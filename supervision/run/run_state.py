@@ -170,8 +170,7 @@ class RunState:
     def open_point(self, subtask_id: str, reason: str) -> None:
         """Sets the gap in a subtask that did complete."""
         known = self.board.subtask(subtask_id).description if subtask_id in self.board else ""
-        description = one_line(known, limits.SENTENCE_BYTES)
-        self._open_points[subtask_id] = Gap(subtask_id=subtask_id, description=description, reason=reason)
+        self._open_points[subtask_id] = Gap(subtask_id=subtask_id, description=known, reason=reason)
 
     def plan_lacks(self, points: Sequence[str]) -> None:
         """Sets the gaps of the plan itself: what the goal asks for and no subtask covers."""

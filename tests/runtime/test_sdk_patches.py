@@ -15,14 +15,21 @@ import pytest
 import temporalio.bridge.worker as bridge
 from temporalio import activity, workflow
 from temporalio.api.enums.v1 import EventType
+from temporalio.api.enums.v1 import UpdateWorkflowExecutionLifecycleStage as Stage
+from temporalio.api.workflowservice.v1 import PollWorkflowExecutionUpdateRequest
 from temporalio.bridge.proto.workflow_activation import WorkflowActivation
 from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
 from temporalio.client import Client
 from temporalio.service import RPCError
 from temporalio.worker import (
+    FixedSizeSlotSupplier,
     Replayer,
+    SlotMarkUsedContext,
+    SlotPermit,
+    SlotReserveContext,
     UnsandboxedWorkflowRunner,
     Worker,
+    WorkerTuner,
     WorkflowInstance,
     WorkflowInstanceDetails,
     WorkflowRunner,
@@ -32,7 +39,7 @@ from temporalio.worker._command_aware_visitor import CommandAwarePayloadVisitor
 from runtime import sdk_patches
 from runtime.connection import connect
 from runtime.encryption import Keys
-from runtime.sdk_patches import UpdatesLast, WholeTasks, leave_plain_payloads
+from runtime.sdk_patches import TaskSlots, UpdatesLast, WholeTasks, leave_plain_payloads
 from tests.serving import address_of
 from tests.waiting import until
 
@@ -61,6 +68,100 @@ class Ordered:
         else:
             await self._step("")
         await steps
+
+
+@workflow.defn
+class Separate:
+    """Does one thing if the second and the third step came one by one, and another if they came together."""
+
+    def __init__(self) -> None:
+        self.came: list[str] = []
+
+    @workflow.update
+    def hear(self) -> None: ...
+
+    async def _step(self, name: str) -> None:
+        await workflow.execute_activity("step", name, start_to_close_timeout=timedelta(minutes=1))
+        self.came.append(name)
+
+    @workflow.run
+    async def run(self) -> None:
+        steps = asyncio.gather(*map(self._step, "abc"))
+        await workflow.wait_condition(lambda: "b" in self.came)
+        together = "c" in self.came
+        await steps
+        await (self._step("c") if together else workflow.sleep(0.01))
+
+
+class Shut(TaskSlots):
+    """Lets no more polls begin while it is shut; `polling` wait for a task of a workflow in the cache."""
+
+    def __init__(self) -> None:
+        super().__init__(1, 1)
+        self.open, self.polling = asyncio.Event(), 0
+        self.open.set()
+
+    async def reserve_slot(self, ctx: SlotReserveContext) -> SlotPermit:
+        permit = await super().reserve_slot(ctx)
+        await self.open.wait()
+        self.polling += ctx.is_sticky
+        return permit
+
+    def mark_slot_used(self, ctx: SlotMarkUsedContext) -> None:
+        self.polling -= cast(Any, ctx.permit).is_sticky
+
+
+async def updated_while_busy(client: Client, queue: str, runner: WorkflowRunner) -> str:
+    """Returns why a run does not replay of which an update waited for a Worker, and a step ended meanwhile.
+
+    Its last two tasks before that left no command.
+    """
+    ended, slots, other = {name: asyncio.Event() for name in "abc"}, Shut(), FixedSizeSlotSupplier(9)
+
+    @activity.defn
+    async def step(name: str) -> None:
+        await ended[name].wait()
+
+    async def has_seen(steps: int, last: "EventType.ValueType") -> bool:
+        kinds = [event.event_type async for event in handle.fetch_history_events()]
+        done = kinds.count(EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED)
+        return done == steps and kinds[-1] == last
+
+    async def is_admitted() -> bool:
+        request = PollWorkflowExecutionUpdateRequest(namespace=client.namespace)
+        request.update_ref.workflow_execution.workflow_id, request.update_ref.update_id = queue, "hear"
+        request.wait_policy.lifecycle_stage = Stage.UPDATE_WORKFLOW_EXECUTION_LIFECYCLE_STAGE_ADMITTED
+        with contextlib.suppress(RPCError):  # not there yet
+            await client.workflow_service.poll_workflow_execution_update(request)
+            return True
+        return False
+
+    tuner = WorkerTuner.create_composite(
+        workflow_supplier=slots, activity_supplier=other, local_activity_supplier=other, nexus_supplier=other
+    )
+    served: Any = {"workflows": [Separate], "activities": [step], "workflow_runner": runner, "tuner": tuner}
+    async with Worker(client, task_queue=queue, **served):
+        handle = await client.start_workflow(Separate.run, id=queue, task_queue=queue)
+        ended["a"].set()
+        await until(lambda: has_seen(1, EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED))
+        await until(lambda: slots.polling > 0)
+        slots.open.clear()
+        ended["b"].set()
+        await until(lambda: has_seen(2, EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED))
+        heard = asyncio.create_task(handle.execute_update(Separate.hear, id="hear"))
+        await until(is_admitted)
+        ended["c"].set()
+        await until(lambda: has_seen(3, EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED))
+        slots.open.set()
+        await heard
+        await handle.result()
+    replayer = Replayer(workflows=[Separate], workflow_runner=runner)
+    result = await replayer.replay_workflow(await handle.fetch_history(), raise_on_replay_failure=False)
+    return str(result.replay_failure or "")
+
+
+async def test_an_update_that_waited_with_an_event_leaves_a_history_that_replays(client: Client, run_id: str) -> None:
+    assert await updated_while_busy(client, run_id, UpdatesLast(UnsandboxedWorkflowRunner())) == ""
 
 
 async def updated_after_a_restart(client: Client, queue: str, runner: WorkflowRunner) -> str:
