@@ -110,11 +110,13 @@ class _Child:
                 await self.cancel()
                 result = await asyncio.shield(self.life)  # whole, if it had finished before the cancellation came
             except asyncio.CancelledError:
-                consumed = await self.consumed()
                 await let_ready_tasks_finish()
                 if not self.life.done():
-                    return consumed.when_stopped()
-                result = self.life.result()  # it came meanwhile, with this, or together with the second cancellation
+                    consumed = await self.consumed()
+                    await let_ready_tasks_finish()
+                    if not self.life.done():
+                        return consumed.when_stopped()
+                result = self.life.result()  # it came meanwhile, or together with the second cancellation
         finally:
             self.context.children.leave(self.workflow_id)
         return result.when_stopped() if result.problem or result.stopped else result

@@ -15,7 +15,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base.errors import ErrorKind, SupervisionError
     from supervision.contract.result import Problem
     from supervision.planning.capabilities import role_for
-    from workflows.run_context import BackgroundTask, RunContext, stop_all
+    from workflows.run_context import BackgroundTask, RunContext, let_ready_tasks_finish, stop_all
     from workflows.subtasks.assignment import Assignment
     from workflows.subtasks.attempt import run_attempt
 
@@ -279,6 +279,7 @@ class Dispatch:
         if running:
             left = self._state.time_and_budget.closing_time / self._context.depth
             await workflow.wait(running, timeout=left.total_seconds())
+            await let_ready_tasks_finish()  # what a child consumed may be known since just now
             await stop_all(running)
 
 
