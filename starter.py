@@ -146,7 +146,7 @@ async def _codec(
 def worker(context: typer.Context) -> None:
     """Run a Worker until Ctrl-C; `worker -h` lists its options."""
     named = {"TEMPORAL_ADDRESS": access.address, "TEMPORAL_NAMESPACE": access.namespace}
-    words = ["--env-file", str(access.env_file)] if access.env_file else []
+    words = ["--debug"] * access.debug + (["--env-file", str(access.env_file)] if access.env_file else [])
     run_worker([*words, *context.args], {name: value for name, value in named.items() if value})
 
 

@@ -35,7 +35,6 @@ _AWAY = re.compile(r"poll|gRPC|connect", re.IGNORECASE)
 _COLLECTOR = re.compile(r"opentelemetry|metrics? export|OTLP", re.IGNORECASE)
 _PLAIN = re.compile(r"[\w./:%@+-]+")
 _SAME_OUTAGE = 60.0  # seconds between two lines that the server or the collector is away
-_EXPORTER = "opentelemetry"
 _SERVER_AWAY = "the Temporal server does not answer: trying again; what is finished meanwhile is delivered then"
 
 
@@ -55,7 +54,7 @@ class ShortLines(logging.Filter):
             again = "is not tried again" if error.non_retryable else "is tried again"
             record.msg, record.args = f"{who} {again}: {error.type}: {error.message}", ()
             record.exc_info = record.exc_text = None
-        if not record.name.startswith((_CORE, _EXPORTER)):
+        if not record.name.startswith((_CORE, "opentelemetry")):
             return True
         text, is_error = record.getMessage(), record.levelno >= logging.ERROR
         of_collector = _COLLECTOR.search(f"{record.name} {text}")

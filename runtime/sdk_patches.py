@@ -160,18 +160,14 @@ class UpdatesLast(_Around):
             if last.HasField("failed"):
                 return last
             commands = [*first.successful.commands, *last.successful.commands]
-            commands.sort(key=lambda command: _place(command.WhichOneof("variant")))
+            commands.sort(key=lambda command: command.WhichOneof("variant") != "update_response")  # docs/upstream/4
+            commands.sort(key=lambda command: command.WhichOneof("variant") in _ENDS)
             del first.successful.commands[:]
             first.successful.commands.extend(commands)
             return first
 
         instance.activate = activate  # type: ignore[method-assign]
         return instance
-
-
-def _place(command: str | None) -> int:
-    """Returns where a command stands: replays join a task with the one before it unless an acceptance comes first."""
-    return 0 if command == "update_response" else 2 if command in _ENDS else 1
 
 
 def _with_jobs(act: "WorkflowActivation", jobs: Sequence[Any]) -> "WorkflowActivation":

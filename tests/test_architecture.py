@@ -55,7 +55,7 @@ PACKAGES = {
         "supervision",
         "process sdk_patches telemetry logs encryption settings payloads search_attributes watchdog workers "
         "server connection",
-        lines=1_920,
+        lines=1_925,
         arrows=11,
     ),
     "standin": Package("supervision", "server extract __main__", lines=1_630, arrows=3),
@@ -71,7 +71,7 @@ PACKAGES = {
 LINES = {
     ("worker_main.py", "starter.py"): 410,
     ("benchmarks",): 820,
-    ("tests",): 35_035,
+    ("tests",): 35_050,
     ("standin", "tests/scripted_model.py", "benchmarks/bench_brain.py"): 1_930,
 }
 # what clients and process mains may know of the workflows: their types, not what they are made of

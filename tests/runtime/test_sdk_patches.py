@@ -19,7 +19,7 @@ from temporalio.api.enums.v1 import UpdateWorkflowExecutionLifecycleStage as Sta
 from temporalio.api.workflowservice.v1 import PollWorkflowExecutionUpdateRequest
 from temporalio.bridge.proto.workflow_activation import WorkflowActivation
 from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowHandle
 from temporalio.service import RPCError
 from temporalio.worker import (
     FixedSizeSlotSupplier,
@@ -111,6 +111,13 @@ class Shut(TaskSlots):
         self.polling -= cast(Any, ctx.permit).is_sticky
 
 
+async def has_seen(handle: WorkflowHandle[Any, Any], steps: int, *, all_seen: bool = True) -> bool:
+    """True if so many steps have ended, and the workflow has seen all that there is."""
+    kinds = [event.event_type async for event in handle.fetch_history_events()]
+    done = kinds.count(EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED) == steps
+    return done and (not all_seen or kinds[-1] == EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED)
+
+
 async def updated_while_busy(client: Client, queue: str, runner: WorkflowRunner) -> str:
     """Returns why a run does not replay of which an update waited for a Worker, and a step ended meanwhile.
 
@@ -121,11 +128,6 @@ async def updated_while_busy(client: Client, queue: str, runner: WorkflowRunner)
     @activity.defn
     async def step(name: str) -> None:
         await ended[name].wait()
-
-    async def has_seen(steps: int, last: "EventType.ValueType") -> bool:
-        kinds = [event.event_type async for event in handle.fetch_history_events()]
-        done = kinds.count(EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED)
-        return done == steps and kinds[-1] == last
 
     async def is_admitted() -> bool:
         request = PollWorkflowExecutionUpdateRequest(namespace=client.namespace)
@@ -143,15 +145,15 @@ async def updated_while_busy(client: Client, queue: str, runner: WorkflowRunner)
     async with Worker(client, task_queue=queue, **served):
         handle = await client.start_workflow(Separate.run, id=queue, task_queue=queue)
         ended["a"].set()
-        await until(lambda: has_seen(1, EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED))
+        await until(lambda: has_seen(handle, 1))
         await until(lambda: slots.polling > 0)
         slots.open.clear()
         ended["b"].set()
-        await until(lambda: has_seen(2, EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED))
+        await until(lambda: has_seen(handle, 2))
         heard = asyncio.create_task(handle.execute_update(Separate.hear, id="hear"))
         await until(is_admitted)
         ended["c"].set()
-        await until(lambda: has_seen(3, EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED))
+        await until(lambda: has_seen(handle, 3, all_seen=False))
         slots.open.set()
         await heard
         await handle.result()
@@ -178,16 +180,11 @@ async def updated_after_a_restart(client: Client, queue: str, runner: WorkflowRu
     def worker() -> Worker:
         return Worker(client, task_queue=queue, workflows=[Ordered], activities=[step], workflow_runner=runner)
 
-    async def has_seen(steps: int) -> bool:
-        kinds = [event.event_type async for event in handle.fetch_history_events()]
-        done = kinds.count(EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED)
-        return done == steps and kinds[-1] == EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
-
     async with worker():
         handle = await client.start_workflow(Ordered.run, id=queue, task_queue=queue)
-        await until(lambda: has_seen(1))
+        await until(lambda: has_seen(handle, 1))
         released.set()
-        await until(lambda: has_seen(2))
+        await until(lambda: has_seen(handle, 2))
     async with worker():
         await handle.execute_update(Ordered.hear)
         history = await handle.fetch_history()
