@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from supervision.base import limits
+from supervision.base.errors import ErrorKind
 from supervision.contract.base import Duration, depth_exceeds
-from supervision.contract.finding import ArtifactRef, Labels
+from supervision.contract.finding import ArtifactRef, Finding, Labels
 from supervision.contract.model_choice import MODEL_CHAIN, Efforts, ModelChain, chain_of
 from supervision.contract.plan import Range, Shares
 from supervision.contract.progress import Counts
 from supervision.contract.request import Budget, describe_errors
-from supervision.contract.result import RunResult, SubtaskReport
+from supervision.contract.result import Gap, Problem, RunResult, SubtaskReport
 from supervision.contract.status import Flags, Wait
 from supervision.contract.team import (
     McpServer,
@@ -336,3 +337,15 @@ def test_tokens_are_counted_and_said() -> None:
     assert (used.tokens, used.prompt_tokens, Usage().cached_share) == (4321, 4301, 0.0)
     assert used.tokens_line() == "4,301 input tokens (7% from the cache), 20 output tokens"
     assert Usage(input_tokens=1500, output_tokens=2).tokens_line() == "1,500 input tokens, 2 output tokens"
+
+
+def test_texts_of_others_are_cut_by_the_type_of_their_field() -> None:
+    long = "x" * 5000
+    gap = Gap(subtask_id="t1", description=f"a\n{long}", reason=long)
+    finding, problem = (
+        Finding(summary=long, text_ref="r", limitations=[long]),
+        Problem(type=ErrorKind.TIMEOUT, message=long),
+    )
+    texts = [gap.description, *finding.limitations, gap.reason, problem.message, finding.summary]
+    assert [len(text.encode()) for text in texts] == [300, 300, 600, 1024, 2048]
+    assert gap.description.startswith("a x")
