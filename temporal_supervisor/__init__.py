@@ -57,7 +57,7 @@ from supervision.run.attempt_rules import is_child_id
 from supervision.run.waits import AWAITED
 
 _RUN_TYPE = "SupervisorWorkflow"
-NO_WORKER = "no worker answers; the run is safe and continues when one is back"
+NO_WORKER = "no worker answers; the run is safe, and an open one continues when one is back"
 _POLL = timedelta(seconds=1)
 # Threads of the SDK let go of finished calls; in the interpreter's tear-down they aborted 14 of 90 processes.
 _let_go = partial(time.sleep, 0.05)

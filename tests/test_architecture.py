@@ -62,7 +62,7 @@ PACKAGES = {
     "console": Package(
         "activities supervision runtime standin temporal_supervisor workflows",
         "base run view report commands mcp_server demo",
-        lines=5_670,
+        lines=5_675,
         arrows=18,
     ),
     "temporal_supervisor": Package("supervision runtime", "", lines=370, arrows=0),

@@ -22,7 +22,7 @@ from supervision.base.errors import ErrorKind
 from supervision.base.queues import WORKFLOW_QUEUE
 from supervision.contract.status import Status, Wait
 from supervision.run.attempt_rules import subtask_path
-from supervision.run.waits import AWAITED, breaker_note
+from supervision.run.waits import AWAITED
 
 WaitsFor = Literal["provider", "worker", "store", "server", "person", "code", "tool"]
 
@@ -120,8 +120,10 @@ def stated(status: Status, run_id: str) -> list[Standstill]:
         causes.append(Standstill("person", ("the run",), "resume (it is paused)", hint("resume", run_id)))
     for card in status.breakers:
         if isinstance(card, dict) and "provider" not in card and card.get("state") != "closed":
+            when = f"next try at {_clock(str(card['retry_at']))}" if card["retry_at"] else "it is being tried"
+            text = f"its breaker, open after {card['failures']} failed attempts in a row, {when}"
             helps = f"subtasks of role {card['role']} wait, or go to its fallback"
-            causes.append(Standstill("tool", ("the run",), breaker_note(card), helps))
+            causes.append(Standstill("tool", (f"role {card['role']}",), text, helps))
     return causes
 
 

@@ -170,8 +170,9 @@ def test_each_role_with_an_open_breaker_is_named() -> None:
     assert shown is not None
     card: dict[str, JsonValue] = {"state": "open", "failures": 3, "retry_at": None}
     shown.breakers = [{**card, "role": "finder"}, {**card, "role": "writer"}]
-    roles = [cause.text.split()[1] for cause in grouped(stated(shown, "run-1")) if cause.waits_for == "tool"]
-    assert roles == ["finder", "writer"]
+    causes = [cause.cause for cause in grouped(stated(shown, "run-1")) if cause.waits_for == "tool"]
+    waits = "waits for its breaker, open after 3 failed attempts in a row, it is being tried"
+    assert causes == [f"role finder {waits}", f"role writer {waits}"]
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
