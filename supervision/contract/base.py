@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
@@ -26,16 +27,11 @@ class StrictModel(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-def at_most(limit: int) -> AfterValidator:
-    """Returns what cuts the text of a field to `limit` bytes of UTF-8."""
-    return AfterValidator(lambda text: cut(text, limit))
-
-
-Heading = Annotated[str, AfterValidator(lambda text: one_line(text, limits.SENTENCE_BYTES))]
-Sentence = Annotated[str, at_most(limits.SENTENCE_BYTES)]
-Paragraph = Annotated[str, at_most(limits.PARAGRAPH_BYTES)]
-ErrorText = Annotated[str, at_most(limits.ERROR_BYTES)]
-Summary = Annotated[str, at_most(limits.SUMMARY_BYTES)]
+Heading = Annotated[str, AfterValidator(partial(one_line, limit=limits.SENTENCE_BYTES))]
+Sentence = Annotated[str, AfterValidator(partial(cut, limit=limits.SENTENCE_BYTES))]
+Paragraph = Annotated[str, AfterValidator(partial(cut, limit=limits.PARAGRAPH_BYTES))]
+ErrorText = Annotated[str, AfterValidator(partial(cut, limit=limits.ERROR_BYTES))]
+Summary = Annotated[str, AfterValidator(partial(cut, limit=limits.SUMMARY_BYTES))]
 """Texts of others in history: whoever makes the value, they are no longer. A `model_copy` does not look."""
 
 

@@ -51,7 +51,7 @@ def answer_record(result: RunResult) -> FindingRecord:
 def findings_as_answer(reports: list[SubtaskReport], why: str) -> str:
     """Returns the findings as they came, in place of an answer that could not be written."""
     summaries = [(report.id, report.finding.summary) for report in reports if report.finding]
-    room = limits.ANSWER_INLINE_BYTES // max(1, len(summaries))
+    room = limits.ANSWER_INLINE_BYTES // (len(summaries) + 1)
     parts = [f"**{subtask_id}**\n\n{cut(summary, room)}" for subtask_id, summary in summaries]
     return "\n\n".join([f"No answer could be written: {why}. These are the findings as they came.", *parts])
 

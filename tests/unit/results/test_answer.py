@@ -72,7 +72,7 @@ def test_findings_in_place_of_an_answer_stand_under_their_subtasks_with_the_reas
 
 @pytest.mark.parametrize("others", [20, 60])
 def test_findings_in_place_of_an_answer_share_its_room_evenly(others: int) -> None:
-    share = limits.ANSWER_INLINE_BYTES // (1 + others)
+    share = limits.ANSWER_INLINE_BYTES // (2 + others)
     told = findings_as_answer([found("t1", "a" * (share + 1)), *[found("t2", "b" * share)] * others], "why")
     assert f"\n{'a' * (share - len('…'.encode()))}…" in told
     assert told.count("b" * share) == others
