@@ -160,7 +160,6 @@ class UpdatesLast(_Around):
             if last.HasField("failed"):
                 return last
             commands = [*first.successful.commands, *last.successful.commands]
-            commands.sort(key=lambda command: command.WhichOneof("variant") != "update_response")  # docs/upstream/4
             commands.sort(key=lambda command: command.WhichOneof("variant") in _ENDS)
             del first.successful.commands[:]
             first.successful.commands.extend(commands)
