@@ -9,6 +9,7 @@ import logging
 import sys
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from temporalio.converter import DataConverter
@@ -159,7 +160,9 @@ class UpdatesLast(_Around):
             last = first if first.HasField("failed") else go_on(_with_jobs(act, updates))
             if last.HasField("failed"):
                 return last
-            commands = [*first.successful.commands, *last.successful.commands]
+            of_updates = last.successful.commands
+            said = [*takewhile(lambda command: command.HasField("update_response"), of_updates)]
+            commands = [*said, *first.successful.commands, *of_updates[len(said) :]]
             commands.sort(key=lambda command: command.WhichOneof("variant") in _ENDS)
             del first.successful.commands[:]
             first.successful.commands.extend(commands)
