@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from temporalio.api.enums.v1 import WorkflowTaskFailedCause
 from temporalio.converter import DataConverter
 from temporalio.service import __version__ as version
 from temporalio.worker import (
@@ -155,7 +156,8 @@ class UpdatesLast(_Around):
 
         def counted(done: "WorkflowActivationCompletion") -> "WorkflowActivationCompletion":
             nonlocal idle
-            idle = idle + 1 if all(each.HasField("update_response") for each in done.successful.commands) else 0
+            responses = [each.HasField("update_response") for each in done.successful.commands]
+            idle = 0 if not all(responses) else 1 if responses else idle + 1
             return done
 
         def activate(act: "WorkflowActivation") -> "WorkflowActivationCompletion":
@@ -168,7 +170,8 @@ class UpdatesLast(_Around):
             if idle > 1 and first.successful.commands and not act.is_replaying and act.run_id not in self._sent_back:
                 self._sent_back.add(act.run_id)
                 return _from_history(act)
-            self._sent_back.discard(act.run_id)
+            if not act.is_replaying:
+                self._sent_back.discard(act.run_id)
             last = first if first.HasField("failed") else go_on(_with_jobs(act, updates))
             if last.HasField("failed"):
                 return last
@@ -189,6 +192,7 @@ def _from_history(act: "WorkflowActivation") -> "WorkflowActivationCompletion":
     failed = WorkflowActivationCompletion(run_id=act.run_id)
     failed.failed.failure.message = "the workflow continues from its history"
     failed.failed.failure.application_failure_info.SetInParent()
+    failed.failed.force_cause = WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_STICKY_TASK_QUEUE
     return failed
 
 

@@ -12,10 +12,11 @@ from temporalio.client import Client, WorkflowHistory
 
 MODEL_CALLS = {"plan", "call_model", "synthesize", "refine", "review", "judge"}
 
-_HARMLESS = {  # it was terminated meanwhile, something came in, or this is where a reset goes on
+_HARMLESS = {  # it was terminated meanwhile, something came in, a reset goes on here, or it left the cache (upstream/4)
     WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND,
     WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND,
     WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW,
+    WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_STICKY_TASK_QUEUE,
 }
 _ENDS = (
     "child_workflow_execution_completed_event_attributes",
