@@ -203,7 +203,7 @@ async def test_an_update_after_a_restart_leaves_a_history_that_replays(client: C
 
 
 class Counting(WorkflowRunner):
-    """Runs nothing: notes the events that its only workflow is brought."""
+    """Runs nothing: notes the events that its only workflow is brought; from ten on it gives a command."""
 
     def __init__(self) -> None:
         self.brought: list[int] = []
@@ -213,7 +213,10 @@ class Counting(WorkflowRunner):
     def create_instance(self, det: Any) -> WorkflowInstance:
         def activate(act: WorkflowActivation) -> WorkflowActivationCompletion:
             self.brought.append(act.history_length)
-            return WorkflowActivationCompletion(run_id=act.run_id)
+            completion = WorkflowActivationCompletion(run_id=act.run_id)
+            if act.history_length > 9:
+                completion.successful.commands.add().schedule_activity.SetInParent()
+            return completion
 
         return cast(WorkflowInstance, SimpleNamespace(activate=activate))
 
@@ -247,6 +250,26 @@ def test_events_without_a_task_are_held_back_and_the_workflow_still_answers() ->
         acts = [brought(3, 1, replaying=replaying), brought(8, 1), brought(8, 1, query=True)]
         assert seen(*acts) == ([3, 8], [])
         assert seen(*acts, brought(14, 2)) == ([3, 8], ["the workflow continues from its history"])
+
+
+def test_a_task_that_comes_with_an_update_is_sent_back_once() -> None:
+    gate = UpdatesLast(Counting())
+
+    def with_update(events: int, *, replaying: bool = False) -> WorkflowActivation:
+        act = brought(events, events, replaying=replaying)
+        act.jobs.add().do_update.SetInParent()
+        return act
+
+    def sent_back(*activations: WorkflowActivation) -> list[bool]:
+        instance = gate.create_instance(cast(WorkflowInstanceDetails, None))
+        return [bool(instance.activate(act).failed.failure.message) for act in activations]
+
+    assert sent_back(brought(3, 3), brought(6, 6), with_update(12)) == [False, False, True]
+    replayed = [brought(2, 2, replaying=True), with_update(3, replaying=True), brought(5, 5, replaying=True)]
+    assert not any(sent_back(*replayed, with_update(15), brought(18, 18)))
+    assert not any(sent_back(brought(3, 3), with_update(12)))  # no other task before it was without a command
+    assert not any(sent_back(brought(3, 3), brought(6, 6), with_update(8)))
+    assert sent_back(brought(3, 3), brought(6, 6), with_update(12))[-1]
 
 
 def test_the_workflows_used_last_stay_in_the_cache() -> None:
