@@ -30,9 +30,7 @@ from supervision.base.text import clean, one_line
 _CORE = "temporalio.core"
 _STEPS = "supervisor"
 _LINE_BYTES = 16 * 1024
-_EXPECTED = re.compile(
-    r"Activity not found on completion|Task not found|query task not found|continues from its history", re.IGNORECASE
-)
+_EXPECTED = re.compile(r"Activity not found on completion|Task not found|query task not found", re.IGNORECASE)
 _AWAY = re.compile(r"poll|gRPC|connect", re.IGNORECASE)
 _COLLECTOR = re.compile(r"opentelemetry|metrics? export|OTLP", re.IGNORECASE)
 _PLAIN = re.compile(r"[\w./:%@+-]+")

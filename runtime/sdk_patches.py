@@ -9,9 +9,9 @@ import logging
 import sys
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
-from temporalio.api.enums.v1 import WorkflowTaskFailedCause
 from temporalio.converter import DataConverter
 from temporalio.service import __version__ as version
 from temporalio.worker import (
@@ -138,14 +138,13 @@ class UpdatesLast(_Around):
     """Has workflows take updates after all else of an activation, in Workers and in replays alike.
 
     Else an update that comes with the event of the task before it is taken first, and commands come in another order
-    than in later replays (`TMPRL1100`): docs/upstream/4. A workflow in the cache that was given the two tasks one by
-    one, which replays join, is sent back once: it continues from its whole history, as replays do.
+    than in later replays (`TMPRL1100`): docs/upstream/4. After two tasks without a command the first responses of
+    updates stand before all other commands, so that replays, too, are given this task alone.
     """
 
     def __init__(self, runner: WorkflowRunner) -> None:
         super().__init__(runner)
         self._fits = _fits("updates last", WorkflowInstance, "activate")
-        self._sent_back: set[str] = set()
 
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
         """Returns an instance that takes updates last."""
@@ -167,15 +166,11 @@ class UpdatesLast(_Around):
             if not updates or len(updates) == len(act.jobs):
                 return counted(go_on(act))
             first = go_on(_with_jobs(act, [job for job in act.jobs if not job.HasField("do_update")]))
-            if idle > 1 and first.successful.commands and not act.is_replaying and act.run_id not in self._sent_back:
-                self._sent_back.add(act.run_id)
-                return _from_history(act)
-            if not act.is_replaying:
-                self._sent_back.discard(act.run_id)
             last = first if first.HasField("failed") else go_on(_with_jobs(act, updates))
             if last.HasField("failed"):
                 return last
-            commands = [*first.successful.commands, *last.successful.commands]
+            said = [*takewhile(lambda each: idle > 1 and each.HasField("update_response"), last.successful.commands)]
+            commands = [*said, *first.successful.commands, *last.successful.commands[len(said) :]]
             commands.sort(key=lambda command: command.WhichOneof("variant") in _ENDS)
             del first.successful.commands[:]
             first.successful.commands.extend(commands)
@@ -183,17 +178,6 @@ class UpdatesLast(_Around):
 
         instance.activate = activate  # type: ignore[method-assign]
         return instance
-
-
-def _from_history(act: "WorkflowActivation") -> "WorkflowActivationCompletion":
-    """Returns the failure of a workflow task after which the SDK gives the workflow its whole history."""
-    from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
-
-    failed = WorkflowActivationCompletion(run_id=act.run_id)
-    failed.failed.failure.message = "the workflow continues from its history"
-    failed.failed.failure.application_failure_info.SetInParent()
-    failed.failed.force_cause = WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_STICKY_TASK_QUEUE
-    return failed
 
 
 def _with_jobs(act: "WorkflowActivation", jobs: Sequence[Any]) -> "WorkflowActivation":
@@ -254,7 +238,9 @@ class WholeTasks(_Around):
                     self._evict(act.run_id)
                 return completion
             if held:  # it is to be evicted: without what is held back it must not continue
-                return _from_history(act)
+                completion.failed.failure.message = "the workflow continues from its history"
+                completion.failed.failure.application_failure_info.SetInParent()
+                return completion
             started = act.timestamp.ToNanoseconds()
             # More events, but no later task that brings them.
             if not act.is_replaying and started == task and act.history_length > events > 0:

@@ -203,7 +203,7 @@ async def test_an_update_after_a_restart_leaves_a_history_that_replays(client: C
 
 
 class Counting(WorkflowRunner):
-    """Runs nothing: notes the events that its only workflow is brought; from ten on it gives a command."""
+    """Runs nothing: notes the events that its only workflow is brought; an update and ten events lead to commands."""
 
     def __init__(self) -> None:
         self.brought: list[int] = []
@@ -214,7 +214,10 @@ class Counting(WorkflowRunner):
         def activate(act: WorkflowActivation) -> WorkflowActivationCompletion:
             self.brought.append(act.history_length)
             completion = WorkflowActivationCompletion(run_id=act.run_id)
-            if act.history_length > 9:
+            if act.jobs[0].HasField("do_update"):
+                completion.successful.commands.add().update_response.SetInParent()
+                completion.successful.commands.add().start_timer.SetInParent()
+            elif act.history_length > 9:
                 completion.successful.commands.add().schedule_activity.SetInParent()
             return completion
 
@@ -252,24 +255,16 @@ def test_events_without_a_task_are_held_back_and_the_workflow_still_answers() ->
         assert seen(*acts, brought(14, 2)) == ([3, 8], ["the workflow continues from its history"])
 
 
-def test_a_task_that_comes_with_an_update_is_sent_back_once() -> None:
-    gate = UpdatesLast(Counting())
-
-    def with_update(events: int, *, replaying: bool = False) -> WorkflowActivation:
-        act = brought(events, events, replaying=replaying)
-        act.jobs.add().do_update.SetInParent()
-        return act
-
-    def sent_back(*activations: WorkflowActivation) -> list[bool]:
-        instance = gate.create_instance(cast(WorkflowInstanceDetails, None))
-        return [bool(instance.activate(act).failed.failure.message) for act in activations]
-
-    assert sent_back(brought(3, 3), brought(6, 6), with_update(12)) == [False, False, True]
-    replayed = [brought(2, 2, replaying=True), with_update(3, replaying=True), brought(5, 5, replaying=True)]
-    assert not any(sent_back(*replayed, with_update(15), brought(18, 18)))
-    assert not any(sent_back(brought(3, 3), with_update(12)))  # no other task before it was without a command
-    assert not any(sent_back(brought(3, 3), brought(6, 6), with_update(8)))
-    assert sent_back(brought(3, 3), brought(6, 6), with_update(12))[-1]
+@pytest.mark.parametrize(("before", "order"), [((), "event first"), ((3,), "event first"), ((3, 6), "response first")])
+def test_a_response_comes_first_after_two_tasks_without_a_command(before: tuple[int, ...], order: str) -> None:
+    instance = UpdatesLast(Counting()).create_instance(cast(WorkflowInstanceDetails, None))
+    for events in before:
+        instance.activate(brought(events, events))
+    act = brought(12, 12)
+    act.jobs.add().do_update.SetInParent()
+    commands = [command.WhichOneof("variant") for command in instance.activate(act).successful.commands]
+    first = ["schedule_activity", "update_response"]
+    assert commands == [*(first if order == "event first" else reversed(first)), "start_timer"]
 
 
 def test_the_workflows_used_last_stay_in_the_cache() -> None:
