@@ -9,7 +9,6 @@ import logging
 import sys
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
-from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from temporalio.converter import DataConverter
@@ -138,8 +137,7 @@ class UpdatesLast(_Around):
     """Has workflows take updates after all else of an activation, in Workers and in replays alike.
 
     Else an update that comes with the event of the task before it is taken first, and commands come in another order
-    than in later replays (`TMPRL1100`): docs/upstream/4. After two tasks without a command the first responses of
-    updates stand before all other commands, so that replays, too, are given this task alone.
+    than in later replays (`TMPRL1100`): docs/upstream/4.
     """
 
     def __init__(self, runner: WorkflowRunner) -> None:
@@ -151,30 +149,21 @@ class UpdatesLast(_Around):
         instance = self._runner.create_instance(det)
         if not self._fits:
             return instance
-        go_on, idle = instance.activate, 0  # tasks in a row that left no command
-
-        def counted(done: "WorkflowActivationCompletion") -> "WorkflowActivationCompletion":
-            nonlocal idle
-            responses = [each.HasField("update_response") for each in done.successful.commands]
-            idle = 0 if not all(responses) else 1 if responses else idle + 1
-            return done
+        go_on = instance.activate
 
         def activate(act: "WorkflowActivation") -> "WorkflowActivationCompletion":
             updates = [job for job in act.jobs if job.HasField("do_update")]
-            if {job.WhichOneof("variant") for job in act.jobs} <= _QUIET:
-                return go_on(act)
             if not updates or len(updates) == len(act.jobs):
-                return counted(go_on(act))
+                return go_on(act)
             first = go_on(_with_jobs(act, [job for job in act.jobs if not job.HasField("do_update")]))
             last = first if first.HasField("failed") else go_on(_with_jobs(act, updates))
             if last.HasField("failed"):
                 return last
-            said = [*takewhile(lambda each: idle > 1 and each.HasField("update_response"), last.successful.commands)]
-            commands = [*said, *first.successful.commands, *last.successful.commands[len(said) :]]
+            commands = [*first.successful.commands, *last.successful.commands]
             commands.sort(key=lambda command: command.WhichOneof("variant") in _ENDS)
             del first.successful.commands[:]
             first.successful.commands.extend(commands)
-            return counted(first)
+            return first
 
         instance.activate = activate  # type: ignore[method-assign]
         return instance

@@ -55,7 +55,7 @@ PACKAGES = {
         "supervision",
         "process sdk_patches telemetry logs encryption settings payloads search_attributes watchdog workers "
         "server connection",
-        lines=1_940,
+        lines=1_925,
         arrows=11,
     ),
     "standin": Package("supervision", "server extract __main__", lines=1_630, arrows=3),

@@ -161,10 +161,8 @@ def _note_result(record: Record, event: HistoryEvent, scheduled_id: int, value: 
 def calls_in_a_pause(history: WorkflowHistory) -> Iterator[str]:
     """Returns the model calls that began while a workflow knew of a pause."""
     told: dict[str, Any] = {}
-    paused, updates, task, since = False, dict[str, str](), 0, 0
+    paused, updates = False, dict[str, str]()
     for event in history.events:
-        if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED:
-            task = event.event_id
         signal = event.workflow_execution_signaled_event_attributes
         admitted = event.workflow_execution_update_admitted_event_attributes.request
         accepted = event.workflow_execution_update_accepted_event_attributes
@@ -181,10 +179,9 @@ def calls_in_a_pause(history: WorkflowHistory) -> Iterator[str]:
         elif accepted.protocol_instance_id:
             name = accepted.accepted_request.input.name or updates.get(accepted.protocol_instance_id, "")
             paused = {"pause": True, "resume": False}.get(name, paused)
-            since = task if name == "pause" else since  # what else this task brought came before the update
         elif paused and event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
             scheduled = event.activity_task_scheduled_event_attributes
-            if scheduled.activity_type.name in MODEL_CALLS and scheduled.workflow_task_completed_event_id > since:
+            if scheduled.activity_type.name in MODEL_CALLS:
                 yield f"{history.workflow_id} called the model in a pause: event {event.event_id}"
 
 
