@@ -32,7 +32,9 @@ Chain = Annotated[list[str], NoDecode, BeforeValidator(chain_of), Field(validate
 class Settings(BaseSettings):
     """Read once by a main with `load_settings` and handed on; nothing else reads the environment."""
 
-    model_config = SettingsConfigDict(env_prefix="SUPERVISOR_", extra="ignore", env_parse_none_str="none")
+    model_config = SettingsConfigDict(
+        env_prefix="SUPERVISOR_", extra="ignore", env_parse_none_str="none", allow_inf_nan=False
+    )
 
     artifacts_url: str = Field(default_factory=lambda: str(cache_dir() / "artifacts"))
     """Where content lives: a folder, or an s3://, gs:// or az:// URL. All Workers and clients need the same."""
@@ -48,11 +50,11 @@ class Settings(BaseSettings):
     """What an MCP server may hold with all processes that it starts; one that needs more ends."""
     model: Literal["", "standin"] = ""
     """`standin` lets a Worker use the stand-in model; anything else must come from ANTHROPIC_*."""
-    max_budget_usd: float | None = Field(default=100.0, gt=0, allow_inf_nan=False)
+    max_budget_usd: float | None = Field(default=100.0, gt=0)
     """What a run may cost at most in US dollars, whatever its request says; `none` is no ceiling."""
     max_budget_tokens: int | None = Field(default=50_000_000, ge=1)
     """What a run may use at most in tokens; `none` is no ceiling."""
-    daily_usd: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    daily_usd: float | None = Field(default=None, gt=0)
     """What all Workers of the store may spend on a UTC day in US dollars; None is no ceiling."""
     max_parallel: int = Field(default=limits.MAX_PARALLEL, ge=1, le=limits.MAX_PARALLEL)
     """How many worker agents of one run may work at a time."""
@@ -60,7 +62,7 @@ class Settings(BaseSettings):
     """Names or patterns such as `claude-haiku-*`, separated by commas; none allows any model."""
     inline_teams: InlineTeams = "same-team"
     """Which tools the team inside a request may combine: none at all, those of one team file, or any."""
-    model_rpm: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    model_rpm: float | None = Field(default=None, gt=0)
     """Requests per minute over all queues of model calls and all Workers; None is no limit."""
     model_calls: int = Field(default=limits.MODEL_SLOTS, ge=1, le=limits.ACTIVITY_SLOTS)
     """Model calls that this process has in flight, for each queue that it serves."""

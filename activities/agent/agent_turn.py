@@ -187,7 +187,7 @@ class AgentTurnActivities:
         reply = TurnReply(
             head=answered.head,
             stop_reason=FINISH_TOOL if concluded else message.stop_reason,
-            stop_detail=cut(message.refusal, limits.ERROR_BYTES) if message.refusal else None,
+            stop_detail=message.refusal or None,
             model=message.model,
             preview=cut(text, limits.REPLY_PREVIEW_BYTES),
             calls=[] if concluded else await self._tool_calls(turn, loaded, role, calls, answered.labels),

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from activities.contracts.run_contracts import CallTerms, FindingRefs, RunRef, SubtaskBrief
-from supervision.contract.base import Model
+from supervision.contract.base import ErrorText, Model
 from supervision.contract.finding import ArtifactRef, Finding, Labels, Read
 from supervision.contract.model_choice import Effort
 from supervision.contract.usage import Usage
@@ -106,7 +106,7 @@ class TurnReply(Model):
 
     head: str
     stop_reason: str
-    stop_detail: str | None = None
+    stop_detail: ErrorText | None = None
     model: str = ""
     preview: str = ""
     calls: list[ToolCallRef] = []

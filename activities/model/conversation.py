@@ -121,9 +121,9 @@ class ConversationStore:
         """Returns the entry of that key. Raises ArtifactMissing if there is none."""
         return await self._store.read(key, _parse)
 
-    async def entries(self, keys: Iterable[str]) -> dict[str, Entry]:
-        """Returns the entries by their keys, read side by side. Raises ArtifactMissing if one is gone."""
-        return await self._store.read_all(keys, _parse)
+    async def entries(self, keys: Iterable[str], problems: list[str] | None = None) -> dict[str, Entry]:
+        """Returns the entries by their keys, read side by side. For `problems` see `read_all`."""
+        return await self._store.read_all(keys, _parse, problems)
 
     async def find(self, key: str) -> Entry | None:
         """Returns the entry of that key: the journal. None if that call's answer was never stored."""

@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import chain
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
@@ -161,15 +162,23 @@ class ArtifactStore:
             raise self._missing(key)
         return value
 
-    async def read_all(self, keys: Iterable[str], parse: Callable[[bytes], T]) -> dict[str, T]:
-        """Returns the same of several objects by their keys, read side by side."""
+    async def read_all(
+        self, keys: Iterable[str], parse: Callable[[bytes], T], problems: list[str] | None = None
+    ) -> dict[str, T]:
+        """Returns the same by key, read side by side; with `problems` what is damaged or gone is one of these."""
         reading, wanted = asyncio.Semaphore(limits.STORE_READS), list(dict.fromkeys(keys))
 
-        async def read(key: str) -> T:
+        async def read(key: str) -> list[tuple[str, T]]:
             async with reading:
-                return await self.read(key, parse)
+                try:
+                    return [(key, await self.read(key, parse))]
+                except (ArtifactChanged, ArtifactMissing) as error:
+                    if problems is None:
+                        raise
+                    problems.append(str(error))
+                    return []
 
-        return dict(zip(wanted, await asyncio.gather(*map(read, wanted)), strict=True))
+        return dict(chain.from_iterable(await asyncio.gather(*map(read, wanted))))
 
     def keep(self, key: str, data: bytes, parse: Callable[[bytes], T]) -> T:
         """Returns what `parse` makes of an object's content, which is kept in this process. Raises ArtifactChanged."""

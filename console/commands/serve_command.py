@@ -11,13 +11,15 @@ import typer
 from console.base.command import DONE, FAILED, CommandFailed, access, hint, perform
 from console.base.terminal import print_out
 from runtime.process import cache_dir
-from runtime.server.embedded_server import HOST, PORT, EmbeddedServer, stop_running
+from runtime.server.embedded_server import HOST, PORT, UI_OFFSET, EmbeddedServer, stop_running
 from runtime.server.temporal_binary import find_temporal
 
 
 def serve(
     headless: Annotated[bool, typer.Option("--headless", help="no Web UI")] = False,
-    port: Annotated[int | None, typer.Option(min=1, max=64535, help=f"default {PORT}, or a free one")] = None,
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535 - UI_OFFSET, help=f"default {PORT}, or a free one")
+    ] = None,
     db: Annotated[Path | None, typer.Option(help="the database file; default temporal.db in the cache folder")] = None,
     in_memory: Annotated[bool, typer.Option("--in-memory", help="keep nothing on disk")] = False,
     detach: Annotated[bool, typer.Option("--detach", help="leave it running in the background")] = False,

@@ -23,7 +23,6 @@ from console.run.run_outcome import RunOutcome, full_trace, outcome_so_far, read
 from console.run.standstill import stated
 from console.view.answer_text import answer_file, rows_of
 from runtime.connection import ConnectionFailed
-from supervision.base import limits
 from supervision.base.prompt_marks import FINISH_TOOL
 from supervision.base.store_keys import run_prefix
 from supervision.contract.finding import Finding, FindingRecord
@@ -111,17 +110,9 @@ async def entries_of(
     conversations: ConversationStore, calls: list[StoredCall], problems: list[str]
 ) -> list[tuple[StoredCall, Entry]]:
     """Returns the calls with their entries, by time; each that is no longer what was stored is a problem instead."""
-    entries, reading = list[tuple[StoredCall, Entry]](), asyncio.Semaphore(limits.STORE_READS)
-
-    async def read(call: StoredCall) -> None:
-        async with reading:
-            try:
-                entries.append((call, await conversations.entry(call.key)))
-            except (ArtifactChanged, ArtifactMissing) as error:
-                problems.append(str(error))
-
-    await asyncio.gather(*map(read, calls))
-    return sorted(entries, key=lambda pair: pair[1].at or "")
+    entries = await conversations.entries((call.key for call in calls), problems)
+    known = ((call, entries[call.key]) for call in calls if call.key in entries)
+    return sorted(known, key=lambda pair: pair[1].at or "")
 
 
 async def said_in(conversations: ConversationStore, entry: Entry) -> list[tuple[str, str]]:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from google.protobuf.timestamp_pb2 import Timestamp
+from pydantic import JsonValue
 from temporalio.api.enums.v1 import PendingActivityState, PendingWorkflowTaskState
 from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.client import Client, WorkflowExecutionDescription
@@ -113,15 +114,14 @@ def stated(status: Status, run_id: str) -> list[Standstill]:
             causes.append(Standstill("person", (wait.subject,), text, helps, wait.since))
         else:
             why = wait.prompt_preview.partition(": the provider of ")[0]  # the rest says when in its own way
-            when = f"next try at {_clock(wait.expires_at)}" if wait.expires_at else "it is being tried"
-            text = f"{AWAITED[wait.kind]}: {safe_line(why, limits.LINE_BYTES)}, {when}"
+            text = f"{AWAITED[wait.kind]}: {safe_line(why, limits.LINE_BYTES)}, {_next_try(wait.expires_at)}"
             causes.append(Standstill("provider", (wait.subject,), text, _PROVIDER_HELPS, wait.since))
     if status.flags.paused:
         causes.append(Standstill("person", ("the run",), "resume (it is paused)", hint("resume", run_id)))
     for card in status.breakers:
         if isinstance(card, dict) and "provider" not in card and card.get("state") != "closed":
-            when = f"next try at {_clock(str(card['retry_at']))}" if card["retry_at"] else "it is being tried"
-            text = f"its breaker, open after {card['failures']} failed attempts in a row, {when}"
+            failed = f"open after {card['failures']} failed attempts in a row"
+            text = f"its breaker, {failed}, {_next_try(card['retry_at'])}"
             helps = f"subtasks of role {card['role']} wait, or go to its fallback"
             causes.append(Standstill("tool", (f"role {card['role']}",), text, helps))
     return causes
@@ -241,6 +241,10 @@ def grouped(causes: Iterable[Standstill]) -> list[Standstill]:
 
 def _time(stamp: Timestamp) -> datetime:
     return stamp.ToDatetime(tzinfo=UTC)
+
+
+def _next_try(at: JsonValue) -> str:
+    return f"next try at {_clock(str(at))}" if at else "it is being tried"
 
 
 def _clock(at: str) -> str:

@@ -98,7 +98,7 @@ async def answers(address: str, timeout: timedelta = _PROBE_TIMEOUT) -> bool:
     return True
 
 
-_UI_OFFSET = 1000  # the server's own convention: the Web UI's port is the server's plus this
+UI_OFFSET = 1000  # the server's own convention: the Web UI's port is the server's plus this
 
 # measured 1.5 (WAL) and 1.16 (eager activities) times cheaper than the server's defaults
 _PRAGMAS = ("journal_mode=wal", "synchronous=1")
@@ -254,12 +254,12 @@ class EmbeddedServer:
 
 def _choose_ports(wanted: int | None, usual: bool) -> tuple[int, int]:
     """Returns the ports of server and Web UI: wanted ones, else the usual ones if free, else free ones."""
-    if wanted is None and usual and _free(PORT) and _free(PORT + _UI_OFFSET):
+    if wanted is None and usual and _free(PORT) and _free(PORT + UI_OFFSET):
         wanted = PORT
     if wanted is not None:
         if not _free(wanted):  # what answers there would be taken for ours
             raise ServerFailed(f"port {wanted} of {HOST} is taken")
-        return wanted, wanted + _UI_OFFSET
+        return wanted, wanted + UI_OFFSET
     with socket.create_server((HOST, 0)) as first, socket.create_server((HOST, 0)) as second:
         return first.getsockname()[1], second.getsockname()[1]
 

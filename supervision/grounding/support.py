@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Literal
 
 from supervision.base import limits
-from supervision.base.text import cut, one_line
+from supervision.base.text import one_line
 from supervision.contract.finding import CheckedClaim
 from supervision.contract.result import Unsupported
 from supervision.grounding.calculations import as_change, calculated, is_constant
@@ -95,9 +95,9 @@ def unsupported_in_answer(text: str, sources: Sequence[Source], doubtful: Iterab
 
 
 def found_nowhere(claims: Iterable[CheckedClaim], more: Iterable[str] = ()) -> list[str]:
-    """Returns the claims without support, and `more`, as they are shown and kept: shortened, and not too many."""
+    """Returns the claims without support, and `more`: each once, and not too many."""
     texts = [*(claim.text for claim in claims if not claim.source), *more]
-    return [cut(text, limits.SENTENCE_BYTES) for text in dict.fromkeys(texts)][: limits.UNSUPPORTED_SHOWN]
+    return list(dict.fromkeys(texts))[: limits.UNSUPPORTED_SHOWN]
 
 
 class Support:

@@ -68,7 +68,7 @@ def partial_gaps(reports: Mapping[str, SubtaskReport]) -> list[Gap]:
             why = "; ".join(finding.limitations) or f"only a part: {finding.summary}"
             named = report.id if report.template else report.role
             parts.setdefault(report.template or report.id, []).append(f"{named}: {why}")
-    return [Gap(subtask_id=i, description=reports[i].description, reason=_named(p)) for i, p in parts.items()]
+    return [Gap(subtask_id=id_, description=reports[id_].description, reason=_named(why)) for id_, why in parts.items()]
 
 
 def _named(items: list[str]) -> str:

@@ -19,7 +19,7 @@ from temporalio.exceptions import FailureError
 
 with workflow.unsafe.imports_passed_through():
     from supervision.base import limits
-    from supervision.base.text import cut, size
+    from supervision.base.text import size
     from supervision.budget.ledger import Amount
     from supervision.contract.finding import Finding
     from supervision.contract.progress import NestedRun
@@ -173,10 +173,10 @@ def _finding(state: RunState, whole: RunResult, record_ref: str) -> Finding | No
         return None
     # Its marks name its own subtasks: above, [t1] is another one.
     answer = with_valid_marks(whole.answer, {subtask.id for subtask in state.plan.subtasks}, set())
-    record = answer_record(whole).model_copy(update={"summary": cut(answer, limits.SUMMARY_BYTES)})
+    record = answer_record(whole)
+    record.summary, record.labels = answer, state.labels
     if state.answer.is_findings:
         record.outcome = "partial"
-    record.labels = state.labels
     return Finding(
         **record.model_dump(exclude={"checked", "evidence"}),
         text_ref=whole.answer_ref,

@@ -342,10 +342,8 @@ def test_tokens_are_counted_and_said() -> None:
 def test_texts_of_others_are_cut_by_the_type_of_their_field() -> None:
     long = "x" * 5000
     gap = Gap(subtask_id="t1", description=f"a\n{long}", reason=long)
-    finding, problem = (
-        Finding(summary=long, text_ref="r", limitations=[long]),
-        Problem(type=ErrorKind.TIMEOUT, message=long),
-    )
+    finding = Finding(summary=long, text_ref="r", limitations=[long])
+    problem = Problem(type=ErrorKind.TIMEOUT, message=long)
     texts = [gap.description, *finding.limitations, gap.reason, problem.message, finding.summary]
     assert [len(text.encode()) for text in texts] == [300, 300, 600, 1024, 2048]
     assert gap.description.startswith("a x")
