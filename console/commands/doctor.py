@@ -10,7 +10,8 @@ from datetime import timedelta
 from typing import Any, Literal
 
 from rich.text import Text
-from temporalio.api.workflowservice.v1 import GetSystemInfoRequest
+from temporalio.api.enums.v1 import VersionDrainageStatus
+from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentRequest, GetSystemInfoRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
 
@@ -18,13 +19,23 @@ from activities.run.notices import UNREDIRECTED
 from activities.store.artifacts import ArtifactUnavailable
 from console.base.command import DONE, FAILED, Access, endpoint, hint, server_address
 from console.base.terminal import Report, counted, safe_line, wrapped
-from console.run.pollers import ACTIVITIES, SET_CURRENT, WORK, WORKFLOWS, builds, gone, pollers, shown, worker_of
+from console.run.pollers import (
+    ACTIVITIES,
+    SET_CURRENT,
+    WORK,
+    WORKFLOWS,
+    gone,
+    none_current,
+    pollers,
+    shown,
+    worker_of,
+)
 from console.run.run_handle import RPC_TIMEOUT, RunHandle, roots
 from console.run.standstill import causes_of
 from runtime import search_attributes
 from runtime.connection import ConnectionFailed
 from runtime.settings import Settings
-from supervision.base.queues import OUTWARD_QUEUE, WORKFLOW_QUEUE
+from supervision.base.queues import DEPLOYMENT, OUTWARD_QUEUE, WORKFLOW_QUEUE
 from supervision.base.trust import is_exposed
 
 Level = Literal["ok", "warning", "problem"]
@@ -135,17 +146,33 @@ async def queue_rows(client: Client) -> AsyncIterator[CheckRow]:
             fix = f"start one with {hint('worker', *worker_of(queue)[1])}"
             level: Level = "warning" if queue == OUTWARD_QUEUE else "problem"  # few teams have such tools
             yield CheckRow(level, f"queue {queue}", f"no Worker serves {work}{last}", fix)
-    known, why = await builds(client, seen[WORKFLOW_QUEUE])
-    for build in known:
-        if not build.served and (build.current or build.open):
-            what = "new runs wait for it" if build.current else "runs that began with it are open"
-            fix = f"start one with {hint('worker', SUPERVISOR_BUILD_ID=build.build_id)}"
-            yield CheckRow("problem", f"build {build.build_id}", f"no Worker serves it: {what}", fix)
-    served = [build for build in known if build.served]
-    if why:
+    served = {each.deployment_options.build_id for each in seen[WORKFLOW_QUEUE] if not gone(each.identity)}
+    async for row in _build_rows(client, served):
+        yield row
+
+
+async def _build_rows(client: Client, served: set[str]) -> AsyncIterator[CheckRow]:
+    """Yields the builds that runs wait for, and those that are served: a run stays with the build it began with."""
+    if why := await none_current(client):
         yield CheckRow("problem", "builds", why, SET_CURRENT)
-    elif served:
-        words = (b.build_id + " (current)" * b.current + " (runs of it are open)" * b.open for b in served)
+    request = DescribeWorkerDeploymentRequest(namespace=client.namespace, deployment_name=DEPLOYMENT)
+    try:
+        reply = await client.workflow_service.describe_worker_deployment(request, timeout=RPC_TIMEOUT)
+    except RPCError:  # no Worker has named one, or the server has just been told of the first
+        return
+    info, words = reply.worker_deployment_info, []
+    for summary in info.version_summaries:  # the newest first
+        build = summary.deployment_version.build_id
+        current = build == info.routing_config.current_deployment_version.build_id
+        open_runs = summary.drainage_status == VersionDrainageStatus.VERSION_DRAINAGE_STATUS_DRAINING
+        if build in served:
+            words.append(build + " (current)" * current + " (runs of it are open)" * open_runs)
+        elif current or open_runs:
+            text = f"no Worker serves it: {'new runs wait for it' if current else 'runs that began with it are open'}"
+            yield CheckRow(
+                "problem", f"build {build}", text, f"start one with {hint('worker', SUPERVISOR_BUILD_ID=build)}"
+            )
+    if words and not why:
         yield CheckRow("ok", "builds", ", ".join(words))
 
 

@@ -15,7 +15,7 @@ from temporalio.client import Client, WorkflowExecutionDescription
 
 from console.base.command import UNREACHABLE, CommandFailed, hint
 from console.base.terminal import safe_line
-from console.run.pollers import ACTIVITIES, SET_CURRENT, WORKFLOWS, builds, pollers, shown, worker_of
+from console.run.pollers import ACTIVITIES, SET_CURRENT, WORKFLOWS, none_current, pollers, shown, worker_of
 from console.run.run_handle import RUN_TYPE, WAITING, NoAnswer, RunHandle, is_open, short_id, stuck
 from runtime.payloads import readable
 from supervision.base import limits
@@ -178,9 +178,9 @@ async def _no_worker(run: RunHandle, described: WorkflowExecutionDescription) ->
     if build := described.raw_description.workflow_execution_info.versioning_info.deployment_version.build_id:
         which = f" of build {build}"
     else:
-        seen = await pollers(run.client, WORKFLOW_QUEUE, WORKFLOWS)
-        if why := (await builds(run.client, seen))[1]:
+        if why := await none_current(run.client):
             return Standstill("worker", ("the run",), f"a current build ({why})", SET_CURRENT, since)
+        seen = await pollers(run.client, WORKFLOW_QUEUE, WORKFLOWS)
         which = f" (the last one was {shown(seen)})" if seen else ""
     helps = f"start one with {hint('worker', SUPERVISOR_BUILD_ID=build)}; the run is safe and continues then"
     return Standstill("worker", ("the run",), f"a Worker{which}", helps, since)
