@@ -17,7 +17,6 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base.errors import ErrorKind, SupervisionError
     from supervision.contract.finding import Labels
     from supervision.contract.model_choice import Effort
-    from supervision.contract.plan import Plan
     from supervision.contract.progress import Phase
     from supervision.contract.status import TraceEvent, Wait
     from supervision.contract.team import TeamCard
@@ -98,17 +97,6 @@ class RunContext:
             "model": self.setup.supervisor_models[0],
             "effort": self.state.request.effort,
         }
-
-    def adopt(self, plan: Plan, ref: str, described_in: str = "", labels: Labels | None = None) -> None:
-        """Takes over a revision of the plan; new subtasks are `described_in` it, or in a part of it.
-
-        They have its `labels`: without any, its author has seen what the worker agents wrote so far.
-        """
-        self.plan_ref = ref
-        for subtask in plan.subtasks:
-            self.described_in.setdefault(subtask.id, described_in or ref)
-            self.plan_labels.setdefault(subtask.id, labels or self.state.labels)
-        self.state.adopt(plan)
 
     def expires_at(self, last: bool = False) -> datetime:
         """Returns when the time for work is over, or for the `last` call, the answer. Both move when limits change."""

@@ -136,14 +136,13 @@ class SupervisorWorkflow(Handlers):
         context = await self._prepare(state)
         self._enter(state, "planning")
         reply = await make_plan(context, state.request.strategy)
+        drafts = self._drafts = Drafts(context, reply)
         if state.plan.direct_answer:
             state.answer = reply.answer.model_copy(update={"text": state.plan.direct_answer})
-            if context.setup.answer_schema_ref is None:
-                return await self._closed(state, "done")
-        drafts = self._drafts = Drafts(context, reply)
-        if not state.plan.direct_answer:  # else what is left is to bring it into the schema
+        else:
             await self._work(context, drafts, reply.strategy)
-        await write_answer(context, drafts, reply.strategy)
+        if not state.plan.direct_answer or context.setup.answer_schema_ref is not None:
+            await write_answer(context, drafts, reply.strategy)
         return await self._closed(state, "done")
 
     async def _prepare(self, state: RunState) -> RunContext:

@@ -284,7 +284,7 @@ def _adopt(context: RunContext, reply: PlanReply) -> PlanReply:
         return reply
     if reply.team is not None and reply.team_ref is not None:
         context.team, context.team_ref = reply.team, reply.team_ref
-    context.adopt(reply.plan, reply.plan_ref)
+    _take_over(context, reply.plan, reply.plan_ref, reply.plan_ref, state.labels)  # its author has seen the findings
     generalist = context.team.generalist
     for subtask_id, role in reply.unknown_roles.items():
         state.warn(f"the team has no role {quoted(role)}: {generalist} does {subtask_id}")
@@ -299,6 +299,15 @@ def _adopt(context: RunContext, reply: PlanReply) -> PlanReply:
         expected=reply.estimate.total.line if reply.estimate else "",
     )
     return reply
+
+
+def _take_over(context: RunContext, plan: Plan, ref: str, described_in: str, labels: Labels) -> None:
+    """Takes over a revision of the plan; its new subtasks are `described_in` it, or in a part of it."""
+    context.plan_ref = ref
+    for subtask in plan.subtasks:
+        context.described_in.setdefault(subtask.id, described_in)
+        context.plan_labels.setdefault(subtask.id, labels)
+    context.state.adopt(plan)
 
 
 def _no_plan(text: str, problems: list[str], incapable: bool = False) -> SupervisionError:
@@ -335,7 +344,7 @@ async def _expand(context: RunContext, template_id: str) -> None:
         _fail_template(context, template_id, _no_items(reply, why, template.for_each or ""))
         return
     labels = Labels.of(findings) | context.plan_labels[template_id]
-    context.adopt(reply.plan, reply.plan_ref, reply.items_ref, labels)
+    _take_over(context, reply.plan, reply.plan_ref, reply.items_ref or reply.plan_ref, labels)
     count = min(room, reply.found - reply.unread)
     board.leave_out(template_id, reply.found - reply.unread - count, why)
     board.leave_out(template_id, reply.unread, reply.problem)

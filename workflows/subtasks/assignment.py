@@ -1,4 +1,4 @@
-"""The assignment of a subtask to a role: its breaker's permission and slot, its next attempt, how it ends."""
+"""The assignment of a subtask to a role: its breaker's permission and slot, its attempts, how it ends."""
 
 import asyncio
 from collections.abc import Sequence
@@ -8,59 +8,38 @@ from datetime import datetime, timedelta
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.run_contracts import WordsInput
-    from activities.contracts.turn_contracts import ToolCallRef, ToolResultRef
-    from activities.prompts.agent_prompts import FINISH_TAKEN, denied, unanswered
+    from activities.contracts.turn_contracts import ToolResultRef
+    from activities.prompts.agent_prompts import FINISH_TAKEN
     from activities.questions.judgement import REFINE, RefineInput
-    from activities.run.run_activities import RunActivities
     from supervision.base import limits
     from supervision.base.errors import FATAL, ErrorKind, SupervisionError, run_kind
-    from supervision.base.text import cut, one_line
+    from supervision.base.text import one_line
     from supervision.contract.finding import Finding
-    from supervision.contract.result import Problem, SubtaskReport
+    from supervision.contract.result import Problem
     from supervision.contract.status import Wait
     from supervision.contract.team import Person, RoleCard
-    from supervision.run.attempt_rules import DECLINED, back_off, is_retried, is_tried_again
+    from supervision.run.attempt_rules import DECLINED, back_off, child_id, is_retried, is_tried_again
     from supervision.run.decisions import Decision
-    from supervision.run.slots import Slot
-    from workflows.calls import activity_calls
     from workflows.calls.activity_calls import CallFailed
     from workflows.calls.asking import ask_or_warn
     from workflows.children.child_contracts import LoopProgress, WorkerAgentResult
-    from workflows.run_context import RunContext
+    from workflows.subtasks.attempt import Work, kept, run_agents
 
 
 @dataclass(eq=False)
-class Assignment:
-    """A subtask in the hands of a role, over all its attempts.
+class Assignment(Work):
+    """The work on a subtask over all its attempts.
 
-    It `is_admitted` by the role's breaker while its attempt runs, or is about to, in the `slot`.
-    `declined` counts refusals and `CannotDo` among the failures.
-    In a round of review `previous` is the finding to improve by `feedback`, and `resume_from` where its conversation
-    stands, for the role and the attempt that continue it. `results` are of all worker agents so far, candidates
-    included; `last` is that of the attempt that ended last. `skipped` says why a person ended it.
+    It `is_admitted` by the role's breaker while its attempt runs, or is about to. `declined` counts refusals and
+    `CannotDo` among the failures. `last` is the result of the attempt that ended last, `skipped` why a person ended it.
     """
 
-    context: RunContext
-    subtask_id: str
-    role: RoleCard
     is_admitted: bool = False
-    slot: Slot | None = None
     failures: int = 0
     declined: int = 0
     fell_back: bool = False
-    description_ref: str | None = None
-    feedback: str | None = None
-    previous: Finding | None = None
-    resume_from: LoopProgress | None = None
     last: WorkerAgentResult = field(default_factory=WorkerAgentResult)
-    results: list[WorkerAgentResult] = field(default_factory=list)
     skipped: Problem | None = None
-
-    @property
-    def report(self) -> SubtaskReport:
-        """The subtask as the board has it."""
-        return self.context.state.board[self.subtask_id]
 
     @property
     def so_far(self) -> Finding | None:
@@ -71,6 +50,49 @@ class Assignment:
     def unused_fallback(self) -> RoleCard | None:
         """The role's fallback role, if there is one and the subtask is not there already."""
         return None if self.fell_back else self.context.team.find(self.role.fallback)
+
+    async def run(self) -> None:
+        """Runs it to its end, or until no breaker admits its next attempt: then it waits on the board.
+
+        Raises SupervisionError if the provider refuses all work. A cancellation ends the subtask and is not raised.
+        """
+        state, subtask_id = self.context.state, self.subtask_id
+        try:
+            while (problem := self._take(await self._attempt())) is not None:
+                if not await self._prepare_retry(problem) and not await self._helped(problem):
+                    return
+                if not self.take_role():
+                    state.board.put_back(subtask_id)
+                    state.trace.note("subtask_held", subtask_id, role=self.role.name)
+                    return
+        except (asyncio.CancelledError, SupervisionError) as error:
+            # The dispatch cancels this at any await here or below; attempts themselves return what they have.
+            self.stop()
+            if isinstance(error, SupervisionError):
+                raise
+        finally:
+            if self.slot is not None:  # no attempt took it up
+                self.context.free(self.slot)
+
+    async def _attempt(self) -> WorkerAgentResult:
+        """Returns the result of the next attempt, by worker agents or by a person."""
+        state, subtask_id, role = self.context.state, self.subtask_id, self.role
+        subtask, report = state.board.subtask(subtask_id), state.board.start(subtask_id, role.name)
+        count = 1 if role.team or role.person else subtask.candidates
+        report.workflow_id = child_id(workflow.info().workflow_id, subtask_id, report.attempts, int(count > 1))
+        why = one_line(subtask.reasoning, limits.SENTENCE_BYTES)
+        state.trace.note("subtask_started", subtask_id, attempt=report.attempts, role=role.name, reasoning=why)
+        self.context.show()
+        if role.person is None:
+            return await run_agents(self, count)
+        if self.slot is not None:
+            self.context.free(self.slot)
+        try:
+            return await self._ask_for_finding(role.person)
+        except CallFailed as failed:
+            return WorkerAgentResult(problem=failed.problem)
+        except (asyncio.CancelledError, SupervisionError):  # the run was stopped, or its time is over
+            return WorkerAgentResult(stopped=True)
 
     def take_role(self) -> bool:
         """Takes permission and slot for an attempt, of the fallback role if the own one's breaker gives no permission.
@@ -83,7 +105,7 @@ class Assignment:
         if not state.waits.breaker(self.role.name).admits():
             if fallback is None or not state.waits.breaker(fallback.name).admits():
                 return False
-            self.fall_back(fallback)
+            self._fall_back(fallback)
         self.slot, self.is_admitted = state.slots.take(), True
         state.waits.breaker(self.role.name).admit(self)
         return True
@@ -94,13 +116,13 @@ class Assignment:
         times = [self.context.state.waits.breaker(role.name).retry_at for role in roles]
         return min((time for time in times if time is not None), default=None)
 
-    def count_outcome(self, succeeded: bool | None) -> None:
+    def _count_outcome(self, succeeded: bool | None) -> None:
         """Counts the outcome of an attempt for or against its role; None says nothing about it."""
         if self.is_admitted:
             self.context.state.waits.breaker(self.role.name).settle(self, succeeded)
             self.is_admitted = False
 
-    def fall_back(self, fallback: RoleCard) -> None:
+    def _fall_back(self, fallback: RoleCard) -> None:
         """Gives the subtask to the fallback role, once, which begins a conversation of its own."""
         self.role, self.resume_from, self.fell_back = fallback, None, True
 
@@ -126,26 +148,26 @@ class Assignment:
             results=[] if finding else self.results,
         )
 
-    def take(self, result: WorkerAgentResult) -> Problem | None:
+    def _take(self, result: WorkerAgentResult) -> Problem | None:
         """Ends the subtask with the result of an attempt, or returns the problem that another one may mend.
 
         Raises SupervisionError if other subtasks would fail alike and the run has no finding to lose.
         """
         problem, self.last, self.resume_from = result.problem, result, None
         if result.succeeded:
-            self.succeed(result)
+            self._succeed(result)
         elif problem is None or problem.type is ErrorKind.CANCELLED:  # by a person, who wants no other attempt
             self.stop(problem)
         elif not is_retried(problem.type):
             self.fail(problem)
         else:
-            self.count_outcome(None if problem.type in DECLINED or self.role.person is not None else False)
+            self._count_outcome(None if problem.type in DECLINED or self.role.person is not None else False)
             self.failures += 1
             self.declined += problem.type in DECLINED
             return problem
         return None
 
-    async def prepare_retry(self, problem: Problem) -> bool:
+    async def _prepare_retry(self, problem: Problem) -> bool:
         """Readies the next attempt: same role better described, or the fallback role. Returns False to give up."""
         context, subtask_id, fallback = self.context, self.subtask_id, self.unused_fallback
         again = is_tried_again(problem.type, self.failures, self.declined)
@@ -172,7 +194,7 @@ class Assignment:
             elif refined_only:
                 return False
         if fallback is not None and not same_role:
-            self.fall_back(fallback)
+            self._fall_back(fallback)
         context.state.trace.note(
             "subtask_retried",
             subtask_id,
@@ -187,7 +209,7 @@ class Assignment:
             await workflow.sleep(pause, summary=f"{subtask_id}: the next attempt")
         return True
 
-    async def ask_for_finding(self, person: Person) -> WorkerAgentResult:
+    async def _ask_for_finding(self, person: Person) -> WorkerAgentResult:
         """Returns what a person hands in as the finding of a subtask."""
         context, report = self.context, self.report
         parts = [context.state.board.subtask(self.subtask_id).whole]
@@ -215,9 +237,9 @@ class Assignment:
             choices=[*choices],
             since=workflow.now().isoformat(),
         )
-        return await self.context.decision(wait, timeout, cut("\n\n".join(parts), limits.PAYLOAD_AIM_BYTES))
+        return await self.context.decision(wait, timeout, "\n\n".join(parts))
 
-    async def helped(self, problem: Problem) -> bool:
+    async def _helped(self, problem: Problem) -> bool:
         """True if a person has a subtask that failed for good tried again; else it has ended."""
         context, report = self.context, self.report
         is_required = context.state.plan.importance.get(self.subtask_id) == "required"
@@ -239,7 +261,7 @@ class Assignment:
             self.fail(problem)
         elif decision.choice != "retry":
             try:
-                self.succeed(WorkerAgentResult(finding=await kept(context, decision)))
+                self._succeed(WorkerAgentResult(finding=await kept(context, decision)))
             except CallFailed as error:
                 self.fail(error.problem)
         else:
@@ -248,11 +270,11 @@ class Assignment:
             return True
         return False
 
-    def succeed(self, result: WorkerAgentResult) -> None:
+    def _succeed(self, result: WorkerAgentResult) -> None:
         """Ends a subtask with a finding that counts for its role."""
         assert result.finding is not None
         state, subtask_id = self.context.state, self.subtask_id
-        self.count_outcome(True)
+        self._count_outcome(True)
         state.board.complete(subtask_id, result.finding)
         state.close_point(subtask_id)
         state.trace.note("subtask_completed", subtask_id, turns=self.report.turns, **result.refs)
@@ -262,7 +284,7 @@ class Assignment:
 
         Raises SupervisionError if other subtasks would fail alike and the run has no finding to lose.
         """
-        self.count_outcome(None)
+        self._count_outcome(None)
         state, subtask_id = self.context.state, self.subtask_id
         if self.previous is not None:
             state.board.keep(subtask_id)
@@ -285,7 +307,7 @@ class Assignment:
 
         One that has ended by itself stays as it is.
         """
-        self.count_outcome(None)
+        self._count_outcome(None)
         state, subtask_id = self.context.state, self.subtask_id
         if self.report.state not in ("waiting", "running"):
             return
@@ -297,57 +319,3 @@ class Assignment:
             return
         state.board.end(subtask_id, "cancelled", problem, self.so_far)
         state.trace.note("subtask_cancelled", subtask_id, turns=self.last.turns, **self.last.refs)
-
-
-async def ask_about_calls(context: RunContext, place: str, progress: LoopProgress) -> LoopProgress:
-    """Returns the progress of the worker agent at a place such as t3/1 once people have decided about all its calls.
-
-    What they replied and denied are results; what they approved is to be run. Raises SupervisionError
-    `DeadlineExceeded` if the run's time is over first.
-    """
-    asking = [_ask_about(context, f"{place}:{progress.turn}", call) for call in progress.pending]
-    results, approved = [*progress.results], [*progress.approved]
-    for outcome in await asyncio.gather(*asking, return_exceptions=True):
-        if isinstance(outcome, BaseException):
-            raise outcome
-        if isinstance(outcome, ToolResultRef):
-            results.append(outcome)
-        else:
-            approved.append(outcome)
-    return progress.model_copy(update={"pending": [], "results": results, "approved": approved})
-
-
-async def _ask_about(context: RunContext, place: str, call: ToolCallRef) -> ToolCallRef | ToolResultRef:
-    """Returns the call if it is to be run; else its result: a person's reply, or why there is none."""
-    is_tool = call.waits_for == "tool"
-    again = f".{len(call.replies)}" if call.waits_for == "reply" else ""
-    wait = Wait(
-        id=f"{place}.{call.index}{again}",
-        kind="tool" if is_tool else "question",
-        workflow_id=workflow.info().workflow_id,
-        subtask_id=place.partition("/")[0],
-        prompt_preview=f"{call.name} {call.preview}" if is_tool else (call.asks and call.asked) or call.preview,
-        arguments_sha256=call.arguments_sha256 if is_tool else None,
-        choices=["approve", "deny"] if is_tool else call.choices,
-        content_ref=call.asked_ref,
-        after=call.after,
-        since=workflow.now().isoformat(),
-    )
-    decision = await context.decision(wait, context.state.request.approval_timeout, call.asked)
-    if decision is None:
-        return call.without_result(unanswered(not is_tool))
-    if decision.choice == "approve":
-        return call
-    if decision.choice == "deny":
-        return call.without_result(denied(decision.text))
-    words = await kept(context, decision)
-    if call.waits_for == "reply":
-        return call.model_copy(update={"replies": [*call.replies, (call.asks, words.text_ref)]})
-    return ToolResultRef(call_id=call.call_id, ref=words.text_ref, sources=words.sources)
-
-
-async def kept(context: RunContext, decision: Decision) -> Finding:
-    """Returns a person's words, stored, as a finding. Raises CallFailed."""
-    source = f"person {decision.by}" if decision.by else "a person"
-    words = WordsInput(run=context.run, text=decision.text, source=source)
-    return await activity_calls.with_store(RunActivities.keep_words, limits.PUBLISH_TIMEOUT, "store a reply", words)

@@ -1,80 +1,94 @@
-"""One attempt of a subtask: its worker agents to their end, through waits for the provider and refills of budget."""
+"""An attempt of a subtask: its worker agents to their end, through waits for provider, people and budget."""
 
 import asyncio
+from dataclasses import dataclass, field
 from itertools import cycle
 
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.run_contracts import SubtaskBrief
+    from activities.contracts.run_contracts import SubtaskBrief, WordsInput
+    from activities.contracts.turn_contracts import ToolCallRef, ToolResultRef
+    from activities.prompts.agent_prompts import denied, unanswered
+    from activities.run.run_activities import RunActivities
     from supervision.base import limits
     from supervision.base.errors import FATAL, ErrorKind, SupervisionError
     from supervision.base.queues import pool_queue
-    from supervision.base.text import one_line
     from supervision.budget.ledger import Amount
-    from supervision.contract.finding import Labels
+    from supervision.contract.finding import Finding, Labels
     from supervision.contract.result import Problem, SubtaskReport
+    from supervision.contract.status import Wait
     from supervision.contract.team import RoleCard
     from supervision.run.attempt_rules import AfterAgent, after_agent, child_id
+    from supervision.run.decisions import Decision
     from supervision.run.slots import Slot
+    from workflows.calls import activity_calls
     from workflows.calls.activity_calls import CallFailed
     from workflows.calls.asking import as_refs, judge, shown, wait_for_model
     from workflows.children.child_contracts import LoopProgress, WorkerAgentInput, WorkerAgentResult
-    from workflows.run_context import stop_all
-    from workflows.subtasks.assignment import Assignment, ask_about_calls
+    from workflows.run_context import RunContext, stop_all
     from workflows.subtasks.child_runs import run_nested, run_worker_agent
 
 
-async def run_attempt(assignment: Assignment) -> WorkerAgentResult:
-    """Runs the next attempt, by one worker agent or by several candidates, and returns the best result."""
-    context, subtask_id, state = assignment.context, assignment.subtask_id, assignment.context.state
-    subtask, role = state.board.subtask(subtask_id), assignment.role
-    candidates = 1 if role.team or role.person else subtask.candidates
-    report = state.board.start(subtask_id, role.name)
-    report.workflow_id = child_id(workflow.info().workflow_id, subtask_id, report.attempts, int(candidates > 1))
-    why = one_line(subtask.reasoning, limits.SENTENCE_BYTES)
-    state.trace.note("subtask_started", subtask_id, attempt=report.attempts, role=role.name, reasoning=why)
-    context.show()
-    slot = assignment.slot or Slot()
-    if role.person is not None:
-        context.free(slot)
-        try:
-            return await assignment.ask_for_finding(role.person)
-        except CallFailed as failed:
-            return WorkerAgentResult(problem=failed.problem)
-        except (asyncio.CancelledError, SupervisionError):  # the run was stopped, or its time is over
-            return WorkerAgentResult(stopped=True)
-    if candidates == 1:
-        return await _Agent(assignment, role, 0, slot).run()
-    others = [context.team.find(name) for name in subtask.candidate_roles]
-    roles = [role, *[other for other in others if other is not None]]
-    places = zip(cycle(roles), [slot, *(Slot() for _ in range(1, candidates))], strict=False)
-    agents = [_Agent(assignment, role, number, slot) for number, (role, slot) in enumerate(places, 1)]
-    return await _run_candidates(assignment, agents)
+@dataclass(eq=False)
+class Work:
+    """A subtask in the hands of a role: what its next attempt begins with, and what came of those before.
+
+    The attempt takes up the `slot`, described as in `description_ref` if that is set. In a round of review `previous`
+    is the finding to improve by `feedback`, and `resume_from` where its conversation stands, for the role and the
+    attempt that continue it. `results` are of all worker agents so far, candidates included.
+    """
+
+    context: RunContext
+    subtask_id: str
+    role: RoleCard
+    slot: Slot | None = None
+    description_ref: str | None = None
+    feedback: str | None = None
+    previous: Finding | None = None
+    resume_from: LoopProgress | None = None
+    results: list[WorkerAgentResult] = field(default_factory=list)
+
+    @property
+    def report(self) -> SubtaskReport:
+        """The subtask as the board has it."""
+        return self.context.state.board[self.subtask_id]
 
 
-async def _run_candidates(assignment: Assignment, agents: "list[_Agent]") -> WorkerAgentResult:
+async def run_agents(work: Work, count: int) -> WorkerAgentResult:
+    """Runs an attempt by one worker agent or by several candidates, and returns the best result."""
+    role, slot = work.role, work.slot or Slot()
+    if count == 1:
+        return await _Agent(work, role, 0, slot).run()
+    named = [work.context.team.find(name) for name in work.context.state.board.subtask(work.subtask_id).candidate_roles]
+    roles = [role, *[other for other in named if other is not None]]
+    places = zip(cycle(roles), [slot, *(Slot() for _ in range(1, count))], strict=False)
+    agents = [_Agent(work, role, number, slot) for number, (role, slot) in enumerate(places, 1)]
+    return await _run_candidates(work, agents)
+
+
+async def _run_candidates(work: Work, agents: "list[_Agent]") -> WorkerAgentResult:
     """Runs several worker agents, as slots allow; a judge chooses among their findings. All are paid."""
-    state, subtask_id = assignment.context.state, assignment.subtask_id
+    state, subtask_id = work.context.state, work.subtask_id
     running = [asyncio.create_task(agent.run()) for agent in agents]
     try:
         await workflow.wait(running)
         results = [task.result() for task in running]
         for number, result in enumerate(results, 1):
             state.trace.note("candidate_ended", subtask_id, candidate=number, **result.refs)
-        index = await _best(assignment, agents, results)
+        index = await _best(work, agents, results)
     except asyncio.CancelledError:
         # Cancelled while they run, or while the judge does: each hands in what it has, the first finding counts.
         await stop_all(running)
-        return next((r for r in assignment.results if r.succeeded), WorkerAgentResult(stopped=True))
+        return next((r for r in work.results if r.succeeded), WorkerAgentResult(stopped=True))
     state.board.begin(subtask_id, agents[index].role.name)
-    assignment.report.workflow_id, assignment.report.model = agents[index].workflow_id, results[index].model or None
+    work.report.workflow_id, work.report.model = agents[index].workflow_id, results[index].model or None
     return results[index]
 
 
-async def _best(assignment: Assignment, agents: "list[_Agent]", results: list[WorkerAgentResult]) -> int:
+async def _best(work: Work, agents: "list[_Agent]", results: list[WorkerAgentResult]) -> int:
     """Returns the index of the best result; a judge is asked only where there is a choice."""
-    context, subtask_id = assignment.context, assignment.subtask_id
+    context, subtask_id = work.context, work.subtask_id
     reports = {
         index: SubtaskReport(id=subtask_id, role=agents[index].role.name, state="completed", finding=result.finding)
         for index, result in enumerate(results)
@@ -96,20 +110,20 @@ class _Agent:
     `booked` what it has consumed. With the `last` grant it has the one call in which it can still conclude.
     """
 
-    def __init__(self, assignment: Assignment, role: RoleCard, candidate: int, slot: Slot) -> None:
+    def __init__(self, work: Work, role: RoleCard, candidate: int, slot: Slot) -> None:
         self.role = role
-        self._assignment = assignment
-        self._context = assignment.context
-        self._state = assignment.context.state
-        self._subtask_id = assignment.subtask_id
-        self._number = assignment.report.attempts
+        self._work = work
+        self._context = work.context
+        self._state = work.context.state
+        self._subtask_id = work.subtask_id
+        self._number = work.report.attempts
         self._slot = slot
         # Also the name of its account in the ledger.
         self.workflow_id = child_id(workflow.info().workflow_id, self._subtask_id, self._number, candidate)
         # A nested supervisor has models of its own, and waits for them itself.
         self._chain = list(self.role.models)
         self._model = "" if self.role.team else self._state.models.choose(self._chain)
-        self._progress = assignment.resume_from or LoopProgress()
+        self._progress = work.resume_from or LoopProgress()
         self._stood: dict[str, LoopProgress] = {}  # where the conversations with other models stand
         self._booked = WorkerAgentResult()
         self._last = False
@@ -257,21 +271,21 @@ class _Agent:
             state.note_spending(self.role.name, result.model, result.usage)
         state.labels |= result.finding.labels if result.finding and result.succeeded else result.labels
         state.board.record(self._subtask_id, result.turns, result.usage, result.gaps)
-        self._assignment.results.append(result)
+        self._work.results.append(result)
 
     async def _run_child(self, grant: Amount) -> WorkerAgentResult:
         """Runs the child: a worker agent, or the supervisor of a team. Its id is the same after each wait."""
         if self.role.team:
             return await run_nested(self._context, self.role, self._brief(), self.workflow_id, self._booked, grant)
-        self._assignment.report.model = self._model
+        self._work.report.model = self._model
         return await run_worker_agent(self._context, self._agent_input(grant), self.workflow_id, self._booked)
 
     def _brief(self) -> SubtaskBrief:
-        context, board, assignment = self._context, self._state.board, self._assignment
+        context, board, work = self._context, self._state.board, self._work
         subtask = board.subtask(self._subtask_id)
         completed, missing = board.completed_for(self._subtask_id), shown(board.missing_for(self._subtask_id))
         labels = Labels.of(report.finding for report in completed) | context.plan_labels[self._subtask_id]
-        if missing or assignment.feedback or assignment.description_ref:  # words of others on the work so far
+        if missing or work.feedback or work.description_ref:  # words of others on the work so far
             labels |= self._state.labels
         if subtask.attachments or subtask.template:
             labels |= context.setup.data_labels
@@ -281,9 +295,9 @@ class _Agent:
             dependencies=as_refs(completed, board),
             missing=missing,
             attachments=[item for item in context.setup.attachments if item.name in subtask.attachments],
-            description_ref=assignment.description_ref,
-            feedback=assignment.feedback,
-            previous_ref=assignment.previous.text_ref if assignment.previous else None,
+            description_ref=work.description_ref,
+            feedback=work.feedback,
+            previous_ref=work.previous.text_ref if work.previous else None,
             names_items=board.names_items(self._subtask_id),
             labels=labels,
         )
@@ -309,3 +323,57 @@ class _Agent:
             goes_first=state.models.outage(self._model) is not None,
             progress=self._progress,
         )
+
+
+async def ask_about_calls(context: RunContext, place: str, progress: LoopProgress) -> LoopProgress:
+    """Returns the progress of the worker agent at a place such as t3/1 once people have decided about all its calls.
+
+    What they replied and denied are results; what they approved is to be run. Raises SupervisionError
+    `DeadlineExceeded` if the run's time is over first.
+    """
+    asking = [_ask_about(context, f"{place}:{progress.turn}", call) for call in progress.pending]
+    results, approved = [*progress.results], [*progress.approved]
+    for outcome in await asyncio.gather(*asking, return_exceptions=True):
+        if isinstance(outcome, BaseException):
+            raise outcome
+        if isinstance(outcome, ToolResultRef):
+            results.append(outcome)
+        else:
+            approved.append(outcome)
+    return progress.model_copy(update={"pending": [], "results": results, "approved": approved})
+
+
+async def _ask_about(context: RunContext, place: str, call: ToolCallRef) -> ToolCallRef | ToolResultRef:
+    """Returns the call if it is to be run; else its result: a person's reply, or why there is none."""
+    is_tool = call.waits_for == "tool"
+    again = f".{len(call.replies)}" if call.waits_for == "reply" else ""
+    wait = Wait(
+        id=f"{place}.{call.index}{again}",
+        kind="tool" if is_tool else "question",
+        workflow_id=workflow.info().workflow_id,
+        subtask_id=place.partition("/")[0],
+        prompt_preview=f"{call.name} {call.preview}" if is_tool else (call.asks and call.asked) or call.preview,
+        arguments_sha256=call.arguments_sha256 if is_tool else None,
+        choices=["approve", "deny"] if is_tool else call.choices,
+        content_ref=call.asked_ref,
+        after=call.after,
+        since=workflow.now().isoformat(),
+    )
+    decision = await context.decision(wait, context.state.request.approval_timeout, call.asked)
+    if decision is None:
+        return call.without_result(unanswered(not is_tool))
+    if decision.choice == "approve":
+        return call
+    if decision.choice == "deny":
+        return call.without_result(denied(decision.text))
+    words = await kept(context, decision)
+    if call.waits_for == "reply":
+        return call.model_copy(update={"replies": [*call.replies, (call.asks, words.text_ref)]})
+    return ToolResultRef(call_id=call.call_id, ref=words.text_ref, sources=words.sources)
+
+
+async def kept(context: RunContext, decision: Decision) -> Finding:
+    """Returns a person's words, stored, as a finding. Raises CallFailed."""
+    source = f"person {decision.by}" if decision.by else "a person"
+    words = WordsInput(run=context.run, text=decision.text, source=source)
+    return await activity_calls.with_store(RunActivities.keep_words, limits.PUBLISH_TIMEOUT, "store a reply", words)

@@ -4,7 +4,6 @@ A failed one is tried again, better described after each failure, by the fallbac
 """
 
 import asyncio
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,7 +16,6 @@ with workflow.unsafe.imports_passed_through():
     from supervision.planning.capabilities import role_for
     from workflows.run_context import BackgroundTask, RunContext, let_ready_tasks_finish, stop_all
     from workflows.subtasks.assignment import Assignment
-    from workflows.subtasks.attempt import run_attempt
 
 
 _HISTORY_FULL = "the run's history is nearly as long as the server allows, so no more work begins"
@@ -73,19 +71,20 @@ class Dispatch:
 
         `warm`: in the conversation that gave the finding, if that can be continued.
         """
-        assignment = self._assignment(subtask_id, self._state.board.in_flight()).reopened(feedback, warm=warm)
+        assignment = self._assignment(subtask_id).reopened(feedback, warm=warm)
         self._assignments[subtask_id] = assignment
         self._drafts.forget()
         is_warm = assignment.resume_from is not None
         self._state.trace.note("subtask_reopened", subtask_id, feedback=feedback, warm=is_warm)
         self._state.board.reopen(subtask_id)
 
-    def _assignment(self, subtask_id: str, in_flight: Mapping[str, int]) -> Assignment:
+    def _assignment(self, subtask_id: str) -> Assignment:
         """Returns the subtask's assignment, a new one to the role that the plan names, or to the best one able."""
         if subtask_id in self._assignments:
             return self._assignments[subtask_id]
-        roles, subtask = self._context.assignable_roles, self._state.board.subtask(subtask_id)
-        name = role_for(subtask, roles, in_flight, lambda role: self._state.waits.breaker(role.name).admits())
+        roles, board, waits = self._context.assignable_roles, self._state.board, self._state.waits
+        subtask = board.subtask(subtask_id)
+        name = role_for(subtask, roles, lambda role: waits.breaker(role.name).admits(), board.in_flight)
         return Assignment(self._context, subtask_id, roles.role(name))
 
     async def execute(self) -> None:
@@ -190,7 +189,7 @@ class Dispatch:
         """Fails the subtasks that wait for roles whose breakers are open: the run has stood still long enough."""
         board = self._state.board
         for subtask_id in list(board.ready()):
-            assignment = self._assignment(subtask_id, board.in_flight())
+            assignment = self._assignment(subtask_id)
             role = assignment.role.name
             why = f"the role '{role}' failed too often in a row, and nothing else was left to do"
             board.begin(subtask_id, role)
@@ -204,7 +203,6 @@ class Dispatch:
         """Starts what is ready and has a slot and a role; returns when the first open breaker admits an attempt."""
         board, slots, probes = self._state.board, self._state.slots, []
         slots.starved = False
-        in_flight = board.in_flight()  # once: while a role rests, each of its subtasks is looked at every time
         if self._state.time_and_budget.agents_waiting or (self._state.refused and not self._state.has_finding):
             return None  # others could not be paid now, or would be refused, too
         for subtask_id in board.ready():
@@ -213,15 +211,14 @@ class Dispatch:
                 break
             if self._replanning.running and board.missing_for(subtask_id):
                 continue
-            assignment = self._assignment(subtask_id, in_flight)
+            assignment = self._assignment(subtask_id)
             if self._running and self._state.models.is_away(assignment.role.models):
                 continue  # those that run wait for it already, and one of them tries it first
             if assignment.take_role():
                 self._assignments[subtask_id] = assignment
                 # On the board at once, not when its task first runs: the next role is chosen by what is in flight.
                 board.begin(subtask_id, assignment.role.name)
-                in_flight[assignment.role.name] += 1
-                task = self._running[subtask_id] = asyncio.create_task(_run_subtask(assignment))
+                task = self._running[subtask_id] = asyncio.create_task(assignment.run())
                 # Awaiting the tasks themselves would cost more on every wake-up.
                 task.add_done_callback(lambda task: self._context.changed.set())
             elif probe_at := assignment.next_probe_at():
@@ -281,27 +278,3 @@ class Dispatch:
             await workflow.wait(running, timeout=left.total_seconds())
             await let_ready_tasks_finish()  # what a child consumed may be known since just now
             await stop_all(running)
-
-
-async def _run_subtask(assignment: Assignment) -> None:
-    """Runs a subtask to its end, or until no breaker admits its next attempt: then it waits on the board.
-
-    Raises SupervisionError if the provider refuses all work. A cancellation ends the subtask and is not raised.
-    """
-    context, subtask_id = assignment.context, assignment.subtask_id
-    try:
-        while (problem := assignment.take(await run_attempt(assignment))) is not None:
-            if not await assignment.prepare_retry(problem) and not await assignment.helped(problem):
-                return
-            if not assignment.take_role():
-                context.state.board.put_back(subtask_id)
-                context.state.trace.note("subtask_held", subtask_id, role=assignment.role.name)
-                return
-    except (asyncio.CancelledError, SupervisionError) as error:
-        # The dispatch cancels this task at any await here or below; attempts themselves return what they have.
-        assignment.stop()
-        if isinstance(error, SupervisionError):
-            raise
-    finally:
-        if assignment.slot is not None:  # no attempt took it up
-            context.free(assignment.slot)
