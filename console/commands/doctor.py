@@ -19,17 +19,7 @@ from activities.run.notices import UNREDIRECTED
 from activities.store.artifacts import ArtifactUnavailable
 from console.base.command import DONE, FAILED, Access, endpoint, hint, server_address
 from console.base.terminal import Report, counted, safe_line, wrapped
-from console.run.pollers import (
-    ACTIVITIES,
-    SET_CURRENT,
-    WORK,
-    WORKFLOWS,
-    gone,
-    none_current,
-    pollers,
-    shown,
-    worker_of,
-)
+from console.run.pollers import SET_CURRENT, WORK, gone, none_current, pollers, shown, worker_of
 from console.run.run_handle import RPC_TIMEOUT, RunHandle, roots
 from console.run.standstill import causes_of
 from runtime import search_attributes
@@ -135,8 +125,7 @@ async def server_rows(client: Client, store_id: str | None) -> AsyncIterator[Che
 
 async def queue_rows(client: Client) -> AsyncIterator[CheckRow]:
     """Yields whether each queue and build has a Worker."""
-    kinds = {queue: WORKFLOWS if queue == WORKFLOW_QUEUE else ACTIVITIES for queue in WORK}
-    seen = {queue: await pollers(client, queue, kind) for queue, kind in kinds.items()}
+    seen = {queue: await pollers(client, queue) for queue in WORK}
     for queue, workers in seen.items():
         work = WORK[queue]
         if not all(gone(worker.identity) for worker in workers):

@@ -31,7 +31,7 @@ from console.base.command import (
 from console.base.terminal import Report, console, counted, print_err, put, safe_json
 from console.commands.people_commands import way_rows
 from console.run.command_line import AnyRun, AsJson
-from console.run.pollers import ACTIVITIES, SET_CURRENT, WORKFLOWS, none_current, pollers
+from console.run.pollers import SET_CURRENT, none_current, pollers
 from console.run.request_options import check_run_id, parsed_plan, prepared_request, read_text_file
 from console.run.run_handle import NoAnswer, RunHandle, is_open, state_word
 from console.view.answer_text import answer_report
@@ -259,13 +259,13 @@ async def require_workers(client: Client, otherwise: str = ", or pass --queue-an
 
 async def _unserved(client: Client) -> str | None:
     server, key = server_address(client), "ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL"
-    if not await pollers(client, WORKFLOW_QUEUE, WORKFLOWS):
+    if not await pollers(client, WORKFLOW_QUEUE):
         return (
             f"no worker serves queue '{WORKFLOW_QUEUE}' at {server}: start one with {hint('worker')} (it needs {key})"
         )
     if why := await none_current(client):
         return f"no run begins at {server}, of the builds of its Workers {why}: {SET_CURRENT}"
-    if not await pollers(client, MODEL_QUEUE, ACTIVITIES):
+    if not await pollers(client, MODEL_QUEUE):
         none = f"no worker makes model calls (queue '{MODEL_QUEUE}' at {server})"
         return f"{none}: set {key} and start one with {hint('worker')}"
     return None

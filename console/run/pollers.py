@@ -13,20 +13,19 @@ from temporalio.client import Client
 from console.run.run_handle import RPC_TIMEOUT
 from supervision.base.queues import DEPLOYMENT, MODEL_QUEUE, OUTWARD_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
 
-WORKFLOWS, ACTIVITIES = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW, TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY
 SET_CURRENT = f"`temporal worker deployment set-current-version --yes --deployment-name {DEPLOYMENT} --build-id BUILD`"
 WORK = {WORKFLOW_QUEUE: "runs", MODEL_QUEUE: "model calls", TOOLS_QUEUE: "tools", OUTWARD_QUEUE: "outward tools"}
 _FRESH = timedelta(seconds=70)  # a live Worker polls again every 60 s; the server lists dead ones for minutes
 
 
-async def pollers(client: Client, queue: str, kind: TaskQueueType.ValueType) -> list[PollerInfo]:
+async def pollers(client: Client, queue: str) -> list[PollerInfo]:
     """Returns the Workers that polled a queue a moment ago, by their identity."""
-    return (await _polled(client, queue, kind))[0]
+    return (await _polled(client, queue))[0]
 
 
 async def none_current(client: Client) -> str:
     """Returns that new runs wait as the Workers that take them have builds of which none is current, or nothing."""
-    seen, current = await _polled(client, WORKFLOW_QUEUE, WORKFLOWS)
+    seen, current = await _polled(client, WORKFLOW_QUEUE)
     served = {each.deployment_options.build_id for each in seen if not gone(each.identity)}
     waits = served and "" not in served and not current
     return f"none is current, so new runs wait; served: {', '.join(sorted(served))}" if waits else ""
@@ -57,8 +56,10 @@ def gone(identity: str) -> bool:
     return False
 
 
-async def _polled(client: Client, queue: str, kind: TaskQueueType.ValueType) -> tuple[list[PollerInfo], str]:
+async def _polled(client: Client, queue: str) -> tuple[list[PollerInfo], str]:
     """Returns the Workers that polled a queue a moment ago, and the build that is current for it, if one is."""
+    # A process that serves the queue of workflows serves its activities, too.
+    kind = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW if queue == WORKFLOW_QUEUE else TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY
     name = TaskQueue(name=queue)
     request = DescribeTaskQueueRequest(namespace=client.namespace, task_queue=name, task_queue_type=kind)
     described = await client.workflow_service.describe_task_queue(request, timeout=RPC_TIMEOUT)
