@@ -93,9 +93,7 @@ class AnthropicModel(ModelEndpoint):
                 max_retries=0,  # Temporal retries: it shows every attempt and frees the slot meanwhile
                 timeout=timeout,
                 http_client=_BoundedClient(
-                    limits=httpx2.Limits(max_connections=limits.ACTIVITY_SLOTS),
-                    timeout=timeout,
-                    **(http_options or {}),
+                    limits=httpx2.Limits(max_connections=limits.ACTIVITY_SLOTS), timeout=timeout, **(http_options or {})
                 ),
                 default_headers={"accept-encoding": "identity"},  # packing delays events
                 open_telemetry=False,  # the span of a call is the activity's, and no trace id leaves

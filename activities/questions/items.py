@@ -9,14 +9,7 @@ from typing import Any
 from pydantic import JsonValue
 from temporalio import activity
 
-from activities.contracts.run_contracts import (
-    DependencyRef,
-    ExpandInput,
-    ExpandReply,
-    RunRef,
-    TableInput,
-    TableReply,
-)
+from activities.contracts.run_contracts import DependencyRef, ExpandInput, ExpandReply, RunRef, TableInput, TableReply
 from activities.files.file_cache import FileReport
 from activities.files.manifest import unread_of
 from activities.replies import answer_schema, schema_rules

@@ -10,15 +10,7 @@ from activities.contracts.run_contracts import PlanInput, WorkNote
 from activities.prompts.agent_prompts import DATA_RULE, attachment_block, block, plain, tag
 from activities.teams.toolbox import Toolbox
 from supervision.base import limits
-from supervision.base.prompt_marks import (
-    ATTACHMENTS,
-    GOAL,
-    MISSING_POINTS,
-    MOST_SUBTASKS,
-    OUTCOME,
-    PLANNED,
-    ROLES,
-)
+from supervision.base.prompt_marks import ATTACHMENTS, GOAL, MISSING_POINTS, MOST_SUBTASKS, OUTCOME, PLANNED, ROLES
 from supervision.base.text import one_line
 from supervision.contract.base import Model
 from supervision.contract.plan import Aggregation, NewRole, Plan

@@ -20,18 +20,7 @@ from console.base.terminal import Report, safe_line, table, wrapped
 from console.commands.evidence_commands import calls_report, write_file
 from console.commands.people_commands import way_rows
 from console.run.command_line import AnyId, AnyRun
-from console.run.run_handle import (
-    SEARCHED_RUNS,
-    STATUS,
-    NoAnswer,
-    RunHandle,
-    facts,
-    is_open,
-    no_runs,
-    roots,
-    short_id,
-    state_word,
-)
+from console.run.run_handle import STATUS, NoAnswer, RunHandle, facts, is_open, no_runs, roots, short_id, state_word
 from console.run.run_outcome import full_trace, outcome_so_far, read_result, run_outcome
 from console.run.standstill import Standstill, causes_of, observed
 from console.view.answer_text import answer_file, answer_report, why_partial
@@ -202,7 +191,7 @@ async def list_report(
     client = await access.client()
     selects = bool(team or owner or waiting)
     status = state and {"cancelled": "Canceled"}.get(state, state.title().replace(" ", ""))  # as the server has it
-    executions = await roots(client, SEARCHED_RUNS if selects else limit, status)
+    executions = await roots(client, None if selects else limit, status)
     found = await inbox(client) if waiting else None
     ids = {*found.unanswered, *(item.run_id for item in found.items)} if found else set()
     executions = [

@@ -89,9 +89,7 @@ async def put_path(
 
 
 async def prune(
-    access: Access,
-    older_than: Annotated[str, typer.Option(help="such as 30d, 12h or 2w")],
-    yes: Yes = False,
+    access: Access, older_than: Annotated[str, typer.Option(help="such as 30d, 12h or 2w")], yes: Yes = False
 ) -> int:
     """Delete the objects of old runs and old uploads from the artifact store; never what may still be in use."""
     oldest = _time_before(older_than)

@@ -90,10 +90,8 @@ async def pin_team(settings: Settings, team: str) -> Report:
     changed = [line for offer in found for line in offer.changes]
     if changed and not wrong:
         write_pins(folder, {offer.server: offer.listed for offer in found})
-    rows = [
-        *_diff_rows(changed),
-        f"{folder / LOCK}: {'nothing has changed' if not changed else 'not written' if wrong else 'written'}",
-    ]
+    outcome = "nothing has changed" if not changed else "not written" if wrong else "written"
+    rows = [*_diff_rows(changed), f"{folder / LOCK}: {outcome}"]
     if not found:
         rows = [f"team '{team}' has no section [mcp_servers.NAME], so there is nothing to pin"]
     notes = [f"mcp_servers.{offer.server} is not pinned: {offer.summary}" for offer in wrong]
@@ -104,12 +102,10 @@ async def pin_team(settings: Settings, team: str) -> Report:
 def offer_rows(team: str, found: list[Offer]) -> Iterator[RenderableType]:
     """Yields each server, what changed since it was pinned, and the lines for a team file that list its other tools."""
     for offer in found:
-        good = not offer.problems
-        yield indented(
-            f"{'✔' if good else '✘'} MCP server {offer.server}: {offer.summary}", 2, "green" if good else "red"
-        )
+        mark, style = ("✘", "red") if offer.problems else ("✔", "green")
+        yield indented(f"{mark} MCP server {offer.server}: {offer.summary}", 2, style)
         yield from _diff_rows(offer.changes)
-        if offer.changes and good:
+        if offer.changes and not offer.problems:
             yield indented(f"pin them: {hint('teams', 'pin', team)}", 4)
         if others := [tool for name, tool in offer.tools.items() if name not in offer.listed]:
             yield indented('for team.toml, with "read" for each tool that changes nothing and sends nothing:', 4, "dim")
@@ -251,6 +247,7 @@ def _team_file(name: str, files: Team, kinds: dict[str, bool]) -> str:
     taken = [role for role in files.roles if any(kinds.get(kind_of[tool]) for tool in role.tools)]
     used = {tool for role in taken for tool in role.tools if kinds.get(kind_of[tool], True)}
     tools = [(tool.name, tool.uses, kind_of[tool.name]) for tool in files.tools if tool.name in used]
+    reads = {kind: f', options = {{ {kind} = "data/**/*" }}' for kind in kinds}
     lines = [
         f"# Team {name}: a change of this file or of data/ counts from the next run on.",
         f'name = "{name}"',
@@ -258,12 +255,7 @@ def _team_file(name: str, files: Team, kinds: dict[str, bool]) -> str:
         f'generalist = "{taken[-1].name}"  # takes subtasks whose role is unknown',
         *(["share_tools = true  # both roles compute"] if len(taken) > 1 else []),
         "tools = [",
-        *(
-            f'  {{ name = "{tool}", uses = "{uses}"'
-            + (f', options = {{ {kind} = "data/**/*" }}' if kind else "")
-            + " },"
-            for tool, uses, kind in tools
-        ),
+        *(f'  {{ name = "{tool}", uses = "{uses}"{reads.get(kind, "")} }},' for tool, uses, kind in tools),
         "]",
     ]
     for role in taken:

@@ -173,7 +173,7 @@ def stuck(described: WorkflowExecutionDescription) -> str | None:
     return f"its workflow code failed {counted(failed, 'time')} in a row" if failed > 0 else None
 
 
-SEARCHED_RUNS = 1000  # one page of the server's list, for the newest run and the beginning of an id
+_SEARCHED_RUNS = 1000  # one page of the server's list, for the newest run and the beginning of an id
 _GENERATED = "supervise-"
 _SHOWN = 5
 
@@ -203,17 +203,17 @@ async def find_run(client: Client, given: str | None) -> str:
     except RPCError as error:
         if error.status not in (RPCStatusCode.NOT_FOUND, RPCStatusCode.INVALID_ARGUMENT):
             raise
-    ids = [execution.id for execution in await roots(client, SEARCHED_RUNS)] if given.strip() else []
+    ids = [execution.id for execution in await roots(client)] if given.strip() else []
     matches = [run_id for run_id in ids if run_id.startswith(given) or short_id(run_id) == given]
     if len(matches) > 1:
         raise CommandFailed(BAD_INPUT, f"'{given}' is the beginning of several runs: {', '.join(matches[:_SHOWN])}")
     return matches[0] if matches else given
 
 
-async def roots(client: Client, limit: int, state: str | None = None) -> list[WorkflowExecution]:
+async def roots(client: Client, limit: int | None = None, state: str | None = None) -> list[WorkflowExecution]:
     """Returns at most `limit` runs, newest first, without nested ones. The server lists by the time of the end."""
     query = f"WorkflowType = '{RUN_TYPE}'" + (f" AND ExecutionStatus = '{state}'" if state else "")
-    most = max(limit, SEARCHED_RUNS)
+    most = max(limit or 0, _SEARCHED_RUNS)
     runs = [run async for run in client.list_workflows(query, limit=most) if not is_child_id(run.id, run.parent_id)]
     newest: dict[str, WorkflowExecution] = {}
     for run in sorted(runs, key=lambda run: run.start_time, reverse=True):

@@ -28,12 +28,7 @@ _UNITS: dict[str, dict[str, str]] = {
         "mi": r"miles?",
         "ft": r"ft|feet|foot",
     },
-    "mass": {
-        "g": r"grams?",
-        "kg": r"kg|kilograms?",
-        "t": r"tonnes?|tons?",
-        "lb": r"lbs?|pounds",
-    },
+    "mass": {"g": r"grams?", "kg": r"kg|kilograms?", "t": r"tonnes?|tons?", "lb": r"lbs?|pounds"},
     "energy": {
         "kWh": r"kwh|kilowatt[- ]?hours?",
         "MWh": r"mwh|megawatt[- ]?hours?",
@@ -41,10 +36,7 @@ _UNITS: dict[str, dict[str, str]] = {
         "TWh": r"twh|terawatt[- ]?hours?",
     },
     "power": {"kW": r"kw|kilowatts?", "MW": r"mw|megawatts?", "GW": r"gw|gigawatts?"},
-    "temperature": {
-        "C": r"°\s?C|degrees celsius|celsius",
-        "F": r"°\s?F|degrees fahrenheit|fahrenheit",
-    },
+    "temperature": {"C": r"°\s?C|degrees celsius|celsius", "F": r"°\s?F|degrees fahrenheit|fahrenheit"},
     "data": {"MB": r"mb|megabytes?", "GB": r"gb|gigabytes?", "TB": r"tb|terabytes?"},
     "time": {
         "seconds": r"seconds?|secs?",

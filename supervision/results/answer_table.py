@@ -42,8 +42,7 @@ def table_csv(columns: Sequence[str], rows: Iterable[ItemRow]) -> bytes:
     """Returns a table as CSV, with the item and the source of each row in two columns more."""
     links = [f"{name}_" if name in columns else name for name in _LINK_COLUMNS]
     return csv_of(
-        [*columns, *links],
-        ({**row.values, **dict(zip(links, (row.item, row.source), strict=True))} for row in rows),
+        [*columns, *links], ({**row.values, **dict(zip(links, (row.item, row.source), strict=True))} for row in rows)
     )
 
 

@@ -125,9 +125,7 @@ YEARS = Play(
     answers=(says(ANSWER, "t1", "t2", "t3"),),
 )
 ONE = Play(
-    plan=(item("t1", PEARS.format(2009)),),
-    turns={"t1": (book(2009), finish(FIRST))},
-    answers=(says(SAYS, "t1"),),
+    plan=(item("t1", PEARS.format(2009)),), turns={"t1": (book(2009), finish(FIRST))}, answers=(says(SAYS, "t1"),)
 )
 TWO = replace(
     YEARS,

@@ -3,10 +3,5 @@
 from hypothesis import Phase, settings
 
 settings.register_profile(
-    "mutants",
-    deadline=None,
-    max_examples=100,
-    derandomize=True,
-    database=None,
-    phases=(Phase.explicit, Phase.generate),
+    "mutants", deadline=None, max_examples=100, derandomize=True, database=None, phases=(Phase.explicit, Phase.generate)
 )

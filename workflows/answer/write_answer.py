@@ -222,20 +222,14 @@ async def _reduce(context: RunContext, call: SynthesisInput) -> None:
                 condensed += members
                 continue
             digest = SynthesisInput(
-                **context.call_fields,
-                findings=members,
-                contradictions=call.contradictions,
-                mode="digest",
+                **context.call_fields, findings=members, contradictions=call.contradictions, mode="digest"
             )
             reply = await _call(context, digest)
             doubtful = [*call.doubtful, *(item.text for item in reply.answer.unsupported)]
             call.doubtful = doubtful[: limits.UNSUPPORTED_LISTED]
             condensed.append(
                 DependencyRef(
-                    subtask_id=members[0].subtask_id,
-                    role="digest",
-                    text_ref=reply.answer.ref or "",
-                    bytes=reply.bytes,
+                    subtask_id=members[0].subtask_id, role="digest", text_ref=reply.answer.ref or "", bytes=reply.bytes
                 )
             )
         if len(condensed) >= len(call.findings):

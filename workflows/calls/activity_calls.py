@@ -13,13 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 from temporalio import workflow
 from temporalio.common import Priority, RetryPolicy
-from temporalio.exceptions import (
-    ActivityError,
-    ApplicationError,
-    FailureError,
-    RetryState,
-    is_cancelled_exception,
-)
+from temporalio.exceptions import ActivityError, ApplicationError, FailureError, RetryState, is_cancelled_exception
 from temporalio.exceptions import TimeoutError as TemporalTimeout
 
 with workflow.unsafe.imports_passed_through():

@@ -148,9 +148,7 @@ def _news(report: NestedReport) -> object:
 def nested_run(state: RunState) -> NestedRun:
     """Returns where a nested supervisor stands, for the one above it."""
     return NestedRun(
-        phase=state.phase,
-        counts=state.board.counts() + state.nested.counts,
-        usage=state.usage + state.nested.usage,
+        phase=state.phase, counts=state.board.counts() + state.nested.counts, usage=state.usage + state.nested.usage
     )
 
 

@@ -267,10 +267,7 @@ async def test_an_inline_team_uses_tools_of_team_files_and_the_default_teams_by_
 
 
 WRONG_INLINE: list[tuple[Team, str]] = [
-    (
-        inline(("a", ["shell"])),
-        "team.roles.a.tools: team 'default' offers no tool 'shell'; it has: calculate, ",
-    ),
+    (inline(("a", ["shell"])), "team.roles.a.tools: team 'default' offers no tool 'shell'; it has: calculate, "),
     (inline(("a", ["crew/calculat"])), "team 'crew' offers no tool 'calculat', did you mean 'calculate'?; it has"),
     (inline(("a", ["cre/calculate"])), "team.roles.a.tools: there is no team 'cre', did you mean 'crew'?"),
     (inline(("a", ["crew/calculate", "default/calculate"])), "two different tools are named 'calculate'"),

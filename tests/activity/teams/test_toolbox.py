@@ -147,10 +147,7 @@ async def test_cancelling_the_caller_cancels_the_tool_and_propagates() -> None:
     await asyncio.wait_for(ended.wait(), 5)
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [("plain", "plain"), ("a\x00b\x1b[31mc\ud800", "abc\ufffd"), ("", "")],
-)
+@pytest.mark.parametrize(("text", "shown"), [("plain", "plain"), ("a\x00b\x1b[31mc\ud800", "abc\ufffd"), ("", "")])
 async def test_output_becomes_clean_text(text: Any, shown: str) -> None:
     async def give(arguments: Anything, context: ToolContext) -> ToolOutput:
         return ToolOutput(text, sources=["a\x1b[1mb\n" + "x" * 1000])

@@ -9,14 +9,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from supervision.base.trust import (
-    Credentials,
-    distrust,
-    host_and_port,
-    is_readable_by_others,
-    require_http,
-    unshared,
-)
+from supervision.base.trust import Credentials, distrust, host_and_port, is_readable_by_others, require_http, unshared
 
 ME = 1000
 

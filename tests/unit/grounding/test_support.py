@@ -9,13 +9,7 @@ from hypothesis import strategies as st
 from supervision.base import limits
 from supervision.base.text import size
 from supervision.grounding.claims import claims
-from supervision.grounding.support import (
-    GROUNDING_SOURCES_CHARS,
-    Source,
-    Support,
-    check,
-    unsupported_in_answer,
-)
+from supervision.grounding.support import GROUNDING_SOURCES_CHARS, Source, Support, check, unsupported_in_answer
 
 TABLE = """| country | year | life_expectancy_years | gdp_per_person_dollars |
 |---|---|---|---|
@@ -466,7 +460,7 @@ SALES = [
     Source(
         "| region | quarter | revenue_eur | orders | return_rate |\n| --- | --- | --- | --- | --- |\n"
         "| North | 2025-Q1 | 1234567.89 | 4123 | 0.0412 |\n| South | 2025-Q1 | 3187450 | 10233 | 0.1187 |\n"
-        "| South | 2025-Q2 | 2104310.55 | 6820 | 0.1214 |",
+        "| South | 2025-Q2 | 2104310.55 | 6820 | 0.1214 |"
     ),
     Source("3187450 - 2104310.55 = 1083139.45", "computed", '{"expression": "3187450 - 2104310.55"}'),
     Source("Am 25. März 2026 beschlossen. 2026年3月25日决定涨价3.5%, 投资1.5亿元。 In 2017: 21933 GWh of wind power."),

@@ -87,12 +87,7 @@ LONGEST = limits.MAX_DEADLINE.total_seconds()
     [
         ("id", ["a", "x" * 64], ["", "x" * 65, "a b", "tâche"], "must be 1 to 64 letters"),
         ("candidates", [1, limits.CANDIDATES], [0, limits.CANDIDATES + 1], "candidates, 1 to 5 are allowed"),
-        (
-            "timeout_seconds",
-            [0.1, LONGEST],
-            [0.0, LONGEST + 1, float("nan")],
-            "a timeout_seconds that is not above 0",
-        ),
+        ("timeout_seconds", [0.1, LONGEST], [0.0, LONGEST + 1, float("nan")], "a timeout_seconds that is not above 0"),
         (
             "description",
             ["count pears.", "数数梨的数量", "Sum the sales", "Найди выручку", "find\tthe\nsales of 1990"],

@@ -150,10 +150,7 @@ async def test_help_that_cannot_be_stored_is_a_gap_and_costs_no_other_work(
         raise ApplicationError("the store refused it", type="ArtifactUnavailable", non_retryable=True)
 
     helped, shape = asyncio.Event(), plan({"id": "t1", "role": "asker"}, {"id": "t2", "role": "asker"})
-    turns: Turns = {
-        "t1": lambda step: IMPOSSIBLE,
-        "t2": lambda step: when(helped, text("It lies under the tree.")),
-    }
+    turns: Turns = {"t1": lambda step: IMPOSSIBLE, "t2": lambda step: when(helped, text("It lies under the tree."))}
     lab.play(script(shape, turns))
     handle = await lab.start(team="people", on_subtask_failure="ask")
     await asked(handle, "t1/2")
