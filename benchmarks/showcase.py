@@ -70,18 +70,12 @@ def team_entries(file: Path) -> list[Entry]:
     """Returns the goals of a ready team."""
     known, team = tomllib.loads(file.read_text("utf-8")), file.parent.name
     data = ("--data", str(ROOT / known["data"])) if "data" in known else ()
-    return [
-        Entry(
-            f"{team}-{number}",
-            goal["goal"],
-            ("--team", team, "--strategy", strategy, *data),
-            goal["role"],
-            tuple(goal["says"]),
-            goal.get("reply", ""),
-        )
-        for number, goal in enumerate(known["goals"], 1)
-        if (strategy := goal.get("strategy", known["strategy"]))
-    ]
+    found = []
+    for number, goal in enumerate(known["goals"], 1):
+        options = ("--team", team, "--strategy", goal.get("strategy", known["strategy"]), *data)
+        says, reply = tuple(goal["says"]), goal.get("reply", "")
+        found.append(Entry(f"{team}-{number}", goal["goal"], options, goal["role"], says, reply))
+    return found
 
 
 def page(entry: Entry, result: Mapping[str, Any], verdict: str) -> str:

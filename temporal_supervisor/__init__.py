@@ -126,11 +126,10 @@ async def wait(client: Client, run_id: str) -> RunResult:
                 raise RunFailed(cause.type or "Failed", kept.reason) from error
             done = RunResult.model_validate(kept) if kept is not None else None
             raise RunFailed(cause.type or "Failed", cause.message, done) from error
-        if (
-            isinstance(cause, TerminatedError)
-            and (await handle.describe()).status != WorkflowExecutionStatus.TERMINATED
-        ):
-            return await wait(client, run_id)  # a reset took its place, as `repair` does it
+        if isinstance(cause, TerminatedError):
+            status = (await handle.describe()).status
+            if status != WorkflowExecutionStatus.TERMINATED:  # a reset took its place, as `repair` does it
+                return await wait(client, run_id)
         kind = "Cancelled" if isinstance(cause, CancelledError) else type(cause).__name__
         partial = None
         with suppress(NoAnswer, UpdateRefused):  # no Worker answers
@@ -338,9 +337,8 @@ async def send(client: Client, run_id: str, kind: type[Update], **fields: object
             answer: UpdateReply = await handle.execute_update(kind.name(), update, result_type=UpdateReply)
             return answer
     except WorkflowUpdateFailedError as error:
-        raise UpdateRefused(
-            error.cause.message if isinstance(error.cause, FailureError) else str(error.cause)
-        ) from error
+        why = error.cause.message if isinstance(error.cause, FailureError) else str(error.cause)
+        raise UpdateRefused(why) from error
     except (TimeoutError, WorkflowUpdateRPCTimeoutOrCancelledError) as error:
         raise NoAnswer(run_id) from error
     except RPCError as error:
@@ -363,6 +361,5 @@ async def query(client: Client, run_id: str, name: str, kind: type[_T], *argumen
 
 
 def _not_open(run_id: str, error: RPCError) -> Exception:
-    if error.status is RPCStatusCode.NOT_FOUND:
-        return UpdateRefused(f"there is no open run '{run_id}'")
-    return NoAnswer(run_id, error.message)
+    gone = error.status is RPCStatusCode.NOT_FOUND
+    return UpdateRefused(f"there is no open run '{run_id}'") if gone else NoAnswer(run_id, error.message)

@@ -136,7 +136,7 @@ class SupervisorWorkflow(Handlers):
         context = await self._prepare(state)
         self._enter(state, "planning")
         reply = await make_plan(context, state.request.strategy)
-        drafts = self._drafts = Drafts(context, reply)
+        drafts = self._drafts = Drafts(context, reply.answer)
         if state.plan.direct_answer:
             state.answer = reply.answer.model_copy(update={"text": state.plan.direct_answer})
         else:

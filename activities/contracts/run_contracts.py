@@ -14,6 +14,7 @@ from pydantic_core import from_json, to_json
 
 from supervision.base import limits
 from supervision.base.queues import MODEL_QUEUE, OUTWARD_QUEUE
+from supervision.base.text import cut
 from supervision.contract.base import Model, Paragraph
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.finding import ArtifactRef, Labels, Read
@@ -21,12 +22,13 @@ from supervision.contract.model_choice import Effort
 from supervision.contract.plan import Estimate, Plan, Shares
 from supervision.contract.progress import Phase
 from supervision.contract.request import RunRequest
-from supervision.contract.result import Gap, Problem, RunResult
+from supervision.contract.result import Gap, Problem, RunResult, SubtaskReport
 from supervision.contract.status import WaitKind
 from supervision.contract.strategy import StrategyName
 from supervision.contract.team import TeamCard
 from supervision.contract.usage import Usage
 from supervision.results.answer import Answer
+from supervision.run.board import Board
 
 # Long lists are compressed: of a thousand findings the names of the fields alone would fill a payload.
 _SHOWN_BYTES = 16 * 1024  # up to here a value stays as people read it in the Web UI: some forty findings
@@ -50,6 +52,38 @@ class DependencyRef(Model):
     stale: bool = False
     record_ref: str = ""
     output_ref: str = ""
+
+
+def as_refs(reports: list[SubtaskReport], board: Board | None = None) -> list[DependencyRef]:
+    """Returns the findings of those reports that have one, weighted by the board."""
+    return [
+        DependencyRef(
+            subtask_id=report.id,
+            role=report.role,
+            text_ref=report.finding.text_ref,
+            bytes=report.finding.text_bytes,
+            weight=board.subtask(report.id).weight if board else 0.5,
+            complete=report.state == "completed",
+            partial=report.finding.outcome == "partial",
+            stale=report.stale,
+            record_ref=report.finding.record_ref,
+            output_ref=report.finding.output_ref,
+        )
+        for report in reports
+        if report.finding
+    ]
+
+
+def shown_gaps(gaps: list[Gap]) -> list[Gap]:
+    """Returns the gaps for a prompt: as much of the reasons as it shows, of the others the ids alone."""
+    return [
+        Gap(
+            subtask_id=gap.subtask_id,
+            description=gap.description if place < limits.GAPS_SHOWN else "",
+            reason=cut(gap.reason, limits.SENTENCE_BYTES) if place < limits.GAPS_SHOWN else "",
+        )
+        for place, gap in enumerate(gaps)
+    ]
 
 
 def _pack(value: Any, dump: SerializerFunctionWrapHandler) -> Any:

@@ -278,8 +278,6 @@ def _budget_warnings(request: RunRequest, unpriced: list[str]) -> list[str]:
         return []
     names = ", ".join(unpriced)
     if request.budget.usd != Budget().usd:
-        raise invalid_request(
-            f"budget.usd: the price of {names} is unknown, so dollars can't be counted: "
-            "use models with a known price, or set budget.tokens and leave usd out"
-        )
+        helps = "use models with a known price, or set budget.tokens and leave usd out"
+        raise invalid_request(f"budget.usd: the price of {names} is unknown, so dollars can't be counted: {helps}")
     return [f"the dollar budget is not kept: the price of {names} is unknown"]

@@ -1,6 +1,7 @@
 """The commands that read runs: `list`, `spend`, `status`, `plan`, `trace`, `result`, `report`."""
 
 import asyncio
+import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -213,7 +214,7 @@ async def _row(client: Client, execution: WorkflowExecution, looks: asyncio.Sema
     goal, partial = "", ""
     causes: list[Standstill] = []
     async with looks:
-        try:
+        with contextlib.suppress(Exception):  # any client may have written the summary, or the run be deleted meanwhile
             run = RunHandle(client, execution.id)
             execution = described = await run.describe()  # the latest one: a reset leaves others, which have ended
             # the Web UI's form for a start copies the summary of another run
@@ -222,8 +223,6 @@ async def _row(client: Client, execution: WorkflowExecution, looks: asyncio.Sema
                 causes = await causes_of(run, described)
             elif described.typed_search_attributes.get(STATUS) == "partial" and state_word(described) == "completed":
                 partial = why_partial(await run.handle.result())
-        except Exception:  # any client may have written the summary, and the run may be deleted meanwhile
-            pass
     phase, team, usd = await facts(execution)
     return {
         "run_id": execution.id,

@@ -1,5 +1,6 @@
 """The options of `run`, and the request that they make: checked here, before anything is started."""
 
+import contextlib
 import hashlib
 import json
 import sys
@@ -134,11 +135,9 @@ def check_run_id(run_id: str) -> str:
 
 def _text(data: bytes, problem: str) -> str:
     """Returns the text. Raises CommandFailed with the problem if it is none."""
-    try:
+    with contextlib.suppress(UnicodeDecodeError):
         if b"\0" not in data:
             return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        pass
     raise CommandFailed(BAD_INPUT, problem)
 
 

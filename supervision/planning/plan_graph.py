@@ -49,9 +49,7 @@ def plan_problems(plan: Plan, max_subtasks: int, attachments: Iterable[str] = ()
     except ValueError:  # "\ud800" in JSON that a model wrote becomes text that no encoding takes
         return ["the plan holds half of a surrogate pair: write whole characters"]
     if plan.direct_answer is not None and plan.direct_answer.strip():
-        if plan.subtasks:
-            return ["give either a direct_answer or subtasks, not both"]
-        return []
+        return ["give either a direct_answer or subtasks, not both"] if plan.subtasks else []
     if not plan.subtasks:
         return ["the plan has no subtasks and no direct_answer"]
     problems = []

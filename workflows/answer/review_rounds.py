@@ -5,9 +5,10 @@ from collections import Counter
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
+    from activities.contracts.run_contracts import as_refs
     from activities.questions.judgement import REVIEW, ReviewInput, ReviewReply
     from supervision.contract.result import Contradiction, SubtaskReport
-    from workflows.calls.asking import as_refs, ask_or_warn, judge
+    from workflows.calls.asking import ask_or_warn, judge
     from workflows.plan.make_plan import Replanning
     from workflows.run_context import RunContext
     from workflows.subtasks.dispatch import Dispatch

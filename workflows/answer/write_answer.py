@@ -8,25 +8,21 @@ import asyncio
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.run_contracts import AdoptInput, DependencyRef, PlanReply, TableInput, TableReply
+    from activities.contracts.run_contracts import AdoptInput, TableInput, TableReply, as_refs, shown_gaps
     from activities.questions.items import Expansions
-    from activities.questions.synthesis import SYNTHESIS, SynthesisInput, SynthesisReply
+    from activities.questions.synthesis import SYNTHESIS, SynthesisInput
     from activities.run.run_activities import RunActivities
-    from supervision.agent.finding_budget import groups
-    from supervision.agent.turn_rules import CUT, more_room
     from supervision.base import limits
-    from supervision.base.errors import ErrorKind, SupervisionError
+    from supervision.base.errors import SupervisionError
     from supervision.contract.result import Citation, SubtaskReport
     from supervision.contract.strategy import STRATEGIES, StrategyName
-    from supervision.results.answer import ANSWER_JSON
+    from supervision.results.answer import ANSWER_JSON, Answer
+    from workflows.answer.answer_synthesis import EMPTY, synthesized
     from workflows.calls import activity_calls
     from workflows.calls.activity_calls import CallFailed
-    from workflows.calls.asking import as_refs, ask, judge, shown
+    from workflows.calls.asking import ask, judge
     from workflows.run_context import BackgroundTask, RunContext
 
-_REDUCE_BYTES = 40_000  # of findings in one prompt when the plan asks for reduction: ~10k tokens, a dozen of them
-
-_EMPTY = "the model gave an empty answer"
 _WORD_FOR_WORD = "The answer is this finding, word for word."
 
 
@@ -37,13 +33,13 @@ class Drafts(BackgroundTask):
     `draft_ref` holds.
     """
 
-    def __init__(self, context: RunContext, planned: PlanReply) -> None:
+    def __init__(self, context: RunContext, planned: Answer) -> None:
         super().__init__()
         self._context = context
         self._after = context.state.request.incremental_synthesis
         self.folded: set[str] = set()
-        self.draft_ref = planned.answer.ref
-        self.doubtful = [item.text for item in planned.answer.unsupported]
+        self.draft_ref = planned.ref
+        self.doubtful = [item.text for item in planned.unsupported]
 
     def forget(self) -> None:
         """Drops the draft, and one that is being written; there are no others then."""
@@ -166,7 +162,7 @@ async def _write(context: RunContext, drafts: Drafts, tables: TableReply) -> Non
     If it cannot be written, the findings stand in for it; if its JSON does not fit, that is a gap. Raises
     SupervisionError only if there is neither a finding nor a direct answer.
     """
-    state, reply, why = context.state, None, _EMPTY
+    state, reply, why = context.state, None, EMPTY
     try:
         with context.own_work():
             # Stopped first: a draft that ended later would count findings as folded in that the answer left out.
@@ -176,15 +172,14 @@ async def _write(context: RunContext, drafts: Drafts, tables: TableReply) -> Non
             call = SynthesisInput(
                 **context.call_fields,
                 findings=[*findings, tables.first_rows] if tables.first_rows else findings,
-                missing=shown(state.board.gaps()),
-                open_points=shown(state.open_points),
+                missing=shown_gaps(state.board.gaps()),
+                open_points=shown_gaps(state.open_points),
                 contradictions=state.contradictions,
                 draft_ref=drafts.draft_ref,
                 answer_schema_ref=None if tables.fills else context.setup.answer_schema_ref,
                 doubtful=drafts.doubtful[: limits.UNSUPPORTED_LISTED],
             )
-            await _reduce(context, call)
-            reply = await _checked(context, call)
+            reply = await synthesized(context, call)
     except SupervisionError as error:
         if not state.board.has_finding and not state.answer.text:
             raise
@@ -204,67 +199,3 @@ async def _write(context: RunContext, drafts: Drafts, tables: TableReply) -> Non
         state.open_point(ANSWER_JSON, lacks)
     for contradiction in reply.contradictions if reply else []:
         state.add_contradiction(contradiction)
-
-
-async def _reduce(context: RunContext, call: SynthesisInput) -> None:
-    """Condenses the findings of a call by groups, in rounds, until all fit into one prompt.
-
-    What a digest claims and no finding has is doubtful.
-    """
-    room = context.setup.prompt_bytes
-    if context.state.plan.aggregation == "reduce":
-        room = min(room, _REDUCE_BYTES)
-    while sum(finding.bytes for finding in call.findings) > room and len(call.findings) > 1:
-        condensed = []
-        for group in groups([finding.bytes for finding in call.findings], room):
-            members = [call.findings[index] for index in group]
-            if len(members) == 1:
-                condensed += members
-                continue
-            digest = SynthesisInput(
-                **context.call_fields, findings=members, contradictions=call.contradictions, mode="digest"
-            )
-            reply = await _call(context, digest)
-            doubtful = [*call.doubtful, *(item.text for item in reply.answer.unsupported)]
-            call.doubtful = doubtful[: limits.UNSUPPORTED_LISTED]
-            condensed.append(
-                DependencyRef(
-                    subtask_id=members[0].subtask_id, role="digest", text_ref=reply.answer.ref or "", bytes=reply.bytes
-                )
-            )
-        if len(condensed) >= len(call.findings):
-            return
-        call.findings = condensed
-
-
-async def _checked(context: RunContext, call: SynthesisInput) -> SynthesisReply:
-    """Returns the answer; sent back once if its JSON does not fit the schema, or if it claims what no finding has."""
-    first = await _call(context, call)
-    if not (problems := first.to_fix):
-        return first
-    context.state.trace.note("answer_returned", unsupported=[*first.unsupported_claims], problems=len(first.problems))
-    try:
-        return await _call(context, call.model_copy(update={"head": first.head, "problems": problems}))
-    except SupervisionError:
-        return first  # an answer with faults, named as such, is better than none
-
-
-async def _call(context: RunContext, call: SynthesisInput) -> SynthesisReply:
-    """Returns a reply with a whole text, or with JSON that fits the schema.
-
-    One that was cut, or has no words, is asked for again with more room.
-    """
-    state = context.state
-    for _ in range(limits.CUT_RETRIES + 1):
-        call = call.model_copy(update={"number": state.next_number("synthesis")})
-        state.trace.note("synthesis_started", number=call.number, findings=len(call.findings), mode=call.mode)
-        reply = await ask(context, SYNTHESIS, call, last=True)
-        if reply.answer.text or reply.problems:
-            return reply
-        if reply.refusal is not None:
-            raise SupervisionError(ErrorKind.PROVIDER_REJECTED, "the model refused to write the answer")
-        call.max_tokens = more_room(call.max_tokens)
-    if reply.answer.as_json is not None:
-        return reply
-    why = "the answer was cut" if reply.stop_reason in CUT else _EMPTY
-    raise SupervisionError(ErrorKind.PROVIDER_REJECTED, why)

@@ -11,12 +11,9 @@ with workflow.unsafe.imports_passed_through():
     from activities.questions.question import C, Question, R
     from supervision.base import limits
     from supervision.base.errors import ACCOUNT, ErrorKind, SupervisionError, run_kind
-    from supervision.base.text import cut
     from supervision.budget.ledger import SUPERVISOR, call_estimate
-    from supervision.contract.result import Gap, SubtaskReport
     from supervision.contract.status import Wait
     from supervision.contract.usage import Usage
-    from supervision.run.board import Board
     from supervision.run.serving_models import Outage
     from workflows.calls.activity_calls import CallFailed, model_call
     from workflows.run_context import RunContext
@@ -162,35 +159,3 @@ async def wait_for_model(
         model=model,
     )
     await context.wait_for(wait, lambda: state.steering.resumes > resumes, until=lambda: outage.until, last=last)
-
-
-def as_refs(reports: list[SubtaskReport], board: Board | None = None) -> list[DependencyRef]:
-    """Returns the findings of those reports that have one, weighted by the board."""
-    return [
-        DependencyRef(
-            subtask_id=report.id,
-            role=report.role,
-            text_ref=report.finding.text_ref,
-            bytes=report.finding.text_bytes,
-            weight=board.subtask(report.id).weight if board else 0.5,
-            complete=report.state == "completed",
-            partial=report.finding.outcome == "partial",
-            stale=report.stale,
-            record_ref=report.finding.record_ref,
-            output_ref=report.finding.output_ref,
-        )
-        for report in reports
-        if report.finding
-    ]
-
-
-def shown(gaps: list[Gap]) -> list[Gap]:
-    """Returns the gaps for a prompt: as much of the reasons as it shows, of the others the ids alone."""
-    return [
-        Gap(
-            subtask_id=gap.subtask_id,
-            description=gap.description if place < limits.GAPS_SHOWN else "",
-            reason=cut(gap.reason, limits.SENTENCE_BYTES) if place < limits.GAPS_SHOWN else "",
-        )
-        for place, gap in enumerate(gaps)
-    ]

@@ -7,7 +7,7 @@ from itertools import cycle
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.run_contracts import SubtaskBrief, WordsInput
+    from activities.contracts.run_contracts import SubtaskBrief, WordsInput, as_refs, shown_gaps
     from activities.contracts.turn_contracts import ToolCallRef, ToolResultRef
     from activities.prompts.agent_prompts import denied, unanswered
     from activities.run.run_activities import RunActivities
@@ -24,7 +24,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.run.slots import Slot
     from workflows.calls import activity_calls
     from workflows.calls.activity_calls import CallFailed
-    from workflows.calls.asking import as_refs, judge, shown, wait_for_model
+    from workflows.calls.asking import judge, wait_for_model
     from workflows.children.child_contracts import LoopProgress, WorkerAgentInput, WorkerAgentResult
     from workflows.run_context import RunContext, stop_all
     from workflows.subtasks.child_runs import run_nested, run_worker_agent
@@ -283,7 +283,7 @@ class _Agent:
     def _brief(self) -> SubtaskBrief:
         context, board, work = self._context, self._state.board, self._work
         subtask = board.subtask(self._subtask_id)
-        completed, missing = board.completed_for(self._subtask_id), shown(board.missing_for(self._subtask_id))
+        completed, missing = board.completed_for(self._subtask_id), shown_gaps(board.missing_for(self._subtask_id))
         labels = Labels.of(report.finding for report in completed) | context.plan_labels[self._subtask_id]
         if missing or work.feedback or work.description_ref:  # words of others on the work so far
             labels |= self._state.labels
