@@ -32,7 +32,6 @@ Sentence = Annotated[str, AfterValidator(partial(cut, limit=limits.SENTENCE_BYTE
 Paragraph = Annotated[str, AfterValidator(partial(cut, limit=limits.PARAGRAPH_BYTES))]
 ErrorText = Annotated[str, AfterValidator(partial(cut, limit=limits.ERROR_BYTES))]
 Summary = Annotated[str, AfterValidator(partial(cut, limit=limits.SUMMARY_BYTES))]
-Content = Annotated[str, AfterValidator(partial(cut, limit=limits.PAYLOAD_AIM_BYTES))]
 """Texts of others in history: whoever makes the value, they are no longer. A `model_copy` does not look."""
 
 

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from supervision.contract.base import Content, Model, Paragraph
+from supervision.contract.base import Model, Paragraph
 from supervision.contract.plan import Estimate
 from supervision.contract.progress import Counts, Phase
 from supervision.contract.result import Problem, SubtaskReport
@@ -85,7 +85,7 @@ class Asked(Model):
     """
 
     wait: Wait
-    content: Content | None = None
+    content: str | None = None
     estimate: Estimate | None = None
 
 

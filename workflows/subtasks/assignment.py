@@ -13,7 +13,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.questions.judgement import REFINE, RefineInput
     from supervision.base import limits
     from supervision.base.errors import FATAL, ErrorKind, SupervisionError, run_kind
-    from supervision.base.text import one_line
+    from supervision.base.text import cut, one_line
     from supervision.contract.finding import Finding
     from supervision.contract.result import Problem
     from supervision.contract.status import Wait
@@ -237,7 +237,7 @@ class Assignment(Work):
             choices=[*choices],
             since=workflow.now().isoformat(),
         )
-        return await self.context.decision(wait, timeout, "\n\n".join(parts))
+        return await self.context.decision(wait, timeout, cut("\n\n".join(parts), limits.PAYLOAD_AIM_BYTES))
 
     async def _helped(self, problem: Problem) -> bool:
         """True if a person has a subtask that failed for good tried again; else it has ended."""
