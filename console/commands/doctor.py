@@ -19,7 +19,7 @@ from activities.run.notices import UNREDIRECTED
 from activities.store.artifacts import ArtifactUnavailable
 from console.base.command import DONE, FAILED, Access, endpoint, hint, server_address
 from console.base.terminal import Report, counted, safe_line, wrapped
-from console.run.pollers import SET_CURRENT, WORK, gone, none_current, pollers, shown, worker_of
+from console.run.pollers import SET_CURRENT, WORK, Polled, gone, polled, shown, worker_of
 from console.run.run_handle import RPC_TIMEOUT, RunHandle, roots
 from console.run.standstill import causes_of
 from runtime import search_attributes
@@ -125,9 +125,9 @@ async def server_rows(client: Client, store_id: str | None) -> AsyncIterator[Che
 
 async def queue_rows(client: Client) -> AsyncIterator[CheckRow]:
     """Yields whether each queue and build has a Worker."""
-    seen = {queue: await pollers(client, queue) for queue in WORK}
-    for queue, workers in seen.items():
-        work = WORK[queue]
+    seen = {queue: await polled(client, queue) for queue in WORK}
+    for queue, work in WORK.items():
+        workers = seen[queue].workers
         if not all(gone(worker.identity) for worker in workers):
             yield CheckRow("ok", f"queue {queue}", f"{work} are served by {shown(workers)}")
         else:
@@ -135,14 +135,13 @@ async def queue_rows(client: Client) -> AsyncIterator[CheckRow]:
             fix = f"start one with {hint('worker', *worker_of(queue)[1])}"
             level: Level = "warning" if queue == OUTWARD_QUEUE else "problem"  # few teams have such tools
             yield CheckRow(level, f"queue {queue}", f"no Worker serves {work}{last}", fix)
-    served = {each.deployment_options.build_id for each in seen[WORKFLOW_QUEUE] if not gone(each.identity)}
-    async for row in _build_rows(client, served):
+    async for row in _build_rows(client, seen[WORKFLOW_QUEUE]):
         yield row
 
 
-async def _build_rows(client: Client, served: set[str]) -> AsyncIterator[CheckRow]:
+async def _build_rows(client: Client, seen: Polled) -> AsyncIterator[CheckRow]:
     """Yields the builds that runs wait for, and those that are served: a run stays with the build it began with."""
-    if why := await none_current(client):
+    if why := seen.none_current:
         yield CheckRow("problem", "builds", why, SET_CURRENT)
     request = DescribeWorkerDeploymentRequest(namespace=client.namespace, deployment_name=DEPLOYMENT)
     try:
@@ -154,13 +153,12 @@ async def _build_rows(client: Client, served: set[str]) -> AsyncIterator[CheckRo
         build = summary.deployment_version.build_id
         current = build == info.routing_config.current_deployment_version.build_id
         open_runs = summary.drainage_status == VersionDrainageStatus.VERSION_DRAINAGE_STATUS_DRAINING
-        if build in served:
+        if build in seen.served:
             words.append(build + " (current)" * current + " (runs of it are open)" * open_runs)
         elif current or open_runs:
             text = f"no Worker serves it: {'new runs wait for it' if current else 'runs that began with it are open'}"
-            yield CheckRow(
-                "problem", f"build {build}", text, f"start one with {hint('worker', SUPERVISOR_BUILD_ID=build)}"
-            )
+            fix = f"start one with {hint('worker', SUPERVISOR_BUILD_ID=build)}"
+            yield CheckRow("problem", f"build {build}", text, fix)
     if words and not why:
         yield CheckRow("ok", "builds", ", ".join(words))
 

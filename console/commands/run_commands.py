@@ -31,7 +31,7 @@ from console.base.command import (
 from console.base.terminal import Report, console, counted, print_err, put, safe_json
 from console.commands.people_commands import way_rows
 from console.run.command_line import AnyRun, AsJson
-from console.run.pollers import SET_CURRENT, none_current, pollers
+from console.run.pollers import SET_CURRENT, polled
 from console.run.request_options import check_run_id, parsed_plan, prepared_request, read_text_file
 from console.run.run_handle import NoAnswer, RunHandle, is_open, state_word
 from console.view.answer_text import answer_report
@@ -259,13 +259,12 @@ async def require_workers(client: Client, otherwise: str = ", or pass --queue-an
 
 async def _unserved(client: Client) -> str | None:
     server, key = server_address(client), "ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL"
-    if not await pollers(client, WORKFLOW_QUEUE):
-        return (
-            f"no worker serves queue '{WORKFLOW_QUEUE}' at {server}: start one with {hint('worker')} (it needs {key})"
-        )
-    if why := await none_current(client):
+    one = f"start one with {hint('worker')}"
+    seen = await polled(client, WORKFLOW_QUEUE)
+    if not seen.workers:
+        return f"no worker serves queue '{WORKFLOW_QUEUE}' at {server}: {one} (it needs {key})"
+    if why := seen.none_current:
         return f"no run begins at {server}, of the builds of its Workers {why}: {SET_CURRENT}"
-    if not await pollers(client, MODEL_QUEUE):
-        none = f"no worker makes model calls (queue '{MODEL_QUEUE}' at {server})"
-        return f"{none}: set {key} and start one with {hint('worker')}"
+    if not (await polled(client, MODEL_QUEUE)).workers:
+        return f"no worker makes model calls (queue '{MODEL_QUEUE}' at {server}): set {key} and {one}"
     return None

@@ -3,6 +3,7 @@
 import os
 import socket
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from temporalio.api.enums.v1 import TaskQueueType
@@ -18,17 +19,35 @@ WORK = {WORKFLOW_QUEUE: "runs", MODEL_QUEUE: "model calls", TOOLS_QUEUE: "tools"
 _FRESH = timedelta(seconds=70)  # a live Worker polls again every 60 s; the server lists dead ones for minutes
 
 
-async def pollers(client: Client, queue: str) -> list[PollerInfo]:
-    """Returns the Workers that polled a queue a moment ago, by their identity."""
-    return (await _polled(client, queue))[0]
+@dataclass(frozen=True)
+class Polled:
+    """The Workers that polled a queue a moment ago, by their identity, and the build that is its `current` one."""
+
+    workers: list[PollerInfo]
+    current: str
+
+    @property
+    def served(self) -> set[str]:
+        """The builds of those that have not ended; "" stands for Workers without one."""
+        return {worker.deployment_options.build_id for worker in self.workers if not gone(worker.identity)}
+
+    @property
+    def none_current(self) -> str:
+        """That new runs wait as all that take them have builds, of which none is current; else nothing."""
+        waits = self.served and "" not in self.served and not self.current
+        return f"none is current, so new runs wait; served: {', '.join(sorted(self.served))}" if waits else ""
 
 
-async def none_current(client: Client) -> str:
-    """Returns that new runs wait as the Workers that take them have builds of which none is current, or nothing."""
-    seen, current = await _polled(client, WORKFLOW_QUEUE)
-    served = {each.deployment_options.build_id for each in seen if not gone(each.identity)}
-    waits = served and "" not in served and not current
-    return f"none is current, so new runs wait; served: {', '.join(sorted(served))}" if waits else ""
+async def polled(client: Client, queue: str) -> Polled:
+    """Returns who serves a queue."""
+    # A process that serves the queue of workflows serves its activities, too.
+    kind = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW if queue == WORKFLOW_QUEUE else TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY
+    name = TaskQueue(name=queue)
+    request = DescribeTaskQueueRequest(namespace=client.namespace, task_queue=name, task_queue_type=kind)
+    described = await client.workflow_service.describe_task_queue(request, timeout=RPC_TIMEOUT)
+    workers = sorted(described.pollers, key=lambda worker: worker.identity)
+    current = described.versioning_info.current_deployment_version.build_id
+    return Polled([worker for worker in workers if _age(worker) <= _FRESH], current)
 
 
 def worker_of(queue: str) -> tuple[str, Sequence[str]]:
@@ -54,18 +73,6 @@ def gone(identity: str) -> bool:
     except (OSError, OverflowError) as error:
         return isinstance(error, ProcessLookupError)
     return False
-
-
-async def _polled(client: Client, queue: str) -> tuple[list[PollerInfo], str]:
-    """Returns the Workers that polled a queue a moment ago, and the build that is current for it, if one is."""
-    # A process that serves the queue of workflows serves its activities, too.
-    kind = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW if queue == WORKFLOW_QUEUE else TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY
-    name = TaskQueue(name=queue)
-    request = DescribeTaskQueueRequest(namespace=client.namespace, task_queue=name, task_queue_type=kind)
-    described = await client.workflow_service.describe_task_queue(request, timeout=RPC_TIMEOUT)
-    current = described.versioning_info.current_deployment_version.build_id
-    seen = sorted(described.pollers, key=lambda poller: poller.identity)
-    return [poller for poller in seen if _age(poller) <= _FRESH], current
 
 
 def _age(poller: PollerInfo) -> timedelta:

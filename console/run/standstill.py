@@ -15,7 +15,7 @@ from temporalio.client import Client, WorkflowExecutionDescription
 
 from console.base.command import UNREACHABLE, CommandFailed, hint
 from console.base.terminal import safe_line
-from console.run.pollers import SET_CURRENT, none_current, pollers, shown, worker_of
+from console.run.pollers import SET_CURRENT, polled, shown, worker_of
 from console.run.run_handle import RUN_TYPE, WAITING, NoAnswer, RunHandle, is_open, short_id, stuck
 from runtime.payloads import readable
 from supervision.base import limits
@@ -178,10 +178,10 @@ async def _no_worker(run: RunHandle, described: WorkflowExecutionDescription) ->
     if build := described.raw_description.workflow_execution_info.versioning_info.deployment_version.build_id:
         which = f" of build {build}"
     else:
-        if why := await none_current(run.client):
+        seen = await polled(run.client, WORKFLOW_QUEUE)
+        if why := seen.none_current:
             return Standstill("worker", ("the run",), f"a current build ({why})", SET_CURRENT, since)
-        seen = await pollers(run.client, WORKFLOW_QUEUE)
-        which = f" (the last one was {shown(seen)})" if seen else ""
+        which = f" (the last one was {shown(seen.workers)})" if seen.workers else ""
     helps = f"start one with {hint('worker', SUPERVISOR_BUILD_ID=build)}; the run is safe and continues then"
     return Standstill("worker", ("the run",), f"a Worker{which}", helps, since)
 
@@ -207,7 +207,7 @@ async def _of_activity(run: RunHandle, workflow_id: str, activity: PendingActivi
     if held := (await run.beat(activity)).get("held"):
         return Standstill("store", who, f"the artifact store, to keep a received answer: {held}", _STORE_HELPS)
     is_queued = activity.state == PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED
-    if is_queued and datetime.now(UTC) - queued > _QUEUED_LONG and not await pollers(run.client, queue):
+    if is_queued and datetime.now(UTC) - queued > _QUEUED_LONG and not (await polled(run.client, queue)).workers:
         helps = f"start one with {hint('worker', *words)}"
         return Standstill("worker", who, f"{kind}: there is none", helps, queued.isoformat())
     if activity.attempt < 2 or not activity.HasField("last_failure"):

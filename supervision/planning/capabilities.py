@@ -17,16 +17,13 @@ def able(roles: Iterable[RoleCard], capabilities: Collection[str]) -> list[RoleC
     return [role for role in roles if set(capabilities) <= set(role.capabilities)]
 
 
-def role_for(
-    subtask: Subtask, team: TeamCard, free: Callable[[RoleCard], bool], in_flight: Callable[[], Mapping[str, int]]
-) -> str:
+def role_for(subtask: Subtask, team: TeamCard, in_flight: Mapping[str, int], free: Callable[[RoleCard], bool]) -> str:
     """Returns the role that takes a subtask at its dispatch: of the able ones, if possible `free`, the least loaded."""
     name = settled(subtask, team)
     if name != "auto":
         return name
     roles = able(team.roles, subtask.capabilities)
-    load = in_flight()
-    return min([role for role in roles if free(role)] or roles, key=lambda role: load.get(role.name, 0)).name
+    return min([role for role in roles if free(role)] or roles, key=lambda role: in_flight.get(role.name, 0)).name
 
 
 def settled(subtask: Subtask, team: TeamCard) -> str:

@@ -4,6 +4,7 @@ A failed one is tried again, better described after each failure, by the fallbac
 """
 
 import asyncio
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -71,20 +72,19 @@ class Dispatch:
 
         `warm`: in the conversation that gave the finding, if that can be continued.
         """
-        assignment = self._assignment(subtask_id).reopened(feedback, warm=warm)
+        assignment = self._assignment(subtask_id, self._state.board.in_flight()).reopened(feedback, warm=warm)
         self._assignments[subtask_id] = assignment
         self._drafts.forget()
         is_warm = assignment.resume_from is not None
         self._state.trace.note("subtask_reopened", subtask_id, feedback=feedback, warm=is_warm)
         self._state.board.reopen(subtask_id)
 
-    def _assignment(self, subtask_id: str) -> Assignment:
+    def _assignment(self, subtask_id: str, in_flight: Mapping[str, int]) -> Assignment:
         """Returns the subtask's assignment, a new one to the role that the plan names, or to the best one able."""
         if subtask_id in self._assignments:
             return self._assignments[subtask_id]
-        roles, board, waits = self._context.assignable_roles, self._state.board, self._state.waits
-        subtask = board.subtask(subtask_id)
-        name = role_for(subtask, roles, lambda role: waits.breaker(role.name).admits(), board.in_flight)
+        roles, subtask = self._context.assignable_roles, self._state.board.subtask(subtask_id)
+        name = role_for(subtask, roles, in_flight, lambda role: self._state.waits.breaker(role.name).admits())
         return Assignment(self._context, subtask_id, roles.role(name))
 
     async def execute(self) -> None:
@@ -189,7 +189,7 @@ class Dispatch:
         """Fails the subtasks that wait for roles whose breakers are open: the run has stood still long enough."""
         board = self._state.board
         for subtask_id in list(board.ready()):
-            assignment = self._assignment(subtask_id)
+            assignment = self._assignment(subtask_id, board.in_flight())
             role = assignment.role.name
             why = f"the role '{role}' failed too often in a row, and nothing else was left to do"
             board.begin(subtask_id, role)
@@ -203,6 +203,7 @@ class Dispatch:
         """Starts what is ready and has a slot and a role; returns when the first open breaker admits an attempt."""
         board, slots, probes = self._state.board, self._state.slots, []
         slots.starved = False
+        in_flight = board.in_flight()  # once: while a role rests, each of its subtasks is looked at every time
         if self._state.time_and_budget.agents_waiting or (self._state.refused and not self._state.has_finding):
             return None  # others could not be paid now, or would be refused, too
         for subtask_id in board.ready():
@@ -211,13 +212,14 @@ class Dispatch:
                 break
             if self._replanning.running and board.missing_for(subtask_id):
                 continue
-            assignment = self._assignment(subtask_id)
+            assignment = self._assignment(subtask_id, in_flight)
             if self._running and self._state.models.is_away(assignment.role.models):
                 continue  # those that run wait for it already, and one of them tries it first
             if assignment.take_role():
                 self._assignments[subtask_id] = assignment
                 # On the board at once, not when its task first runs: the next role is chosen by what is in flight.
                 board.begin(subtask_id, assignment.role.name)
+                in_flight[assignment.role.name] += 1
                 task = self._running[subtask_id] = asyncio.create_task(assignment.run())
                 # Awaiting the tasks themselves would cost more on every wake-up.
                 task.add_done_callback(lambda task: self._context.changed.set())

@@ -43,7 +43,7 @@ SHOP = TeamCard(
 def test_the_least_loaded_of_the_able_takes_it(team: TeamCard, wanted: list[str], in_flight: dict[str, int]) -> None:
     candidates = able(team.roles, wanted)
     assert candidates == [r for r in team.roles if {*wanted} <= {*r.capabilities}]
-    chosen = role_for(work("auto", *wanted), team, lambda _: True, lambda: in_flight)
+    chosen = role_for(work("auto", *wanted), team, in_flight, lambda _: True)
     if wanted and candidates:
         least = min(in_flight.get(r.name, 0) for r in candidates)
         assert chosen == next(r.name for r in candidates if in_flight.get(r.name, 0) == least)
@@ -72,7 +72,7 @@ def test_a_role_is_fixed_in_the_plan_unless_several_are_able_of_which_a_free_and
 ) -> None:
     fixed = "auto" if wanted.capabilities == ["sql"] and wanted.role == "auto" else expected
     assert settled(wanted, SHOP) == assigned(plan(wanted), SHOP).subtasks[0].role == fixed
-    assert role_for(wanted, SHOP, lambda one: one.name in free, lambda: in_flight) == expected
+    assert role_for(wanted, SHOP, in_flight, lambda one: one.name in free) == expected
 
 
 def test_a_role_that_neither_team_nor_plan_has_is_named_with_the_one_meant() -> None:

@@ -4,9 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from temporalio.api.enums.v1 import TaskQueueType
+from temporalio.api.taskqueue.v1 import PollerInfo, TaskQueue
+from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 from temporalio.client import Client
 
-from console.run.pollers import pollers
 from runtime.settings import Settings
 from supervision.base.queues import pool_queue
 from tests.scripted_model import tools
@@ -92,8 +94,12 @@ def processes(client: Client, settings: Settings, tmp_path: Path) -> Iterator[Wo
 
 
 async def polls(client: Client, queue: str, pid: int) -> bool:
-    """True if the process serves a queue."""
-    return any(each.identity.startswith(f"{pid}@") for each in await pollers(client, queue))
+    """True if the process polls a queue for activities or workflows."""
+    name, seen = TaskQueue(name=queue), list[PollerInfo]()
+    for kind in (TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW, TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY):
+        asked = DescribeTaskQueueRequest(namespace=client.namespace, task_queue=name, task_queue_type=kind)
+        seen += (await client.workflow_service.describe_task_queue(asked)).pollers
+    return any(each.identity.startswith(f"{pid}@") for each in seen)
 
 
 @pytest.mark.parametrize("words", [["far", "--roles", "workflows,tools"], [""]])
