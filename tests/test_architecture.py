@@ -1,4 +1,4 @@
-"""The architecture as rules over the source: directions of imports, names, what stays in one place, and budgets.
+"""The architecture as rules over the source: directions of imports, names, and what stays in one place.
 
 A room is a sub-package, or a module that lies directly in its package. Complexity is ruff's to check.
 """
@@ -20,56 +20,43 @@ FOLDER_MODULES = 13
 
 
 class Package(NamedTuple):
-    """What a package may import of ours, its rooms from the lowest to the highest, and what it may weigh.
+    """What a package may import of ours, its rooms from the lowest to the highest, and its arrows at most.
 
-    A room imports only lower ones. `lines` are of its Python, `arrows` the pairs of rooms of which one imports the
-    other. Whoever raises a budget says in the commit what users get for it.
+    A room imports only lower ones. `arrows` are the pairs of rooms of which one imports the other.
     """
 
     may_import: str
     rooms: str
-    lines: int
     arrows: int
 
 
 PACKAGES = {
     "supervision": Package(
-        "", "base contract planning provider grounding agent budget results run", lines=7_820, arrows=16
+        "", "base contract planning provider grounding agent budget results run", arrows=16
     ),
     "activities": Package(
         "supervision",
         "bounded contracts heartbeat steps store files model tools teams prompts replies run questions agent attempts",
-        lines=11_490,
         arrows=48,
     ),
     "workflows": Package(
         "activities supervision",
         "children run_context handlers calls tool_loop worker_agent plan subtasks answer supervisor",
-        lines=4_220,
         arrows=26,
     ),
     "runtime": Package(
         "supervision",
         "process sdk_patches telemetry logs encryption settings payloads search_attributes watchdog workers "
         "server connection",
-        lines=1_925,
         arrows=11,
     ),
-    "standin": Package("supervision", "server extract __main__", lines=1_630, arrows=3),
+    "standin": Package("supervision", "server extract __main__", arrows=3),
     "console": Package(
         "activities supervision runtime standin temporal_supervisor workflows",
         "base run view report commands mcp_server demo",
-        lines=5_645,
         arrows=18,
     ),
-    "temporal_supervisor": Package("supervision runtime", "", lines=370, arrows=0),
-}
-# everything else that has a budget: the mains, the benchmarks, the tests, and all code that plays a model
-LINES = {
-    ("worker_main.py", "starter.py"): 410,
-    ("benchmarks",): 820,
-    ("tests",): 35_030,
-    ("standin", "tests/scripted_model.py", "benchmarks/bench_brain.py"): 1_930,
+    "temporal_supervisor": Package("supervision runtime", "", arrows=0),
 }
 # what clients and process mains may know of the workflows: their types, not what they are made of
 WORKFLOWS_IN_PUBLIC = ("workflows.supervisor", "workflows.worker_agent", "workflows.children.child_contracts")
@@ -112,11 +99,6 @@ def imported(module: Module) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield from (f"{'.' * node.level}{node.module or ''}.{alias.name}" for alias in node.names)
-
-
-def lines_of(path: Path) -> int:
-    files = path.rglob("*.py") if path.is_dir() else [path]
-    return sum(file.read_text(encoding="utf-8").count("\n") for file in files)
 
 
 def breaches(modules: list[Module], forbidden: tuple[str, ...]) -> list[str]:
@@ -162,15 +144,8 @@ def test_rooms_import_only_lower_rooms(package: str) -> None:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_packages_keep_to_their_budgets(package: str) -> None:
-    lines, arrows = lines_of(ROOT / package), sum(map(len, room_arrows(package).values()))
-    assert lines <= PACKAGES[package].lines
-    assert arrows <= PACKAGES[package].arrows
-
-
-@pytest.mark.parametrize("paths", LINES, ids=lambda paths: paths[0])
-def test_all_else_keeps_to_its_budget(paths: tuple[str, ...]) -> None:
-    assert sum(lines_of(ROOT / path) for path in paths) <= LINES[paths]
+def test_packages_have_few_arrows(package: str) -> None:
+    assert sum(map(len, room_arrows(package).values())) <= PACKAGES[package].arrows
 
 
 def test_modules_can_be_read_in_one_sitting() -> None:
