@@ -19,7 +19,6 @@ from activities.model.conversation import ConversationStore, Opening, texts_of
 from activities.model.journalled_call import Answered, CallOptions, ModelCalls
 from activities.model.port import Json, user_message
 from activities.model.prompt_fit import PromptWriter, brief_tokens
-from activities.model.request_body import ALL_JSON, first_json
 from activities.prompts import agent_prompts as prompts
 from activities.replies import answer_schema
 from activities.replies.agent_story import read_tool_uses
@@ -34,6 +33,7 @@ from supervision.base.text import clean, cut, one_line, size
 from supervision.contract.finding import ArtifactRef, Evidence, Finding, FindingRecord, Labels
 from supervision.contract.team import Role
 from supervision.grounding.support import Source, check, found_nowhere
+from supervision.replies.loose_json import ALL_JSON, first_json
 from supervision.run.attempt_rules import subtask_path
 
 _EVIDENCE_CALLS = 60  # the last ones of a worker agent: what it concluded from

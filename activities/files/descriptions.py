@@ -1,17 +1,17 @@
 """What people say of the tables in a folder, in `data.toml` beside the files: it overrides what is read in them.
 
-    [words]
-    revenue = "amount without returns"
+[words]
+revenue = "amount without returns"
 
-    [tables."sales.csv"]
-    description = "orders, one a row"
-    header = 3
-    decimal = ","
-    missing = ["x"]
+[tables."sales.csv"]
+description = "orders, one a row"
+header = 3
+decimal = ","
+missing = ["x"]
 
-    [tables."sales.csv".columns.amount]
-    type = "number"
-    unit = "EUR"
+[tables."sales.csv".columns.amount]
+type = "number"
+unit = "EUR"
 """
 
 from typing import Annotated, Literal

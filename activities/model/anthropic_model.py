@@ -25,7 +25,8 @@ from activities.model.port import (
     Window,
 )
 from activities.model.request_body import Rung, lean, profile_of, request_body
-from activities.model.stream import StreamReader, checked, whole_message
+from activities.model.stream import StreamReader, checked, ended_message, whole_message
+from activities.model.text_calls import TextWatch, with_text_calls
 from supervision.agent.turn_rules import attempt_time
 from supervision.base import limits
 from supervision.base.errors import ErrorKind
@@ -74,6 +75,7 @@ class AnthropicModel(ModelEndpoint):
         self._max_output = max_output
         self._windows = {} if windows is None else windows
         self._free = free
+        self._reads_text_calls = base_url is not None  # the provider's own models have a channel for calls
         self.endpoint = host_and_port(base_url or _DEFAULT_URL)
         if secrets and not plain_http and is_exposed(base_url or _DEFAULT_URL):
             raise ValueError(
@@ -141,11 +143,17 @@ class AnthropicModel(ModelEndpoint):
             raise ModelFailure(ErrorKind.MODEL_NOT_SERVED, words)
         body = request_body(request, profile, self._rung)
         _reader.set(reader)
+        watch = TextWatch(request) if self._reads_text_calls else None
         async with client.messages.stream(**body, extra_headers=request.headers) as stream:
             async for event in stream:
                 reader.see(event)
                 if reader.finished:
                     break
+                if watch and watch.has_ended(event):
+                    # Leaving the block closes the connection, so the server stops as well.
+                    reader.finish()
+                    message = ended_message(stream.current_message_snapshot, reader.usage)
+                    return checked(with_text_calls(message, request), self._credentials)
             if not reader.finished:
                 raise self._unfinished(reader, stream.response.headers.get("content-type", ""))
             # Read to the end so that the connection can be used again; nothing can take the answer back now.
@@ -153,6 +161,8 @@ class AnthropicModel(ModelEndpoint):
                 async with asyncio.timeout(_MODEL_LINGER.total_seconds()):
                     await stream.until_done()
             message = whole_message(stream.current_message_snapshot)
+        if self._reads_text_calls:
+            message = with_text_calls(message, request)
         limit = min(filter(None, (profile.most_output, request.room)), default=None)
         if limit is not None and body["max_tokens"] >= limit:
             message = message.model_copy(update={"fullest": True})

@@ -4,7 +4,6 @@
 because signed thinking blocks must return byte for byte.
 """
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Protocol
@@ -15,11 +14,10 @@ from supervision.base import limits
 from supervision.base.errors import RETRIED, ErrorKind
 from supervision.contract.base import Model
 from supervision.contract.model_choice import Effort
+from supervision.replies.thinking import without_thinking
 
 _CONTEXT_SHARE = 0.5  # of the window, where that is less: the rest is for instructions, thinking and the reply
 _PROMPT_SHARE = 0.8  # of the window: the rest is for thinking and the reply
-
-_THOUGHT = re.compile(r"\A\s*+<think(?:ing)?>.*?</think(?:ing)?>\s*+", re.DOTALL)
 
 Json = dict[str, Any]
 CacheUse = Literal["none", "prefix", "conversation"]
@@ -84,7 +82,7 @@ class ModelMessage(Model):
 
     def text(self) -> str:
         """Returns all text blocks joined, without what a model that has no blocks for it thinks there."""
-        return _THOUGHT.sub("", "".join(block.get("text", "") for block in self.content if block.get("type") == "text"))
+        return without_thinking("".join(block.get("text", "") for block in self.content if block.get("type") == "text"))
 
     def tool_uses(self) -> list[Json]:
         """Returns the tool_use blocks, in order."""

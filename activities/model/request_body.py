@@ -24,10 +24,7 @@ _SCHEMA_UNIONS = 16  # and those of several types
 Rung = Literal["format", "text"]
 
 _TEXT_WORDS = "Answer with one JSON object and nothing else. It must fit this JSON schema:\n"
-_START = re.compile(r'\{(?=\s*(?:["}]|\Z))|\[(?=\s*\{\s*")')  # a bracket that may begin an object, or a list of them
-_EXTRA_COMMA = re.compile(r",(\s*+[\]}])")
 _DEFAULT = re.compile(r"\{default: [^{}]*+\}")  # as the SDK writes it into a description
-ALL_JSON = re.compile(r"\A(?:```(?:json)?|<tool_call>)?\s*+\{")  # how a text begins that is JSON and nothing else
 _TAIL_MARKS = 2
 _MARK: Json = {"cache_control": {"type": "ephemeral"}}
 _THINKING: Json = {"type": "adaptive", "display": "summarized"}  # a model's own default may be to think unseen
@@ -56,26 +53,6 @@ def lean(schema: Any) -> Any:
         for name, value in schema.items()
         if not isinstance(value, str) or (name not in useless and not _DEFAULT.fullmatch(value))
     }
-
-
-def first_json(text: str) -> Json:
-    """Returns the first JSON object in `text`. Raises ValueError for none, a broken or cut one, and a list of them."""
-    if (start := _START.search(text)) is None:
-        raise ValueError("the text holds no JSON object")
-    decoder, text = json.JSONDecoder(strict=False), text[start.start() :]  # models break lines within texts
-    try:
-        try:
-            value = decoder.raw_decode(text)[0]
-        except json.JSONDecodeError:
-            value = decoder.raw_decode(_EXTRA_COMMA.sub(r"\1", text))[0]
-    except json.JSONDecodeError as error:
-        near = error.doc[max(0, error.pos - 20) :][:40]
-        raise ValueError(f"the JSON is not valid, or cut off: {error.msg} at {near!r}") from None
-    except RecursionError:
-        raise ValueError("the JSON text is nested too deeply") from None
-    if not isinstance(value, dict):
-        raise ValueError("the JSON is a list, not one object")
-    return value
 
 
 def _parts(value: object) -> Iterator[Json]:

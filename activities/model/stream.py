@@ -25,6 +25,7 @@ _MODEL_REPLY_BYTES = 4 * 1024 * 1024  # 128k tokens are half a MiB of text, thin
 _MODEL_TOOL_INPUT_BYTES = 512 * 1024  # of one call: the SDK parses all arguments again with each piece
 MODEL_REPLY_DEPTH = 100  # JSON in JSON: parsers give up at 200, and stored replies are nested in other objects
 
+_ENDED = ("end_turn", "stop_sequence", "stop")  # what gateways say where a reply has ended with calls
 _EVENT_ENDS = (b"\r\r", b"\n\n", b"\r\n\r\n")  # as the SDK sees it: what it gathers is what counts
 
 
@@ -45,6 +46,16 @@ class StreamReader:
         self._tail = ""
         self._silent_block = self._content = False
         self.started = self.finished = False
+
+    @property
+    def usage(self) -> ModelUsage:
+        """What the answer has cost so far, its own tokens as counted here."""
+        return self._progress.usage
+
+    def finish(self) -> None:
+        """Takes the answer as it is: what would come now does not count."""
+        self.finished = True
+        self._end.reschedule(None)
 
     def bytes_came(self, chunk: bytes) -> None:
         """Takes one piece in, whatever it is: a ping is a sign of life while a block may be silent."""
@@ -82,8 +93,7 @@ class StreamReader:
         elif kind == "message_delta":
             self._count(output_tokens=event.usage.output_tokens or self._progress.usage.output_tokens)
         if kind == "message_stop":
-            self.finished = True
-            self._end.reschedule(None)
+            self.finish()
         elif kind.startswith(("message_", "content_block_")):  # of the model's own: a ping is none
             self._lives()
 
@@ -118,12 +128,22 @@ def whole_message(message: Any) -> ModelMessage:
         raise BadAnswer("the message has no usage")
     content = [_plain(block) for block in message.content]
     # Gateways say that the turn has ended; a call without an answer would be refused with the next request.
-    calls = message.stop_reason == "end_turn" and any(block.get("type") == "tool_use" for block in content)
+    calls = message.stop_reason in _ENDED and any(block.get("type") == "tool_use" for block in content)
     return ModelMessage(
         content=content,
         stop_reason="tool_use" if calls else message.stop_reason,
         stop_details=None if message.stop_details is None else _plain(message.stop_details),
         usage=_usage(message.usage),
+        model=message.model,
+    )
+
+
+def ended_message(message: Any, usage: ModelUsage) -> ModelMessage:
+    """Returns a message that was ended here, before its own end, with the `usage` so far."""
+    return ModelMessage(
+        content=[_plain(block) for block in message.content],
+        stop_reason="end_turn",
+        usage=usage,
         model=message.model,
     )
 

@@ -27,7 +27,6 @@ from activities.store.spending import newest_samples
 from activities.teams.stored_teams import catalogue
 from activities.teams.team_files import LoadedTeam
 from supervision.base import limits
-from supervision.base.loose_form import says_nothing
 from supervision.base.text import cut, quoted
 from supervision.contract.base import Model
 from supervision.contract.finding import ArtifactRef
@@ -43,6 +42,7 @@ from supervision.planning.expansion import NO_DATA
 from supervision.planning.new_roles import new_role_problems, unknown_role_problems, unknown_roles
 from supervision.planning.plan_graph import description_problems, plan_problems
 from supervision.planning.revisions import merge, revision_problems
+from supervision.replies.loose_form import says_nothing
 
 _ATTACHMENT_CHARS = 300  # of each attachment in the planner's prompt: enough for the columns of a table, or a title
 

@@ -12,16 +12,16 @@ from activities.model.conversation import Opening
 from activities.model.journalled_call import Answered, CallOptions, ModelCalls
 from activities.model.port import CacheUse, ModelMessage, user_message
 from activities.model.prompt_fit import PromptWriter
-from activities.model.request_body import first_json
 from activities.prompts.agent_prompts import steering
 from activities.store.artifacts import ArtifactStore
 from activities.teams.stored_teams import StoredTeams
 from supervision.agent.turn_rules import CUT
 from supervision.base import limits
-from supervision.base.loose_form import read_form
 from supervision.base.text import cut
 from supervision.contract.base import Model
 from supervision.contract.request import describe_errors
+from supervision.replies.loose_form import read_form
+from supervision.replies.loose_json import first_value
 
 C = TypeVar("C", bound=SupervisorCall)
 R = TypeVar("R", bound=SupervisorReply)
@@ -108,7 +108,7 @@ def read_reply(form: type[M], message: ModelMessage, root: str = "reply") -> M:
 def read_json(form: type[M], text: str, root: str = "reply") -> M:
     """Returns the `form` in a text. Raises ValueError with what is wrong."""
     try:
-        return read_form(form, first_json(text))
+        return read_form(form, first_value(text))
     except ValidationError as error:
         problem = describe_errors(error, root=root)
     except ValueError as error:

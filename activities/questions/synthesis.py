@@ -1,6 +1,7 @@
 """The question that writes from findings: the answer, a draft of it, or a digest of some findings."""
 
 import asyncio
+import json
 from functools import partial
 from itertools import islice
 from typing import Annotated, Any, Literal
@@ -11,7 +12,6 @@ from pydantic.json_schema import SkipJsonSchema
 from activities.contracts.run_contracts import CallTerms, FindingRefs, SupervisorCall, SupervisorReply
 from activities.model.journalled_call import Answered
 from activities.model.port import Json
-from activities.model.request_body import ALL_JSON, first_json
 from activities.prompts.agent_prompts import (
     DATA_RULE,
     contradiction_block,
@@ -43,6 +43,7 @@ from supervision.contract.result import Contradiction, Gap, Unsupported
 from supervision.grounding.answer_fields import field_claims
 from supervision.grounding.citations import CitedFindings, with_valid_marks
 from supervision.grounding.support import Source, unsupported_in_answer
+from supervision.replies.loose_json import ALL_JSON
 from supervision.results.answer import ANSWER, Answer
 
 
@@ -189,7 +190,7 @@ _JSON_WORDS = (
 
 async def synthesize(desk: Desk, call: SynthesisInput) -> SynthesisReply:
     """Returns one text from the findings; citations that do not hold are dropped here, in code."""
-    schema = first_json(await read_text(desk.store, call.answer_schema_ref)) if call.answer_schema_ref else None
+    schema = json.loads(await read_text(desk.store, call.answer_schema_ref)) if call.answer_schema_ref else None
     plan, run_id = await read_plan(desk.store, call.plan_ref), call.run.run_id
     answered = await _asked(desk, call, plan, schema)
     message, refusal = answered.message, answered.message.refusal

@@ -27,7 +27,6 @@ from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, Tool
 from activities.tools.web.web_tools import WebOptions, WebTools
 from supervision.agent import policy
 from supervision.base import limits
-from supervision.base.loose_form import read_form
 from supervision.base.prompt_marks import OWN_TOOLS
 from supervision.base.text import NAME_SHOWN_BYTES, cap, clean, did_you_mean, one_line
 from supervision.contract.base import StrictModel
@@ -35,6 +34,7 @@ from supervision.contract.finding import Labels
 from supervision.contract.plan import NewRole
 from supervision.contract.request import describe_errors
 from supervision.contract.team import Role, ToolEntry
+from supervision.replies.loose_form import read_form
 
 _FILE_NAME_BYTES = 200  # of an artifact: file systems take 255
 TOOL_KEPT_CHARS = 200_000  # of one tool result in the store: ten pages, as many as figures are looked up in

@@ -14,10 +14,10 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import Field, JsonValue, ValidationError
 
 from supervision.base import limits
-from supervision.base.loose_form import read_form, says_nothing
 from supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, READ_OUTPUT_TOOL
 from supervision.base.text import size
 from supervision.contract.base import Model
+from supervision.replies.loose_form import read_form, says_nothing
 
 Conclusive = Literal["done", "partial", "impossible"]
 

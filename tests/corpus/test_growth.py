@@ -11,7 +11,6 @@ from typing import NamedTuple
 import pytest
 
 from activities.files.document_files import _html_text, text_passages
-from activities.model.request_body import first_json
 from activities.prompts.agent_prompts import plain
 from activities.questions.planning import PlanDraft, plan_of
 from activities.replies import schema_rules
@@ -27,6 +26,9 @@ from supervision.grounding.claims import claims, plain_text
 from supervision.grounding.support import Source, check
 from supervision.grounding.written_figures import figures
 from supervision.planning.plan_graph import plan_problems
+from supervision.replies.loose_json import first_json
+from supervision.replies.thinking import without_thinking
+from supervision.replies.written_calls import first_call
 from tests.corpus.growth import grows_too_fast
 
 REPLY = 400_000  # characters: the longest output of a model, and some
@@ -76,6 +78,10 @@ def schema(text: str) -> object:
     return schema_rules.complaint(value), schema_rules.as_sent(value)
 
 
+def call(text: str) -> object:
+    return first_call(text, {"query_data": {"required": ["sql"]}})
+
+
 def texts(text: str) -> object:
     return clean(text), cap(text, limits.TOOL_OUTPUT_CHARS), one_line(text, 300), slug(text), safe(text), plain(text)
 
@@ -96,6 +102,19 @@ MARKUP = [
 ]  # fmt: skip
 QUOTES = ['"', '"a b c d e" ', "“", "> a b c d\n", "www.a.de ", "a@b.c ", "https://", "10.1234/", "a.", "`1", "```\n"]
 
+CALLS = [
+    "<tool_call>",
+    "[TOOL_CALLS]",
+    "\n{",
+    "\n{'",
+    "\n[ {",
+    "<function=query_data>{",
+    "<parameter=a>",
+    "```tool_code\n",
+]
+WRITTEN = '{"name": "query_data", "arguments": {"sql": "1"}}'
+TAGS = ["<think>", "</think>\n", "<think></think>", "[THINK]", "<|channel|>final<|message|>"]
+
 PARSERS = {
     "first_json": Parser(
         first_json,
@@ -108,6 +127,17 @@ PARSERS = {
             Family('{"a": [', '{"b":1},', "1]}"),
         ],
     ),
+    "first_call": Parser(
+        call,
+        [
+            *units(*BRACKETS, *BLANKS, *CALLS),
+            *(Family("words\n", unit, WRITTEN) for unit in (*BRACKETS, *CALLS)),
+            *(Family(WRITTEN[:-1], unit) for unit in BLANKS),
+            Family("[query_data(sql=", "[", "1"),
+            Family("```sql\n", "`` ", "\n```"),
+        ],
+    ),
+    "without_thinking": Parser(without_thinking, [*units(*BLANKS, *TAGS), *(Family("<think>", unit) for unit in TAGS)]),
     "plan": Parser(
         plan,
         [

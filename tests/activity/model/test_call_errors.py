@@ -1,6 +1,5 @@
-"""What is read of an answer without a connection: errors and wishes to wait, and JSON in a text."""
+"""What is read of an answer without a connection: errors and wishes to wait."""
 
-import json
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from activities.model.call_errors import classify, retry_after_seconds
-from activities.model.request_body import first_json
 from supervision.base import limits
 
 LONGEST = limits.RETRY_AFTER_MAX.total_seconds()
@@ -70,53 +68,3 @@ def test_an_error_that_nobody_knows_shows_its_class_but_not_its_text() -> None:
     assert (judged.kind, judged.retryable) == ("BadResponse", True)
     assert "KeyError" in judged.message
     assert "prompt text" not in judged.message
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    max_leaves=8,
-)
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ('```json\n{"a": 1}\n```', {"a": 1}),
-        ('Here you are:\n{"a": {"b": "}"}} Anything else?', {"a": {"b": "}"}}),
-        ('as {said} before [1]: {"a": 1}', {"a": 1}),
-        ('{"a": [1, 2, ], }', {"a": [1, 2]}),
-        ('{"a": "one\ntwo"}', {"a": "one\ntwo"}),
-        ("as {said} in f(x) { return {x} } " * 30 + '{"a": 1}', {"a": 1}),
-    ],
-)
-def test_the_first_object_is_found(text: str, value: Any) -> None:
-    assert first_json(text) == value
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "{",
-        '{"a": x, "b": [1]}',
-        '{"a": "1\n2", "b": [{"c": 1}',
-        '{"a": [{"b": 1}, {"c"',
-        '{"a": "cut',
-        "[" * 100_000,
-        '{"a": "\\u00',
-        '{"a" 1} {"a": 1}',
-        'The rows: [{"a": 1}, {"a": 2}]',
-        '[ { "a": 1, }, ]',
-    ],
-)
-def test_text_without_a_whole_object_is_refused(text: str) -> None:
-    with pytest.raises(ValueError):
-        first_json(text)
-
-
-@given(st.dictionaries(st.text(), JSON, min_size=1), st.data())
-def test_a_cut_object_never_yields_a_part_of_itself(value: dict[str, Any], data: st.DataObject) -> None:
-    whole = json.dumps(value)
-    with pytest.raises(ValueError):
-        first_json(whole[: data.draw(st.integers(0, len(whole) - 1))])

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Mapping
 from copy import deepcopy
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -28,6 +28,8 @@ def says_nothing(value: object) -> bool:
 
 def read_form(form: type[M], value: Any) -> M:
     """Returns the form in a value, which stays as it is. Raises ValidationError with what was wrong at first."""
+    if isinstance(value, list):
+        value = _around(form, value)
     if isinstance(value, dict) and form.model_fields and not form.model_fields.keys() & value.keys():
         inside = [part for part in value.values() if isinstance(part, dict)]
         value = inside[0] if len(inside) == 1 else value  # {"name": "finish", "arguments": {...}}
@@ -48,6 +50,23 @@ def read_form(form: type[M], value: Any) -> M:
             if not [item for item in wrong if _put_right(root, item)]:
                 break
     raise complaints
+
+
+def _around(form: type[BaseModel], items: list[Any]) -> Any:
+    """Returns the object whose only list a bare list is, or whose one list it fits; else the list as it is."""
+    lists = [name for name, field in form.model_fields.items() if get_origin(field.annotation) is list]
+    if len(lists) == 1:
+        return {lists[0]: items}
+    fitting = [name for name in lists if _fits(form, {name: items})]
+    return {fitting[0]: items} if len(fitting) == 1 else items
+
+
+def _fits(form: type[BaseModel], value: Any) -> bool:
+    try:
+        form.model_validate(value)
+    except ValidationError:
+        return False
+    return True
 
 
 def _put_right(root: Any, error: Mapping[str, Any]) -> bool:

@@ -1,0 +1,120 @@
+"""Tool calls that a model wrote as text, made the blocks that they would be, before the reply is stored.
+
+Only where no call came as a block. The rights are those of any call, and fewer: the dispatcher refuses a call from a
+text whose tool has effects, as texts quote what others wrote. `supervision.replies` has the rules.
+"""
+
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Any
+
+from activities.model.port import Json, ModelMessage, ModelRequest
+from supervision.base import limits
+from supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL
+from supervision.base.text import cut
+from supervision.replies.rules import SQL_RULE
+from supervision.replies.thinking import without_thinking
+from supervision.replies.written_calls import Call, MadeCall, WrittenCall, first_call, goes_on_after, tool_named
+
+_ID = "written_"  # how the ids of such calls begin
+_WHOLE = ("end_turn", "stop_sequence", "tool_use", "stop")  # a reply that was cut may hold half a call
+_MAY_BEGIN, _MAY_END = "{[<`(", "})>`]"
+
+
+def is_written(call_id: str) -> bool:
+    """True if a call of that id was written as text."""
+    return call_id.startswith(_ID)
+
+
+def with_text_calls(message: ModelMessage, request: ModelRequest) -> ModelMessage:
+    """Returns the message with the first call in its text as a block, if it has none that came as one.
+
+    The text after it is left out: the model made it up, as it had not seen the call's output. Names of tools are
+    those that were offered.
+    """
+    if message.tool_uses():
+        return _with_known_names(message, request)
+    if message.stop_reason not in _WHOLE:
+        return message
+    text = message.text()
+    written = _first_call(text, request)
+    if written is None:
+        return message
+    call, before = written.call, written.before
+    if call.name == ASK_TOOL and (before or goes_on_after(text, written)):
+        return message  # a question to a person that stands among words may be a quotation
+    if call.name != FINISH_TOOL:  # beside that it may be the finding
+        before = cut(before, limits.PARAGRAPH_BYTES)  # models copy what they wrote before
+    others = [block for block in message.content if block.get("type") != "text"]
+    said = [{"type": "text", "text": before}] if before else []
+    digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    use = {"type": "tool_use", "id": f"{_ID}{len(request.messages)}_{digest}", "name": call.name}
+    content = [*others, *said, {**use, "input": call.arguments}]
+    return message.model_copy(update={"content": content, "stop_reason": "tool_use"})
+
+
+class TextWatch:
+    """Watches the text of a reply as it comes, for a call after which its model goes on.
+
+    A text is looked at only where it has a sign with which a call may begin, and one with which it may end.
+    """
+
+    def __init__(self, request: ModelRequest) -> None:
+        self._request = request
+        self._text = ""
+        self._begun = False
+        self._found = False
+        self._is_on = bool(request.tools) and not request.concludes
+
+    def has_ended(self, event: Any) -> bool:
+        """Takes an event of the stream in. Returns True if what comes now would follow a whole call."""
+        if event.type == "content_block_start" and event.content_block.type == "tool_use":
+            self._is_on = False
+        piece = getattr(event.delta, "text", None) if event.type == "content_block_delta" else None
+        if not piece or not self._is_on:
+            return False
+        self._text += piece
+        self._begun = self._begun or any(sign in piece for sign in _MAY_BEGIN)
+        if not self._begun or not (self._found or any(sign in piece for sign in _MAY_END)):
+            return False
+        text = without_thinking(self._text)
+        written = _first_call(text, self._request)
+        # A block of SQL may stand before the call that it is for.
+        self._found = written is not None and written.rule != SQL_RULE
+        return self._found and written is not None and goes_on_after(text, written)
+
+
+def _first_call(text: str, request: ModelRequest) -> WrittenCall | None:
+    offered = _offered(request)
+    return first_call(text, offered, _made_calls(request.messages)) if offered else None
+
+
+def _offered(request: ModelRequest) -> dict[str, Json]:
+    """Returns the schemas of the tools that the model may call, not those that its provider runs."""
+    if request.concludes:
+        return {}
+    return {str(tool["name"]): tool["input_schema"] for tool in request.tools if "input_schema" in tool}
+
+
+def _made_calls(messages: Sequence[Json]) -> list[MadeCall]:
+    """Returns the calls of a conversation, each with its outcome."""
+    blocks = [block for message in messages for block in message["content"]]
+    failed = {block["tool_use_id"]: bool(block.get("is_error")) for block in blocks if block["type"] == "tool_result"}
+    made = list[MadeCall]()
+    for block in blocks:
+        if block["type"] == "tool_use" and isinstance(block.get("input"), dict):
+            outcome = None if block["id"] not in failed else not failed[block["id"]]
+            made.append(MadeCall(Call(str(block["name"]), block["input"]), outcome))
+    return made
+
+
+def _with_known_names(message: ModelMessage, request: ModelRequest) -> ModelMessage:
+    """Returns the message with the names of offered tools where its calls spell them otherwise."""
+    offered = _offered(request)
+    content = [_renamed(block, offered) if block.get("type") == "tool_use" else block for block in message.content]
+    return message if content == message.content else message.model_copy(update={"content": content})
+
+
+def _renamed(block: Json, offered: dict[str, Json]) -> Json:
+    name = tool_named(str(block.get("name")), offered)
+    return {**block, "name": name} if name else block
