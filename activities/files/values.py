@@ -1,6 +1,6 @@
 """The kinds of files that are read, and values and names of tables as text. Imports nothing: many processes need it."""
 
-VERSION = 10
+VERSION = 11
 """Raised whenever the same file is read in another way: what was converted before is converted again."""
 
 TABLES = {

@@ -17,10 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from activities.bounded.child_processes import ChildProcesses
-from activities.files import file_cache, table_files
+from activities.files import file_cache
 from activities.files.conversion import convert, index_documents
 from activities.files.document_files import text_passages
 from activities.files.file_cache import FileCache, FileReport, copy_file, local_file
+from activities.files.tables import engine
+from activities.files.tables.dates import DateReading
 from activities.tools.sql.sql_check import check
 from standin.extract.tables import parse_tables
 from tests.office_files import docx_bytes, pdf_bytes, xlsx_bytes
@@ -116,7 +118,7 @@ def test_a_column_is_what_all_its_values_are(tmp_path: Path, values: list[str], 
 
 
 def test_a_value_is_read_only_if_it_has_the_shape() -> None:
-    read = table_files.ColumnReading("DATE", "x", r"^\d+$", "error('read')").read
+    read = DateReading("DATE", "x", r"^\d+$", "error('read')").read
     assert duckdb.execute(f"SELECT {read} FROM (VALUES ('a'), (NULL)) AS t(x)").fetchall() == [(None,), (None,)]
 
 
@@ -156,7 +158,7 @@ def test_a_wide_table_is_read(tmp_path: Path) -> None:
 
 
 def test_a_table_that_needs_too_much_memory_ends_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_files, "_MEMORY", "8MB")
+    monkeypatch.setattr(engine, "_MEMORY", "8MB")
     with pytest.raises(MemoryError):
         converted(tmp_path, "t.csv", ("word," * 400 + "\n").encode() * 3)
 

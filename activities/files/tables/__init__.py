@@ -1,0 +1,1 @@
+"""How foreign tables are read: where the header stands, and which number each cell is."""

@@ -1,0 +1,529 @@
+"""One reading for each column of texts: decided by its own values, then by the other columns of its file.
+
+The engine counts the shapes of a column, of which there are few; the rules look at these. What fits only different
+readings, and what nobody could tell, stays text with a note.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import duckdb
+
+from activities.files.descriptions import ColumnDescription, TableDescription
+from activities.files.tables.dates import DateReading, date_readings, orders
+from activities.files.tables.number_shapes import (
+    BLANKS,
+    SHAPE_CHARS,
+    TYPED,
+    NumberShape,
+    Reading,
+    is_identifier,
+    is_missing,
+    number_shape,
+)
+from activities.files.values import literal, quoted, shown
+
+Json = dict[str, Any]
+
+MOSTLY = 0.8  # of a column's values: with fewer numbers or dates among them it is meant as text
+_FIRST_ROWS = (
+    "(FROM texts LIMIT 2000)"  # a column that is mostly something else there is not counted whole: it takes time
+)
+_SHAPES = 20_000  # of one column; one with more holds words
+_WRITTEN_CHARS = 60
+_GROUPS = {",": "commas group thousands", ".": "dots group thousands", " ": "blanks group thousands",
+           "'": "apostrophes group thousands"}  # fmt: skip
+COMMAS = "decimal commas are read as numbers"
+_MINUS = "\u2212\u2010\u2011\u2013"
+
+
+class Cells(NamedTuple):
+    """Cells of one column that have one shape: how many, and one of them as written."""
+
+    shape: str
+    zero: bool
+    count: int
+    written: str
+    number: NumberShape | None
+
+    @property
+    def is_typed(self) -> bool:
+        """True for numbers of a typed source."""
+        return self.shape.startswith(TYPED)
+
+
+class ColumnReading(NamedTuple):
+    """How a column is read: its type and the SQL of a value, both empty for text, and what a person should know."""
+
+    kind: str = ""
+    sql: str = ""
+    decision: str = "text"
+    why: str = ""
+    unit: str = ""
+    written: str = ""
+    notes: tuple[str, ...] = ()
+    mark: str = ""
+    """The decimal mark that the column's own values show."""
+    missed: int = 0
+    """Values that do not fit the type that a person gave."""
+    has_typed: bool = False
+    """True if some values are numbers of a typed source, with its mark."""
+
+
+class Profile(NamedTuple):
+    """What the cells of a column are: numbers by their shapes, marks of missing values, and everything else."""
+
+    numbers: list[Cells]
+    missing: list[str]
+    words: list[Cells]
+
+    @property
+    def count(self) -> int:
+        """The number of cells that are not missing."""
+        return sum(cells.count for cells in (*self.numbers, *self.words))
+
+    @property
+    def total(self) -> int:
+        """The number of cells that may be numbers."""
+        return sum(cells.count for cells in self.numbers)
+
+
+Rows = Callable[[str], list[tuple[Any, ...]]]
+
+
+def text_of(name: str) -> str:
+    """Returns the SQL of the text of a column without the blanks around it."""
+    return f"trim({quoted(name)}, {literal(BLANKS)})"
+
+
+def untyped(name: str) -> str:
+    """Returns the SQL of the text of a column without the mark of numbers of a typed source."""
+    return f"CASE WHEN starts_with({quoted(name)}, chr(2)) THEN substr({quoted(name)}, 2) ELSE {quoted(name)} END"
+
+
+def profiled(rows: Rows, name: str, missing: list[str], source: str = "texts") -> Profile:
+    """Returns what the cells of a column are. `missing`: texts that a person names beside the usual marks."""
+    text = text_of(name)
+    shape = f"CASE WHEN strlen({text}) > {4 * SHAPE_CHARS} THEN 'words' ELSE translate({text}, '012345678', '999999999') END"
+    zero = f"regexp_matches({text}, '^[^0-9]*0')"
+    found = rows(
+        f"SELECT {shape} AS shape, {zero} AS zero, count(*), any_value({text}) FROM {source} "
+        f"WHERE {quoted(name)} IS NOT NULL GROUP BY shape, zero LIMIT {_SHAPES}"
+    )
+    named = {text.strip(BLANKS).lower() for text in missing}
+    profile = Profile([], [], [])
+    for shape, zero, count, written in found:
+        if written.lower() in named or (not shape.startswith(TYPED) and is_missing(written)):
+            profile.missing.append(written)
+            continue
+        number = number_shape(shape, zero=zero)
+        cells = Cells(shape, zero, count, written, number)
+        (profile.words if number is None else profile.numbers).append(cells)
+    return profile
+
+
+def read_columns(
+    database: duckdb.DuckDBPyConnection,
+    names: list[str],
+    *,
+    semicolons: bool = False,
+    texts_are_numbers: bool = True,
+    described: TableDescription | None = None,
+) -> dict[str, ColumnReading]:
+    """Returns the reading of each column of texts in the table `texts`.
+
+    `semicolons` separate the file's fields: then a lone comma is a decimal one. Without `texts_are_numbers`, a text
+    is never a number: its source has numbers of its own.
+    """
+
+    def rows(sql: str) -> list[tuple[Any, ...]]:
+        return database.execute(sql).fetchall()
+
+    about = described or TableDescription()
+    readings, profiles = dict[str, ColumnReading](), dict[str, Profile]()
+    for name in names:
+        column = about.columns.get(name, ColumnDescription())
+        missing = [*about.missing, *column.missing]
+        if column.type == "text":
+            readings[name] = ColumnReading(why="its description says so", unit=column.unit)
+            continue
+        profile = profiled(rows, name, missing, _FIRST_ROWS)
+        if column.type is None and profile.total < MOSTLY * profile.count:
+            readings[name] = _dates(rows, name, profile, missing) or _words(name, profile)
+            continue
+        profile = profiled(rows, name, missing)
+        mark = column.decimal or about.decimal or ""
+        if column.type == "date":
+            readings[name] = _given_dates(rows, name, profile, missing)
+        elif column.type or mark:
+            readings[name] = _given_numbers(name, profile, column.type or "", mark)
+        elif not texts_are_numbers and any(not cells.is_typed for cells in profile.numbers):
+            readings[name] = _dates(rows, name, profile, missing) or ColumnReading(why="its source holds texts")
+        else:
+            profiles[name] = profile
+            readings[name] = own_reading(name, profile) or ColumnReading()
+        readings[name] = readings[name]._replace(unit=column.unit or readings[name].unit)
+    _decide_open(readings, profiles, semicolons=semicolons)
+    for name, profile in profiles.items():
+        if not readings[name].kind and not readings[name].notes:
+            readings[name] = _dates(rows, name, profile, about.missing) or readings[name]
+    return {
+        name: reading if reading.sql else reading._replace(has_typed=_has_typed(rows, name))
+        for name, reading in readings.items()
+    }
+
+
+def _has_typed(rows: Rows, name: str) -> bool:
+    return bool(rows(f"SELECT 1 FROM texts WHERE starts_with({quoted(name)}, chr(2)) LIMIT 1"))
+
+
+def own_reading(name: str, profile: Profile) -> ColumnReading | None:
+    """Returns the reading of a column whose own values decide it; None if the file has to."""
+    text = _reason_for_text(name, profile)
+    if text:
+        return text
+    dots = [cells for cells in profile.numbers if cells.number and cells.number.proves == "."]
+    commas = [cells for cells in profile.numbers if cells.number and cells.number.proves == ","]
+    if dots and commas:
+        one, other = repr(_most(dots).written), repr(_most(commas).written)
+        why = f"{one} and {other} fit only different readings"
+        return ColumnReading(why=why, written=_most(commas).written, notes=(f"{name}: {why}, so it stays text",))
+    if commas and _may_be_lists(commas, profile):
+        return None
+    if dots or commas:
+        proof = _most(dots or commas)
+        mark = "." if dots else ","
+        count = sum(cells.count for cells in dots or commas)
+        return _as_number(
+            name,
+            profile,
+            mark,
+            f"{_values(count)} such as {proof.written!r} fit{'s' * (count == 1)} no other reading",
+            proof,
+            own=True,
+        )
+    if any(cells.number and cells.number.is_open for cells in profile.numbers):
+        return None
+    return _as_number(name, profile, ".", "its values have one reading", None)
+
+
+def _may_be_lists(commas: list[Cells], profile: Profile) -> bool:
+    """True if few values have a comma, none with more than two digits behind it: 10,11 may be two numbers."""
+    short = all(cells.number and cells.number.comma and cells.number.comma.fraction <= 2 for cells in commas)
+    grouped = any(cells.number and cells.number.comma and cells.number.comma.group for cells in profile.numbers)
+    return short and not grouped and sum(cells.count for cells in commas) * 2 < profile.total
+
+
+def _decide_open(readings: dict[str, ColumnReading], profiles: dict[str, Profile], *, semicolons: bool) -> None:
+    """Decides the columns that their own values leave open by the other columns, then by the delimiter."""
+    commas = [name for name, reading in readings.items() if reading.mark == ","]
+    dots = [name for name, reading in readings.items() if reading.mark == "."]
+    for name, profile in profiles.items():
+        if readings[name] != ColumnReading():
+            continue
+        shown_cells = _most(
+            [cells for cells in profile.numbers if cells.number and (cells.number.is_open or cells.number.proves)]
+        )
+        lists = any(cells.number and cells.number.proves for cells in profile.numbers)
+        if dots and (commas or lists):
+            other = f"column {commas[0]!r} has decimal commas" if commas else f"{shown_cells.written!r} may be a list"
+            why = f"column {dots[0]!r} has decimal dots, {other}"
+            notes = (f"{name}: nobody can tell what {shown_cells.written!r} is ({why}), so it stays text",)
+            readings[name] = ColumnReading(why=why, written=shown_cells.written, notes=notes)
+        elif commas:
+            readings[name] = _as_number(name, profile, ",", f"column {commas[0]!r} has decimal commas", shown_cells)
+        elif dots:
+            readings[name] = _as_number(name, profile, ".", f"column {dots[0]!r} has decimal dots", shown_cells)
+        elif lists:
+            readings[name] = _as_number(
+                name, profile, ",", f"{shown_cells.written!r} fits no other reading", shown_cells
+            )
+        elif semicolons:
+            readings[name] = _as_number(name, profile, ",", "semicolons separate the file's fields", shown_cells)
+        else:
+            readings[name] = _as_number(name, profile, ".", "nothing in the file decides it", shown_cells)
+
+
+def _reason_for_text(name: str, profile: Profile) -> ColumnReading | None:
+    """Returns the reading as text of a column whose values are no numbers, or not of one kind; else None."""
+    if not profile.total:
+        return _words(name, profile)
+    if any(is_identifier(cells.shape, zero=cells.zero) for cells in profile.words):
+        one = next(cells for cells in profile.words if is_identifier(cells.shape, zero=cells.zero))
+        return ColumnReading(why=f"identifiers such as {one.written!r} are no numbers", written=one.written)
+    if profile.words:
+        few = sum(cells.count for cells in profile.words)
+        one = _most(profile.words)
+        why = f"{few} of {profile.count} values are no numbers"
+        notes = (f"{name}: {why}, so it stays text",) if profile.total >= MOSTLY * profile.count else ()
+        return ColumnReading(why=f"{why}, such as {one.written[:_WRITTEN_CHARS]!r}", written=one.written, notes=notes)
+
+    problem, one = _mixed(profile)
+    if problem:
+        return ColumnReading(why=problem, written=one, notes=(f"{name}: {problem}, so it stays text",))
+    return None
+
+
+def _mixed(profile: Profile) -> tuple[str, str]:
+    """Returns why numbers cannot be added up as they stand, and one of them; empty if nothing is wrong."""
+    numbers = [(cells, cells.number) for cells in profile.numbers if cells.number]
+    currencies = _by(((cells, number.currency) for cells, number in numbers))
+    if len(currencies) > 1:
+        one, other, *_ = currencies.values()
+        return f"{one.written!r} and {other.written!r} are of different currencies", one.written
+    shares = _by(((cells, number.share) for cells, number in numbers))
+    if len(shares) > 1:
+        one, other, *_ = shares.values()
+        return f"{one.written!r} and {other.written!r} have different units", one.written
+    scaled = _by((cells, number.scale or "none") for cells, number in numbers)
+    if len(scaled) > 1:
+        one, other, *_ = scaled.values()
+        return f"{one.written!r} and {other.written!r} have different units", one.written
+    letters = sum(cells.count for cells, number in numbers if number.footnote == "letter")
+    if letters * 2 > profile.total:
+        one = next(cells for cells, number in numbers if number.footnote == "letter")
+        return f"nobody can tell what the letters behind values such as {one.written!r} mean", one.written
+    if all(number.bracketed for _, number in numbers):
+        plain_numbers = [cells for cells, number in numbers if _is_plain(number)]
+        if len(plain_numbers) == len(numbers):
+            one = _most(plain_numbers)
+            return f"numbers in brackets such as {one.written!r} alone may be negative or notes", one.written
+    return "", ""
+
+
+def _is_plain(number: NumberShape) -> bool:
+    reading = number.dot or number.comma or Reading(0, 0)
+    return not (reading.fraction or reading.group or number.currency or number.share) and reading.whole <= 3
+
+
+def _by(pairs: Iterator[tuple[Cells, str]] | Any) -> dict[str, Cells]:
+    """Returns one of the cells of each unit that is named."""
+    found: dict[str, Cells] = {}
+    for cells, unit in pairs:
+        if unit:
+            found.setdefault(unit, cells)
+    return found
+
+
+def _as_number(
+    name: str, profile: Profile, mark: str, why: str, proof: Cells | None, *, own: bool = False
+) -> ColumnReading:
+    """Returns the reading of a column of numbers under a decimal mark that fits all of them."""
+    pairs = [(cells, number, reading) for cells, number, reading in _read(profile, mark)]
+    whole = not any(reading.fraction or number.scientific for _, number, reading in pairs)
+    decimals = any(
+        reading.fraction and not number.scientific and not cells.is_typed for cells, number, reading in pairs
+    )
+    groups = sorted({reading.group for _, _, reading in pairs if reading.group})
+    decided = [_GROUPS[group] for group in groups]
+    if mark == "," and decimals:
+        decided.insert(0, COMMAS)
+    elif decimals:
+        decided.append("dots are decimal marks")
+
+    sql = number_sql(text_of(name), profile, mark, "BIGINT" if whole else "DOUBLE")
+    if sql is None:
+        why = "numbers with exponents stand beside numbers with letters"
+        return ColumnReading(why=why, notes=(f"{name}: {why}, so it stays text",))
+    unit, notes = _unit(profile)
+    told = [one for one in decided if one != "dots are decimal marks"]
+    if told and groups and why == "nothing in the file decides it":
+        told[-1] += f" ({why})"
+    several = sum(cells.count for cells, _, reading in pairs if reading.groups > 1)
+    if several and own and mark == ".":
+        why = f"{_values(several)} ha{'s' if several == 1 else 've'} several groups"
+    typical = proof or _telling(profile)
+    return ColumnReading(
+        kind="BIGINT" if whole else "DOUBLE",
+        sql=sql,
+        decision=", ".join(decided) or ("whole numbers" if whole else "numbers"),
+        why=why,
+        unit=unit,
+        written=typical.written,
+        notes=tuple(f"{name}: {note}" for note in (*told, *notes)),
+        mark=mark if own else "",
+    )
+
+
+def _read(profile: Profile, mark: str) -> Iterator[tuple[Cells, NumberShape, Reading]]:
+    for cells in profile.numbers:
+        reading = cells.number and (cells.number.dot if mark == "." else cells.number.comma)
+        if cells.number and reading:
+            yield cells, cells.number, reading
+
+
+def _unit(profile: Profile) -> tuple[str, list[str]]:
+    """Returns the unit that all values have, and notes on units, footnotes and brackets."""
+    numbers = [(cells.count, cells, cells.number) for cells in profile.numbers if cells.number]
+    notes = list[str]()
+    units = dict[str, int]()
+    for count, _, number in numbers:
+        unit = " ".join(filter(None, (number.currency, number.scale))) or number.share
+        units[unit] = units.get(unit, 0) + count
+    named = [unit for unit in units if unit]
+    unit = named[0] if len(units) == 1 and named else ""
+    if unit:
+        notes.append(f"the numbers are written with {unit}, the values are as written")
+    elif named:
+        parts = " and ".join(f"{units[one]:,} with {one}" for one in named)
+        notes.append(f"of {_values(profile.total)} {parts}, the others without: no unit holds for all")
+    footnotes = sum(count for count, _, number in numbers if number.footnote)
+    if footnotes:
+        one = _most([cells for _, cells, number in numbers if number.footnote])
+        notes.append(f"{_values(footnotes)} such as {one.written!r} had a footnote's mark, which is left out")
+    brackets = sum(count for count, _, number in numbers if number.bracketed)
+    if brackets:
+        notes.append(f"numbers in brackets are negative ({_values(brackets)})")
+    return unit, notes
+
+
+def number_sql(text: str, profile: Profile, mark: str, kind: str) -> str | None:
+    """Returns the SQL that makes numbers of the texts of a profile; None if no single rule reads all of them."""
+    plain = [cells for cells in profile.numbers if not cells.is_typed]
+    typed = len(plain) < len(profile.numbers)
+    chars = {char for cells in plain for char in cells.shape} - {"9"}
+    value = text
+    if any(cells.number and cells.number.footnote == "bracket" for cells in plain):
+        value = f"regexp_replace({value}, '\\s*\\[.*$', '')"
+        chars -= {"[", "]"}
+        chars |= {"["}
+    scientific = any(cells.number and cells.number.scientific for cells in plain)
+    if scientific and any(
+        cells.number and not cells.number.scientific and ("e" in cells.shape or "E" in cells.shape) for cells in plain
+    ):
+        return None
+    if any(cells.number and cells.number.trailing for cells in plain):
+        value = (
+            f"CASE WHEN right({value}, 1) IN ({_listed('-' + _MINUS)}) THEN '-' || left({value}, -1) ELSE {value} END"
+        )
+
+    source, target = "", ""
+    for char in sorted(chars & {"(", *_MINUS}):
+        source, target = source + char, target + "-"
+    if mark == "," and kind == "DOUBLE" and "," in chars:
+        source, target = source + ",", target + "."
+    kept = {"-", *source}
+    if mark == "." and kind == "DOUBLE":
+        kept.add(".")
+    if scientific:
+        kept |= {"e", "E", "+"}
+    source += "".join(sorted(chars - kept))
+    if source:
+        value = f"translate({value}, {literal(source)}, {literal(target)})"
+    if typed:
+        value = f"CASE WHEN starts_with({text}, chr(2)) THEN substr({text}, 2) ELSE {value} END"
+    missing = sorted(set(profile.missing))
+    if missing:
+        value = f"CASE WHEN {text} IN ({', '.join(map(literal, missing))}) THEN NULL ELSE {value} END"
+    return f"CAST({value} AS {kind})"
+
+
+def _listed(chars: str) -> str:
+    return ", ".join(literal(char) for char in chars)
+
+
+def _words(name: str, profile: Profile) -> ColumnReading:
+    if not profile.count:
+        return ColumnReading(why="it has no values")
+    one = _most([*profile.words, *profile.numbers])
+    number = profile.total and f"{profile.count - profile.total} of {profile.count} values are no numbers"
+    return ColumnReading(why=number or "its values are words", written=one.written)
+
+
+def _dates(rows: Rows, name: str, profile: Profile, missing: list[str]) -> ColumnReading | None:
+    """Returns the reading of a column of dates; None if it has none."""
+    text = text_of(name)
+    marks = sorted({*missing, *profile.missing, ""})
+    filled = f"count(*) FILTER ({text} NOT IN ({', '.join(map(literal, marks))}))"
+    readings = date_readings(text)
+    ((first, *fits),) = rows(
+        f"SELECT {filled}, {', '.join(f'count({one.read})' for one in readings)} FROM {_FIRST_ROWS}"
+    )
+    readings = [reading for reading, fit in zip(readings, fits, strict=True) if first and fit >= MOSTLY * first]
+    if not readings:
+        return None
+    ((count, *fits),) = rows(f"SELECT {filled}, {', '.join(f'count({one.read})' for one in readings)} FROM texts")
+    fitting = [reading for reading, fit in zip(readings, fits, strict=True) if fit == count]
+    one = _most([*profile.words, *profile.numbers]).written
+    if len(orders(fitting)) > 1:
+        why = "the dates may be read day first or month first"
+        return ColumnReading(why=why, written=one, notes=(f"{name}: {why}, so they stay text",))
+    if fitting:
+        return _as_dates(name, fitting[0], one)
+    few = count - max(fits)
+    if count - few >= MOSTLY * count:
+        why = f"{few} of {count} values are no dates"
+        return ColumnReading(why=why, written=one, notes=(f"{name}: {why}, so it stays text",))
+    return None
+
+
+def _as_dates(name: str, reading: DateReading, written: str) -> ColumnReading:
+    notes = (f"{name}: {reading.note}",) if reading.note else ()
+    why = "no other order fits all values" if reading.note else "all values have the shape of a date"
+    return ColumnReading(reading.kind, reading.read, reading.note or "dates", why, written=written, notes=notes)
+
+
+def _given_dates(rows: Rows, name: str, profile: Profile, missing: list[str]) -> ColumnReading:
+    """Returns the reading of a column that a person calls dates: the one that fits most values."""
+    readings = date_readings(text_of(name))
+    (fits,) = rows(f"SELECT {', '.join(f'count({one.read})' for one in readings)} FROM texts")
+    most = max(fits)
+    best = [reading for reading, fit in zip(readings, fits, strict=True) if fit == most]
+    if not most or len(orders(best)) > 1:
+        why = "the dates may be read day first or month first" if most else "none of its values is a date"
+        return ColumnReading(why=why, notes=(f"{name}: {why}, so it stays text against its description",))
+    one = _most([*profile.words, *profile.numbers]).written
+    reading = _as_dates(name, best[0], one)
+    return reading._replace(why="its description says so", missed=profile.count - most)
+
+
+def _given_numbers(name: str, profile: Profile, kind: str, mark: str) -> ColumnReading:
+    """Returns the reading of a column that a person calls numbers, or whose decimal mark a person gave."""
+    if not mark:
+        own = own_reading(name, Profile(profile.numbers, profile.missing, []))
+        mark = own.mark if own and own.mark else "."
+    fitting = [cells for cells, _, _ in _read(profile, mark)]
+    kept = Profile(fitting, profile.missing, [])
+    missed = profile.count - kept.total
+    if not kept.total or (missed and not kind):
+        few = f"{missed} of {profile.count} values are no numbers with the decimal mark {mark!r}"
+        return ColumnReading(why=few, notes=(f"{name}: {few}, so it stays text",))
+    reading = _as_number(name, kept, mark, "its description says so", None)
+    if kind == "number" and reading.kind:
+        reading = reading._replace(kind="DOUBLE", sql=number_sql(text_of(name), kept, mark, "DOUBLE") or "")
+    if missed:
+        text = text_of(name)
+        shape = f"translate({text}, '012345678', '999999999')"
+        fits = f"{shape} IN ({', '.join(literal(cells.shape) for cells in fitting)})"
+        reading = reading._replace(sql=f"CASE WHEN {fits} THEN {reading.sql} END", missed=missed)
+    return reading
+
+
+def _most(cells: list[Cells]) -> Cells:
+    return max(cells, key=lambda one: one.count, default=Cells("", False, 0, "", None))
+
+
+def _telling(profile: Profile) -> Cells:
+    """Returns the cells that show most of a column's writing: those with the most signs."""
+    return max(profile.numbers, key=lambda one: (sum(char not in "9." for char in one.shape), one.count))
+
+
+def _values(count: int) -> str:
+    return f"{count:,} value{'s' * (count != 1)}"
+
+
+def reading_json(database: duckdb.DuckDBPyConnection, name: str, reading: ColumnReading) -> Json:
+    """Returns what a person sees of a reading: one cell as written, its value, the decision and why."""
+    written = reading.written
+    value = written
+    if reading.sql and written:
+        column = f"(SELECT {literal(written)} AS {quoted(name)})"
+        found = database.execute(f"SELECT {reading.sql} FROM {column}").fetchone()
+        value = shown(found[0]) if found else ""
+    return {
+        "written": written.removeprefix(TYPED)[:_WRITTEN_CHARS],
+        "value": value.removeprefix(TYPED)[:_WRITTEN_CHARS],
+        "decision": reading.decision,
+        "why": reading.why,
+        "unit": reading.unit,
+    }

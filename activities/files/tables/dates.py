@@ -1,0 +1,51 @@
+"""The ways to read a column of dates, each with the shape of its texts and the SQL that reads them."""
+
+from typing import NamedTuple
+
+from activities.files.values import literal
+
+_DAYS = (
+    "%d.%m.%Y", "%d.%m.%y", "%Y/%m/%d", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%Y", "%d-%b-%y",
+)  # fmt: skip
+_ORDERS = {
+    "": _DAYS,
+    "dates are read day first": ("%d/%m/%Y", "%d-%m-%Y", "%d/%m/%y"),
+    "dates are read month first": ("%m/%d/%Y", "%m-%d-%Y", "%m/%d/%y"),
+}
+# every text of these shapes
+_ALIKE = r"^(\d{1,4}[./ -] *(\d{1,2}|[A-Za-z]{3,9})[./ -] *\d{1,4}|[A-Za-z]{3,9} +\d{1,2}, *\d{4})( +\d.*)?$"
+_TIMES = {"DATE": [""], "TIMESTAMP": ["", " %H:%M", " %H:%M:%S", " %I:%M %p"]}
+
+
+class DateReading(NamedTuple):
+    """A way to read the texts of a column: the type that they get, their shape, the SQL that is cast, and a note."""
+
+    kind: str
+    text: str
+    shape: str
+    sql: str
+    note: str = ""
+
+    @property
+    def read(self) -> str:
+        """The SQL of a value, null for one of another shape: the engine takes texts such as 'nan' for dates, too."""
+        shaped = f"regexp_matches({self.text}, {literal(self.shape)})"
+        return f"TRY_CAST(CASE WHEN {shaped} THEN {self.sql} END AS {self.kind})"
+
+
+def date_readings(value: str) -> list[DateReading]:
+    """Returns the ways to read the texts that an SQL expression gives; the first that fits all values is taken."""
+    readings = [
+        DateReading("DATE", value, r"^\d{4}-\d\d-\d\d$", value),
+        DateReading("TIMESTAMP", value, r"^\d{4}-\d\d-\d\d([ T]\d\d:\d\d.*)?$", value),
+    ]
+    for kind, times in _TIMES.items():
+        for note, days in _ORDERS.items():
+            dated = f"try_strptime({value}, {[day + time for day in days for time in times]})"
+            readings.append(DateReading(kind, value, _ALIKE, dated, note))
+    return readings
+
+
+def orders(readings: list[DateReading]) -> list[str]:
+    """Returns the orders of day and month among some readings; with two, nobody can tell."""
+    return sorted({reading.note for reading in readings if reading.shape == _ALIKE})
