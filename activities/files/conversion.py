@@ -13,6 +13,7 @@ from typing import Any
 import duckdb
 
 from activities.files import document_files, table_files
+from activities.files.tables.engine import table_name
 from activities.files.texts import Unreadable
 from activities.files.values import DOCUMENTS, TABLES, is_data, shown
 
@@ -34,7 +35,7 @@ def convert(path: str, name: str, out: str) -> Json:
     source, folder = Path(path), Path(out)
     report: Json = {"name": name, "tables": [], "document": None, "problem": None}
     suffix = PurePosixPath(name).suffix.lower()
-    named = folder / "named" / f"{table_files.table_name(PurePosixPath(name).stem)}{suffix if is_data(name) else ''}"
+    named = folder / "named" / f"{table_name(PurePosixPath(name).stem)}{suffix if is_data(name) else ''}"
     try:
         named.parent.mkdir(parents=True, exist_ok=True)
         if not source.stat().st_size:

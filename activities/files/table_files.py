@@ -46,6 +46,7 @@ _AS_WRITTEN = {
     "why": "its source has types",
     "unit": "",
 }
+_DOUBLED = re.compile(r'[^,;\t|\r\n]""|""[^,;\t|\r\n]')  # quotation marks in a field, not an empty field
 _UNNAMED = re.compile(r"column_\d+")
 
 
@@ -113,7 +114,7 @@ def _sheet_table(
 ) -> Json | None:
     """Returns the table of some rows; None if all are empty."""
     cells = (list(map(_text, row)) for row in rows())
-    first = [Row(number, row) for number, row in enumerate(islice(cells, _SAMPLE_LINES), 1)]
+    first = [Row(number, number, row) for number, row in enumerate(islice(cells, _SAMPLE_LINES), 1)]
     width = max((len(row.cells) for row in first if any(row.cells)), default=0)
     if not width:
         return None
@@ -260,7 +261,8 @@ def _parsed(sample: list[str], dialect: Dialect) -> list[Row]:
 def _dialect(sample: list[str]) -> Dialect:
     """Returns the delimiter, the escape and the number of fields that most lines of the sample have."""
     text = "".join(sample)
-    escape = "\\" if '\\"' in text and '""' not in text.replace(',""', "") else '"'
+    doubled = _DOUBLED.search(text.replace('\\"', ""))
+    escape = "\\" if '\\"' in text and not doubled else '"'
 
     def score(delimiter: str) -> tuple[float, int]:
         reader = csv.reader(sample, delimiter=delimiter, escapechar=escape if escape != '"' else None)

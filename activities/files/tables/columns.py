@@ -4,7 +4,7 @@ The engine counts the shapes of a column, of which there are few; the rules look
 readings, and what nobody could tell, stays text with a note.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import duckdb
@@ -13,6 +13,7 @@ from activities.files.descriptions import ColumnDescription, TableDescription
 from activities.files.tables.dates import DateReading, date_readings, orders
 from activities.files.tables.number_shapes import (
     BLANKS,
+    MINUS,
     SHAPE_CHARS,
     TYPED,
     NumberShape,
@@ -34,7 +35,6 @@ _WRITTEN_CHARS = 60
 _GROUPS = {",": "commas group thousands", ".": "dots group thousands", " ": "blanks group thousands",
            "'": "apostrophes group thousands"}  # fmt: skip
 COMMAS = "decimal commas are read as numbers"
-_MINUS = "\u2212\u2010\u2011\u2013"
 
 
 class Cells(NamedTuple):
@@ -42,7 +42,7 @@ class Cells(NamedTuple):
 
     shape: str
     zero: bool
-    count: int
+    times: int
     written: str
     number: NumberShape | None
 
@@ -78,14 +78,14 @@ class Profile(NamedTuple):
     words: list[Cells]
 
     @property
-    def count(self) -> int:
+    def filled(self) -> int:
         """The number of cells that are not missing."""
-        return sum(cells.count for cells in (*self.numbers, *self.words))
+        return sum(cells.times for cells in (*self.numbers, *self.words))
 
     @property
-    def total(self) -> int:
+    def numeric(self) -> int:
         """The number of cells that may be numbers."""
-        return sum(cells.count for cells in self.numbers)
+        return sum(cells.times for cells in self.numbers)
 
 
 Rows = Callable[[str], list[tuple[Any, ...]]]
@@ -104,17 +104,19 @@ def untyped(name: str) -> str:
 def profiled(rows: Rows, name: str, missing: list[str], source: str = "texts") -> Profile:
     """Returns what the cells of a column are. `missing`: texts that a person names beside the usual marks."""
     text = text_of(name)
-    shape = f"CASE WHEN strlen({text}) > {4 * SHAPE_CHARS} THEN 'words' ELSE translate({text}, '012345678', '999999999') END"
+    digits = f"translate({text}, '012345678', '999999999')"
+    shape = f"CASE WHEN strlen({text}) > {4 * SHAPE_CHARS} THEN 'words' ELSE {digits} END"
     zero = f"regexp_matches({text}, '^[^0-9]*0')"
+    named = sorted({value.strip(BLANKS).lower() for value in missing})
+    given = f" AND lower({text}) NOT IN ({_listed(named)})" if named else ""
     found = rows(
         f"SELECT {shape} AS shape, {zero} AS zero, count(*), any_value({text}) FROM {source} "
-        f"WHERE {quoted(name)} IS NOT NULL GROUP BY shape, zero LIMIT {_SHAPES}"
+        f"WHERE {quoted(name)} IS NOT NULL{given} GROUP BY shape, zero LIMIT {_SHAPES}"
     )
-    named = {text.strip(BLANKS).lower() for text in missing}
-    profile = Profile([], [], [])
+    profile = Profile([], [*named], [])
     for shape, zero, count, written in found:
-        if written.lower() in named or (not shape.startswith(TYPED) and is_missing(written)):
-            profile.missing.append(written)
+        if not shape.startswith(TYPED) and is_missing(written):
+            profile.missing.append(written.lower())
             continue
         number = number_shape(shape, zero=zero)
         cells = Cells(shape, zero, count, written, number)
@@ -148,7 +150,7 @@ def read_columns(
             readings[name] = ColumnReading(why="its description says so", unit=column.unit)
             continue
         profile = profiled(rows, name, missing, _FIRST_ROWS)
-        if column.type is None and profile.total < MOSTLY * profile.count:
+        if column.type is None and profile.numeric < MOSTLY * profile.filled:
             readings[name] = _dates(rows, name, profile, missing) or _words(name, profile)
             continue
         profile = profiled(rows, name, missing)
@@ -193,7 +195,7 @@ def own_reading(name: str, profile: Profile) -> ColumnReading | None:
     if dots or commas:
         proof = _most(dots or commas)
         mark = "." if dots else ","
-        count = sum(cells.count for cells in dots or commas)
+        count = sum(cells.times for cells in dots or commas)
         return _as_number(
             name,
             profile,
@@ -211,7 +213,7 @@ def _may_be_lists(commas: list[Cells], profile: Profile) -> bool:
     """True if few values have a comma, none with more than two digits behind it: 10,11 may be two numbers."""
     short = all(cells.number and cells.number.comma and cells.number.comma.fraction <= 2 for cells in commas)
     grouped = any(cells.number and cells.number.comma and cells.number.comma.group for cells in profile.numbers)
-    return short and not grouped and sum(cells.count for cells in commas) * 2 < profile.total
+    return short and not grouped and sum(cells.times for cells in commas) * 2 < profile.numeric
 
 
 def _decide_open(readings: dict[str, ColumnReading], profiles: dict[str, Profile], *, semicolons: bool) -> None:
@@ -246,21 +248,21 @@ def _decide_open(readings: dict[str, ColumnReading], profiles: dict[str, Profile
 
 def _reason_for_text(name: str, profile: Profile) -> ColumnReading | None:
     """Returns the reading as text of a column whose values are no numbers, or not of one kind; else None."""
-    if not profile.total:
+    if not profile.numeric:
         return _words(name, profile)
     if any(is_identifier(cells.shape, zero=cells.zero) for cells in profile.words):
         one = next(cells for cells in profile.words if is_identifier(cells.shape, zero=cells.zero))
         return ColumnReading(why=f"identifiers such as {one.written!r} are no numbers", written=one.written)
     if profile.words:
-        few = sum(cells.count for cells in profile.words)
+        few = sum(cells.times for cells in profile.words)
         one = _most(profile.words)
-        why = f"{few} of {profile.count} values are no numbers"
-        notes = (f"{name}: {why}, so it stays text",) if profile.total >= MOSTLY * profile.count else ()
+        why = f"{few} of {profile.filled} values are no numbers"
+        notes = (f"{name}: {why}, so it stays text",) if profile.numeric >= MOSTLY * profile.filled else ()
         return ColumnReading(why=f"{why}, such as {one.written[:_WRITTEN_CHARS]!r}", written=one.written, notes=notes)
 
-    problem, one = _mixed(profile)
+    problem, written = _mixed(profile)
     if problem:
-        return ColumnReading(why=problem, written=one, notes=(f"{name}: {problem}, so it stays text",))
+        return ColumnReading(why=problem, written=written, notes=(f"{name}: {problem}, so it stays text",))
     return None
 
 
@@ -279,8 +281,8 @@ def _mixed(profile: Profile) -> tuple[str, str]:
     if len(scaled) > 1:
         one, other, *_ = scaled.values()
         return f"{one.written!r} and {other.written!r} have different units", one.written
-    letters = sum(cells.count for cells, number in numbers if number.footnote == "letter")
-    if letters * 2 > profile.total:
+    letters = sum(cells.times for cells, number in numbers if number.footnote == "letter")
+    if letters * 2 > profile.numeric:
         one = next(cells for cells, number in numbers if number.footnote == "letter")
         return f"nobody can tell what the letters behind values such as {one.written!r} mean", one.written
     if all(number.bracketed for _, number in numbers):
@@ -329,7 +331,7 @@ def _as_number(
     told = [one for one in decided if one != "dots are decimal marks"]
     if told and groups and why == "nothing in the file decides it":
         told[-1] += f" ({why})"
-    several = sum(cells.count for cells, _, reading in pairs if reading.groups > 1)
+    several = sum(cells.times for cells, _, reading in pairs if reading.groups > 1)
     if several and own and mark == ".":
         why = f"{_values(several)} ha{'s' if several == 1 else 've'} several groups"
     typical = proof or _telling(profile)
@@ -354,7 +356,7 @@ def _read(profile: Profile, mark: str) -> Iterator[tuple[Cells, NumberShape, Rea
 
 def _unit(profile: Profile) -> tuple[str, list[str]]:
     """Returns the unit that all values have, and notes on units, footnotes and brackets."""
-    numbers = [(cells.count, cells, cells.number) for cells in profile.numbers if cells.number]
+    numbers = [(cells.times, cells, cells.number) for cells in profile.numbers if cells.number]
     notes = list[str]()
     units = dict[str, int]()
     for count, _, number in numbers:
@@ -366,7 +368,7 @@ def _unit(profile: Profile) -> tuple[str, list[str]]:
         notes.append(f"the numbers are written with {unit}, the values are as written")
     elif named:
         parts = " and ".join(f"{units[one]:,} with {one}" for one in named)
-        notes.append(f"of {_values(profile.total)} {parts}, the others without: no unit holds for all")
+        notes.append(f"of {_values(profile.numeric)} {parts}, the others without: no unit holds for all")
     footnotes = sum(count for count, _, number in numbers if number.footnote)
     if footnotes:
         one = _most([cells for _, cells, number in numbers if number.footnote])
@@ -380,53 +382,47 @@ def _unit(profile: Profile) -> tuple[str, list[str]]:
 def number_sql(text: str, profile: Profile, mark: str, kind: str) -> str | None:
     """Returns the SQL that makes numbers of the texts of a profile; None if no single rule reads all of them."""
     plain = [cells for cells in profile.numbers if not cells.is_typed]
-    typed = len(plain) < len(profile.numbers)
     chars = {char for cells in plain for char in cells.shape} - {"9"}
-    value = text
-    if any(cells.number and cells.number.footnote == "bracket" for cells in plain):
-        value = f"regexp_replace({value}, '\\s*\\[.*$', '')"
-        chars -= {"[", "]"}
-        chars |= {"["}
-    scientific = any(cells.number and cells.number.scientific for cells in plain)
-    if scientific and any(
-        cells.number and not cells.number.scientific and ("e" in cells.shape or "E" in cells.shape) for cells in plain
-    ):
+    shapes = [(cells.shape, cells.number) for cells in plain if cells.number]
+    scientific = any(number.scientific for _, number in shapes)
+    if scientific and any(not number.scientific and "e" in shape.lower() for shape, number in shapes):
         return None
-    if any(cells.number and cells.number.trailing for cells in plain):
-        value = (
-            f"CASE WHEN right({value}, 1) IN ({_listed('-' + _MINUS)}) THEN '-' || left({value}, -1) ELSE {value} END"
-        )
 
-    source, target = "", ""
-    for char in sorted(chars & {"(", *_MINUS}):
-        source, target = source + char, target + "-"
-    if mark == "," and kind == "DOUBLE" and "," in chars:
-        source, target = source + ",", target + "."
-    kept = {"-", *source}
-    if mark == "." and kind == "DOUBLE":
-        kept.add(".")
-    if scientific:
-        kept |= {"e", "E", "+"}
-    source += "".join(sorted(chars - kept))
-    if source:
-        value = f"translate({value}, {literal(source)}, {literal(target)})"
-    if typed:
+    value = text
+    if any(number.footnote == "bracket" for _, number in shapes):
+        value = f"regexp_replace({value}, '\\s*\\[.*$', '')"
+    if any(number.trailing for _, number in shapes):
+        last = f"right({value}, 1) IN ({_listed(MINUS)})"
+        value = f"CASE WHEN {last} THEN '-' || left({value}, -1) ELSE {value} END"
+    kept = "." if mark == "." and kind == "DOUBLE" else ""
+    value = _bare(value, chars, f"{kept}eE+" if scientific else kept, "," if mark == "," and kind == "DOUBLE" else "")
+    if len(plain) < len(profile.numbers):
         value = f"CASE WHEN starts_with({text}, chr(2)) THEN substr({text}, 2) ELSE {value} END"
-    missing = sorted(set(profile.missing))
-    if missing:
-        value = f"CASE WHEN {text} IN ({', '.join(map(literal, missing))}) THEN NULL ELSE {value} END"
+    if profile.missing:
+        missing = sorted({*profile.missing})
+        compared = f"lower({text})" if any(char.isalpha() for char in "".join(missing)) else text
+        value = f"CASE WHEN {compared} IN ({_listed(missing)}) THEN NULL ELSE {value} END"
     return f"CAST({value} AS {kind})"
 
 
-def _listed(chars: str) -> str:
-    return ", ".join(literal(char) for char in chars)
+def _bare(value: str, chars: set[str], kept: str, comma: str) -> str:
+    """Returns the SQL of a text with none of some signs but its digits, a minus, a decimal dot, and what is `kept`."""
+    minus = "".join(sorted(chars & {"(", *MINUS} - {"-"}))
+    source = minus + (comma if comma in chars else "")
+    target = "-" * len(minus) + ("." if source != minus else "")
+    source += "".join(sorted(chars - {"-", *source, *kept}))
+    return f"translate({value}, {literal(source)}, {literal(target)})" if source else value
+
+
+def _listed(texts: Iterable[str]) -> str:
+    return ", ".join(map(literal, texts))
 
 
 def _words(name: str, profile: Profile) -> ColumnReading:
-    if not profile.count:
+    if not profile.filled:
         return ColumnReading(why="it has no values")
     one = _most([*profile.words, *profile.numbers])
-    number = profile.total and f"{profile.count - profile.total} of {profile.count} values are no numbers"
+    number = profile.numeric and f"{profile.filled - profile.numeric} of {profile.filled} values are no numbers"
     return ColumnReading(why=number or "its values are words", written=one.written)
 
 
@@ -474,7 +470,7 @@ def _given_dates(rows: Rows, name: str, profile: Profile, missing: list[str]) ->
         return ColumnReading(why=why, notes=(f"{name}: {why}, so it stays text against its description",))
     one = _most([*profile.words, *profile.numbers]).written
     reading = _as_dates(name, best[0], one)
-    return reading._replace(why="its description says so", missed=profile.count - most)
+    return reading._replace(why="its description says so", missed=profile.filled - most)
 
 
 def _given_numbers(name: str, profile: Profile, kind: str, mark: str) -> ColumnReading:
@@ -484,9 +480,9 @@ def _given_numbers(name: str, profile: Profile, kind: str, mark: str) -> ColumnR
         mark = own.mark if own and own.mark else "."
     fitting = [cells for cells, _, _ in _read(profile, mark)]
     kept = Profile(fitting, profile.missing, [])
-    missed = profile.count - kept.total
-    if not kept.total or (missed and not kind):
-        few = f"{missed} of {profile.count} values are no numbers with the decimal mark {mark!r}"
+    missed = profile.filled - kept.numeric
+    if not kept.numeric or (missed and not kind):
+        few = f"{missed} of {profile.filled} values are no numbers with the decimal mark {mark!r}"
         return ColumnReading(why=few, notes=(f"{name}: {few}, so it stays text",))
     reading = _as_number(name, kept, mark, "its description says so", None)
     if kind == "number" and reading.kind:
@@ -500,12 +496,12 @@ def _given_numbers(name: str, profile: Profile, kind: str, mark: str) -> ColumnR
 
 
 def _most(cells: list[Cells]) -> Cells:
-    return max(cells, key=lambda one: one.count, default=Cells("", False, 0, "", None))
+    return max(cells, key=lambda one: one.times, default=Cells("", False, 0, "", None))
 
 
 def _telling(profile: Profile) -> Cells:
     """Returns the cells that show most of a column's writing: those with the most signs."""
-    return max(profile.numbers, key=lambda one: (sum(char not in "9." for char in one.shape), one.count))
+    return max(profile.numbers, key=lambda one: (sum(char not in "9." for char in one.shape), one.times))
 
 
 def _values(count: int) -> str:

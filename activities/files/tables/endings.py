@@ -1,4 +1,4 @@
-"""Rows that are no data: headers that repeat, headings inside, notes below; and totals, which are data, but not twice."""
+"""Rows that are no data: headers that repeat, headings inside, notes below; and totals, which count twice."""
 
 import re
 from collections.abc import Sequence
@@ -22,7 +22,8 @@ _UNNAMED_ROWS = 10_000  # of a table whose last row is compared with the sums, w
 _NEAR = 0.006  # of a sum: its parts may be rounded
 _NAMED = 20  # totals at most
 _NOTE = re.compile(
-    r"(?:notes?|sources?|quellen?|anmerkung(?:en)?|hinweise?|fußnoten?|stand|remarks?|fuentes?|nota|footnotes?)(?: ?[0-9]{1,2})?[:.]"
+    r"(?:notes?|sources?|quellen?|anmerkung(?:en)?|hinweise?|fußnoten?|stand|remarks?|fuentes?|nota|footnotes?)"
+    r"(?: ?[0-9]{1,2})?[:.]"
     r"|[*†‡§¹²³]|\[[0-9a-z]{1,2}\]|\([0-9a-z]{1,2}\) |[0-9a-z]\) |_{3}|-{3}",
     re.IGNORECASE,
 )
@@ -55,8 +56,8 @@ def drop_repeated_headers(database: duckdb.DuckDBPyConnection, names: list[str],
     count, headings = 0, 0
     for cells in headers:
         at = [column for column in _filled(cells) if 0 < column < len(names)]
-        same = " AND ".join(f"{quoted(names[column])} = {literal(cells[column])}" for column in at)
-        first = f"{quoted(names[0])} IS NOT DISTINCT FROM {literal(cells[0]) if cells[0] else 'NULL'}"
+        same = " AND ".join(_repeats(names[column], cells[column]) for column in at)
+        first = _repeats(names[0], cells[0]) if cells[0].strip(BLANKS) else f"{quoted(names[0])} IS NULL"
         if not same or (len(at) == 1 and not cells[0]):
             continue
         count += _delete(database, names, f"{same} AND {first}")
@@ -70,6 +71,11 @@ def drop_repeated_headers(database: duckdb.DuckDBPyConnection, names: list[str],
             f"the header is repeated inside under other headings, which stand in the first column: {headings:,}"
         )
     return notes
+
+
+def _repeats(name: str, cell: str) -> str:
+    """Returns the SQL that is true for a cell with the text of the header's."""
+    return f"trim({quoted(name)}, {literal(BLANKS)}) = {literal(cell.strip(BLANKS))}"
 
 
 def take_notes_below(database: duckdb.DuckDBPyConnection, names: list[str]) -> list[str]:

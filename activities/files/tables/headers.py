@@ -16,6 +16,7 @@ _JOINED_CHARS = 150  # of all cells above a column
 _ABOVE = 12  # rows above the header that are kept
 _ABOVE_CHARS = 300  # of each
 _LOWER = 0.6  # of the first rows: data, whatever stands above
+_MARKED = re.compile(r"[0-9][.,][0-9]|[%$€£]")
 _YEAR = re.compile(r"(?:18|19|20)\d\d")
 
 
@@ -104,11 +105,16 @@ class _Table:
                 self.filled.add(column)
             if kinds and 2 * (kinds.count("number") + years) >= len(kinds):
                 self.numbers.add(column)
-            if kinds and 2 * years >= len(kinds):
+            if kinds and 2 * years > len(kinds):
                 self.years.add(column)
 
     def is_data(self, cells: Sequence[str]) -> bool:
-        """True if a cell is a number in a column of numbers; running numbers beside a name are a header's."""
+        """True if a cell is a number in a column of numbers, or has a number's marks wherever it stands.
+
+        Running numbers beside a name are a header's.
+        """
+        if any(_kind(cells, column) == "number" and _MARKED.search(cells[column]) for column in range(len(cells))):
+            return True
         kinds = {column: _kind(cells, column) for column in self.numbers}
         data = [
             column for column, kind in kinds.items() if kind == "number" or (kind == "year" and column in self.years)
@@ -144,8 +150,10 @@ class _Table:
         return len(header) == 1 and len(filled) == 1 and filled[0] > 1 and {*range(1, filled[0])} <= self.numbers
 
     def continues(self, cells: Sequence[str], header: Sequence[Row]) -> bool:
-        """True if a row belongs to the header above it: it names columns of numbers that this leaves unnamed or open."""
+        """True if a row belongs to the header above it: it names columns of numbers that this leaves open."""
         above = header[-1].cells
+        if any(_kind(cells, column) == "number" for column in range(len(cells))):
+            return False
         texts = [column for column in self.numbers if _kind(cells, column) in ("text", "year")]
         blank = [column for column in range(self.width) if _kind(cells, column) == ""]
         if not texts or len(blank) == self.width - 1 and 0 not in blank:

@@ -5,6 +5,7 @@ two readings: that needs the other cells of the column.
 """
 
 import re
+from collections import Counter
 from typing import NamedTuple
 
 SHAPE_CHARS = 64
@@ -14,7 +15,7 @@ TYPED = "\x02"
 
 BLANKS = " \t\r\n\u00a0\u2007\u2009\u202f"
 _APOSTROPHES = "'\u2019\u02bc"
-_MINUS = "-\u2212\u2010\u2011\u2013"
+MINUS = "-\u2212\u2010\u2011\u2013"
 _FOOTNOTES = "*\u2020\u2021\u00a7\u00b6#^\u00b9\u00b2\u00b3\u2070\u2074\u2075\u2076\u2077\u2078\u2079"
 _LETTERS = "abcdefpr"  # footnotes, and in statistics e(stimated), p(rovisional), r(evised)
 _INTEGER_DIGITS = 18  # of a BIGINT, whatever the digits are
@@ -116,7 +117,7 @@ def shape_of(text: str) -> tuple[str, bool]:
 
 
 def number_shape(shape: str, *, zero: bool) -> NumberShape | None:
-    """Returns the number that a shape may be; None for words, codes, scores, ranges, dates. `zero`: it begins with 0."""
+    """Returns the number that a shape may be; None for words, codes, scores, dates. `zero`: it starts with 0."""
     if shape.startswith(TYPED):
         return _typed_shape(shape[1:])
     if len(shape) >= SHAPE_CHARS or "9" not in shape:
@@ -125,22 +126,11 @@ def number_shape(shape: str, *, zero: bool) -> NumberShape | None:
         return NumberShape(Reading(1, 1), None if "." in shape else Reading(1, 1), scientific=True)
 
     text, footnote = _without_footnote(shape)
-    start, end = text.find("9"), text.rfind("9") + 1
-    if start > 0 and text[start - 1] in ".,":
-        start -= 1
-    if text[end : end + 1] == "." and not text[end + 1 : end + 2].isalpha():
-        end += 1
-
-    before, after = _sign(text[:start]), _sign(text[end:])
-    if before is None or after is None:
+    start, end = _body(text)
+    signs = _signs(text[:start], _behind(text, end))
+    if signs is None:
         return None
-    if before.open != after.close or before.close or after.open:
-        return None
-    if before.minus + after.minus + before.open > 1 or before.plus + after.minus > 1 or after.plus:
-        return None
-    if not after.minus_last:
-        return None
-    units = _units(before.rest, after.rest)
+    units = _units(signs.before, signs.after)
     if units is None:
         return None
 
@@ -150,14 +140,26 @@ def number_shape(shape: str, *, zero: bool) -> NumberShape | None:
         return None
     if footnote == "letter" and not any(mark in body for mark in ".,"):
         return None  # 12a may be the number of a house
-    blank = any(reading and reading.group == " " for reading in (dot, comma))
-    if before.plus and blank:
+    if signs.plus and any(reading and reading.group == " " for reading in (dot, comma)):
         return None  # +44 123 456 is a telephone's
-    currency, share, scale = units
     return NumberShape(
-        dot, comma, currency, share, scale,
-        bracketed=bool(before.open), trailing=bool(after.minus), footnote=footnote,
+        dot, comma, *units, bracketed=signs.bracketed, trailing=signs.trailing, footnote=footnote
     )  # fmt: skip
+
+
+def _body(text: str) -> tuple[int, int]:
+    """Returns where the digits with their marks begin and end."""
+    start, end = text.find("9"), text.rfind("9") + 1
+    if start > 0 and text[start - 1] in ".,":
+        start -= 1
+    return start, end
+
+
+def _behind(text: str, end: int) -> str:
+    """Returns the text behind the digits; a dot there, as in 1. or 3504., says nothing."""
+    if text[end : end + 1] == "." and not text[end + 1 : end + 2].isalpha():
+        return text[end + 1 :]
+    return text[end:]
 
 
 def _typed_shape(shape: str) -> NumberShape | None:
@@ -184,27 +186,39 @@ def _without_footnote(shape: str) -> tuple[str, str]:
     return text, kind
 
 
-class _Sign(NamedTuple):
-    """What stands before or behind the digits: numbers of signs and brackets, and the rest, which may be a unit."""
+class _Signs(NamedTuple):
+    """What stands around the digits: signs and brackets, and the texts that are left, which may be units."""
 
-    minus: int
-    plus: int
-    open: int
-    close: int
-    rest: str
-    minus_last: bool
+    before: str
+    after: str
+    plus: bool
+    bracketed: bool
+    trailing: bool
 
 
-def _sign(text: str) -> _Sign | None:
-    if not text:
-        return _Sign(0, 0, 0, 0, "", True)
-    minus = sum(text.count(char) for char in _MINUS)
-    counts = minus, text.count("+"), text.count("("), text.count(")")
-    if max(counts) > 1:
+def _signs(before: str, after: str) -> _Signs | None:
+    """Returns the signs around the digits; None if they are none of one number."""
+    counts = Counter("-" if char in MINUS else char for char in before + after)
+    bracketed = counts["("] == 1
+    if counts["("] != counts[")"] or max(counts["("], counts["-"] + counts["+"] + bracketed) > 1:
         return None
-    bare = text.strip(BLANKS)
-    rest = "".join(char for char in bare if char not in _MINUS and char not in "+()").strip(BLANKS)
-    return _Sign(*counts, rest, minus_last=not minus or bare[-1] in _MINUS)
+    if bracketed and ("(" in after or ")" in before):
+        return None
+    left, right = before.lstrip(f"{BLANKS}*"), after.strip(BLANKS)
+    trailing = right[-1:] in tuple(MINUS)
+    if "+" in right or (not trailing and any(char in MINUS for char in right)):
+        return None
+    return _Signs(
+        before=_without_signs(left),
+        after=_without_signs(right),
+        plus=counts["+"] == 1,
+        bracketed=bracketed,
+        trailing=trailing,
+    )
+
+
+def _without_signs(text: str) -> str:
+    return "".join(char for char in text if char not in f"{MINUS}+()").strip(BLANKS)
 
 
 def _units(before: str, after: str) -> tuple[str, str, str] | None:
