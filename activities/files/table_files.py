@@ -126,7 +126,9 @@ def _sheet_table(
             csv.writer(file).writerows(row for row in chain(data, cells) if any(row))
         dialect = Dialect(",", '"', width)
         below_header = header._replace(skip=0)
-        return _table(plain, stem, out, dialect, below_header, described, texts_are_numbers=not source_is_typed)
+        return _table(
+            plain, stem, out, dialect, below_header, described, has_typed=True, texts_are_numbers=not source_is_typed
+        )
     finally:
         plain.unlink()
 
@@ -149,6 +151,7 @@ def _table(
     described: TableDescription | None,
     *,
     semicolons: bool = False,
+    has_typed: bool = False,
     texts_are_numbers: bool = True,
 ) -> Json:
     """Returns the table of a file in UTF-8 with separated fields."""
@@ -169,7 +172,12 @@ def _table(
             noted = " / ".join(below)[:_NOTE_CHARS]
             notes.append(f"what stands below the data is left out: {noted!r}")
         readings = read_columns(
-            database, names, semicolons=semicolons, texts_are_numbers=texts_are_numbers, described=described
+            database,
+            names,
+            semicolons=semicolons,
+            has_typed=has_typed,
+            texts_are_numbers=texts_are_numbers,
+            described=described,
         )
         table = _typed_table(database, stem, out, readings, notes)
     return table | {"above": header.above, "below": below}

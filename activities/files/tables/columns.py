@@ -27,11 +27,11 @@ from activities.files.values import literal, quoted, shown
 Json = dict[str, Any]
 
 MOSTLY = 0.8  # of a column's values: with fewer numbers or dates among them it is meant as text
-_FIRST_ROWS = (
-    "(FROM texts LIMIT 2000)"  # a column that is mostly something else there is not counted whole: it takes time
-)
+_FIRST = 2000  # rows: a column that is mostly something else in them is not counted whole, which takes time
+_FIRST_ROWS = f"(FROM texts LIMIT {_FIRST})"
 _SHAPES = 20_000  # of one column; one with more holds words
 _WRITTEN_CHARS = 60
+_DATE_CHARS = 40
 _GROUPS = {",": "commas group thousands", ".": "dots group thousands", " ": "blanks group thousands",
            "'": "apostrophes group thousands"}  # fmt: skip
 COMMAS = "decimal commas are read as numbers"
@@ -129,54 +129,70 @@ def read_columns(
     names: list[str],
     *,
     semicolons: bool = False,
+    has_typed: bool = False,
     texts_are_numbers: bool = True,
     described: TableDescription | None = None,
 ) -> dict[str, ColumnReading]:
     """Returns the reading of each column of texts in the table `texts`.
 
-    `semicolons` separate the file's fields: then a lone comma is a decimal one. Without `texts_are_numbers`, a text
-    is never a number: its source has numbers of its own.
+    `semicolons` separate the file's fields: then a lone comma is a decimal one. `has_typed`: some cells are numbers
+    already. Without `texts_are_numbers`, a text is never a number: its source has numbers of its own.
     """
 
     def rows(sql: str) -> list[tuple[Any, ...]]:
         return database.execute(sql).fetchall()
 
-    about = described or TableDescription()
-    readings, profiles = dict[str, ColumnReading](), dict[str, Profile]()
+    ((count,),) = rows("SELECT count(*) FROM texts")
+    reader = _Reader(
+        rows, described or TableDescription(), is_small=count <= _FIRST, texts_are_numbers=texts_are_numbers
+    )
+    readings, left_open = dict[str, ColumnReading](), dict[str, Profile]()
     for name in names:
-        column = about.columns.get(name, ColumnDescription())
-        missing = [*about.missing, *column.missing]
-        if column.type == "text":
-            readings[name] = ColumnReading(why="its description says so", unit=column.unit)
-            continue
-        profile = profiled(rows, name, missing, _FIRST_ROWS)
-        if column.type is None and profile.numeric < MOSTLY * profile.filled:
-            readings[name] = _dates(rows, name, profile, missing) or _words(name, profile)
-            continue
-        profile = profiled(rows, name, missing)
-        mark = column.decimal or about.decimal or ""
-        if column.type == "date":
-            readings[name] = _given_dates(rows, name, profile, missing)
-        elif column.type or mark:
-            readings[name] = _given_numbers(name, profile, column.type or "", mark)
-        elif not texts_are_numbers and any(not cells.is_typed for cells in profile.numbers):
-            readings[name] = _dates(rows, name, profile, missing) or ColumnReading(why="its source holds texts")
-        else:
-            profiles[name] = profile
-            readings[name] = own_reading(name, profile) or ColumnReading()
-        readings[name] = readings[name]._replace(unit=column.unit or readings[name].unit)
-    _decide_open(readings, profiles, semicolons=semicolons)
-    for name, profile in profiles.items():
-        if not readings[name].kind and not readings[name].notes:
-            readings[name] = _dates(rows, name, profile, about.missing) or readings[name]
-    return {
-        name: reading if reading.sql else reading._replace(has_typed=_has_typed(rows, name))
-        for name, reading in readings.items()
-    }
+        reading, profile = reader.read(name)
+        readings[name] = reading or ColumnReading()
+        if reading is None and profile is not None:
+            left_open[name] = profile
+    _decide_open(readings, left_open, semicolons=semicolons)
+    for name in names:
+        unit = reader.about(name).unit or readings[name].unit
+        readings[name] = readings[name]._replace(unit=unit, has_typed=has_typed and not readings[name].sql)
+    return readings
 
 
-def _has_typed(rows: Rows, name: str) -> bool:
-    return bool(rows(f"SELECT 1 FROM texts WHERE starts_with({quoted(name)}, chr(2)) LIMIT 1"))
+class _Reader:
+    """Reads the columns of one table, each by its own values and by what a person says of it."""
+
+    def __init__(self, rows: Rows, described: TableDescription, *, is_small: bool, texts_are_numbers: bool) -> None:
+        self._rows, self._described = rows, described
+        self._is_small, self._texts_are_numbers = is_small, texts_are_numbers
+
+    def about(self, name: str) -> ColumnDescription:
+        """Returns what a person says of a column."""
+        return self._described.columns.get(name, ColumnDescription())
+
+    def read(self, name: str) -> tuple[ColumnReading | None, Profile | None]:
+        """Returns the reading of a column, None if the other columns have to decide it, and what its cells are."""
+        about = self.about(name)
+        missing = [*self._described.missing, *about.missing]
+        if about.type == "text":
+            return ColumnReading(why="its description says so"), None
+
+        profile = profiled(self._rows, name, missing, "texts" if self._is_small else _FIRST_ROWS)
+        if about.type is None and profile.numeric < MOSTLY * profile.filled:
+            return _dates(self._rows, name, profile) or _words(profile), profile
+        if not self._is_small:
+            profile = profiled(self._rows, name, missing)
+        mark = about.decimal or self._described.decimal or ""
+        if about.type == "date":
+            return _given_dates(self._rows, name, profile), profile
+        if about.type or mark:
+            return _given_numbers(name, profile, about.type or "", mark), profile
+        if not self._texts_are_numbers and any(not cells.is_typed for cells in profile.numbers):
+            return ColumnReading(why="its source holds texts", written=_most(profile.numbers).written), profile
+        reading = own_reading(name, profile)
+        if reading is not None and not reading.kind and not reading.notes:
+            reading = _dates(self._rows, name, profile) or reading
+        return reading, profile
 
 
 def own_reading(name: str, profile: Profile) -> ColumnReading | None:
@@ -216,40 +232,36 @@ def _may_be_lists(commas: list[Cells], profile: Profile) -> bool:
     return short and not grouped and sum(cells.times for cells in commas) * 2 < profile.numeric
 
 
-def _decide_open(readings: dict[str, ColumnReading], profiles: dict[str, Profile], *, semicolons: bool) -> None:
+def _decide_open(readings: dict[str, ColumnReading], left_open: dict[str, Profile], *, semicolons: bool) -> None:
     """Decides the columns that their own values leave open by the other columns, then by the delimiter."""
     commas = [name for name, reading in readings.items() if reading.mark == ","]
     dots = [name for name, reading in readings.items() if reading.mark == "."]
-    for name, profile in profiles.items():
-        if readings[name] != ColumnReading():
-            continue
-        shown_cells = _most(
-            [cells for cells in profile.numbers if cells.number and (cells.number.is_open or cells.number.proves)]
-        )
-        lists = any(cells.number and cells.number.proves for cells in profile.numbers)
-        if dots and (commas or lists):
-            other = f"column {commas[0]!r} has decimal commas" if commas else f"{shown_cells.written!r} may be a list"
+    for name, profile in left_open.items():
+        proving = [cells for cells in profile.numbers if cells.number and cells.number.proves]
+        open_cells = [cells for cells in profile.numbers if cells.number and cells.number.is_open]
+        cells = _most(proving or open_cells)
+        if dots and (commas or proving):
+            other = f"column {commas[0]!r} has decimal commas" if commas else f"{cells.written!r} may be a list"
             why = f"column {dots[0]!r} has decimal dots, {other}"
-            notes = (f"{name}: nobody can tell what {shown_cells.written!r} is ({why}), so it stays text",)
-            readings[name] = ColumnReading(why=why, written=shown_cells.written, notes=notes)
-        elif commas:
-            readings[name] = _as_number(name, profile, ",", f"column {commas[0]!r} has decimal commas", shown_cells)
+            notes = (f"{name}: nobody can tell what {cells.written!r} is ({why}), so it stays text",)
+            readings[name] = ColumnReading(why=why, written=cells.written, notes=notes)
+            continue
+        mark, why = ".", "nothing in the file decides it"
+        if commas:
+            mark, why = ",", f"column {commas[0]!r} has decimal commas"
         elif dots:
-            readings[name] = _as_number(name, profile, ".", f"column {dots[0]!r} has decimal dots", shown_cells)
-        elif lists:
-            readings[name] = _as_number(
-                name, profile, ",", f"{shown_cells.written!r} fits no other reading", shown_cells
-            )
+            why = f"column {dots[0]!r} has decimal dots"
+        elif proving:
+            mark, why = ",", f"{cells.written!r} fits no other reading"
         elif semicolons:
-            readings[name] = _as_number(name, profile, ",", "semicolons separate the file's fields", shown_cells)
-        else:
-            readings[name] = _as_number(name, profile, ".", "nothing in the file decides it", shown_cells)
+            mark, why = ",", "semicolons separate the file's fields"
+        readings[name] = _as_number(name, profile, mark, why, cells)
 
 
 def _reason_for_text(name: str, profile: Profile) -> ColumnReading | None:
     """Returns the reading as text of a column whose values are no numbers, or not of one kind; else None."""
     if not profile.numeric:
-        return _words(name, profile)
+        return _words(profile)
     if any(is_identifier(cells.shape, zero=cells.zero) for cells in profile.words):
         one = next(cells for cells in profile.words if is_identifier(cells.shape, zero=cells.zero))
         return ColumnReading(why=f"identifiers such as {one.written!r} are no numbers", written=one.written)
@@ -418,7 +430,7 @@ def _listed(texts: Iterable[str]) -> str:
     return ", ".join(map(literal, texts))
 
 
-def _words(name: str, profile: Profile) -> ColumnReading:
+def _words(profile: Profile) -> ColumnReading:
     if not profile.filled:
         return ColumnReading(why="it has no values")
     one = _most([*profile.words, *profile.numbers])
@@ -426,19 +438,19 @@ def _words(name: str, profile: Profile) -> ColumnReading:
     return ColumnReading(why=number or "its values are words", written=one.written)
 
 
-def _dates(rows: Rows, name: str, profile: Profile, missing: list[str]) -> ColumnReading | None:
+def _dates(rows: Rows, name: str, profile: Profile) -> ColumnReading | None:
     """Returns the reading of a column of dates; None if it has none."""
+    cells = [*profile.numbers, *profile.words]
+    if sum(one.times for one in cells if _may_be_date(one.shape)) < MOSTLY * profile.filled or not profile.filled:
+        return None
     text = text_of(name)
-    marks = sorted({*missing, *profile.missing, ""})
-    filled = f"count(*) FILTER ({text} NOT IN ({', '.join(map(literal, marks))}))"
+    filled = f"count(*) FILTER (lower({text}) NOT IN ({_listed(sorted({*profile.missing, ''}))}))"
     readings = date_readings(text)
-    ((first, *fits),) = rows(
-        f"SELECT {filled}, {', '.join(f'count({one.read})' for one in readings)} FROM {_FIRST_ROWS}"
-    )
+    ((first, *fits),) = rows(f"SELECT {filled}, {_fits(readings)} FROM {_FIRST_ROWS}")
     readings = [reading for reading, fit in zip(readings, fits, strict=True) if first and fit >= MOSTLY * first]
     if not readings:
         return None
-    ((count, *fits),) = rows(f"SELECT {filled}, {', '.join(f'count({one.read})' for one in readings)} FROM texts")
+    ((count, *fits),) = rows(f"SELECT {filled}, {_fits(readings)} FROM texts")
     fitting = [reading for reading, fit in zip(readings, fits, strict=True) if fit == count]
     one = _most([*profile.words, *profile.numbers]).written
     if len(orders(fitting)) > 1:
@@ -453,16 +465,24 @@ def _dates(rows: Rows, name: str, profile: Profile, missing: list[str]) -> Colum
     return None
 
 
+def _may_be_date(shape: str) -> bool:
+    return len(shape) <= _DATE_CHARS and shape.count("9") >= 3
+
+
+def _fits(readings: list[DateReading]) -> str:
+    return ", ".join(f"count({one.read})" for one in readings)
+
+
 def _as_dates(name: str, reading: DateReading, written: str) -> ColumnReading:
     notes = (f"{name}: {reading.note}",) if reading.note else ()
     why = "no other order fits all values" if reading.note else "all values have the shape of a date"
     return ColumnReading(reading.kind, reading.read, reading.note or "dates", why, written=written, notes=notes)
 
 
-def _given_dates(rows: Rows, name: str, profile: Profile, missing: list[str]) -> ColumnReading:
+def _given_dates(rows: Rows, name: str, profile: Profile) -> ColumnReading:
     """Returns the reading of a column that a person calls dates: the one that fits most values."""
     readings = date_readings(text_of(name))
-    (fits,) = rows(f"SELECT {', '.join(f'count({one.read})' for one in readings)} FROM texts")
+    (fits,) = rows(f"SELECT {_fits(readings)} FROM texts")
     most = max(fits)
     best = [reading for reading, fit in zip(readings, fits, strict=True) if fit == most]
     if not most or len(orders(best)) > 1:

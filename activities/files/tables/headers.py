@@ -52,7 +52,7 @@ def find_header(rows: Sequence[Row], width: int, given: Sequence[int] | None = N
             break
         after = filled[at + 1] if at + 1 < len(filled) else None
         if not header:
-            if table.is_title(row.cells, after):
+            if table.is_title(row, after):
                 above.append(row)
             else:
                 header.append(row)
@@ -122,18 +122,21 @@ class _Table:
         named = [column for column, kind in kinds.items() if kind == "text"]
         return bool(data) and not (named and _is_running([_plain(cells[column]) for column in sorted(data)]))
 
-    def is_title(self, cells: Sequence[str], after: Row | None) -> bool:
-        """True for a row above the header: one text at its start, or few where the next row is a whole header."""
+    def is_title(self, row: Row, after: Row | None) -> bool:
+        """True for a row above the header: a text at its start, or few where the next row is no part."""
         if self.width == 1:
             return False
+        cells = row.cells
         filled = [column for column in range(len(cells)) if cells[column].strip(BLANKS)]
         if len(cells) < self.width - (self.width > 2):  # one may lack
             return True
         if filled == [0]:
             return True
-        if len(filled) * 2 >= self.width or 0 not in filled:
+        if len(filled) * 2 >= self.width or 0 not in filled or after is None:
             return False
-        return not (after and self.continues(after.cells, [Row(0, 0, list(cells))]) and not self.is_data(after.cells))
+        if self.is_data(after.cells):
+            return after.number > row.number + 1
+        return not self.continues(after.cells, [row])
 
     def is_unit(self, cells: Sequence[str], header: Sequence[Row]) -> bool:
         """True for a lone text such as (in millions) below a header: it holds for the whole table."""
@@ -190,10 +193,12 @@ class _Table:
 
 
 def _spread(upper: list[str], lower: list[str]) -> None:
-    """Fills the cells that a merged one left empty, where few stand above many."""
+    """Fills the cells that a merged one left empty: where few stand above many, above years, and above equal names."""
     filled = sum(bool(cell) for cell in upper[1:])
-    below = sum(bool(cell) for cell in lower[1:])
-    if not filled or filled * 2 > max(below, 1) + (filled == 1):
+    names = [cell for cell in lower[1:] if cell]
+    years = bool(names) and all(_YEAR.fullmatch(name) for name in names)
+    few = 2 * filled <= max(len(names), 1) + (filled == 1)
+    if not filled or not (few or years or len(set(names)) < len(names)):
         return
     last = ""
     for column in range(1, len(upper)):
