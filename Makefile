@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup dev temporal demo demo-people test mutants cases corpus conformance check serve worker standin bench large prompts showcase compose-test operate-test release mcp-kills
+.PHONY: help setup dev temporal demo demo-people test tables mutants cases corpus conformance check serve worker standin bench large prompts showcase compose-test operate-test release mcp-kills
 
 # a uv from PATH, else one of our own in .uv
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
@@ -32,6 +32,10 @@ demo-people: $(READY) ## The same with a team that asks people: decide in a seco
 # Most tests wait for processes and timers: five at a time keep two cores busy.
 test: dev ## Run all tests
 	$(VENV) -m pytest -n 5 --dist loadfile --no-loadscope-reorder
+
+COUNT ?= 10000
+tables: dev ## Read COUNT tables of known values in many conventions: no number may differ
+	TABLES_COUNT=$(COUNT) .venv/bin/python -m pytest tests/activity/files/test_generated_tables.py -q -s -n 2
 
 mutants: $(DEV) ## Change the rules in small ways, and see that their unit tests notice
 	@nice $(VENV) -m tests.mutants $(MODULES)

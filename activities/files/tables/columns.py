@@ -240,6 +240,12 @@ def _decide_open(readings: dict[str, ColumnReading], left_open: dict[str, Profil
         proving = [cells for cells in profile.numbers if cells.number and cells.number.proves]
         open_cells = [cells for cells in profile.numbers if cells.number and cells.number.is_open]
         cells = _most(proving or open_cells)
+        dotted = [one for one in open_cells if one.number and one.number.dot and one.number.dot.fraction]
+        if semicolons and dotted and not (commas or dots or proving):
+            why = f"the dot in {dotted[0].written!r} may group thousands, as semicolons separate the fields"
+            notes = (f"{name}: {why}, or be a decimal mark: nobody can tell, so it stays text",)
+            readings[name] = ColumnReading(why=why, written=dotted[0].written, notes=notes)
+            continue
         if dots and (commas or proving):
             other = f"column {commas[0]!r} has decimal commas" if commas else f"{cells.written!r} may be a list"
             why = f"column {dots[0]!r} has decimal dots, {other}"

@@ -260,7 +260,13 @@ def _about(table: Json, options: TableOptions) -> str:
 
 def _summary(column: Json) -> str:
     known = contents(column, _CATALOGUE_VALUES)
-    return f"{column['sql']}: {known}" if known else f"{column['sql']} {column['type']}"
+    return f"{column['sql']}: {known}{_unit(column)}" if known else f"{column['sql']} {column['type']}"
+
+
+def _unit(column: Json) -> str:
+    """Returns the unit of a column's values behind a blank, empty if they have none."""
+    unit = column.get("unit", "")
+    return f" {unit}" if unit else ""
 
 
 def _describe(table: Json, options: TableOptions) -> str:
@@ -270,7 +276,9 @@ def _describe(table: Json, options: TableOptions) -> str:
     notes = [f"  Note: {note}" for note in table["notes"]]
     source = options.sources.get(name, table["source"])
     lines = [f"table {name} ({columns}): {about}. Rows: {table['rows']}. Source: {source}"]
-    lines += [f"  {column['sql']}: {known}" for column in table["columns"] if (known := contents(column))]
+    lines += [
+        f"  {column['sql']}: {known}{_unit(column)}" for column in table["columns"] if (known := contents(column))
+    ]
     return "\n".join(lines + notes)
 
 
