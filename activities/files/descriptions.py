@@ -1,56 +1,276 @@
 """What people say of the tables in a folder, in `data.toml` beside the files: it overrides what is read in them.
 
-[words]
-revenue = "amount without returns"
+    [words]
+    revenue = "amount without returns"
 
-[tables."sales.csv"]
-description = "orders, one a row"
-header = 3
-decimal = ","
-missing = ["x"]
+    [tables."sales.csv"]
+    description = "orders, one a row"
+    header = 3
+    decimal = ","
+    missing = ["x"]
 
-[tables."sales.csv".columns.amount]
-type = "number"
-unit = "EUR"
+    [tables."sales.csv".columns.amount]
+    type = "number"
+    unit = "EUR"
+
+A table is named by its file, as `inspect` shows both. Of a file with several tables each is named by file and table,
+as in `[tables."book.xlsx/book_orders"]`, or by the table alone; the file's name then means all of them.
 """
 
-from typing import Annotated, Literal
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Literal, NamedTuple
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
-from supervision.contract.base import Model
+from activities.files.values import is_data
+from supervision.base import limits
+from supervision.base.text import did_you_mean, one_line, quoted
+from supervision.contract.base import StrictModel
+
+DATA_TOML = "data.toml"
+"""The name of the file. One counts: that of the folder itself."""
+DESCRIPTION_BYTES = 256 * 1024  # of the file: some 1,000 described columns
+
+_MISTAKES = 8  # that are named at once
+_SHOWN_CHARS = 200  # of what the parser says
 
 ColumnType = Literal["text", "number", "integer", "date"]
 DecimalMark = Literal[",", "."]
-RowNumber = Annotated[int, Field(ge=1)]
+RowNumber = Annotated[int, Field(ge=1, le=1_000_000)]
+Words = Annotated[str, Field(max_length=2000)]
+Name = Annotated[str, Field(min_length=1, max_length=300)]
+MissingValues = Annotated[list[Annotated[str, Field(max_length=100)]], Field(max_length=100)]
 
 
-class ColumnDescription(Model):
+class DescriptionRefused(ValueError):
+    """A `data.toml` that cannot be used; the message names the line, what is wrong with it, and what to do."""
+
+
+class ColumnDescription(StrictModel):
     """What is said of one column; what is left out is decided by its values."""
 
     type: ColumnType | None = None
     decimal: DecimalMark | None = None
-    missing: list[str] = []
-    unit: str = ""
-    description: str = ""
+    missing: MissingValues = []
+    unit: Annotated[str, Field(max_length=60)] = ""
+    description: Words = ""
 
 
-class TableDescription(Model):
+class TableDescription(StrictModel):
     """What is said of one table.
 
     `header` is the number of the row that names the columns, from 1, as a person counts the file's lines; two or
     three for a header of several rows; an empty list for none. None leaves it to be found.
     """
 
-    description: str = ""
+    description: Words = ""
     header: RowNumber | Annotated[list[RowNumber], Field(max_length=3)] | None = None
     decimal: DecimalMark | None = None
-    missing: list[str] = []
-    columns: dict[str, ColumnDescription] = {}
+    missing: MissingValues = []
+    columns: Annotated[dict[Name, ColumnDescription], Field(max_length=500)] = {}
+
+    def of(self, table: str) -> "TableDescription":
+        """Returns what is said of the table of that name, of those in one file."""
+        return self
+
+    @property
+    def reading(self) -> str:
+        """What it changes in the reading of a file, as text; empty if it only describes."""
+        words = {"description": True, "columns": {"__all__": {"description"}}}
+        said = self.model_dump(mode="json", include=_OF_TABLE, exclude=words, exclude_defaults=True)
+        columns = {name: column for name, column in said.pop("columns", {}).items() if column}
+        return json.dumps([said, columns], sort_keys=True) if said or columns else ""
 
 
-class DataDescription(Model):
+_OF_TABLE = set(TableDescription.model_fields)
+
+
+class FileDescription(TableDescription):
+    """What is said of the tables of one file: of all, and by name of single ones, in `parts`."""
+
+    parts: dict[str, TableDescription] = {}
+
+    def of(self, table: str) -> TableDescription:
+        """Returns what is said of one of the file's tables: what is said of it alone goes before."""
+        own = self.parts.get(table)
+        whole = {name: getattr(self, name) for name in TableDescription.model_fields}
+        if own is None:
+            return TableDescription(**whole)
+        said = {name: getattr(own, name) for name in own.model_fields_set}
+        columns = self.columns | own.columns
+        return TableDescription(**{**whole, **said, "columns": columns})
+
+    @property
+    def reading(self) -> str:
+        """What it changes in the reading of the file, as text; empty if it only describes."""
+        whole = super().reading
+        parts = {name: said for name, part in self.parts.items() if (said := part.reading)}
+        return json.dumps([whole, parts], sort_keys=True) if whole or parts else ""
+
+
+class DataDescription(StrictModel):
     """The whole of `data.toml`: tables by the name of their file or table, and the words of the house."""
 
-    words: dict[str, str] = {}
-    tables: dict[str, TableDescription] = {}
+    words: Annotated[dict[Name, Words], Field(max_length=500)] = {}
+    tables: Annotated[dict[Name, TableDescription], Field(max_length=2000)] = {}
+
+    def of_file(self, name: str, files: Iterable[str]) -> FileDescription | None:
+        """Returns what is said of one of some files; None if nothing is. Tables are named beside them, or alone."""
+        others = set(files) - {name}
+        whole = self.tables.get(name, TableDescription())
+        parts = {key: said for key, said in self.tables.items() if not _is_of(key, {name, *others})}
+        parts |= {key[len(name) + 1 :]: said for key, said in self.tables.items() if key.startswith(f"{name}/")}
+        if name not in self.tables and not parts:
+            return None
+        return FileDescription(**{field: getattr(whole, field) for field in whole.model_fields_set}, parts=parts)
+
+
+def _is_of(key: str, files: set[str]) -> bool:
+    """True if a key names one of the files, or a part of one."""
+    return key in files or any(key[:at] in files for at, sign in enumerate(key) if sign == "/")
+
+
+class Written(NamedTuple):
+    """A `data.toml` as it was read: what it says, and the line of each table and column that it names."""
+
+    says: DataDescription
+    lines: Mapping[tuple[str, ...], int]
+
+
+def read_description(text: str) -> Written:
+    """Returns what a `data.toml` says. Raises DescriptionRefused."""
+    if len(text) > DESCRIPTION_BYTES:
+        raise DescriptionRefused(f"it has more than {DESCRIPTION_BYTES >> 10} KiB: leave out what is as it would be read")
+    try:
+        fields = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise DescriptionRefused(_said_by_parser(str(error))) from None
+    lines = _lines(text)
+    try:
+        return Written(DataDescription.model_validate(fields), lines)
+    except ValidationError as error:
+        raise DescriptionRefused("; ".join(_complaints(error, lines))) from None
+
+
+def _said_by_parser(message: str) -> str:
+    """Returns the parser's message with the line in front."""
+    found = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", message[:_SHOWN_CHARS], re.DOTALL)
+    if found is None:
+        return f"it is no TOML: {one_line(message, limits.LINE_BYTES)}: put texts and names with dots into quotes"
+    advice = "put texts, and names with dots or blanks, into quotes"
+    return f"line {found[2]}, column {found[3]}: it is no TOML: {one_line(found[1], limits.LINE_BYTES)}: {advice}"
+
+
+def _complaints(error: ValidationError, lines: Mapping[tuple[str, ...], int]) -> list[str]:
+    """Returns what is wrong with some fields, each behind its line."""
+    said = dict[tuple[int | None, str], str]()
+    for item in error.errors(include_url=False, include_input=False):
+        # The parts behind the last name are of a union or a list: no names of fields.
+        place = tuple(part for part in map(str, item["loc"]) if part != "[key]")
+        line = next((lines[place[:end]] for end in range(len(place), 0, -1) if place[:end] in lines), None)
+        where = f"line {line}: " if line else ""
+        field = next((part for part in reversed(place) if part in _FORMS), "")
+        complaint = _complaint(place, field, item["type"], item["msg"])
+        said.setdefault((line, field or complaint), f"{where}{complaint}")  # a field of two forms has a complaint each
+    shown = list(said.values())[:_MISTAKES]
+    return [*shown, f"and {len(said) - len(shown)} more"] if len(said) > len(shown) else shown
+
+
+_FORMS = {
+    "type": 'write "text", "number", "integer" or "date"',
+    "decimal": 'write "," or "."',
+    "missing": 'write a list of texts, such as ["x", "unknown"]',
+    "header": "write the number of its row, such as 3, or [2, 3], or [] for none",
+    "unit": 'write a text, such as "EUR"',
+    "description": "write a text",
+    "words": 'write a text for each word, such as revenue = "amount without returns"',
+}
+
+
+def _complaint(place: tuple[str, ...], field: str, kind: str, message: str) -> str:
+    """Returns what is wrong with a field, and what to write there."""
+    model = TableDescription if len(place) == 3 else ColumnDescription if len(place) > 3 else DataDescription
+    name = place[-1]
+    if kind == "extra_forbidden" and is_data(f".{name}"):
+        return f'a file is named in quotes: [tables."{place[-2]}.{one_line(name, limits.LINE_BYTES)}"]'
+    if kind == "extra_forbidden":
+        known = list(model.model_fields)
+        return f"there is no field {quoted(name)}{did_you_mean(name, known) or ': there are ' + ', '.join(known)}"
+    advice = _FORMS.get(field, 'write it as in [tables."sales.csv"], and its columns as [tables."sales.csv".columns.x]')
+    return f"{quoted(field or name)} {one_line(message, limits.LINE_BYTES).lower()}: {advice}"
+
+
+def _lines(text: str) -> dict[tuple[str, ...], int]:
+    """Returns the line of each key that begins one, by its whole path; those inside of texts may be among them."""
+    lines = dict[tuple[str, ...], int]()
+    table: tuple[str, ...] = ()
+    for number, line in enumerate(text.splitlines(), 1):
+        header = re.match(r"\s*(\[[^\[].*\])\s*(#.*)?$", line)
+        if header:
+            table = _path(header[1]) or table
+            lines.setdefault(table, number)
+            continue
+        key = re.match(r"""\s*((?:[\w.\- ]++|"(?:[^"\\]|\\.)*+"|'[^']*+')++)=""", line)
+        if key and (path := _path(f"{key[1]} = 0")):
+            lines.setdefault((*table, *path), number)
+    return lines
+
+
+def _path(written: str) -> tuple[str, ...]:
+    """Returns the names in the one key of a line; none if it is no key."""
+    try:
+        value: object = tomllib.loads(written)
+    except tomllib.TOMLDecodeError:
+        return ()
+    path = []
+    while isinstance(value, dict) and len(value) == 1:
+        ((name, value),) = value.items()
+        path.append(name)
+    return tuple(path)
+
+
+# --- what fits no file ------------------------------------------------------------------------------
+
+
+class KnownTable(NamedTuple):
+    """A table as the files have it: its file, its own name, the name that it has among all, its columns."""
+
+    file: str
+    own: str
+    name: str
+    columns: list[str]
+
+
+def mistakes(written: Written, files: list[str], tables: list[KnownTable]) -> list[str]:
+    """Returns what of a description fits no table or column, each with its line and what to do."""
+    found = []
+    for key, said in written.says.tables.items():
+        meant = [table for table in tables if key in (table.file, f"{table.file}/{table.own}")]
+        meant = meant or [table for table in tables if table.own == key]
+        line = written.lines.get(("tables", key))
+        where = f"line {line}: " if line else ""
+        if not meant:
+            found.append(f"{where}{_no_table(key, files, tables)}")
+            continue
+        if len({table.file for table in meant}) > 1:
+            first = meant[0]
+            better = f"{first.file}/{first.own}"
+            found.append(f"{where}several files have a table {quoted(key)}: name its file, as in {quoted(better)}")
+        known = dict.fromkeys(column for table in meant for column in table.columns)
+        for column in said.columns:
+            if column not in known:
+                line = written.lines.get(("tables", key, "columns", column), line)
+                close = did_you_mean(column, known) or f": it has {one_line(', '.join(known), limits.LINE_BYTES)}"
+                found.append(f"line {line}: {quoted(key)} has no column {quoted(column)}{close}")
+    return found if len(found) <= _MISTAKES else [*found[:_MISTAKES], f"and {len(found) - _MISTAKES} more"]
+
+
+def _no_table(key: str, files: list[str], tables: list[KnownTable]) -> str:
+    if key in files:
+        return f"{quoted(key)} holds no table"
+    known = dict.fromkeys([*(table.file for table in tables), *(table.own for table in tables)])
+    close = did_you_mean(key, known) or f": there are {one_line(', '.join(known), limits.LINE_BYTES) or 'none'}"
+    return f"there is no table {quoted(key)}{close}"

@@ -29,7 +29,7 @@ HEADING = re.compile(r"(?:\A\s*|\n[ \t]*\n)#{1,6}[ \t]+(\S.*)")
 _WORD_PARTS = ("document", "footnotes", "endnotes")
 _WORD_PART = re.compile(rf"word/(styles|{'|'.join(_WORD_PARTS)})\d*\.xml")
 _SIGNS = {"tab": " ", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
-_TWICE = {"Fallback", "moveFrom"}  # their text stands elsewhere, too
+TWICE = {"Fallback", "moveFrom"}  # their text stands elsewhere, too
 # Of a web page: each branch takes what it has looked at, to the end of the text where nothing closes it, as browsers
 # do. So the time is linear, which that of the standard library's parser is not.
 _TOKEN = re.compile(
@@ -81,9 +81,7 @@ def docx_document(path: Path, out: Path) -> Json:
             raise Unreadable("it is encrypted, or of a Word before 2007")
     try:
         with zipfile.ZipFile(path) as archive:
-            infos = {part[1]: info for info in archive.infolist() if (part := _WORD_PART.fullmatch(info.filename))}
-            if (unpacked := sum(info.file_size for info in infos.values())) > _WORD_BYTES:
-                raise Unreadable(f"its text takes {unpacked >> 20} MiB, at most {_WORD_BYTES >> 20} are read")
+            infos = word_parts(archive)
             levels = _levels(archive.open(infos["styles"])) if "styles" in infos else {}
             parts = (archive.open(infos[part]) for part in _WORD_PARTS if part in infos)
             return _written((piece for part in parts for piece in _word_text(part, levels)), out)
@@ -91,14 +89,22 @@ def docx_document(path: Path, out: Path) -> Json:
         raise Unreadable(f"it is no Word document that can be read: {error}") from None
 
 
+def word_parts(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    """Returns the parts of a Word file that hold text, and its styles, by name. Raises Unreadable for too large ones."""
+    infos = {part[1]: info for info in archive.infolist() if (part := _WORD_PART.fullmatch(info.filename))}
+    if (unpacked := sum(info.file_size for info in infos.values())) > _WORD_BYTES:
+        raise Unreadable(f"its text takes {unpacked >> 20} MiB, at most {_WORD_BYTES >> 20} are read")
+    return infos
+
+
 def html_document(path: Path, out: Path) -> Json:
     """Returns the document of a web page."""
-    return _written(_html_text(_read(path, out)), out)
+    return _written(_html_text(read_document(path, out)), out)
 
 
 def plain_document(path: Path, out: Path) -> Json:
     """Returns the document of a text or Markdown file."""
-    text = _read(path, out)
+    text = read_document(path, out)
     file, title = out / "document.txt", HEADING.search(text)
     file.write_text(text, encoding="utf-8", errors="replace")
     return {
@@ -134,7 +140,8 @@ def _parts(text: str) -> Iterator[str]:
         start = end
 
 
-def _read(path: Path, out: Path) -> str:
+def read_document(path: Path, out: Path) -> str:
+    """Returns the text of a file in any encoding. Raises Unreadable for one that is empty or too long."""
     plain = as_utf8(path, out)
     with plain.open(encoding="utf-8", errors="replace") as file:
         text = file.read(_TEXT_CHARS + 1)
@@ -182,8 +189,8 @@ def _levels(styles: IO[bytes]) -> dict[str, int]:
     """Returns the levels of headings by their style, whose id is in the language of the program."""
     levels = dict[str, int]()
     for style in ElementTree.parse(styles).getroot().findall("{*}style"):
-        if level := re.fullmatch(r"heading ([1-9])|title", _value(style.find("{*}name"), "val").lower()):
-            levels[_value(style, "styleId")] = min(6, int(level[1] or 1))
+        if level := re.fullmatch(r"heading ([1-9])|title", attribute(style.find("{*}name"), "val").lower()):
+            levels[attribute(style, "styleId")] = min(6, int(level[1] or 1))
     return levels
 
 
@@ -191,36 +198,37 @@ def _word_text(part: IO[bytes], levels: dict[str, int]) -> Iterator[str]:
     """Yields the paragraphs, items of lists and rows of tables of a part of a Word file as Markdown."""
     tables = twice = 0
     for event, element in ElementTree.iterparse(part, ("start", "end")):
-        name, step = _local(element.tag), 1 if event == "start" else -1
+        name, step = local_name(element.tag), 1 if event == "start" else -1
         tables += step * (name == "tbl")
-        twice += step * (name in _TWICE)
+        twice += step * (name in TWICE)
         if event == "end" and ((name == "p" and not tables) or (name == "tr" and tables == 1)):
-            mark = "#" * levels.get(_value(element.find("{*}pPr/{*}pStyle"), "val"), 0)
+            mark = "#" * levels.get(attribute(element.find("{*}pPr/{*}pStyle"), "val"), 0)
             mark = mark or "-" * (element.find("{*}pPr/{*}numPr") is not None)
-            if not twice and (line := "".join(_runs(element)).strip(" \n")):
+            if not twice and (line := "".join(word_texts(element)).strip(" \n")):
                 yield f"{line}\n" if name == "tr" else f"{mark} {line}\n\n".lstrip(" ")
             element.clear()  # it is in memory as a whole, the part is not
         elif event == "end" and name == "tbl" and not tables:
             yield "\n"
 
 
-def _runs(element: ElementTree.Element) -> Iterator[str]:
+def word_texts(element: ElementTree.Element) -> Iterator[str]:
     """Yields the texts in a part of a page; settings and what stands elsewhere, too, are left out."""
     for child in element:
-        name = _local(child.tag)
+        name = local_name(child.tag)
         if name == "t":
             yield child.text or ""
-        elif name not in _TWICE and not name.endswith("Pr"):
+        elif name not in TWICE and not name.endswith("Pr"):
             yield " | " if name == "tc" else _SIGNS.get(name, "")
-            yield from _runs(child)
+            yield from word_texts(child)
             yield " " if name == "p" else ""
 
 
-def _value(element: ElementTree.Element | None, name: str) -> str:
+def attribute(element: ElementTree.Element | None, name: str) -> str:
     """Returns an attribute by its name without the namespace; empty without it."""
     found = {} if element is None else element.attrib
-    return next((value for key, value in found.items() if _local(key) == name), "")
+    return next((value for key, value in found.items() if local_name(key) == name), "")
 
 
-def _local(name: str) -> str:
+def local_name(name: str) -> str:
+    """Returns the name of an element without its namespace."""
     return name.rpartition("}")[2]

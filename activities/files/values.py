@@ -18,6 +18,8 @@ DOCUMENTS = {
     **dict.fromkeys((".md", ".txt", ".text", ".rst", ".log"), "plain_document"),
 }
 """The reader in `document_files` of each ending."""
+WITH_TABLES = (".html", ".htm", ".docx", ".md", ".txt", ".text")
+"""The endings of documents in which tables may stand."""
 _READABLE = (*TABLES, *DOCUMENTS, ".json", ".zip")
 
 

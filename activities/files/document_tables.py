@@ -1,0 +1,415 @@
+"""The tables that stand in documents: in web pages, Word files and Markdown, as rows of texts.
+
+A cell over several rows or columns is repeated in each, as a reader sees it. A table of one column or one row, and one
+that only arranges other tables, is layout and left out.
+
+Runs in a child process. Takes time in proportion to the file, and memory for the texts of its tables.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+from xml.etree import ElementTree
+from zipfile import ZipFile
+
+from activities.files.document_files import HEADING, TWICE, attribute, local_name, read_document, word_parts, word_texts
+
+_TABLES = 200  # of one document; more are navigation
+_CELLS = 2_000_000  # of all tables of a document: some 200 MB of texts
+_COLUMNS = 500
+_CELL_CHARS = 4096
+_SPAN = 65534  # of rows, as browsers have it
+_ABOVE_CHARS = 300
+_HEADER_ROWS = 3
+_DEPTH = 20  # of tables within tables
+_CHUNK = 1 << 16
+
+
+class TooMany(Exception):
+    """More tables or cells than are read; what was found before stays."""
+
+
+class Span(NamedTuple):
+    """A cell as it is written: its text, and how many columns and rows it takes."""
+
+    text: str
+    columns: int = 1
+    rows: int = 1
+
+
+@dataclass
+class FoundTable:
+    """A table: its rows, the words above it, and of how many rows its header is known to be, 0 if it is not."""
+
+    rows: list[list[str]] = field(default_factory=list)
+    above: str = ""
+    header: int = 0
+    repeats: bool = False
+
+    @property
+    def is_data(self) -> bool:
+        """False for what only looks like a table: layout, lists and boxes."""
+        return sum(sum(map(bool, row)) > 1 for row in self.rows) > 1
+
+
+class Grid:
+    """Places cells, with those that reach down from rows above. `repeats` once one takes more than its place."""
+
+    def __init__(self) -> None:
+        self.repeats = False
+        self._down: dict[int, tuple[int, str]] = {}  # by column: how many rows more, and the text
+
+    def row(self, cells: Iterable[Span]) -> list[str]:
+        """Returns the next row."""
+        row = list[str]()
+        down: dict[int, tuple[int, str]] = {}
+        self._fill(row, down)
+        for cell in cells:
+            for at in range(min(cell.columns, _COLUMNS)):
+                if len(row) >= _COLUMNS:
+                    break
+                if cell.rows > 1:
+                    down[len(row)] = (cell.rows - 1, cell.text)
+                row.append(cell.text)
+                # only between cells: what lies in the way of a wide one is an error of the page
+                if at == cell.columns - 1:
+                    self._fill(row, down)
+            self.repeats |= bool(cell.text) and (cell.columns > 1 or cell.rows > 1)
+        for at, (more, text) in self._down.items():
+            if at >= len(row):
+                row += [""] * (at - len(row)) + [text]
+                if more > 1:
+                    down[at] = (more - 1, text)
+        self._down = down
+        return row
+
+    def _fill(self, row: list[str], down: dict[int, tuple[int, str]]) -> None:
+        """Adds the texts that reach down into the next places of a row."""
+        while (reaching := self._down.get(len(row))) is not None:
+            more, text = reaching
+            if more > 1:
+                down[len(row)] = (more - 1, text)
+            row.append(text)
+
+
+def document_tables(path: Path, out: Path) -> Iterator[FoundTable]:
+    """Yields the tables of a document, by the ending of its name. Raises TooMany, and Unreadable."""
+    readers = {".html": html_tables, ".htm": html_tables, ".docx": word_tables}
+    found = readers.get(path.suffix.lower(), markdown_tables)(path, out)
+    cells = 0
+    for number, table in enumerate(found):
+        cells += sum(map(len, table.rows))
+        if number >= _TABLES or cells > _CELLS:
+            raise TooMany(f"of its tables the first {number} are read")
+        yield table
+
+
+# --- web pages ----------------------------------------------------------------------------------
+
+
+@dataclass
+class _OpenTable:
+    """A table of a page while it is read."""
+
+    above: str
+    rows: list[list[Span]] = field(default_factory=list)
+    headings: list[bool] = field(default_factory=list)  # of each row: it is one of names
+    cells: list[tuple[Span, bool]] | None = None
+    in_head: bool = False
+    arranges: bool = False
+
+
+_HIDDEN = re.compile(r"display\s*:\s*none", re.IGNORECASE)
+_UNSEEN = {"script", "style", "template", "noscript", "title"}
+_VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
+_BREAKS = {"br", "p", "div", "li", "tr"}
+
+
+class _PageReader:
+    """Collects the tables of a page from the events of the parser."""
+
+    def __init__(self) -> None:
+        self.found: list[FoundTable] = []
+        self._open: list[_OpenTable] = []
+        self._cell: list[str] | None = None
+        self._span = (1, 1)
+        self._unseen = 0  # elements within one that is not shown, itself included
+        self._heading = ""
+        self._title: list[str] | None = None
+        self._cells = 0
+
+    def start(self, tag: str, attributes: Any) -> None:
+        """An element begins."""
+        if self._unseen or tag in _UNSEEN or "hidden" in attributes or _HIDDEN.search(attributes.get("style", "")):
+            self._unseen += tag not in _VOID
+            return
+        if tag == "table":
+            self._begin_table(attributes)
+        elif tag == "caption" or re.fullmatch("h[1-6]", tag):
+            self._title = []
+        elif self._open:
+            self._start_inside(self._open[-1], tag, attributes)
+
+    def _start_inside(self, table: _OpenTable, tag: str, attributes: Any) -> None:
+        if tag == "thead":
+            table.in_head = True
+        elif tag == "tr":
+            table.cells = []
+        elif tag in ("td", "th"):
+            self._cell = []
+            spans = (attributes.get("colspan"), _COLUMNS), (attributes.get("rowspan"), _SPAN)
+            self._span = (_count(*spans[0]), _count(*spans[1]))
+            if table.cells is None:
+                table.cells = []
+        elif tag in _BREAKS and self._cell is not None:
+            self._cell.append(" ")
+
+    def _begin_table(self, attributes: Any) -> None:
+        for table in self._open:
+            table.arranges = True
+        if len(self._open) == _DEPTH:
+            raise TooMany(f"its tables are nested more than {_DEPTH} deep")
+        layout = attributes.get("role") in ("presentation", "none")
+        self._open.append(_OpenTable(self._heading, arranges=layout))
+        self._cell = None
+
+    def end(self, tag: str) -> None:
+        """An element ends."""
+        if self._unseen:
+            self._unseen -= tag not in _VOID
+            return
+        if self._title is not None and (tag == "caption" or re.fullmatch("h[1-6]", tag)):
+            self._end_title(tag)
+        if not self._open:
+            return
+        table = self._open[-1]
+        if tag == "table":
+            self._end_table(self._open.pop())
+        elif tag == "thead":
+            table.in_head = False
+        elif tag in ("td", "th") and self._cell is not None:
+            text = _text("".join(self._cell))
+            if table.cells is not None and len(table.cells) < _COLUMNS:
+                table.cells.append((Span(text, *self._span), tag == "th"))
+            self._cell = None
+        elif tag == "tr" and table.cells is not None:
+            self._end_row(table, table.cells)
+            table.cells = None
+
+    def _end_title(self, tag: str) -> None:
+        words = _text("".join(self._title or []))[:_ABOVE_CHARS]
+        self._title = None
+        if tag != "caption":
+            self._heading = words
+        elif self._open and words:
+            self._open[-1].above = words
+
+    def _end_row(self, table: _OpenTable, cells: list[tuple[Span, bool]]) -> None:
+        if table.arranges or not any(cell.text for cell, _ in cells):
+            return
+        self._cells += len(cells)
+        if self._cells > _CELLS:
+            raise TooMany(f"its tables have more than {_CELLS:,} cells")
+        named = table.in_head or all(is_name for _, is_name in cells)
+        table.rows.append([cell for cell, _ in cells])
+        table.headings.append(named and len(cells) > 1)
+
+    def _end_table(self, table: _OpenTable) -> None:
+        if table.arranges:
+            return
+        grid = Grid()
+        width = max((sum(cell.columns for cell in row) for row in table.rows), default=0)
+        # one text over the whole width is a title or a heading between rows
+        rows = [[Span(row[0].text)] if len(row) == 1 and row[0].columns >= width else row for row in table.rows]
+        found = FoundTable([grid.row(row) for row in rows], table.above, _header(table.headings), grid.repeats)
+        if found.is_data:
+            self.found.append(found)
+
+    def data(self, text: str) -> None:
+        """Some text."""
+        if self._unseen:
+            return
+        if self._title is not None:
+            self._title.append(text)
+        elif self._cell is not None:
+            self._cell.append(text)
+
+    def close(self) -> None:
+        """The page ends."""
+
+
+def _count(written: str | None, most: int) -> int:
+    """Returns the number in an attribute; 1 if it is none, or 0."""
+    found = re.match(r"\s*(\d{1,5})", written or "", re.ASCII)
+    return min(int(found[1]) or 1, most) if found else 1
+
+
+def _header(headings: list[bool]) -> int:
+    """Returns of how many rows the header is, from the first; 0 if the page does not tell."""
+    count = next((at for at, heading in enumerate(headings) if not heading), len(headings))
+    return count if count <= _HEADER_ROWS and count < len(headings) else 0
+
+
+def html_tables(path: Path, out: Path) -> Iterator[FoundTable]:
+    """Yields the tables of a web page, each with its caption, or the heading above it."""
+    from lxml import etree
+
+    markup = read_document(path, out)
+    reader = _PageReader()
+    # Its elements come one by one: the page is not in memory as a tree, and depth costs nothing.
+    parser = etree.HTMLParser(target=reader, huge_tree=True)
+    stopped: TooMany | None = None
+    try:
+        for start in range(0, len(markup), _CHUNK):
+            parser.feed(markup[start : start + _CHUNK])
+        parser.close()
+    except TooMany as too_many:
+        stopped = too_many
+    yield from reader.found
+    if stopped:
+        raise stopped
+
+
+# --- Word -------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _WordTable:
+    """A table of a Word file while it is read; `reaching` has the text of each column's cell that reaches down."""
+
+    rows: list[list[str]] = field(default_factory=list)
+    headings: list[bool] = field(default_factory=list)
+    reaching: dict[int, str] = field(default_factory=dict)
+    arranges: bool = False
+    repeats: bool = False
+
+
+def word_tables(path: Path, out: Path) -> Iterator[FoundTable]:
+    """Yields the tables of a Word file."""
+    with ZipFile(path) as archive:
+        infos = word_parts(archive)
+        if "document" in infos:
+            yield from _word_tables(archive.open(infos["document"]))
+
+
+def _word_tables(part: IO[bytes]) -> Iterator[FoundTable]:
+    tables, twice = list[_WordTable](), 0
+    for event, element in ElementTree.iterparse(part, ("start", "end")):
+        name, begins = local_name(element.tag), event == "start"
+        twice += (1 if begins else -1) * (name in TWICE)
+        if name == "tbl" and begins:
+            for table in tables:
+                table.arranges = True
+            if len(tables) == _DEPTH:
+                raise TooMany(f"its tables are nested more than {_DEPTH} deep")
+            tables.append(_WordTable())
+        elif name == "tbl":
+            table = tables.pop()
+            found = FoundTable(table.rows, "", _header(table.headings), table.repeats)
+            if found.is_data and not table.arranges and not twice:
+                yield found
+            element.clear()
+        elif name == "tr" and not begins and tables:
+            if not tables[-1].arranges:
+                _add_word_row(tables[-1], element)
+            element.clear()  # it is in memory as a whole, the part is not
+        elif name == "p" and not begins and not tables:
+            element.clear()
+
+
+def _add_word_row(table: _WordTable, row: ElementTree.Element) -> None:
+    texts, reaching = list[str](), dict[int, str]()
+    texts += [""] * min(_COLUMNS, _number(row.find("{*}trPr/{*}gridBefore")) or 0)
+    for cell in row.iter("{*}tc"):
+        text = _text("".join(word_texts(cell)))
+        merge = cell.find("{*}tcPr/{*}vMerge")
+        at, width = len(texts), min(_COLUMNS, _number(cell.find("{*}tcPr/{*}gridSpan")) or 1)
+        if merge is not None and attribute(merge, "val") != "restart":
+            text = table.reaching.get(at, text)
+        if merge is not None:
+            reaching[at] = text
+        table.repeats |= bool(text) and (width > 1 or merge is not None)
+        texts += [text] * width
+    table.reaching = reaching
+    if not any(texts):
+        return
+    whole_width = len(set(texts)) == 1 and len(texts) > 1 and len(list(row.iter("{*}tc"))) == 1
+    table.rows.append(texts[:1] if whole_width else texts[:_COLUMNS])
+    table.headings.append(row.find("{*}trPr/{*}tblHeader") is not None)
+
+
+def _number(element: ElementTree.Element | None) -> int | None:
+    written = attribute(element, "val")
+    return int(written) if re.fullmatch(r"\d{1,4}", written, re.ASCII) else None
+
+
+# --- Markdown -----------------------------------------------------------------------------------
+
+
+_RULE = re.compile(r" {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*+\|?[ \t]*")  # below the names of the columns
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_BATCH = 500  # rows that the library sees at a time: it keeps some KiB of each cell
+
+
+def markdown_tables(path: Path, out: Path) -> Iterator[FoundTable]:
+    """Yields the tables of a Markdown text, each with the heading above it."""
+    lines = read_document(path, out).split("\n")
+    fence = heading = ""
+    at = 0
+    while at < len(lines):
+        line = lines[at]
+        opened = _FENCE.match(line)
+        if fence:
+            fence = "" if opened and opened[1].startswith(fence) else fence
+        elif opened:
+            fence = opened[1]
+        elif found := HEADING.match(line):
+            heading = _text(found[1])
+        elif "|" in line and at + 1 < len(lines) and "|" in lines[at + 1] and _RULE.fullmatch(lines[at + 1].rstrip("\r")):
+            end = next((end for end in range(at + 2, len(lines)) if not _is_row(lines[end])), len(lines))
+            table = FoundTable(_markdown_rows(lines[at:end]), heading[:_ABOVE_CHARS], header=1)
+            if table.is_data:
+                yield table
+            at = end
+            continue
+        at += 1
+
+
+def _is_row(line: str) -> bool:
+    """True if a line goes on with a table; a blank one, a heading or a fence ends it."""
+    return bool(line.strip()) and not line.lstrip().startswith(("#", "```", "~~~", ">")) and "|" in line
+
+
+def _markdown_rows(lines: list[str]) -> list[list[str]]:
+    """Returns the cells of a table as the library takes them apart: it knows which bars are texts."""
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark").enable("table")
+    inline = partial(_markdown_text, parser)
+    rows = list[list[str]]()
+    for start in range(2, max(3, len(lines)), _BATCH):
+        tokens = iter(parser.parse("\n".join([*lines[:2], *lines[start : start + _BATCH]])))
+        batch = list[list[str]]()
+        for token in tokens:
+            if token.type == "tr_open":
+                batch.append([])
+            elif token.type == "inline" and batch:
+                batch[-1].append(inline(token.children))
+        rows += islice(batch, 1 if rows else 0, None)  # the names of the columns come with each batch
+    return [row[:_COLUMNS] for row in rows if any(row)]
+
+
+def _markdown_text(parser: Any, tokens: Any) -> str:
+    """Returns a cell's text without its marks: links, bold, code."""
+    breaks = ("softbreak", "hardbreak")
+    parts = ["" if not token.content and token.type not in breaks else token.content or " " for token in tokens or []]
+    return _text("".join(re.sub(r"<br\s*/?>", " ", part) for part in parts))
+
+
+def _text(written: str) -> str:
+    """Returns a cell's text on one line."""
+    return " ".join(written[: 4 * _CELL_CHARS].split())[:_CELL_CHARS]
