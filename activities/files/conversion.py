@@ -13,6 +13,15 @@ from typing import Any
 import duckdb
 
 from activities.files import document_files, table_files
+from activities.files.descriptions import (
+    DESCRIPTION_BYTES,
+    DescriptionRefused,
+    FileDescription,
+    TableDescription,
+    read_description,
+)
+from activities.files.document_tables import FoundTable, TooMany, document_tables
+from activities.files.json_shapes import SHAPED_BYTES, table_rows
 from activities.files.tables.engine import table_name
 from activities.files.texts import Unreadable
 from activities.files.values import DOCUMENTS, TABLES, is_data, shown
@@ -26,8 +35,8 @@ _ROW_CHARS = 4096  # of a row as JSON: more than anyone shows
 _DAMAGED = (NotImplementedError, OSError, UnicodeError, lzma.LZMAError, zipfile.BadZipFile, zlib.error)
 
 
-def convert(path: str, name: str, out: str) -> Json:
-    """Returns a report on a file; its tables and text lie in `out`.
+def convert(path: str, name: str, out: str, described: Json | None = None) -> Json:
+    """Returns a report on a file; its tables and text lie in `out`. `described`: what a person says of it.
 
     A report: `name`, `tables` [{name, file, rows, columns, notes}], `document` {title, pages, chars, file} or null,
     `problem` (why it can't be read) or null.
@@ -35,16 +44,15 @@ def convert(path: str, name: str, out: str) -> Json:
     source, folder = Path(path), Path(out)
     report: Json = {"name": name, "tables": [], "document": None, "problem": None}
     suffix = PurePosixPath(name).suffix.lower()
-    named = folder / "named" / f"{table_name(PurePosixPath(name).stem)}{suffix if is_data(name) else ''}"
+    said = FileDescription.model_validate(described) if described else None
+    named = _named(source, name, folder)
     try:
-        named.parent.mkdir(parents=True, exist_ok=True)
         if not source.stat().st_size:
             raise Unreadable("it is empty")
-        named.symlink_to(source)  # readers look at the ending, and the store's name has none
         if suffix == ".json":
-            report.update(_json(named, folder))
+            report.update(_json(named, folder, said))
         elif suffix in TABLES:
-            report["tables"] = getattr(table_files, TABLES[suffix])(named, folder)
+            report["tables"] = getattr(table_files, TABLES[suffix])(named, folder, said)
             if not report["tables"]:
                 raise Unreadable("it holds no rows")
         elif suffix in DOCUMENTS:
@@ -63,19 +71,115 @@ def convert(path: str, name: str, out: str) -> Json:
     return report
 
 
-def _json(path: Path, folder: Path) -> Json:
-    """Returns the table of a list of objects, else the text as a document. Raises Unreadable for a broken file."""
+def _named(source: Path, name: str, folder: Path) -> Path:
+    """Returns a link to a file: readers look at the ending, and the store's name has none."""
+    suffix = PurePosixPath(name).suffix.lower()
+    named = folder / "named" / f"{table_files.table_name(PurePosixPath(name).stem)}{suffix if is_data(name) else ''}"
+    named.parent.mkdir(parents=True, exist_ok=True)
+    named.symlink_to(source)
+    return named
+
+
+def _json(path: Path, folder: Path, described: FileDescription | None) -> Json:
+    """Returns the table of a list of objects, else the text as a document, with the table that may stand in it.
+
+    Raises Unreadable for a broken file.
+    """
     with path.open("rb") as file:
         start = file.read(4096).lstrip(b"\xef\xbb\xbf \r\n\t")
     if start.startswith((b"[", b"{")):
         with contextlib.suppress(Unreadable, duckdb.Error):
-            found = table_files.json_tables(path, folder)
-            if start.startswith(b"[") or found[0]["rows"] > 1:
+            found = table_files.json_tables(path, folder, described)
+            if _is_list_of_objects(start) or found[0]["rows"] > 1:
                 return {"tables": found}
     document = document_files.plain_document(path, folder)
     if duckdb.execute("SELECT json_valid(content) FROM read_text(?)", [document["file"]]).fetchone() != (True,):
         raise Unreadable("it is no whole JSON: something in it is wrong, or its end is missing")
-    return {"document": document}
+    if document["chars"] > SHAPED_BYTES:
+        return {"document": document}
+    rows = table_rows(Path(document["file"]))
+    if rows is None:
+        return {"document": document}
+    said = _with_header(described, 1)
+    return {"document": document, "tables": table_files.row_tables([(path.stem, lambda: rows)], path, folder, said)}
+
+
+def _is_list_of_objects(start: bytes) -> bool:
+    """True if a list begins with an object."""
+    return start.startswith(b"[") and start[1:].lstrip().startswith(b"{")
+
+
+def convert_tables(path: str, name: str, out: str, described: Json | None = None) -> Json:
+    """Returns the `tables` that stand in a document, and `notes` on those that cannot be read.
+
+    The document itself was read before: whatever happens here, its text stays.
+    """
+    folder = Path(out)
+    said = FileDescription.model_validate(described) if described else None
+    named = _named(Path(path), name, folder)
+    tables, notes = list[Json](), list[str]()
+    try:
+        found, notes = _found_tables(named, folder)
+        for number, table in enumerate(found, 1):
+            sheet = named.stem if len(found) == 1 else str(number)
+            tables += _read_table(table, sheet, named, folder, said)
+    except Unreadable as problem:
+        notes = [f"its tables can't be read: {problem}"]
+    finally:
+        named.unlink(missing_ok=True)
+    return {"tables": tables, "notes": notes}
+
+
+def _found_tables(path: Path, folder: Path) -> tuple[list[FoundTable], list[str]]:
+    """Returns the tables of a document, and a note if there are more."""
+    found = list[FoundTable]()
+    try:
+        for table in document_tables(path, folder):
+            found.append(table)
+    except TooMany as too_many:
+        return found, [f"{too_many}"]
+    return found, []
+
+
+def _read_table(
+    table: FoundTable, sheet: str, path: Path, folder: Path, described: FileDescription | None
+) -> list[Json]:
+    """Returns a table of a document as those of files are read, in a folder of its own."""
+    own = folder / f"table-{sheet}"
+    own.mkdir()
+    said = _with_header(described, table.header)
+    made = table_files.row_tables([(sheet, lambda: table.rows)], path, own, said)
+    for each in made:
+        each["above"] = [*([table.above] if table.above else []), *each.get("above", [])]
+        if table.repeats:
+            each["notes"].append("cells over several rows or columns are repeated in each of them")
+    return made
+
+
+def _with_header(described: FileDescription | None, rows: int) -> TableDescription | None:
+    """Returns a description with the header of so many rows that a file marks, unless a person says another one."""
+    if not rows:
+        return described
+    said = described or FileDescription()
+    header = list(range(1, rows + 1))
+    parts = {name: part if "header" in part.model_fields_set else part.model_copy(update={"header": header})
+             for name, part in said.parts.items()}  # fmt: skip
+    return said.model_copy(update={"header": said.header if said.header is not None else header, "parts": parts})
+
+
+def describe(path: str) -> Json:
+    """Returns what a `data.toml` `says`, with the `lines` of its keys, or the `problem` with it."""
+    source = Path(path)
+    try:
+        if source.stat().st_size > DESCRIPTION_BYTES:
+            raise DescriptionRefused(f"it has more than {DESCRIPTION_BYTES >> 10} KiB")
+        written = read_description(source.read_text(encoding="utf-8-sig"))
+    except UnicodeDecodeError:
+        return {"problem": "it is no text in UTF-8: save it as such"}
+    except DescriptionRefused as refused:
+        return {"problem": str(refused)}
+    lines = [[list(place), line] for place, line in written.lines.items()]
+    return {"says": written.says.model_dump(mode="json", exclude_unset=True), "lines": lines}
 
 
 def unpack(path: str, name: str, out: str) -> list[list[str]]:

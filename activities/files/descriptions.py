@@ -21,7 +21,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, ValidationError
 
@@ -79,7 +79,7 @@ class TableDescription(StrictModel):
     @property
     def reading(self) -> str:
         """What it changes in the reading of a file, as text; empty if it only describes."""
-        words = {"description": True, "columns": {"__all__": {"description"}}}
+        words: Any = {"description": True, "columns": {"__all__": {"description"}}}
         said = self.model_dump(mode="json", include=_OF_TABLE, exclude=words, exclude_defaults=True)
         columns = {name: column for name, column in said.pop("columns", {}).items() if column}
         return json.dumps([said, columns], sort_keys=True) if said or columns else ""
@@ -103,6 +103,10 @@ class FileDescription(TableDescription):
         columns = self.columns | own.columns
         return TableDescription(**{**whole, **said, "columns": columns})
 
+    def of_member(self, name: str, members: Iterable[str]) -> "FileDescription | None":
+        """Returns what is said of one of the files in a zipped folder, by its name there; None if nothing is."""
+        return DataDescription(tables=self.parts).of_file(name, members)
+
     @property
     def reading(self) -> str:
         """What it changes in the reading of the file, as text; empty if it only describes."""
@@ -122,10 +126,15 @@ class DataDescription(StrictModel):
         others = set(files) - {name}
         whole = self.tables.get(name, TableDescription())
         parts = {key: said for key, said in self.tables.items() if not _is_of(key, {name, *others})}
-        parts |= {key[len(name) + 1 :]: said for key, said in self.tables.items() if key.startswith(f"{name}/")}
+        parts |= _below(name, self.tables)
         if name not in self.tables and not parts:
             return None
         return FileDescription(**{field: getattr(whole, field) for field in whole.model_fields_set}, parts=parts)
+
+
+def _below(name: str, tables: Mapping[str, TableDescription]) -> dict[str, TableDescription]:
+    """Returns what is said of the parts of a file, by their names in it."""
+    return {key[len(name) + 1 :]: said for key, said in tables.items() if key.startswith(f"{name}/")}
 
 
 def _is_of(key: str, files: set[str]) -> bool:
@@ -143,7 +152,9 @@ class Written(NamedTuple):
 def read_description(text: str) -> Written:
     """Returns what a `data.toml` says. Raises DescriptionRefused."""
     if len(text) > DESCRIPTION_BYTES:
-        raise DescriptionRefused(f"it has more than {DESCRIPTION_BYTES >> 10} KiB: leave out what is as it would be read")
+        raise DescriptionRefused(
+            f"it has more than {DESCRIPTION_BYTES >> 10} KiB: leave out what is as it would be read"
+        )
     try:
         fields = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -236,11 +247,10 @@ def _path(written: str) -> tuple[str, ...]:
 
 
 class KnownTable(NamedTuple):
-    """A table as the files have it: its file, its own name, the name that it has among all, its columns."""
+    """A table as the files have it: its file, its name there, its columns."""
 
     file: str
     own: str
-    name: str
     columns: list[str]
 
 

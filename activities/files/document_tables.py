@@ -369,7 +369,9 @@ def markdown_tables(path: Path, out: Path) -> Iterator[FoundTable]:
             fence = opened[1]
         elif found := HEADING.match(line):
             heading = _text(found[1])
-        elif "|" in line and at + 1 < len(lines) and "|" in lines[at + 1] and _RULE.fullmatch(lines[at + 1].rstrip("\r")):
+        elif (
+            "|" in line and at + 1 < len(lines) and "|" in lines[at + 1] and _RULE.fullmatch(lines[at + 1].rstrip("\r"))
+        ):
             end = next((end for end in range(at + 2, len(lines)) if not _is_row(lines[end])), len(lines))
             table = FoundTable(_markdown_rows(lines[at:end]), heading[:_ABOVE_CHARS], header=1)
             if table.is_data:

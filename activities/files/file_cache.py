@@ -9,14 +9,22 @@ import shutil
 import tempfile
 import time
 import weakref
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from activities.bounded.child_processes import BoundExceeded, ChildProcesses, Failed
-from activities.files.values import VERSION, is_data, literal, numbered
+from activities.files.descriptions import (
+    DATA_TOML,
+    DataDescription,
+    FileDescription,
+    KnownTable,
+    Written,
+    mistakes,
+)
+from activities.files.values import VERSION, WITH_TABLES, is_data, literal, numbered
 from supervision.base import limits
 from supervision.base.text import clean, one_line
 from supervision.contract.base import Model
@@ -63,12 +71,17 @@ async def copy_file(file: FileEntry, target: Path) -> None:
 
 @dataclass(frozen=True)
 class FileReport:
-    """What became of a file: its tables {name, file, rows, columns, notes}, its document, or the problem with it."""
+    """What became of a file: its tables {name, file, rows, columns, notes}, its document, or the problem with it.
+
+    Of a `data.toml` these are the `words` of the house that it explains, and its `mistakes`: what fits no table.
+    """
 
     name: str
     tables: Sequence[Json] = ()
     document: Json | None = None
     problem: str | None = None
+    words: Mapping[str, str] = field(default_factory=dict)
+    mistakes: Sequence[str] = ()
 
     @property
     def made(self) -> list[str]:
@@ -113,13 +126,20 @@ class FileCache:
     async def reports(self, files: Iterable[FileEntry], owner: str, fetch: Fetch) -> list[FileReport]:
         """Returns a report on each file, or on each member of a zipped folder. Table names are unique among them.
 
-        `fetch` is needed once for each content.
+        A `data.toml` among them says how tables are read, and what they mean. `fetch` is needed once for each content.
         """
         places = asyncio.Semaphore(_CHILDREN)  # else as many parts as there are files are in memory
+        files = list(files)
+        names = [file.name for file in files]
+        data_toml = next((file for file in files if file.name == DATA_TOML), None)
+        written = await self._description(data_toml, owner, fetch) if data_toml else None
+        says = written.says if isinstance(written, Written) else DataDescription()
 
         async def read(file: FileEntry) -> list[Json]:
+            if file is data_toml:
+                return [{"name": file.name, "problem": written if isinstance(written, str) else None}]
             async with places:
-                return await self._report(file, owner, fetch)
+                return await self._report(file, owner, fetch, says.of_file(file.name, names))
 
         kept = self._kept
         found = await asyncio.gather(*map(read, files))
@@ -129,7 +149,28 @@ class FileCache:
         for at, report in enumerate(reports):  # a name may hold anything
             problem = report.problem and one_line(clean(report.problem), limits.SENTENCE_BYTES)
             reports[at] = replace(report, name=one_line(clean(report.name), _NAME_BYTES), problem=problem)
-        return with_unique_tables(reports)
+        unique = with_unique_tables(reports)
+        return with_descriptions(unique, written) if isinstance(written, Written) else unique
+
+    async def _description(self, file: FileEntry, owner: str, fetch: Fetch) -> Written | str:
+        """Returns what a `data.toml` says, or the problem with it."""
+        if file.problem:
+            return file.problem
+        self._folder.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(prefix="description.", dir=self._folder))
+        try:
+            await fetch(file, made / "fetched")
+            read: Json = await self._children.call(owner, _CONVERSION_TIME, "describe", str(made / "fetched"))
+        except FileNotFoundError as gone:
+            return str(gone)
+        except (BoundExceeded, Failed) as problem:
+            return f"it can't be read: {problem}"
+        finally:
+            await asyncio.to_thread(shutil.rmtree, made, ignore_errors=True)
+        if "problem" in read:
+            return f"{read['problem']}. The files are read without it"
+        lines = {tuple(place): line for place, line in read["lines"]}
+        return Written(DataDescription.model_validate(read["says"]), lines)
 
     async def index(self, reports: Sequence[FileReport]) -> Path:
         """Returns the full-text index over the documents of some files, made once for the same ones."""
@@ -146,13 +187,17 @@ class FileCache:
         rows: list[str] = await self._children.call(owner, _CONVERSION_TIME, "read_rows", file, count)
         return rows
 
-    async def _report(self, file: FileEntry, owner: str, fetch: Fetch) -> list[Json]:
+    async def _report(self, file: FileEntry, owner: str, fetch: Fetch, described: FileDescription | None) -> list[Json]:
         if file.problem:
             return [{"name": file.name, "problem": file.problem}]
+        if PurePosixPath(file.name).name == DATA_TOML:
+            words = f"only the {DATA_TOML} of the folder itself counts: name these tables there, by their paths"
+            return [{"name": file.name, "problem": words}]
         if not is_data(file.name):
             kind = PurePosixPath(file.name).suffix or file.name
             return [{"name": file.name, "problem": f"files of the kind '{kind}' are not read"}]
-        key = hashlib.sha256(f"{file.sha256} {file.name}".encode("utf-8", "replace")).hexdigest()
+        reading = f" {described.reading}" if described else ""  # words alone change nothing that was made
+        key = hashlib.sha256(f"{file.sha256} {file.name}{reading}".encode("utf-8", "replace")).hexdigest()
         folder = self._folder / key
         if (known := await asyncio.to_thread(_read, folder)) is not None:
             return known
@@ -167,7 +212,7 @@ class FileCache:
             if (await asyncio.to_thread(local_file, "", fetched)).sha256 != file.sha256:
                 # Kept under that name, it would be what other runs read for the file that really has this content.
                 return [{"name": file.name, "problem": "its content is not what its list says"}]
-            reports = await self._converted(file.name, fetched, owner)
+            reports = await self._converted(file.name, fetched, owner, described)
             kept = await asyncio.to_thread(_keep, reports, made, folder)
         except (BoundExceeded, Failed) as problem:  # perhaps of a busy machine: the next run may have more luck
             return [{"name": file.name, "problem": f"it can't be read: {problem}"}]
@@ -176,31 +221,48 @@ class FileCache:
         self._kept += 1
         return kept
 
-    async def _converted(self, name: str, fetched: Path, owner: str) -> list[Json]:
+    async def _converted(self, name: str, fetched: Path, owner: str, described: FileDescription | None) -> list[Json]:
         """Returns a report on a file or on each member of a zipped folder. Raises BoundExceeded and Failed."""
         if not name.lower().endswith(".zip"):
-            return [await self._one(name, fetched, owner)]
+            return [await self._one(name, fetched, owner, described)]
         asked = (str(fetched), name, str(fetched.parent))
         members = await self._children.call(owner, _CONVERSION_TIME, "unpack", *asked)
         fetched.unlink()
+        below = len(name) + 1  # what the names of its members begin with
+        inner_names = [inner[below:] for inner, _, _ in members]
         until, reports = time.monotonic() + _ZIP_TIME.total_seconds(), list[Json]()
         for inner, path, problem in members:
             if not problem and time.monotonic() > until:
                 problem = "it can't be read: the files before it took too long"
+            if problem:
+                reports.append({"name": inner, "problem": problem})
+                continue
             try:
-                reports.append({"name": inner, "problem": problem} if problem else await self._one(inner, path, owner))
+                said = described.of_member(inner[below:], inner_names) if described else None
+                reports.append(await self._one(inner, path, owner, said))
             except (BoundExceeded, Failed) as exceeded:
                 reports.append({"name": inner, "problem": f"it can't be read: {exceeded}"})
         return reports
 
-    async def _one(self, name: str, file: str | Path, owner: str) -> Json:
-        asked = (str(file), name, os.path.dirname(file))
+    async def _one(self, name: str, file: str | Path, owner: str, described: FileDescription | None) -> Json:
+        said = described.model_dump(mode="json", exclude_unset=True) if described else None
+        asked = (str(file), name, os.path.dirname(file), said)
         report: Json = await self._children.call(owner, _CONVERSION_TIME, "convert", *asked)
+        if report["document"] and name.lower().endswith(WITH_TABLES):
+            report |= await self._tables_of(report["document"], owner, *asked)
         try:
             Path(file).unlink()
         except FileNotFoundError:  # another process may delete it: what the child says then is not kept
             raise Failed(name, "FileNotFoundError", "its copy was deleted meanwhile") from None
         return report
+
+    async def _tables_of(self, document: Json, owner: str, *asked: Any) -> Json:
+        """Returns the tables in a document, and it with notes on what of them can't be read: its text stays."""
+        try:
+            found: Json = await self._children.call(owner, _CONVERSION_TIME, "convert_tables", *asked)
+        except (BoundExceeded, Failed) as problem:
+            found = {"tables": [], "notes": [f"its tables can't be read: {problem}"]}
+        return {"tables": found["tables"], "document": {**document, "notes": found["notes"]}}
 
     def _make_room(self) -> None:
         """Deletes what was used longest ago, older versions' files too, until the rest fits the cache."""
@@ -284,9 +346,47 @@ def _keep(reports: list[Json], made: Path, folder: Path) -> list[Json]:
 
 
 def with_unique_tables(reports: list[FileReport]) -> list[FileReport]:
-    """Returns the reports, tables of the same name numbered from the second on, each with its file as `source`."""
+    """Returns the reports, tables of the same name numbered from the second on, each with its file as `source`.
+
+    `own` is the name that a table has among those of its file.
+    """
     names = iter(numbered([table["name"] for report in reports for table in report.tables]))
     return [
-        replace(report, tables=[{**table, "name": next(names), "source": report.name} for table in report.tables])
+        replace(report, tables=[_renamed(table, next(names), report.name) for table in report.tables])
         for report in reports
     ]
+
+
+def _renamed(table: Json, name: str, source: str) -> Json:
+    return {"own": table["name"], **table, "name": name, "source": source}
+
+
+def with_descriptions(reports: list[FileReport], written: Written) -> list[FileReport]:
+    """Returns the reports, their tables and columns with the words of a `data.toml`, which says what it fits not."""
+    files = [report.name for report in reports if report.name != DATA_TOML]
+    tables = [
+        KnownTable(report.name, table["own"], [column["name"] for column in table["columns"]])
+        for report in reports
+        for table in report.tables
+    ]
+    wrong = [one_line(clean(mistake), limits.SENTENCE_BYTES) for mistake in mistakes(written, files, tables)]
+    described = list[FileReport]()
+    for report in reports:
+        if report.name == DATA_TOML:
+            described.append(replace(report, words=written.says.words, mistakes=wrong))
+            continue
+        said = written.says.of_file(report.name, files)
+        described.append(
+            replace(report, tables=[_described(table, said) for table in report.tables]) if said else report
+        )
+    return described
+
+
+def _described(table: Json, said: FileDescription) -> Json:
+    """Returns a table with its description and those of its columns, under `about`."""
+    own = said.of(table["own"])
+    columns = list[Json]()
+    for column in table["columns"]:
+        words = own.columns.get(column["name"])
+        columns.append({**column, "about": words.description} if words and words.description else column)
+    return {**table, "columns": columns, **({"about": own.description} if own.description else {})}

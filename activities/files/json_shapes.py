@@ -1,4 +1,4 @@
-"""The forms in which a JSON file holds one table, beside a list of objects: found, and written as such a list.
+"""The forms in which a JSON file holds one table, beside a list of objects.
 
 Runs in a child process.
 """
@@ -12,28 +12,36 @@ from typing import Any
 from activities.files.values import numbered
 
 Json = dict[str, Any]
+Cell = str | int | float | None
 
 SHAPED_BYTES = 24 << 20  # of a file: the values of one take some eight times its size in memory
 _LOOKED_AT = 1000  # rows that tell the form
 _DEPTH = 3  # of objects around the table
 
 
-def shaped_table(source: Path, target: Path) -> bool:
-    """Writes the one table of a JSON file as objects, one a line; False if it holds none, or several.
+def table_rows(source: Path) -> list[list[Cell]] | None:
+    """Returns the rows of the one table in a JSON file, names first; None if it holds none, or several.
 
     The forms: an object with one list of objects in it, a list of lists below their names, and an object of equally
-    long lists, one for each column. Raises ValueError for broken JSON.
+    long lists, one for each column. Numbers stay numbers. Raises ValueError for broken JSON.
     """
-    if source.stat().st_size > SHAPED_BYTES:
-        return False
-    with source.open(encoding="utf-8-sig", errors="replace") as file:
-        value = json.load(file)
-    rows = _rows(value, _DEPTH)
+    try:
+        with source.open(encoding="utf-8-sig", errors="replace") as file:
+            rows = _rows(json.load(file), _DEPTH)
+    except RecursionError:  # so deep a text is no table
+        return None
     if rows is None:
-        return False
-    with target.open("w", encoding="utf-8", errors="replace") as file:
-        file.writelines(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
-    return True
+        return None
+    objects = list(rows)
+    names = list(dict.fromkeys(name for row in objects for name in row))
+    return [[*names], *([_cell(row.get(name)) for name in names] for row in objects)]
+
+
+def _cell(value: Any) -> Cell:
+    """Returns a value as a cell: lists and objects, and true and false, as they are written."""
+    if isinstance(value, dict | list | bool):
+        return json.dumps(value, ensure_ascii=False)
+    return value if value is None or isinstance(value, int | float) else str(value)
 
 
 def _rows(value: Any, depth: int) -> Iterable[Json] | None:

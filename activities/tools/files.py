@@ -1,6 +1,7 @@
 """Files that tools read: which ones they are, and what a tool has made of them."""
 
 import asyncio
+import json
 import os
 from collections.abc import Callable, Hashable
 from dataclasses import replace
@@ -9,6 +10,7 @@ from typing import Generic, TypeVar
 
 from cachetools import LRUCache
 
+from activities.files.descriptions import DATA_TOML
 from activities.files.file_cache import FileCache, FileReport, Files, copy_file, local_file, with_unique_tables
 from supervision.base import limits
 from supervision.base.trust import distrust
@@ -32,17 +34,24 @@ class FolderFiles(Files):
         self._pattern = pattern
 
     def _state(self) -> Fingerprint:
-        return fingerprint(self._paths())
+        return fingerprint([path for _, path in self._named()])
 
     async def _read(self) -> list[FileReport]:
-        paths = await asyncio.to_thread(self._paths)
-        whole = os.path.commonpath([path.parent for path in paths]) if paths else ""  # below it names are unique
-        named = [(path.relative_to(whole).as_posix(), path) for path in paths]
+        named = await asyncio.to_thread(self._named)
         files = await asyncio.to_thread(lambda: [local_file(*each) for each in named])
         return await self.cache.reports(files, str(self._folder), copy_file)
 
-    def _paths(self) -> list[Path]:
-        return files_inside(self._folder, self._pattern) if self._pattern else []
+    def _named(self) -> list[tuple[str, Path]]:
+        """Returns the files by their names, with the `data.toml` beside them, which describes them."""
+        paths = files_inside(self._folder, self._pattern) if self._pattern else []
+        if not paths:
+            return []
+        whole = Path(os.path.commonpath([path.parent for path in paths]))  # below it names are unique
+        named = {path.relative_to(whole).as_posix(): path for path in paths}
+        described = whole / DATA_TOML
+        if described.is_file() and described.resolve().is_relative_to(self._folder.resolve()):
+            named[DATA_TOML] = described
+        return list(named.items())
 
 
 class FileData(Generic[T]):
@@ -60,10 +69,17 @@ class FileData(Generic[T]):
         own = await self._files.reports()
         own = [replace(each, name=f"{each.name} (of the team)") if each.name in taken else each for each in own]
         reports = [*own, *of_run]
-        key = tuple((report.name, *report.made, report.problem) for report in reports)  # a path says the content, too
+        key = tuple(map(_state_of, reports))
         if key not in self._made:
             self._made[key] = self._make(with_unique_tables(reports))
         return self._made[key]
+
+
+def _state_of(report: FileReport) -> Hashable:
+    """Returns a value that changes with what a report says; a path of what was made says the content, too."""
+    about = [[table.get("about"), *(column.get("about") for column in table["columns"])] for table in report.tables]
+    said = json.dumps([about, dict(report.words), list(report.mistakes)])
+    return (report.name, *report.made, report.problem, said)
 
 
 def files_inside(folder: Path, pattern: str) -> list[Path]:
