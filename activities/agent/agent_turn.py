@@ -79,7 +79,7 @@ async def read_grounds(
             continue
         arguments = one_line(use.arguments, limits.SENTENCE_BYTES)
         ref = use.output_ref or (await keep(use.output) if tool and tool.provided else "")
-        calls.append(Evidence(tool=use.name, arguments=arguments, output_ref=ref))
+        calls.append(Evidence(tool=use.name, arguments=arguments, output_ref=ref, readings=list(use.readings)))
         sources |= dict.fromkeys(use.sources)
         artifacts += use.artifacts
         kind = tool.evidence if tool else "data"

@@ -136,7 +136,12 @@ class ToolActivities:
             key = await until_stored(partial(put, new.data))
             artifacts.append(ArtifactRef(name=new.name, media_type=new.media_type, bytes=len(new.data), ref=key))
         result = ToolResultRef(
-            call_id=request.call.call_id, ref=ref, is_error=ran.is_error, sources=ran.sources, artifacts=artifacts
+            call_id=request.call.call_id,
+            ref=ref,
+            is_error=ran.is_error,
+            sources=ran.sources,
+            artifacts=artifacts,
+            readings=ran.readings,
         )
         preview = cut(ran.text, _TOOL_PREVIEW_BYTES)
         return ToolReply(result=result, preview=preview, asks=ran.asks, choices=ran.choices)

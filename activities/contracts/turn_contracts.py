@@ -8,7 +8,7 @@ from pydantic import Field
 
 from activities.contracts.run_contracts import CallTerms, FindingRefs, RunRef, SubtaskBrief
 from supervision.contract.base import ErrorText, Model
-from supervision.contract.finding import ArtifactRef, Finding, Labels, Read
+from supervision.contract.finding import ArtifactRef, Finding, Labels, Read, Readings
 from supervision.contract.model_choice import Effort
 from supervision.contract.usage import Usage
 
@@ -20,7 +20,10 @@ def arguments_sha256(arguments: object) -> str:
 
 
 class ToolResultRef(Model):
-    """The outcome of one tool call by reference, or as `text` if no tool ran; the sources and artifacts it names."""
+    """The outcome of one tool call by reference, or as `text` if no tool ran; the sources and artifacts it names.
+
+    `readings` say how the columns behind it were read.
+    """
 
     call_id: str
     ref: str = ""
@@ -28,6 +31,7 @@ class ToolResultRef(Model):
     is_error: bool = False
     sources: list[str] = []
     artifacts: list[ArtifactRef] = []
+    readings: Readings = []
 
 
 class TurnInput(Model):

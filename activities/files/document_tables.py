@@ -56,7 +56,7 @@ class FoundTable:
         return sum(sum(map(bool, row)) > 1 for row in self.rows) > 1
 
 
-class Grid:
+class SpannedRows:
     """Places cells, with those that reach down from rows above. `repeats` once one takes more than its place."""
 
     def __init__(self) -> None:
@@ -221,7 +221,7 @@ class _PageReader:
     def _end_table(self, table: _OpenTable) -> None:
         if table.arranges:
             return
-        grid = Grid()
+        grid = SpannedRows()
         width = max((sum(cell.columns for cell in row) for row in table.rows), default=0)
         # one text over the whole width is a title or a heading between rows
         rows = [[Span(row[0].text)] if len(row) == 1 and row[0].columns >= width else row for row in table.rows]

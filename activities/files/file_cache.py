@@ -104,6 +104,15 @@ def contents(column: Json, most: int | None = None) -> str:
     return ", ".join(map(_listed, values[:most])) + (f", ... and {more} more" if more else "")
 
 
+def reading_line(reading: Json) -> str:
+    """Returns a cell as it is written beside its value, what was decided, and why."""
+    written, value = literal(reading["written"]), reading["value"]
+    as_value = f"{written} is {value}" if value != reading["written"] else written
+    why = "; ".join(filter(None, [reading.get("decision"), reading.get("why")]))
+    unit = f", in {reading['unit']}" if reading.get("unit") else ""
+    return f"{as_value}{unit} ({why})" if why else f"{as_value}{unit}"
+
+
 def _listed(value: str) -> str:
     """Returns a value as it is listed; one that contains the separator is written as in SQL."""
     plain = clean(value).replace("\n", " ")

@@ -172,11 +172,13 @@ class RunFiles(Files):
 
 
 def unread_of(reports: Sequence[FileReport]) -> str:
-    """Returns a sentence on the files that can't be read, empty if all can."""
+    """Returns sentences on the files that can't be read, and on a `data.toml` that fits them not; empty without."""
     unread = [f"{report.name} ({report.problem})" for report in reports if report.problem]
     more = f" and {len(unread) - _NAMED} more" if len(unread) > _NAMED else ""
     named = f"{'; '.join(unread[:_NAMED])}{more}"
-    return f"{len(unread)} of {len(reports)} files can't be read: {named}" if unread else ""
+    sentences = [f"{len(unread)} of {len(reports)} files can't be read: {named}"] if unread else []
+    sentences += [f"{report.name}: {'; '.join(report.mistakes)}" for report in reports if report.mistakes]
+    return ". ".join(sentences)
 
 
 def is_text(data: bytes) -> bool:

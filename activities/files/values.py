@@ -1,4 +1,10 @@
-"""The kinds of files that are read, and values and names of tables as text. Imports nothing: many processes need it."""
+"""The kinds of files that are read, values and names of tables as text. Imports little: many processes need it."""
+
+from decimal import Decimal
+from math import isfinite
+
+_NOISE = 1e-14  # of a value: less than its 15th digit
+_LEAST, _LARGEST = 1e-9, 1e15  # of numbers without an exponent
 
 VERSION = 11
 """Raised whenever the same file is read in another way: what was converted before is converted again."""
@@ -29,12 +35,27 @@ def is_data(name: str) -> bool:
 
 
 def shown(value: object) -> str:
-    """Returns one value as text: dates in ISO form, floats without binary noise."""
+    """Returns one value as text: dates in ISO form, numbers without groups, binary noise, and, below 1e15, exponents.
+
+    A whole number has no decimal mark, whatever its type.
+    """
     if value is None:
         return "NULL"
     if isinstance(value, float):
-        return f"{value:.12g}" if abs(value) < 1e12 else f"{value:.15g}"
+        return _shown_float(value)
+    if isinstance(value, Decimal):
+        return f"{value:f}"
     return str(value)
+
+
+def _shown_float(value: float) -> str:
+    if not isfinite(value):
+        return str(value)
+    text = f"{value:.15g}"  # as many digits as a float keeps of any decimal number
+    rounded = f"{value:.12g}"
+    if abs(float(rounded) - value) <= _NOISE * abs(value):  # what a sum leaves behind
+        text = rounded
+    return f"{Decimal(text):f}" if "e" in text and _LEAST <= abs(value) <= _LARGEST else text
 
 
 def quoted(name: str) -> str:

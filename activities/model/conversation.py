@@ -112,7 +112,7 @@ class ConversationStore:
         blocks: list[Json] = []
         for result in results:
             content = {"content_ref": result.ref} if result.text is None else {"content": result.text}
-            more = result.model_dump(include={"is_error", "sources", "artifacts"})
+            more = result.model_dump(include={"is_error", "sources", "artifacts", "readings"})
             named = {name: value for name, value in more.items() if value}
             blocks.append({"type": "tool_result", "tool_use_id": result.call_id, **content, **named})
         return {"role": "user", "content": blocks}
@@ -159,7 +159,9 @@ def _with_blocks(message: Json, change: Callable[[Json], Json]) -> Json:
 def _with_output(block: Json, texts: dict[str, str]) -> Json:
     if "content_ref" not in block:
         return dict(block)
-    sent = {name: value for name, value in block.items() if name not in ("content_ref", "sources", "artifacts")}
+    sent = {
+        name: value for name, value in block.items() if name not in ("content_ref", "sources", "artifacts", "readings")
+    }
     return {**sent, "content": texts[block["content_ref"]]}
 
 

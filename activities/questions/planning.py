@@ -122,7 +122,7 @@ class Planner:
 
     def system(self) -> str:
         """Returns the planner's instructions."""
-        return planner_system(self.mode, self.loaded.team, self.roles, self.loaded.toolbox, self.catalogue, self.call)
+        return planner_system(self.mode, self.loaded.team, self.roles, self.loaded.toolbox, self.call)
 
     def form(self) -> type[Model]:
         """Returns the model whose schema is sent."""
@@ -253,7 +253,7 @@ async def _written(desk: Desk, planner: Planner, previous: Plan | None) -> tuple
     async def within(tokens: int) -> str:
         so_far = history(previous, call.done, list_bytes(tokens)) if previous else ""
         last_words = "\n\n".join(filter(None, [change, MODES[planner.mode][1]]))  # another model has heard no comment
-        return planner_request(planner.goal, attachments, so_far, call.missing, last_words, form)
+        return planner_request(planner.goal, attachments, so_far, call.missing, last_words, form, planner.catalogue)
 
     words = f"{change}\n\nReturn the complete reply again."
     if call.problems:
@@ -356,7 +356,7 @@ async def choose_role(endpoint: ModelEndpoint, model: str, loaded: LoadedTeam, g
     request = ModelRequest(
         model=model,
         system=planner.system(),
-        messages=[user_message(planner_request(goal, {}, last_words=MODES["route"][1]))],
+        messages=[user_message(planner_request(goal, {}, last_words=MODES["route"][1], catalogue=planner.catalogue))],
         max_tokens=limits.PLAN_MAX_TOKENS,
         output_schema=endpoint.output_schema(planner.form()),
     )

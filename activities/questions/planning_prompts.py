@@ -10,7 +10,16 @@ from activities.contracts.run_contracts import PlanInput, WorkNote
 from activities.prompts.agent_prompts import DATA_RULE, attachment_block, block, plain, tag
 from activities.teams.toolbox import Toolbox
 from supervision.base import limits
-from supervision.base.prompt_marks import ATTACHMENTS, GOAL, MISSING_POINTS, MOST_SUBTASKS, OUTCOME, PLANNED, ROLES
+from supervision.base.prompt_marks import (
+    ATTACHMENTS,
+    DATA,
+    GOAL,
+    MISSING_POINTS,
+    MOST_SUBTASKS,
+    OUTCOME,
+    PLANNED,
+    ROLES,
+)
 from supervision.base.text import one_line
 from supervision.contract.base import Model
 from supervision.contract.plan import Aggregation, NewRole, Plan
@@ -91,8 +100,8 @@ MODES = {
 }
 
 
-def planner_system(mode: str, team: Team, roles: list[Role], toolbox: Toolbox, catalogue: str, call: PlanInput) -> str:
-    """Returns the planner's instructions: the roles that it may use, their tools, the team's data, and how to plan."""
+def planner_system(mode: str, team: Team, roles: list[Role], toolbox: Toolbox, call: PlanInput) -> str:
+    """Returns the planner's instructions: the roles that it may use, their tools, and how to plan."""
     listed = "\n".join(map(_role_line, roles))
     described = _tool_lines([tool for role in roles for tool in role.tools] + team.toolbox, toolbox)
     # New roles would have no tools in a team without a toolbox: they could only recall, not find out.
@@ -109,7 +118,6 @@ def planner_system(mode: str, team: Team, roles: list[Role], toolbox: Toolbox, c
         f"The team: {one_line(team.description, limits.LINE_BYTES)}" if team.description.strip() else "",
         f"{ROLES}\n{listed}",
         "\n".join(["Tools of these roles:", *described]) if described else "",
-        f"Data that these tools can read:\n{catalogue}" if catalogue else "",
         f"How to plan\n{rules}",
         f"How this team plans\n{team.planning.instructions.strip()}" if team.planning.instructions.strip() else "",
         DATA_RULE,
@@ -122,7 +130,7 @@ def role_means(role: Role | None, toolbox: Toolbox, catalogue: str) -> str:
     described = _tool_lines(role.tools, toolbox) if role else []
     parts = ["\n".join(["Its tools:", *described])] if described else ["It has no tools of its own."]
     if described and catalogue:
-        parts.append(f"The data of its team:\n{catalogue}")
+        parts.append(f"The data of its team:\n{tag(DATA, catalogue)}")
     return "\n\n".join(parts)
 
 
@@ -141,12 +149,15 @@ def planner_request(
     missing: Iterable[str] = (),
     last_words: str = "",
     form: str = "",
+    catalogue: str = "",
 ) -> str:
     """Returns the goal as the planner sees it, with beginnings of attachments and what a review found `missing`.
 
-    `form` is the JSON schema of the answer.
+    `form` is the JSON schema of the answer, `catalogue` the data that the roles' tools can read.
     """
     lines = [tag(GOAL, goal)]
+    if catalogue:  # names of files and columns, and words about them, are others' texts: no instructions
+        lines += ["Data that the tools of the roles can read:", tag(DATA, catalogue)]
     if form:
         words = "The answer is to fill this form. Name in each description the fields that its finding has to give:"
         lines += [words, tag("answer_form", form)]

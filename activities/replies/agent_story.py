@@ -34,6 +34,7 @@ class ToolUse:
     is_error: bool = False
     sources: Sequence[str] = ()
     artifacts: Sequence[ArtifactRef] = ()
+    readings: Sequence[str] = ()
 
 
 async def read_tool_uses(conversations: ConversationStore, chain: list[Entry]) -> list[ToolUse]:
@@ -66,6 +67,7 @@ def _tool_use(call: Json, answer: Json | None, stored: Json) -> ToolUse:
         bool(answer and answer.get("is_error")),
         stored.get("sources", ()),
         [ArtifactRef.model_validate(artifact) for artifact in stored.get("artifacts", ())],
+        stored.get("readings", ()),
     )
 
 

@@ -122,8 +122,8 @@ async def catalogue(tools: Sequence[Tool[Any]], files: Files | None = None) -> s
             items |= await asyncio.wait_for(read(files), _CATALOGUE_TIMEOUT.total_seconds())
         except Exception as error:  # of any file; the tool returns it when it is called
             log.warning("some data of a team is not in the catalogue: %s: %s", type(error).__name__, error)
-    # Tables first: a plan names their columns and periods, documents can be searched.
-    names_in_order = sorted(items, key=lambda name: not name.startswith("table "))
+    # The owner's words first. Then tables: a plan names their columns and periods, documents can be searched.
+    names_in_order = sorted(items, key=lambda name: (not name.startswith("words "), not name.startswith("table ")))
     lines = [f"- {one_line(clean(items[name]), _CATALOGUE_LINE_CHARS)}" for name in names_in_order]
     shown = first_of(lines, CATALOGUE_CHARS)
     more = [f"- and {len(lines) - len(shown)} more, which the tools list"] if len(lines) > len(shown) else []

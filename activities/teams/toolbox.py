@@ -189,8 +189,15 @@ def _checked(output: object) -> ToolRun:
         if len(artifact.data) > limits.ARTIFACT_BYTES:
             raise ValueError(f"the artifact has {len(artifact.data)} bytes, at most {limits.ARTIFACT_BYTES} are kept")
     artifacts = [replace(new, name=_file_name(new.name)) for new in output.artifacts]
-    shown = cap(output.text, TOOL_KEPT_CHARS)
-    return ToolRun(shown, sources=sources, artifacts=artifacts, asks=output.asks, choices=output.choices)
+    readings = [one_line(clean(each), limits.SOURCE_BYTES) for each in output.readings[: limits.TOOL_READINGS]]
+    return ToolRun(
+        cap(output.text, TOOL_KEPT_CHARS),
+        sources=sources,
+        artifacts=artifacts,
+        asks=output.asks,
+        choices=output.choices,
+        readings=readings,
+    )
 
 
 def _file_name(text: str) -> str:

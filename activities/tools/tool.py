@@ -48,6 +48,8 @@ class NewArtifact:
 class ToolOutput:
     """`text` goes to the model; `sources` are its origins and become part of the finding.
 
+    `readings` say how the texts of a file were read for it, for the people who check a figure.
+
     If it `asks`, the call is not done: its text is a question to a person, and it is made again with the reply under
     that key. `choices` are replies to choose from.
     """
@@ -57,6 +59,7 @@ class ToolOutput:
     artifacts: list[NewArtifact] = field(default_factory=list)
     asks: str = ""
     choices: list[str] = field(default_factory=list)
+    readings: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

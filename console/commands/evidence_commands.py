@@ -71,6 +71,7 @@ def _link_rows(links: "list[Link]", answer: str) -> Iterator[str]:
         for item in link.outputs:
             call = safe_line(f"{item.tool}({item.arguments})", _CALL_CHARS)
             yield f"    {call} → {item.output_ref.rpartition('/')[2][:_HASH_CHARS]}"
+            yield from (f"      read {safe_line(reading, limits.SENTENCE_BYTES)}" for reading in item.readings)
         if link.elsewhere:
             yield f"    from {link.elsewhere}"
         if link.problem:

@@ -34,6 +34,7 @@ ERROR_BYTES = KIB  # error messages in history and results
 LIMITATIONS = 10  # of one finding
 CITATIONS = 100  # of one answer
 SOURCE_BYTES = 200  # one source of a finding: a title or an address
+TOOL_READINGS = 8  # of columns, that one tool call keeps: they travel with its result, for people alone
 FINDING_SOURCES = 20  # that one tool call adds to a finding
 HISTORY_EVENTS = 40_000  # of a supervisor: the server terminates a run at 51,200, and the end takes some thousand
 HISTORY_BYTES = 40 * KIB * KIB  # and at 50 MiB

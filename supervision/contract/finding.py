@@ -54,12 +54,17 @@ Read = Annotated[Labels, Field(exclude_if=lambda labels: labels == Labels())]
 """Labels as a field that is left out where nothing is to be said."""
 
 
+Readings = Annotated[list[str], Field(exclude_if=lambda readings: not readings)]
+"""How columns of tables were read from the texts of a file, a line each."""
+
+
 class Evidence(Model):
-    """A tool call behind a finding, its output by reference."""
+    """A tool call behind a finding, its output by reference, and how the columns behind it were read from texts."""
 
     tool: str
     arguments: str = ""
     output_ref: str = ""
+    readings: Readings = []
 
 
 class CheckedClaim(Model):

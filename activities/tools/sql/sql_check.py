@@ -81,6 +81,14 @@ def tables_read(query: exp.Expr, tables: list[str], dialect: str = "duckdb") -> 
     return [name for name in tables if _plain(name) in read]
 
 
+def columns_read(query: exp.Expr) -> list[str] | None:
+    """Returns the names of columns that `query` mentions, in lower case; None for all: it has a `*`."""
+    # count(*) reads no column
+    if any(not isinstance(star.parent, exp.Count) for star in query.find_all(exp.Star)):
+        return None
+    return sorted({column.name.lower() for column in query.find_all(exp.Column)})
+
+
 def _plain(name: str) -> str:
     """Returns a listed name without quotes, in lower case."""
     return name.replace('"', "").lower()

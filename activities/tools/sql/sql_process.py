@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 
 from activities.files.values import literal, quoted, shown
-from activities.tools.sql.sql_check import Refused, check, tables_read
+from activities.tools.sql.sql_check import Refused, check, columns_read, tables_read
 
 Json = dict[str, Any]
 
@@ -38,7 +38,10 @@ def _start(setup: Json) -> None:
 
 
 def reply(sql: str, setup: Json) -> Json:
-    """Returns the answer to a query that passes the check: texts, if there is `more`, what it `read`; else `error`."""
+    """Returns the answer to a query that passes the check; else `error`.
+
+    It has texts, if there is `more`, the tables that it `read`, and the `columns_read`, null for all.
+    """
     if not _served:
         _start(setup)
     tables, rows = list(setup["tables"]), setup["rows"]
@@ -61,4 +64,10 @@ def reply(sql: str, setup: Json) -> Json:
         return {"error": str(error)}
     finally:
         cursor.close()
-    return {"columns": names, "rows": shown_rows, "more": len(fetched) > rows, "read": tables_read(query, tables)}
+    return {
+        "columns": names,
+        "rows": shown_rows,
+        "more": len(fetched) > rows,
+        "read": tables_read(query, tables),
+        "columns_read": columns_read(query),
+    }

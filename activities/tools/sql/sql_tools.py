@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from importlib.util import find_spec
 from typing import Annotated, Any, Literal, Self
@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from activities.bounded.child_processes import BoundExceeded, ChildProcesses, Failed
-from activities.files.file_cache import FileReport, Files, contents
+from activities.files.file_cache import FileReport, Files, contents, reading_line
 from activities.tools.files import FileData
 from activities.tools.secrets import Secrets
 from activities.tools.sql.sql_check import Refused, check
@@ -31,8 +31,9 @@ DATABASE_CHILD = "activities.tools.sql.postgres_process"
 SQL_CHARS = 5000  # more is a program, not a question
 SQL_CHILD_BYTES = 768 * 1024 * 1024  # of a process: the engine's own accounting does not cover its strings
 SQL_CELL_CHARS = 300
+_WORDS_BYTES = 2000  # of words of the house in one output
 _CATALOGUE_VALUES = 5  # of a text column: enough to see what kind of names there are
-_REST_CHARS = 4000  # room for example queries and the files that can't be read
+_REST_CHARS = 6000  # room for words of the house, example queries and the files that can't be read
 CHILD = "activities.tools.sql.sql_process"
 _FENCE = re.compile(r"\A\s*+```\w*|```\s*+\Z")  # Markdown's
 _LIST_WORDS = (
@@ -57,6 +58,8 @@ class Database:
         self.tables: list[Json] = []
         self.names: list[str] = []
         self.unread: list[str] = []
+        self.mistakes: list[str] = []
+        self.words: dict[str, str] = {}
         self._name, self._secrets = url, secrets
         self._described = float("-inf")
         self._children = ChildProcesses(DATABASE_CHILD, _PROCESSES, _MEMORY_BYTES, seconds=_TIME.total_seconds())
@@ -152,6 +155,8 @@ class TableStore:
         self.tables = [table for report in reports for table in report.tables]
         self.names = [table["name"] for table in self.tables]
         self.unread = [f"{report.name}: {report.problem}" for report in reports if report.problem]
+        self.mistakes = [f"{report.name}: {mistake}" for report in reports for mistake in report.mistakes]
+        self.words = {word: meaning for report in reports for word, meaning in report.words.items()}
         self._setup = {
             "tables": {table["name"]: table["file"] for table in self.tables},
             "memory": _MEMORY_BYTES,
@@ -198,7 +203,7 @@ class TableTools(ToolSource):
                 self._check_options(store.names, "postgres")
         except (ToolMisuse, ValueError) as problem:
             return [str(problem)]
-        return store.unread
+        return [*store.unread, *store.mistakes]
 
     def _check_options(self, names: list[str], dialect: str) -> None:
         """Raises ValueError for tables that are not there and for examples that cannot run."""
@@ -217,13 +222,15 @@ class TableTools(ToolSource):
             store = await self._store.get(run)
         except ToolMisuse as problem:
             return {f"database {self._options.url}": str(problem)}
-        lines = {}
+        lines = {f"words {said}": f"a word of the owner of these data: {said}" for said in _words(store.words)}
         for table in store.tables:
             about = _about(table, self._options)
             columns = "; ".join(map(_summary, table["columns"]))
             lines[f"table {table['name']}"] = (
                 f"table {table['name']} ({columns}; rows: {table['rows']}){': ' if about else ''}{about}"
             )
+            if said := [f"{column['sql']}: {words}" for column in table["columns"] if (words := _meaning(column))]:
+                lines[f"table {table['name']}, columns"] = f"of table {table['name']}: {'; '.join(said)}"
         return lines
 
     async def _list(self, arguments: ListTables, context: ToolContext) -> ToolOutput:
@@ -234,6 +241,8 @@ class TableTools(ToolSource):
         if sum(map(len, shown)) > (room := limits.TOOL_OUTPUT_CHARS - _REST_CHARS):
             shown = [cut(text, room // len(shown)) for text in shown]
             shown.append("Tables are cut: this tool shows all of one if you give its name as `table`.")
+        if store.words:
+            shown += ["\nWords of the owner of these data:", cut("\n".join(_words(store.words)), _WORDS_BYTES)]
         if self._options.examples:
             shown += ["\nExample queries:", *map(_example, self._options.examples)]
         if store.unread:
@@ -249,13 +258,27 @@ class TableTools(ToolSource):
             raise ToolMisuse(f"{misuse}\n{_overview(store.tables)}{unread}") from misuse
         files = {table["name"]: table["source"] for table in store.tables}
         sources = dict.fromkeys(self._options.sources.get(table, files[table]) for table in rows["read"])
-        return ToolOutput(_markdown(rows), sources=list(sources))
+        readings = _readings(
+            [table for table in store.tables if table["name"] in rows["read"]], rows.get("columns_read")
+        )
+        return ToolOutput(_markdown(rows), sources=list(sources), readings=readings)
 
 
 def _about(table: Json, options: TableOptions) -> str:
     """Returns what the team says of a table, else what its database says."""
     about: str = options.descriptions.get(table["name"]) or table.get("about", "")
     return about.rstrip(".")
+
+
+def _words(words: Mapping[str, str]) -> list[str]:
+    """Returns a line for each word of the house with its meaning."""
+    return [one_line(clean(f"{word} = {meaning}"), limits.SENTENCE_BYTES) for word, meaning in words.items()]
+
+
+def _meaning(column: Json) -> str:
+    """Returns what is said of a column, and its unit; empty if nothing is."""
+    about, unit = column.get("about", "").rstrip("."), column.get("reading", {}).get("unit", "")
+    return "; ".join(filter(None, [about, f"in {unit}" if unit else ""]))
 
 
 def _summary(column: Json) -> str:
@@ -269,11 +292,25 @@ def _unit(column: Json) -> str:
     return f" {unit}" if unit else ""
 
 
+def _readings(tables: list[Json], names: list[str] | None) -> list[str]:
+    """Returns how the columns of these names were read from their texts, those whose value looks different first."""
+    told = list[tuple[bool, str]]()
+    for table in tables:
+        for column in table["columns"]:
+            reading = column.get("reading") or {}
+            if not reading.get("written") or (names is not None and column["name"].lower() not in names):
+                continue
+            same = reading["written"] == reading["value"]
+            told.append((same, f"{table['name']}.{column['sql']}: {reading_line(reading)}"))
+    return [line for _, line in sorted(told, key=lambda each: each[0])]
+
+
 def _describe(table: Json, options: TableOptions) -> str:
     name = table["name"]
     columns = ", ".join(f"{column['sql']} {column['type']}" for column in table["columns"])
     about = _about(table, options) or "no description"
-    notes = [f"  Note: {note}" for note in table["notes"]]
+    notes = [f"  Note: {column['sql']}: {words}" for column in table["columns"] if (words := _meaning(column))]
+    notes += [f"  Note: {note}" for note in table["notes"]]
     source = options.sources.get(name, table["source"])
     lines = [f"table {name} ({columns}): {about}. Rows: {table['rows']}. Source: {source}"]
     lines += [
