@@ -21,6 +21,7 @@ from console.commands import report_commands as reports
 from console.commands import store_commands as stores
 from console.commands.doctor import examine
 from console.commands.evidence_commands import artifacts_report, print_artifact, verify_run
+from console.commands.inspect_command import inspect_files
 from console.commands.repair_command import repair
 from console.commands.run_commands import follow_run, run_goal
 from console.commands.serve_command import serve
@@ -62,7 +63,7 @@ app.command("result")(command(reports.result_report))
 app.command("report")(command(reports.page_report))
 app.command("artifacts")(command(artifacts_report))
 app.command("artifact")(command(print_artifact))
-app.command("inspect")(command(stores.inspect_files))
+app.command("inspect")(command(inspect_files))
 app.command("verify")(command(verify_run))
 app.command("list")(command(reports.list_report))
 app.command("spend")(command(reports.spend_report))

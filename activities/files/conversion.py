@@ -74,7 +74,7 @@ def convert(path: str, name: str, out: str, described: Json | None = None) -> Js
 def _named(source: Path, name: str, folder: Path) -> Path:
     """Returns a link to a file: readers look at the ending, and the store's name has none."""
     suffix = PurePosixPath(name).suffix.lower()
-    named = folder / "named" / f"{table_files.table_name(PurePosixPath(name).stem)}{suffix if is_data(name) else ''}"
+    named = folder / "named" / f"{table_name(PurePosixPath(name).stem)}{suffix if is_data(name) else ''}"
     named.parent.mkdir(parents=True, exist_ok=True)
     named.symlink_to(source)
     return named

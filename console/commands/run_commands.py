@@ -31,6 +31,7 @@ from console.base.command import (
 from console.base.terminal import Report, console, counted, print_err, put, safe_json
 from console.commands.people_commands import way_rows
 from console.run.command_line import AnyRun, AsJson
+from console.run.described_files import check_description
 from console.run.pollers import SET_CURRENT, polled
 from console.run.request_options import check_run_id, parsed_plan, prepared_request, read_text_file
 from console.run.run_handle import NoAnswer, RunHandle, is_open, state_word
@@ -184,6 +185,9 @@ async def run_goal(
     ] = None,
     worker_model: Annotated[list[str] | None, typer.Option(help="works on subtasks; may be repeated, too")] = None,
     data: Annotated[list[Path] | None, typer.Option(help="a folder or file to answer from; may be repeated")] = None,
+    describe: Annotated[
+        Path | None, typer.Option(help="how the tables of these data are read: a data.toml by any name")
+    ] = None,
     attach: Annotated[list[Path] | None, typer.Option(help="a text or table to read; may be repeated")] = None,
     run_id: Annotated[str | None, typer.Option("--id", help="the run's id, else one is made of the goal")] = None,
     detach: Annotated[bool, typer.Option("--detach", help="print the run's id and return at once")] = False,
@@ -193,6 +197,7 @@ async def run_goal(
     """Start a run and follow it to its answer. Ctrl-C stops following, never the run."""
     wanted, uploads, files = prepared_request(locals())
     given = check_run_id(run_id) if run_id is not None else None
+    await check_description(files)
     client = await access.client()
     run_id = given or new_run_id(client, wanted.goal)
     if not queue_anyway:

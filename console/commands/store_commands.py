@@ -1,6 +1,5 @@
-"""The commands `inspect`, `put`, `prune` and `delete`: what files hold, storing them, deleting by age, and one run."""
+"""The commands `put`, `prune` and `delete`: storing files, deleting by age, and one run."""
 
-from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
@@ -8,71 +7,25 @@ from urllib.parse import unquote
 
 import typer
 from pydantic import TypeAdapter, ValidationError
-from rich.console import Console
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.files.file_cache import FileCache, FileReport, contents, copy_file, local_file
-from activities.files.manifest import MANIFEST_TYPE, DataFile, put_files
+from activities.files.manifest import MANIFEST_TYPE, put_files
 from activities.files.values import is_data
 from activities.store.artifacts import Stored, read_contents
 from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint
-from console.base.terminal import Report, console, counted, print_err, print_out, safe_line
+from console.base.terminal import console, counted, print_err, print_out
 from console.run.command_line import RunId
 from console.run.request_options import data_files, is_small_text, read_text_file
 from console.run.run_handle import RPC_TIMEOUT, RUN_TYPE, is_open, tree
-from runtime.process import cache_dir
-from supervision.base import limits
 from supervision.base.store_keys import digest_of, run_of, run_prefix
 from supervision.contract.base import Duration
 from supervision.run.attempt_rules import is_child_id
 
 Yes = Annotated[bool, typer.Option("--yes", help="delete without asking")]
-_OWNER = "inspect"
-_SHOWN_VALUES = 5
-_SHOWN_COLUMNS = 40  # of a table; more scroll everything else away
 _DURATION: TypeAdapter[timedelta] = TypeAdapter(Duration)
-
-
-async def inspect_files(paths: Annotated[list[Path], typer.Argument(help="files and folders")]) -> Report:
-    """Show what a run would see of files: tables with their columns, documents, and what can't be read, with why."""
-    reports = await reports_on(data_files(paths))
-    return Report(reports, lambda screen: _rows(reports, screen))
-
-
-async def reports_on(files: list[DataFile]) -> list[FileReport]:
-    """Returns what each file holds. Raises CommandFailed if one cannot be opened."""
-    cache = FileCache(cache_dir())
-    try:
-        return await cache.reports([local_file(*file) for file in files], _OWNER, copy_file)
-    except OSError as error:
-        raise CommandFailed(BAD_INPUT, f"{error.filename} can't be read: {error.strerror}") from None
-
-
-def _rows(reports: list[FileReport], screen: Console) -> Iterable[str]:
-    for report in reports:
-        if report.problem:
-            yield f"✘ {report.name}: {report.problem}"
-        if report.document:
-            pages = f"{counted(report.document['pages'], 'page')}, " if report.document["pages"] else ""
-            title = f": {safe_line(report.document['title'], 80)}" if report.document["title"] else ""
-            yield f"{report.name}: a document of {pages}{counted(report.document['chars'], 'character')}{title}"
-        for table in report.tables:
-            yield f"{report.name}: table {table['name']}, {counted(table['rows'], 'row')}"
-            for column in table["columns"][:_SHOWN_COLUMNS]:
-                words = f"{column['sql']} {column['type']}: {contents(column, _SHOWN_VALUES)}"
-                yield f"    {safe_line(words, limits.SENTENCE_BYTES)}"
-            if (more := len(table["columns"]) - _SHOWN_COLUMNS) > 0:
-                yield f"    and {counted(more, 'more column')}: `--json` shows all"
-            yield from (f"  ! {safe_line(note, limits.SENTENCE_BYTES)}" for note in table["notes"])
-    tables = [table for report in reports for table in report.tables]
-    documents = sum(report.document is not None for report in reports)
-    unread = sum(report.problem is not None for report in reports)
-    rows = counted(sum(table["rows"] for table in tables), "row")
-    ending = f", {unread} that can't be read" if unread else ""
-    yield f"{counted(len(tables), 'table')} with {rows}, {counted(documents, 'document')}{ending}"
 
 
 async def put_path(

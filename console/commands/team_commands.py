@@ -23,7 +23,7 @@ from activities.tools.secrets import Secrets
 from activities.tools.tool import ToolContext
 from console.base.command import BAD_INPUT, DONE, FAILED, CommandFailed, hint
 from console.base.terminal import Report, counted, indented, print_err, print_json, print_out, safe, safe_line
-from console.commands.store_commands import reports_on
+from console.run.described_files import reports_on
 from console.run.request_options import data_files, json_object
 from runtime.process import cache_dir
 from runtime.settings import Settings

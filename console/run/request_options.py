@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from activities.files.manifest import DataFile, FilesRefused, found_files, is_text
 from activities.files.values import is_data
 from console.base.command import BAD_INPUT, EXAMPLE_GOAL, CommandFailed, hint
+from console.run.described_files import with_description
 from supervision.base import limits
 from supervision.base.store_keys import upload_key
 from supervision.contract.plan import Plan
@@ -61,7 +62,7 @@ def prepared_request(options: Mapping[str, Any]) -> tuple[RunRequest, list[bytes
     binary = [path for path in given.get("attach", []) if is_data(path.name) and not is_small_text(path)]
     files = [path for path in given.get("attach", []) if path not in binary]
     uploads = [read_text_file(path) for path in files]
-    found = data_files([*data, *binary])
+    found = with_description(data_files([*data, *binary]), given.get("describe"))
     if found and all(file.problem for file in found):
         raise CommandFailed(BAD_INPUT, f"no file can be read: {found[0].name}: {found[0].problem}")
     if data and "team" not in fields:
