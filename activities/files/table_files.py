@@ -47,6 +47,7 @@ _AS_WRITTEN = {
     "unit": "",
 }
 _DOUBLED = re.compile(r'[^,;\t|\r\n]""|""[^,;\t|\r\n]')  # quotation marks in a field, not an empty field
+_NESTED = ("STRUCT", "MAP", "UNION", "JSON", "BLOB")
 _UNNAMED = re.compile(r"column_\d+")
 
 
@@ -60,6 +61,7 @@ class Dialect(NamedTuple):
 
 def csv_tables(path: Path, out: Path, described: TableDescription | None = None) -> list[Json]:
     """Returns the one table of a text file with separated fields. `described`: what a person says of it."""
+    described = _of_table(described, path.stem)
     plain = as_utf8(path, out)
     sample = _sample(plain)
     dialect = _dialect(sample)
@@ -89,11 +91,12 @@ def row_tables(
     if len(sheets) > _TABLES:
         raise Unreadable(f"it has {len(sheets):,} tables, at most {_TABLES:,} are read: copy those needed into a file")
     for sheet, rows in sheets:
+        own = sheet.lower() not in ("sheet1", "tabelle1", "feuil1", path.stem.lower())
+        said = _of_table(described, f"{path.stem}_{sheet}" if own else path.stem)
         try:
-            table = _sheet_table(rows, path.stem, out, described, source_is_typed=source_is_typed)
+            table = _sheet_table(rows, path.stem, out, said, source_is_typed=source_is_typed)
             if table is None:
                 continue
-            own = sheet.lower() not in ("sheet1", "tabelle1", "feuil1", path.stem.lower())
             target = out / f"{len(tables)}.parquet"
             Path(table["file"]).rename(target)
             name = table_name(f"{path.stem}_{sheet}" if own else path.stem)
@@ -180,7 +183,7 @@ def _table(
             described=described,
         )
         table = _typed_table(database, stem, out, readings, notes)
-    return table | {"above": header.above, "below": below}
+    return table | {"above": header.above, "below": below, "header": header.lines}
 
 
 def _load(database: duckdb.DuckDBPyConnection, plain: Path, dialect: Dialect, header: Header) -> list[str]:
@@ -207,9 +210,17 @@ def _load(database: duckdb.DuckDBPyConnection, plain: Path, dialect: Dialect, he
 
 
 def _typed_table(
-    database: duckdb.DuckDBPyConnection, stem: str, out: Path, readings: dict[str, ColumnReading], notes: list[str]
+    database: duckdb.DuckDBPyConnection,
+    stem: str,
+    out: Path,
+    readings: dict[str, ColumnReading],
+    notes: list[str],
+    typed: dict[str, str] | None = None,
 ) -> Json:
-    """Returns the table of the texts, each column by its reading."""
+    """Returns the table of the texts, each column by its reading.
+
+    `typed` are all columns of a source with types, in their order, by their SQL: those without a reading stay.
+    """
     seen, columns = dict[str, Json](), dict[str, str]()
     for name, reading in readings.items():  # one by one: an expression over a column takes some 2 MiB
         column, written = quoted(name), ""
@@ -233,6 +244,8 @@ def _typed_table(
             columns[name] = column
         if written:
             columns[written] = quoted(written)
+    if typed:
+        columns = {name: columns.get(name, sql) for name, sql in typed.items()} | columns
     table = write_table(database, stem, out, columns or {name: quoted(name) for name in readings}, notes)
     for column in table["columns"]:
         column["reading"] = seen.get(column["name"], _AS_WRITTEN)
@@ -243,6 +256,11 @@ def _typed_table(
 
 def _is_empty(database: duckdb.DuckDBPyConnection, name: str) -> bool:
     return database.execute(f"SELECT count({quoted(name)}) FROM texts").fetchone() == (0,)
+
+
+def _of_table(described: TableDescription | None, stem: str) -> TableDescription | None:
+    """Returns what a person says of one table of a file, of all that is said of the file."""
+    return described.of(table_name(stem)) if described else None
 
 
 def _given(described: TableDescription | None) -> list[int] | None:
@@ -334,31 +352,41 @@ def _sqlite_rows(database: Any, table: str) -> Iterator[list[Cell]]:
         yield ["(binary)" if isinstance(value, bytes) else value for value in row]
 
 
-def _engine_table(reader: str, path: Path, out: Path, described: TableDescription | None = None) -> list[Json]:
-    """Returns the one table of a file that the engine reads, whose types are its own."""
+def _engine_table(
+    reader: str, path: Path, out: Path, described: TableDescription | None = None, *, texts_are_numbers: bool = False
+) -> list[Json]:
+    """Returns the one table of a file that the engine reads, whose types are its own.
+
+    Where `texts_are_numbers`, the texts among its columns are read like those of any file.
+    """
+    about = _of_table(described, path.stem) or TableDescription()
     with engine(out) as database:
         found = database.execute(f"DESCRIBE SELECT * FROM {reader}", [str(path)]).fetchall()
         if len(found) > _COLUMNS:
             raise Unreadable(f"it has {len(found):,} columns, at most {_COLUMNS:,} are read")
         database.execute(f"CREATE TABLE texts AS SELECT * FROM {reader}", [str(path)])
-        nested = ("STRUCT", "MAP", "UNION", "JSON", "BLOB")
+        columns, texts = dict[str, str](), list[str]()
         names = numbered([_column_name(name, number) for number, (name, *_) in enumerate(found)])
-        columns = {
-            new: f"CAST({quoted(name)} AS VARCHAR)" if kind.startswith(nested) or kind.endswith("]") else quoted(name)
-            for new, (name, kind, *_) in zip(names, found, strict=True)
-        }
-        table = write_table(database, path.stem, out, columns, [])
-        about = described or TableDescription()
+        for new, (name, kind, *_) in zip(names, found, strict=True):
+            if new != name:
+                database.execute(f"ALTER TABLE texts RENAME {quoted(name)} TO {quoted(new)}")
+            is_nested = kind.startswith(_NESTED) or kind.endswith("]")
+            columns[new] = f"CAST({quoted(new)} AS VARCHAR)" if is_nested else quoted(new)
+            if kind == "VARCHAR":
+                texts.append(new)
+        readings = read_columns(database, texts, described=about) if texts_are_numbers else {}
+        table = _typed_table(database, path.stem, out, readings, [], columns)
         for column in table["columns"]:
-            unit = about.columns[column["name"]].unit if column["name"] in about.columns else ""
-            column["reading"] = _AS_WRITTEN | {"unit": unit}
-            column["unit"] = unit
+            if column["name"] in about.columns and (unit := about.columns[column["name"]].unit):
+                column["reading"] = column["reading"] | {"unit": unit}
+                column["unit"] = unit
         return [table]
 
 
 parquet_tables = partial(_engine_table, "read_parquet(?)")
 # of objects: a list of them, or one on each line
-json_tables = partial(_engine_table, "read_json_auto(?, records = 'true', maximum_object_size = 4194304)")
+_JSON = "read_json_auto(?, records = 'true', maximum_object_size = 4194304)"
+json_tables = partial(_engine_table, _JSON, texts_are_numbers=True)
 
 
 def _column_name(cell: str, number: int) -> str:

@@ -21,6 +21,7 @@ Json = dict[str, Any]
 
 _SHOWN_VALUES = 5
 _SHOWN_COLUMNS = 40  # of a table; more scroll everything else away
+_ABOVE_NOTE = "what stands above the header"
 _TYPES = {"VARCHAR": "text", "DATE": "date", "TIMESTAMP": "date", "BIGINT": "integer", "HUGEINT": "integer"}
 
 
@@ -71,7 +72,8 @@ def _table_rows(name: str, table: Json, screen: Console) -> Iterator[RenderableT
     yield f"{name}: table {table['name']}, {counted(table['rows'], 'row')}"
     if about := table.get("about"):
         yield _below(about, 4, screen)
-    if above := table.get("above"):
+    above = table.get("above")
+    if above:
         yield _below(f"above it: {' / '.join(above)}", 4, screen)
     for column in table["columns"][:_SHOWN_COLUMNS]:
         words = f"{column['sql']} {column['type']}: {contents(column, _SHOWN_VALUES)}"
@@ -83,7 +85,9 @@ def _table_rows(name: str, table: Json, screen: Console) -> Iterator[RenderableT
             yield _below(about, 8, screen)
     if (more := len(table["columns"]) - _SHOWN_COLUMNS) > 0:
         yield f"    and {counted(more, 'more column')}: `--json` shows all"
-    yield from (f"  ! {safe_line(note, limits.SENTENCE_BYTES)}" for note in table["notes"])
+    for note in table["notes"]:
+        if not (above and note.startswith(_ABOVE_NOTE)):  # its words stand under the table's name
+            yield f"  ! {safe_line(note, limits.SENTENCE_BYTES)}"
 
 
 def _below(text: str, columns: int, screen: Console) -> RenderableType:
@@ -152,7 +156,7 @@ def _described_table(name: str, table: Json) -> Iterator[str]:
         lines = table["header"]
         yield f"# header = {lines[0] if len(lines) == 1 else lines}"
     if marks := {mark for column in table["columns"] if (mark := (column.get("reading") or {}).get("mark"))}:
-        yield f"# decimal = {_key(min(marks))}"
+        yield f"# decimal = {_toml(min(marks))}"
     yield '# missing = ["n/a"]'
     for column in table["columns"]:
         yield f"\n[{place}.columns.{_key(column['name'])}]"
@@ -167,10 +171,15 @@ def _described_column(column: Json) -> Iterator[str]:
     seen = f"  # {safe_line(reading_line(reading), limits.LINE_BYTES)}" if reading.get("written") else ""
     if kind:
         yield f'# type = "{kind}"{seen}'
-    yield f"# unit = {_key(reading.get('unit', ''))}"
+    yield f"# unit = {_toml(reading.get('unit', ''))}"
 
 
-def _key(text: str) -> str:
+def _key(name: str) -> str:
+    """Returns a name as TOML has it: bare where that is possible."""
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name, re.ASCII) else _toml(name)
+
+
+def _toml(text: str) -> str:
     """Returns a text between quotes as TOML has it, which are those of JSON without surrogates."""
     written = json.dumps(text.encode("utf-8", "replace").decode(), ensure_ascii=False)
     return written.replace("\x7f", "\\u007f")

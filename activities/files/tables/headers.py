@@ -32,12 +32,16 @@ class Row(NamedTuple):
 
 
 class Header(NamedTuple):
-    """How many rows are no data, the columns' names, the texts above, and the rows of the header as written."""
+    """How many rows are no data, the columns' names, the texts above, and the rows of the header as written.
+
+    `lines` are the numbers of the header's lines, as a person counts them.
+    """
 
     skip: int
     names: list[str]
     above: list[str]
     rows: list[list[str]]
+    lines: list[int]
 
 
 def find_header(rows: Sequence[Row], width: int, given: Sequence[int] | None = None) -> Header:
@@ -68,7 +72,9 @@ def find_header(rows: Sequence[Row], width: int, given: Sequence[int] | None = N
     if not header and above and len(above) == len(filled):
         header.append(above.pop())  # a file of titles alone
     skip = max((row.number for row in (*above, *header)), default=0)
-    return Header(skip, table.names([row.cells for row in header]), _texts(above), [row.cells for row in header])
+    lines = [row.line for row in header]
+    cells = [row.cells for row in header]
+    return Header(skip, table.names(cells), _texts(above), cells, lines)
 
 
 def _given_header(rows: Sequence[Row], width: int, given: Sequence[int]) -> Header:
@@ -78,7 +84,8 @@ def _given_header(rows: Sequence[Row], width: int, given: Sequence[int]) -> Head
     above = [row for row in rows if row.number < first and any(row.cells)]
     table = _Table([row for row in rows if any(row.cells)], width)
     cells = [row.cells for row in header]
-    return Header(max((row.number for row in header), default=0), table.names(cells), _texts(above), cells)
+    skip = max((row.number for row in header), default=0)
+    return Header(skip, table.names(cells), _texts(above), cells, [row.line for row in header])
 
 
 def _texts(rows: Sequence[Row]) -> list[str]:

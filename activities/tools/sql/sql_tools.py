@@ -265,9 +265,9 @@ class TableTools(ToolSource):
 
 
 def _about(table: Json, options: TableOptions) -> str:
-    """Returns what the team says of a table, else what its database says."""
+    """Returns what the team says of a table, else its owner or its database, else what stands above it."""
     about: str = options.descriptions.get(table["name"]) or table.get("about", "")
-    return about.rstrip(".")
+    return (about or cut(" / ".join(table.get("above", [])), limits.LINE_BYTES)).rstrip(".")
 
 
 def _words(words: Mapping[str, str]) -> list[str]:
