@@ -324,7 +324,8 @@ def _word_tables(part: IO[bytes]) -> Iterator[FoundTable]:
 def _add_word_row(table: _WordTable, row: ElementTree.Element) -> None:
     texts, reaching = list[str](), dict[int, str]()
     texts += [""] * min(_COLUMNS, _number(row.find("{*}trPr/{*}gridBefore")) or 0)
-    for cell in row.iter("{*}tc"):
+    cells = row.findall(".//{*}tc")
+    for cell in cells:
         text = _text("".join(word_texts(cell)))
         merge = cell.find("{*}tcPr/{*}vMerge")
         at, width = len(texts), min(_COLUMNS, _number(cell.find("{*}tcPr/{*}gridSpan")) or 1)
@@ -337,7 +338,7 @@ def _add_word_row(table: _WordTable, row: ElementTree.Element) -> None:
     table.reaching = reaching
     if not any(texts):
         return
-    whole_width = len(set(texts)) == 1 and len(texts) > 1 and len(list(row.iter("{*}tc"))) == 1
+    whole_width = len(set(texts)) == 1 and len(texts) > 1 and len(cells) == 1
     table.rows.append(texts[:1] if whole_width else texts[:_COLUMNS])
     table.headings.append(row.find("{*}trPr/{*}tblHeader") is not None)
 
