@@ -222,7 +222,8 @@ def _lines(text: str) -> dict[tuple[str, ...], int]:
         header = re.match(r"\s*(\[[^\[].*\])\s*(#.*)?$", line)
         if header:
             table = _path(header[1]) or table
-            lines.setdefault(table, number)
+            for end in range(1, len(table) + 1):
+                lines.setdefault(table[:end], number)
             continue
         key = re.match(r"""\s*((?:[\w.\- ]++|"(?:[^"\\]|\\.)*+"|'[^']*+')++)=""", line)
         if key and (path := _path(f"{key[1]} = 0")):
