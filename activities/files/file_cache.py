@@ -205,8 +205,9 @@ class FileCache:
         if not is_data(file.name):
             kind = PurePosixPath(file.name).suffix or file.name
             return [{"name": file.name, "problem": f"files of the kind '{kind}' are not read"}]
-        reading = f" {described.reading}" if described else ""  # words alone change nothing that was made
-        key = hashlib.sha256(f"{file.sha256} {file.name}{reading}".encode("utf-8", "replace")).hexdigest()
+        reading = described.reading if described else ""  # words alone change nothing that was made
+        content = " ".join(filter(None, [file.sha256, file.name, reading]))
+        key = hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()
         folder = self._folder / key
         if (known := await asyncio.to_thread(_read, folder)) is not None:
             return known

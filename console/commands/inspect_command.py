@@ -34,7 +34,7 @@ async def inspect_files(
         bool, typer.Option("--write", help="write a first data.toml into the folder, to be edited")
     ] = False,
 ) -> Report:
-    """Show what a run would see of files: tables and how each column is read, documents, what can't be read, and why."""
+    """Show what a run would see of files: tables and how columns are read, documents, what can't be read, and why."""
     target = _target(paths) if write else None
     reports = await reports_on(with_description(data_files(paths), describe))
     notes = []

@@ -1,4 +1,4 @@
-"""Files of this machine as a run reads them, and the `data.toml` that describes them: checked before anything starts."""
+"""Files of this machine as a run reads them, and the `data.toml` that describes them, checked before a run starts."""
 
 from collections.abc import Sequence
 from pathlib import Path
