@@ -21,6 +21,7 @@ from activities.contracts.run_contracts import (
     SetupInput,
     WordsInput,
 )
+from activities.files.descriptions import DATA_TOML
 from activities.files.file_cache import FileEntry
 from activities.files.manifest import MANIFEST_TYPE, Manifest, adopt_files, is_text, read_manifest
 from activities.files.values import is_data
@@ -167,7 +168,7 @@ class RunActivities:
             except (ArtifactMissing, ValueError):
                 words = f"attachment '{name}': nothing is stored at '{attachment.ref}', use one that `put` prints"
                 raise invalid_request(words) from None
-            if is_data(name):
+            if is_data(name) or name == DATA_TOML:
                 file = FileEntry(name=name, bytes=len(data), sha256=hashlib.sha256(data).hexdigest(), parts=[ref])
                 manifests.append(Manifest(files=[file]))
             if is_text(data):

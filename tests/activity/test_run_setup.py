@@ -2,12 +2,15 @@
 
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 from temporalio.testing import ActivityEnvironment
 
 from activities.contracts.run_contracts import RunRef, RunSetup, SetupInput, SubtaskBrief
+from activities.files.file_cache import FileCache
+from activities.files.manifest import RunFiles
 from activities.model.anthropic_model import AnthropicModel
 from activities.run.run_activities import GRANT_LIFETIME
 from activities.store.grants import RunGrant, find_grant
@@ -131,3 +134,25 @@ async def test_a_run_knows_by_its_first_run_id_that_it_was_reset(desk: Desk) -> 
     assert not (await prepare(desk)).was_reset
     assert not (await prepare(desk, own_first_run_id=own)).was_reset
     assert (await prepare(desk, own_first_run_id="another")).was_reset
+
+
+async def test_tables_that_are_attached_as_text_are_data_and_a_data_toml_describes_them(
+    desk: Desk, tmp_path: Path
+) -> None:
+    attached = {
+        "sales.csv": "region;amount\nNorth;1.234,50\nSouth;26.474,00\n",
+        "cities.tsv": "city\tpeople\nKöln\t1,085,664\nBonn\t336,465\n",
+        "notes.md": "# Fees\n\n| who | fee |\n|---|---|\n| a | 1,200 |\n| b | 13,400 |\n",
+        "data.toml": '[tables."sale.csv"]\nheader = 1\n',
+    }
+    setup = await prepare(desk, attachments=[{"name": name, "text": text} for name, text in attached.items()])
+    assert [each.name for each in setup.attachments] == list(attached)
+    files = RunFiles(desk.store, FileCache(tmp_path / "cache"), desk.run_id, setup.files_ref)
+    tables = {table["name"]: table for report in await files.reports() for table in report.tables}
+    ranges = {name: table["columns"][1]["range"] for name, table in tables.items()}
+    assert ranges == {
+        "sales": ["1234.5", "26474"],
+        "cities": ["336465", "1085664"],
+        "notes": ["1200", "13400"],
+    }
+    assert files.unread() == "data.toml: line 1: there is no table 'sale.csv', did you mean 'sales.csv'?"
