@@ -276,9 +276,9 @@ def _words(words: Mapping[str, str]) -> list[str]:
 
 
 def _meaning(column: Json) -> str:
-    """Returns what is said of a column, and its unit; empty if nothing is."""
-    about, unit = column.get("about", "").rstrip("."), column.get("reading", {}).get("unit", "")
-    return "; ".join(filter(None, [about, f"in {unit}" if unit else ""]))
+    """Returns what is said of a column; empty if nothing is."""
+    about: str = column.get("about", "")
+    return about.rstrip(".")
 
 
 def _summary(column: Json) -> str:

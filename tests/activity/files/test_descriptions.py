@@ -200,11 +200,12 @@ async def test_it_travels_with_the_run_and_its_words_reach_planner_and_workers(f
     known = await catalogue([listed], files)
     assert known.splitlines()[0] == "- a word of the owner of these data: revenue = amount without returns"
     assert "orders of the shop" in known
-    assert "of table sales: amount: before returns; in kEUR" in known
+    assert "of table sales: amount: before returns" in known
+    assert "amount: 1.5 to 1.5 kEUR" in known
     context = ToolContext(files=files)
     shown = await listed.run(listed.arguments(), context)
     assert "revenue = amount without returns" in shown.text
-    assert "Note: amount: before returns; in kEUR" in shown.text
+    assert "Note: amount: before returns" in shown.text
     answer = await query.run(query.arguments(sql="SELECT sum(amount) FROM sales"), context)
     assert "| 1.5 |" in answer.text
     assert [line.partition(" (")[0] for line in answer.readings] == ["sales.amount: '1.500' is 1.5, in kEUR"]
