@@ -76,13 +76,15 @@ async def serving(
         cache, secrets = FileCache(process.cache_dir()), Secrets(settings.secrets_dir)
         files = TeamFiles(settings.teams_folders, cache, secrets, settings.mcp_memory_mib, data=data)
         teams = StoredTeams(store, files)
+        is_standin = settings.model == "standin"
         facts = ProcessFacts(
             model_queue=WORKFLOW_QUEUE if set(roles) == set(ALL_ROLES) and not settings.model_rpm else MODEL_QUEUE,
             tools_queue=WORKFLOW_QUEUE if "tools" in roles else TOOLS_QUEUE,
             outward_queue=WORKFLOW_QUEUE if "outward" in roles else OUTWARD_QUEUE,
             search_attributes=usable,
             warnings=search_attributes.warnings(usable),
-            model_notice=STANDIN_NOTICE if settings.model == "standin" else None,
+            model_notice=STANDIN_NOTICE if is_standin else None,
+            extracts=is_standin,
             notices=bool(settings.notice_words),
             ceilings=settings.ceilings,
         )

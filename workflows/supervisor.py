@@ -169,6 +169,7 @@ class SupervisorWorkflow(Handlers):
         if setup.was_reset:
             state.restart()
         state.warnings, state.model_notice = list(setup.warnings), setup.model_notice
+        state.extracts = setup.extracts
         self._visibility.usable = [] if self._nested else setup.search_attributes
         self._notices = Notices(run, state) if setup.notices and not self._nested else None
         self._context = RunContext(

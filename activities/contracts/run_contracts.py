@@ -185,7 +185,10 @@ class SetupInput(Model):
 
 
 class ProcessFacts(Model):
-    """Facts about the process in which a run begins, which it keeps."""
+    """Facts about the process in which a run begins, which it keeps.
+
+    `extracts` is True if its model is the stand-in: an extract is no answer, so the run has no confidence.
+    """
 
     tools_queue: str
     outward_queue: str = OUTWARD_QUEUE
@@ -194,6 +197,7 @@ class ProcessFacts(Model):
     notices: bool = False
     warnings: list[str] = []
     model_notice: str | None = None
+    extracts: bool = False
     ceilings: Ceilings = Ceilings()
 
 

@@ -42,7 +42,8 @@ class RunState:
     The parts own their fields. `proposed` is a plan that waits for approval, `approved_roles` those of approved
     ones; `estimate` is what was shown with the last of them. `planned` is how many subtasks the first plan had.
     `requests` are what updates were replied by their ids, `labels` those of all that worker agents wrote, findings and
-    failures, `refused` the subtasks that are refused for all alike and wait for the run's first finding.
+    failures, `refused` the subtasks that are refused for all alike and wait for the run's first finding. A run that
+    `extracts` is the stand-in model's, and has no confidence.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class RunState:
         self.own_seconds = 0.0
         self.warnings: list[str] = []
         self.model_notice: str | None = None
+        self.extracts = False
         self.error: Problem | None = None
         self.result_ref: str | None = None
         self.trace_ref: str | None = None
@@ -299,13 +301,17 @@ class RunState:
         return report.model_copy(update={"held_seconds": round(held, 3)}) if held else report
 
     def _confidence(self) -> float | None:
-        """Returns what the answer says of itself, never above what its basis allows."""
-        if self.answer.confidence is None:
+        """Returns what the answer says of itself, never above the bound of its basis; the bound if it says nothing.
+
+        None without an answer, and for an extract.
+        """
+        if self.extracts or not self.answer.text or self.phase == "failed":
             return None
+
         points = [point for point in (*self.open_points, *self._lacks) if point.subtask_id not in (ANSWER, ANSWER_JSON)]
         by_id = self.plan.importance
         bound = ceiling(self.answer, self.board.current(), by_id, self.contradictions, points)
-        return min(self.answer.confidence, bound)
+        return bound if self.answer.confidence is None else min(self.answer.confidence, bound)
 
     def _status(self) -> Literal["completed", "partial", "running"]:
         if self.phase not in ("done", "failed", "cancelled"):

@@ -226,6 +226,23 @@ def test_an_answer_with_a_fault_is_no_surer_than_its_basis_allows() -> None:
     assert 0 < bounded < 0.95
 
 
+def test_without_a_confidence_of_its_own_an_answer_has_the_bound_that_code_computes() -> None:
+    run = answered(None)
+    assert run.result().confidence == 1.0
+    run.open_point("a", "no unit")
+    assert run.result().confidence == 0.65
+    run.extracts = True
+    assert run.result().confidence is None, "an extract is no answer"
+
+
+def test_a_run_without_an_answer_has_no_confidence() -> None:
+    run = answered(None)
+    run.answer = Answer()
+    assert run.result().confidence is None
+    run.answer, run.phase = Answer(text="Ask the librarian."), "failed"
+    assert run.result().confidence is None
+
+
 @pytest.mark.parametrize("gap", ["none", "of the plan", "of a review"])
 def test_an_answer_that_lists_what_is_missing_is_partial(gap: str) -> None:
     run = answered(0.95)
