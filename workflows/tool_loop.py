@@ -15,6 +15,8 @@ with workflow.unsafe.imports_passed_through():
         TurnReply,
     )
     from activities.prompts import agent_prompts as prompts
+    from supervision.agent.better_finding import better
+    from supervision.agent.empty_words import Emptiness
     from supervision.agent.turn_rules import WINDOW_FULL, LoopState, Next, more_room, next_step
     from supervision.base import limits
     from supervision.base.errors import RESUMABLE, STORE, ErrorKind
@@ -28,6 +30,10 @@ with workflow.unsafe.imports_passed_through():
     from workflows.calls.activity_calls import CallFailed
     from workflows.children.child_contracts import WorkerAgentInput, WorkerAgentResult
 
+_NO_FINDING: dict[Emptiness, str] = {
+    "says_nothing": "its last words are no finding",
+    "failed_call": "its last call failed, and no other one brought data",
+}
 _TURN_GROWTH_TOKENS = 500  # by how much a worker agent's next call is expected to be larger than its last one
 
 
@@ -67,9 +73,9 @@ class ToolLoop:
             progress.head, progress.results, progress.note, state.asked_again = reply.head, [], None, 0
             progress.feedback_due, progress.heard = False, heard
             if finding := _finding_of(step, reply, agent.subtask_id):
-                if self._goes_on(step, reply):
+                if self._goes_on(step, reply, finding):
                     continue
-                result = self._result(finding)
+                result = self._result(self._best(finding, reply))
                 result.finish_call_id = reply.finish_call_id
                 return result
             if step is Next.TOOLS:
@@ -97,14 +103,42 @@ class ToolLoop:
             raise self.failure(Problem(type=ErrorKind.BUDGET_EXHAUSTED, message="its share of the budget is used up"))
         return allowed is NextCall.CONCLUDE or self._progress.turn + 1 >= self._agent.max_turns
 
-    def _goes_on(self, step: Next, reply: TurnReply) -> bool:
-        """True if more follows a conclusion: what people said meanwhile, or an objection."""
+    def _goes_on(self, step: Next, reply: TurnReply, finding: Finding) -> bool:
+        """True if more follows a conclusion: what people said meanwhile, or an objection.
+
+        Raises the error of an attempt that has come to nothing.
+        """
         progress = self._progress
         if step is Next.FINISH and self._unheard()[0] and self._has_a_turn_left():
             progress.results = _taken(reply)
             return True
-        progress.note = self._objection(reply)
+        progress.note = self._asked_for_a_finding(reply) if reply.empty else self._objection(reply, finding)
         return progress.note is not None
+
+    def _asked_for_a_finding(self, reply: TurnReply) -> str | None:
+        """Returns what sends empty words back, twice at most; None if an earlier finding stands in for them.
+
+        Raises the error of an attempt that has none.
+        """
+        progress, why = self._progress, reply.empty
+        assert why is not None
+        self.trace.note("finding_returned", self._agent.subtask_id, why=_NO_FINDING[why])
+        if progress.empty_replies < limits.EMPTY_REPLIES and self._has_a_turn_left():
+            progress.empty_replies += 1
+            progress.results = _taken(reply)
+            return prompts.empty_note(why)
+        if progress.returned is not None:
+            return None
+        raise self.failure(Problem(type=ErrorKind.CANNOT_DO, message=f"{_NO_FINDING[why]}: {reply.preview}"))
+
+    def _best(self, finding: Finding, reply: TurnReply) -> Finding:
+        """Returns the conclusion that counts: the last one, unless one that was sent back had more that is right."""
+        earlier = self._progress.returned
+        if earlier is None:
+            return finding
+        kept = earlier if reply.empty or reply.impossible else better(earlier, finding)
+        self.trace.note("finding_kept", self._agent.subtask_id, which="earlier" if kept is earlier else "last")
+        return kept
 
     def _unheard(self) -> tuple[str, int]:
         """Returns what people said that is not in the conversation yet, as a note, and how many words there are."""
@@ -122,27 +156,34 @@ class ToolLoop:
             workflow.continue_as_new(agent)
         return None
 
-    def _objection(self, reply: TurnReply) -> str | None:
+    def _objection(self, reply: TurnReply, finding: Finding) -> str | None:
         """Returns what sends a conclusion back to its author, once and if there is a turn for it.
 
         Raises the error of an attempt that concluded with `impossible`.
         """
-        agent, progress, finding = self._agent, self._progress, reply.finding
-        if finding is None:
+        agent, progress = self._agent, self._progress
+        if reply.finding is None:
             return None
         if reply.impossible:
+            if progress.returned is not None and progress.returned.supported:
+                return None
             raise self.failure(Problem(type=ErrorKind.CANNOT_DO, message=finding.summary))
         lacks_items = agent.brief.names_items and not finding.items_ref
         misfit = [*reply.misfit, *([prompts.NO_ITEMS] if lacks_items else [])]
-        if not (finding.unsupported or reply.unclear or misfit) or progress.objected or not self._has_a_turn_left():
+        is_faulty = finding.unsupported or reply.unclear or reply.ungrounded or misfit
+        if not is_faulty or progress.objected or not self._has_a_turn_left():
             if lacks_items:
                 why = f"its finding names no items: {prompts.NO_ITEMS}"
                 raise self.failure(Problem(type=ErrorKind.CANNOT_DO, message=why), keeps_finding=True)
             return None
         progress.objected = True
+        # Its form is not what was asked for: such a finding does not stand in for a later one.
+        progress.returned = None if misfit else finding
         progress.results = _taken(reply)
-        self.trace.note("finding_returned", agent.subtask_id, unsupported=[*finding.unsupported, *misfit])
-        return prompts.objection(finding.unsupported, reply.unclear, misfit)
+        why = "no tool brought data for it" if reply.ungrounded else ""
+        faults = [*finding.unsupported, *misfit]
+        self.trace.note("finding_returned", agent.subtask_id, why=why, unsupported=[*faults])
+        return prompts.objection(finding.unsupported, reply.unclear, misfit, ungrounded=reply.ungrounded)
 
     def stopped(self) -> WorkerAgentResult:
         """Returns what a cancelled worker agent has; a run that is reset continues from there."""
@@ -207,7 +248,8 @@ class ToolLoop:
             stopped=lambda: self.instructions.paused and self.instructions.now,
         )
         progress.turn, progress.last_tokens, progress.labels = turn, reply.usage.tokens, reply.labels
-        progress.last_finding = reply.finding or reply.earlier or progress.last_finding
+        if not reply.empty:
+            progress.last_finding = reply.finding or reply.earlier or progress.last_finding
         self.trace.note(
             "turn",
             agent.subtask_id,

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import json
 import re
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial, reduce
 from operator import or_
@@ -13,26 +12,28 @@ from typing import NamedTuple, cast
 from pydantic import JsonValue
 from temporalio import activity
 
+from activities.agent.grounds import Grounds, needs_data, read_grounds, told
 from activities.contracts.run_contracts import SubtaskBrief
 from activities.contracts.turn_contracts import ToolCallRef, TurnInput, TurnReply, arguments_sha256
-from activities.model.conversation import ConversationStore, Opening, texts_of
+from activities.model.conversation import Entry, Opening, texts_of
 from activities.model.journalled_call import Answered, CallOptions, ModelCalls
 from activities.model.port import Json, user_message
 from activities.model.prompt_fit import PromptWriter, brief_tokens
 from activities.prompts import agent_prompts as prompts
 from activities.replies import answer_schema
-from activities.replies.agent_story import read_tool_uses
 from activities.store.reading import list_bytes, read_findings, read_plan, read_records, read_small, read_text
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import LoadedTeam
-from activities.teams.toolbox import Toolbox, preview
+from activities.teams.toolbox import preview
 from supervision.agent import agent_tools, policy
+from supervision.agent.empty_words import Emptiness, is_empty
 from supervision.base import limits
-from supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, READ_OUTPUT_TOOL, STEER
+from supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, READ_OUTPUT_TOOL
 from supervision.base.text import clean, cut, one_line, size
-from supervision.contract.finding import ArtifactRef, Evidence, Finding, FindingRecord, Labels
+from supervision.contract.finding import Finding, FindingRecord, Labels
 from supervision.contract.team import Role
-from supervision.grounding.support import Source, check, found_nowhere
+from supervision.grounding.claims import claims as all_claims
+from supervision.grounding.support import check, found_nowhere
 from supervision.replies.loose_json import ALL_JSON, first_json
 from supervision.run.attempt_rules import subtask_path
 
@@ -40,53 +41,22 @@ _EVIDENCE_CALLS = 60  # the last ones of a worker agent: what it concluded from
 _SOURCES = 50  # of one finding, and as many artifacts: each has a line on a screen
 _CHECKED_CLAIMS = 40  # of one finding, for those who judge it
 _CHOICES = 20  # of a question to a person: more do not fit on a screen
-_CALL_BYTES = 100  # a tool call beside the line that was found in its output
 _QUOTED_FIELDS = ("quotation", "quote")  # as names of fields end whose texts are word for word
 _QUOTES = '“”„«»" '
 _PLAIN_QUOTES = str.maketrans("“”", '""')
 _YEAR = re.compile(r"[12]\d{3}")  # found somewhere, it tells a judge nothing
 
-# The reviewer's words and the finding that they are about prove nothing.
-_NO_GROUND = re.compile(r"<(feedback|previous_finding)>\n(?:(?!<\1>\n).)*?\n</\1>", re.DOTALL)
 
-_STEERS = re.compile(rf"<{STEER}>\n((?:(?!<{STEER}>\n).)*?)\n</{STEER}>", re.DOTALL)
+class _Stored(NamedTuple):
+    """A conclusion as it was stored: the finding, what keeps its output from its form, and what else is wrong with it.
 
+    `is_ungrounded`: it had to rest on data, and rests on nothing. `empty`: why it is no finding at all.
+    """
 
-class Grounds(NamedTuple):
-    """What a finding is built on: texts for the rule of grounding, its tool calls, and what these named."""
-
-    texts: list[Source]
-    calls: list[Evidence]
-    sources: list[str]
-    artifacts: list[ArtifactRef]
-
-
-async def read_grounds(
-    conversations: ConversationStore, head: str, toolbox: Toolbox, keep: Callable[[str], Awaitable[str]]
-) -> Grounds:
-    """Returns what the conversation at `head` is built on; `keep` stores outputs of tools that the provider ran."""
-    chain = await conversations.chain(head)
-    texts = [Source(_NO_GROUND.sub("", text)) for text in texts_of(chain[0].input)]
-    texts += [Source(word) for entry in chain[1:] for text in texts_of(entry.input) for word in _STEERS.findall(text)]
-    calls, sources, artifacts = [], dict[str, None](), list[ArtifactRef]()
-    for use in await read_tool_uses(conversations, chain):
-        if use.output is None or use.is_error:
-            continue
-        tool, known = toolbox.get(use.name), use.name == ASK_TOOL
-        if use.name == READ_OUTPUT_TOOL:  # what it shows of a tool's output is known from that output
-            known = agent_tools.read_call(json.loads(use.arguments)).place is None
-        if not (tool or known):
-            continue
-        arguments = one_line(use.arguments, limits.SENTENCE_BYTES)
-        ref = use.output_ref or (await keep(use.output) if tool and tool.provided else "")
-        calls.append(Evidence(tool=use.name, arguments=arguments, output_ref=ref, readings=list(use.readings)))
-        sources |= dict.fromkeys(use.sources)
-        artifacts += use.artifacts
-        kind = tool.evidence if tool else "data"
-        if kind != "nothing":
-            name = one_line(f"{use.name} {preview(json.loads(use.arguments))}", _CALL_BYTES)
-            texts.append(Source(use.output, kind, use.arguments, name, ref))
-    return Grounds(texts, calls[-_EVIDENCE_CALLS:], [*sources][:_SOURCES], artifacts[:_SOURCES])
+    finding: Finding
+    misfit: list[str]
+    is_ungrounded: bool
+    empty: Emptiness | None
 
 
 class AgentTurnActivities:
@@ -201,12 +171,15 @@ class AgentTurnActivities:
         elif text and (turn.last or not calls):
             concluded = _in_text(text, turn.last, role)
         if concluded:
-            reply.finding, reply.misfit = await self._stored(turn, loaded, role, answered, concluded)
+            stored = await self._stored(turn, loaded, role, answered, concluded)
+            reply.finding, reply.misfit = stored.finding, stored.misfit
+            reply.ungrounded, reply.empty = stored.is_ungrounded, stored.empty
             reply.impossible, reply.unclear = concluded.outcome == "impossible", concluded.unclear
         elif turn.last and (earlier := await self._last_text(answered.head)):
-            reply.earlier, _ = await self._stored(turn, loaded, role, answered, agent_tools.conclude(earlier))
-        if stored := reply.finding or reply.earlier:
-            reply.preview = stored.summary
+            stored = await self._stored(turn, loaded, role, answered, agent_tools.conclude(earlier))
+            reply.earlier = None if stored.empty else stored.finding
+        if kept := reply.finding or reply.earlier:
+            reply.preview = kept.summary
         return reply
 
     async def _tool_calls(
@@ -250,8 +223,8 @@ class AgentTurnActivities:
 
     async def _stored(
         self, turn: TurnInput, loaded: LoadedTeam, role: Role, answered: Answered, conclusion: agent_tools.Conclusion
-    ) -> tuple[Finding, list[str]]:
-        """Stores a conclusion, checked. Returns the finding, and what keeps its output from the form of its role.
+    ) -> _Stored:
+        """Stores a conclusion, checked.
 
         Of a quarantined role that has read untrusted text the output alone is kept: other words may be the attacker's.
         """
@@ -263,33 +236,47 @@ class AgentTurnActivities:
             labels = labels.model_copy(update={"untrusted": ""})
         cells = [f"- {path or 'output'}: {_cell(path, cell)}" for path, cell in agent_tools.cells_of(output)]
         text = "\n\n".join(filter(None, [conclusion.text, "\n".join(cells)]))
-        grounds = await read_grounds(self._calls.conversations, answered.head, loaded.toolbox, keep)
+        chain = await self._calls.conversations.chain(answered.head)
+        grounds = await read_grounds(self._calls.conversations, chain, loaded.toolbox, keep)
         checks = role.grounding == "tools" and conclusion.text
         claims = await asyncio.to_thread(check, text, grounds.texts) if checks else []
+        is_ungrounded = needs_data(role, loaded.toolbox) and not grounds.has_any
         telling = [claim for claim in claims if not claim.source or not _YEAR.fullmatch(claim.text)]
         shown = sorted(telling, key=lambda claim: bool(claim.source))[:_CHECKED_CLAIMS]  # first those found nowhere
         record = FindingRecord(
             outcome="done" if conclusion.outcome == "done" and not misfit else "partial",
-            grounding=role.grounding,
+            grounding="knowledge" if is_ungrounded else role.grounding,
             summary=conclusion.summary or conclusion.text or text,
             confidence=conclusion.confidence,
             limitations=[*misfit, *conclusion.limitations][: limits.LIMITATIONS],
-            sources=grounds.sources,
+            sources=[*grounds.sources][:_SOURCES],
+            supported=grounds.supported(claims),
             unsupported=found_nowhere(claims),
             checked=[claim.model_copy(update={"text": cut(claim.text, limits.SENTENCE_BYTES)}) for claim in shown],
-            evidence=grounds.calls,
+            evidence=grounds.calls[-_EVIDENCE_CALLS:],
             labels=labels,
         )
         finding = Finding(
             **record.model_dump(exclude={"checked", "evidence"}),
-            artifacts=grounds.artifacts,
+            artifacts=grounds.artifacts[:_SOURCES],
             text_ref=await keep(text),
             items_ref="" if conclusion.items is None else await keep(json.dumps([*conclusion.items])),
             output_ref=await keep(json.dumps(output)) if isinstance(output, dict) else "",
             text_bytes=size(text),
             record_ref=await keep(record.model_dump_json()),
         )
-        return finding, misfit
+        empty = None if conclusion.items or output else _emptiness(text, chain, grounds, is_ungrounded)
+        return _Stored(finding, misfit, is_ungrounded, empty)
+
+
+def _emptiness(text: str, chain: list[Entry], grounds: Grounds, is_ungrounded: bool) -> Emptiness | None:
+    """Returns why a conclusion is no finding; None if it is one."""
+    if is_ungrounded and grounds.last_failed:
+        return "failed_call"
+
+    asked = told(chain)
+    made = [claim.text for claim in all_claims(text)]
+    return "says_nothing" if is_empty(text, asked, made) else None
 
 
 async def _output(role: Role, conclusion: agent_tools.Conclusion, run_id: str) -> tuple[JsonValue, list[str]]:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from activities.contracts.run_contracts import CallTerms, FindingRefs, RunRef, SubtaskBrief
+from supervision.agent.empty_words import Emptiness
 from supervision.contract.base import ErrorText, Model
 from supervision.contract.finding import ArtifactRef, Finding, Labels, Read, Readings
 from supervision.contract.model_choice import Effort
@@ -104,7 +105,8 @@ class TurnReply(Model):
     """A model's reply: `preview` is at most 2 KB of its text, `stop_detail` explains a refusal.
 
     A conclusion is a `finding`, or says that the subtask is `impossible`; an `unclear` one may mean it. `misfit`
-    says what keeps its output from the form of its role. A last turn without a text has the last text before it as
+    says what keeps its output from the form of its role. An `ungrounded` one had to rest on data, and rests on nothing;
+    an `empty` one is no finding at all. A last turn without a text has the last text before it as
     `earlier`. `fullest`: no more room would make a cut reply longer.
     """
 
@@ -118,6 +120,8 @@ class TurnReply(Model):
     impossible: bool = False
     unclear: bool = False
     misfit: list[str] = []
+    ungrounded: bool = False
+    empty: Emptiness | None = None
     finish_call_id: str | None = None
     earlier: Finding | None = None
     fullest: bool = False

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from activities.store.reading import FindingExcerpt, first_of
+from supervision.agent.empty_words import Emptiness
 from supervision.base import limits
 from supervision.base.prompt_marks import (
     ASK_TOOL,
@@ -176,6 +177,23 @@ Then hand in the whole finding again: by calling {FINISH_TOOL} with that outcome
 Outcome: <done, partial or impossible>"""
 
 
+_UNGROUNDED = """Your finding was not accepted yet, because no tool has shown you any data for it. A list of tables, \
+or a calculation, does not count as data. Look up with your tools what the subtask asks for. Then hand in the whole \
+finding again."""
+EMPTY_NOTES: dict[Emptiness, str] = {
+    "says_nothing": "Your message was not accepted as a finding: it describes your work, but gives nothing that the "
+    "subtask asks for. Make the calls that you still need, then write what they show.",
+    "failed_call": "Your last call failed, and no other one has shown you data, so you cannot conclude yet. "
+    "Correct the call and make it again, or make another one.",
+}
+_IMPOSSIBLE = f'If your tools and sources cannot have it, call {FINISH_TOOL} with outcome "impossible" and say why.'
+
+
+def empty_note(why: Emptiness) -> str:
+    """Returns what sends a conclusion that is no finding back to its author."""
+    return f"{EMPTY_NOTES[why]} {_IMPOSSIBLE}"
+
+
 def denied(comment: str) -> str:
     """Returns what the model reads in place of the output of a call that a person has denied."""
     why = f" This is the reason:\n{tag('feedback', comment)}\n" if comment.strip() else " "
@@ -194,10 +212,14 @@ def steering(words: Iterable[str]) -> str:
     return "\n".join([*said, f"The person in charge says what stands in <{STEER}>. Follow it."]) if said else ""
 
 
-def objection(claims: Iterable[str], unclear: bool, misfit: Iterable[str] = ()) -> str:
-    """Returns what sends a finding back to its author once: claims without support, an `unclear` outcome, a misfit."""
+def objection(claims: Iterable[str], unclear: bool, misfit: Iterable[str] = (), *, ungrounded: bool = False) -> str:
+    """Returns what sends a finding back to its author once.
+
+    That are claims without support, an `unclear` outcome, a misfit, or that it is `ungrounded`: rests on nothing.
+    """
     listed, problems = ("\n".join(f"- {plain(text)}" for text in texts) for texts in (claims, misfit))
-    notes = [_UNSUPPORTED.format(claims=listed)] if listed else []
+    notes = [f"{_UNGROUNDED} {_IMPOSSIBLE}"] if ungrounded else []
+    notes += [_UNSUPPORTED.format(claims=listed)] if listed else []
     notes += [_MISFIT.format(problems=problems)] if problems else []
     return "\n\n".join([*notes, *([_UNCLEAR] if unclear else [])])
 
@@ -253,12 +275,14 @@ def finding_block(finding: FindingExcerpt, with_evidence: bool = False) -> str:
 
 def _checks(record: FindingRecord) -> Iterator[str]:
     """Yields where code found each claim of a finding, and the names of the tools that were called for it."""
-    if record.grounding == "knowledge":
-        yield tag(CHECKED, "Not checked: written from the model's own knowledge.")
-    elif record.checked:
+    if record.checked:
         found = [f"{claim.source}: {claim.line}" if claim.source else "nowhere" for claim in record.checked]
         claims = [f'"{one_line(claim.text, limits.SENTENCE_BYTES)}" <- ' for claim in record.checked]
         yield tag(CHECKED, "\n".join(["Checked by program:", *map("".join, zip(claims, found, strict=True))]))
+    elif record.grounding == "knowledge":
+        yield tag(CHECKED, "Not checked: written from the model's own knowledge.")
+    if record.grounding == "knowledge" and not record.evidence:
+        yield "Calls: none"
     if record.evidence:
         called = Counter(item.tool for item in record.evidence)
         yield "Calls: " + ", ".join(f"{tool} ({count})" if count > 1 else tool for tool, count in called.items())

@@ -80,14 +80,18 @@ class ToolContext:
     replies: dict[str, str] = field(default_factory=dict)
 
 
+Evidence = Literal["data", "listing", "computed", "nothing"]
+"""What the outputs of a tool prove."""
+
+
 @dataclass(frozen=True)
 class Tool(ToolWords, Generic[A]):
     """A tool: its name, its arguments, the function that runs it, and the words by which its calls are judged.
 
     `name` is up to 64 letters, digits, `_` and `-`: providers accept no other. `run` returns a ToolOutput, a text, a
     number, or a list or dict, which the model gets as JSON; a plain function gets a thread for each call.
-    `evidence` says what outputs prove: `data` of the world, what was `computed` from the arguments, or `nothing`,
-    because they only repeat these.
+    `evidence` says what outputs prove: `data` of the world, a `listing` of what data there is, what was `computed`
+    from the arguments, or `nothing`, because they only repeat these. A finding rests on outputs with data alone.
     `catalogue` returns the data that the tool reaches, a run's files included: a line by the name of each table or
     document.
     `reads_attachments` is True if the tool shows the attachments of its context. With `inline=False` only roles of its
@@ -102,7 +106,7 @@ class Tool(ToolWords, Generic[A]):
     description: str
     arguments: type[A]
     run: Callable[[A, ToolContext], Awaitable[ToolOutput]] | Callable[[A, ToolContext], Any]
-    evidence: Literal["data", "computed", "nothing"] = "data"
+    evidence: Evidence = "data"
     own: bool = False
     catalogue: "Callable[[Files | None], Awaitable[dict[str, str]]] | None" = None
     reads_attachments: bool = False

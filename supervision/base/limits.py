@@ -112,6 +112,7 @@ UNKNOWN_OUTPUT_SHARE = 0.25  # of these for a model whose limit is unknown: 16,0
 LEAST_OUTPUT_TOKENS = 1024  # beside a prompt: with less room there is no answer
 MAX_TOKENS_CEILING = 128_000  # output limit of current models
 CUT_RETRIES = 2  # how often a reply cut by max_tokens is asked for again with more room
+EMPTY_REPLIES = 2  # how often words in place of a finding go back: a model that has none then ends the attempt
 TURNS_NOTICE = 2  # turns before its last in which a worker agent reads how many are left
 CONTEXT_TOKENS = 100_000  # of findings in one prompt, however large the window: above it small models cost more
 UNKNOWN_WINDOW_TOKENS = 128_000  # of a model without a known window: most have it, and a smaller one refuses

@@ -22,7 +22,10 @@ class ArtifactRef(Model):
 
 Outcome = Literal["done", "partial"]
 Grounding = Literal["tools", "knowledge"]
-"""What a finding is built on: outputs of tools and its brief, or the model's own knowledge, which code can't check."""
+"""What a finding is built on: outputs of tools and its brief, or the model's own knowledge, which code can't check.
+
+The second is what a role declares, or what code finds where tools brought no data and the brief held none.
+"""
 
 
 class Labels(Model, frozen=True):
@@ -86,6 +89,7 @@ class _Facts(Model):
     confidence: float | None = None
     limitations: list[Sentence] = []
     sources: list[str] = []
+    supported: Annotated[int, Field(exclude_if=lambda claims: not claims)] = 0
     unsupported: list[Sentence] = []
     labels: Read = Labels()
 
@@ -101,7 +105,8 @@ class Finding(_Facts):
     """`summary` is at most 2 KB; `text_ref` leads to the whole text, of `text_bytes` bytes.
 
     `record_ref` leads to its FindingRecord, `items_ref` to the list of items that it names, `output_ref` to the JSON
-    object that its role's `output_schema` asks for. `unsupported` are the claims of its text that no tool output has.
+    object that its role's `output_schema` asks for. Of the claims of its text some tool output has so many as are
+    `supported`, and none has the `unsupported` ones.
     `labels` say what its author had read.
     """
 

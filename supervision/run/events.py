@@ -75,7 +75,8 @@ SENTENCES: dict[str, tuple[str, Mood]] = {
     "turn": ("turn {turn}[withheld?, without {withheld}]: [preview?{preview}][!preview?{stop_reason}]", "faint"),
     "tool": ("{name} {arguments} → {preview}", "plain"),
     "note": ("message: {text}", "plain"),
-    "finding_returned": ("its finding goes back: {unsupported}", "bad"),
+    "finding_returned": ("its finding goes back[why?: {why}][unsupported?: {unsupported}]", "bad"),
+    "finding_kept": ("of its findings the {which} one is kept", "plain"),
     # The answer.
     "reviewed": ("review, round {round}: [flagged?{flagged} again][!flagged?all findings hold]", "plain"),
     "conflict": ("conflict between {subtasks}, [!resolved?not ]settled", "bad"),

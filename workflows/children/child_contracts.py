@@ -1,6 +1,8 @@
 """What passes between a supervisor and its worker agents. These models are history: only add fields with defaults."""
 
-from pydantic import AwareDatetime
+from typing import Annotated
+
+from pydantic import AwareDatetime, Field
 
 from activities.contracts.run_contracts import RunRef, SubtaskBrief
 from activities.contracts.turn_contracts import ToolCallRef, ToolResultRef
@@ -23,9 +25,10 @@ class LoopProgress(Model):
 
     Of its turns `turns_booked`, and the usage before, are in the supervisor's books already. `worked_seconds` is the
     time that the attempt took so far, without its waits. `objected` is True once a conclusion went back to its author,
-    `feedback_due` until a review's feedback was given in the conversation at `head`. Of the last turn's calls `pending`
-    ones wait for a person, and `approved` ones are to be run; the `results` are those of the others. `note` is the
-    system's word for the next turn; of people's words the first `heard` are in the conversation. `labels` are those
+    `returned` that conclusion as a finding, `empty_replies` how many were none and went back; `feedback_due` is True
+    until a review's feedback was given in the conversation at `head`. Of the last turn's calls `pending` ones wait for
+    a person, and `approved` ones are to be run; the `results` are those of the others. `note` is the system's word for
+    the next turn; of people's words the first `heard` are in the conversation. `labels` are those
     of the conversation.
     """
 
@@ -40,6 +43,8 @@ class LoopProgress(Model):
     trace_seq: int = 0
     worked_seconds: float = 0.0
     objected: bool = False
+    returned: Annotated[Finding | None, Field(exclude_if=lambda finding: finding is None)] = None
+    empty_replies: Annotated[int, Field(exclude_if=lambda count: not count)] = 0
     feedback_due: bool = False
     pending: list[ToolCallRef] = []
     approved: list[ToolCallRef] = []

@@ -14,7 +14,7 @@ from activities.files.file_cache import FileReport, Files, contents, reading_lin
 from activities.tools.files import FileData
 from activities.tools.secrets import Secrets
 from activities.tools.sql.sql_check import Refused, check
-from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
+from activities.tools.tool import Arguments, Evidence, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
 from supervision.base import limits
 from supervision.base.prompt_marks import EXAMPLE
 from supervision.base.text import clean, cut, one_line, quoted
@@ -191,8 +191,10 @@ class TableTools(ToolSource):
             "sql_tables": (_LIST_WORDS, ListTables, self._list),
             "sql_query": (query, QueryData, self._query),
         }
+        proves: dict[str, Evidence] = {"sql_tables": "listing", "sql_query": "data"}
         return [
-            Tool(name, *made[kind], catalogue=self.catalogue, outside=outside) for name, kind in self._tools.items()
+            Tool(name, *made[kind], catalogue=self.catalogue, outside=outside, evidence=proves[kind])
+            for name, kind in self._tools.items()
         ]
 
     async def problems(self) -> list[str]:

@@ -1,0 +1,114 @@
+"""What a finding is built on: the outputs of its author's tools, people's words, and the brief."""
+
+import json
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from activities.model.conversation import ConversationStore, Entry, texts_of
+from activities.replies.agent_story import ToolUse, read_tool_uses
+from activities.teams.toolbox import Toolbox, preview
+from supervision.agent import agent_tools
+from supervision.base import limits
+from supervision.base.prompt_marks import ASK_TOOL, ATTACHMENT, FINDING, FINISH_TOOL, READ_OUTPUT_TOOL, STEER, SUBTASK
+from supervision.base.text import one_line
+from supervision.contract.finding import ArtifactRef, CheckedClaim, Evidence
+from supervision.contract.team import Role
+from supervision.grounding.support import BRIEF, Source, SourceKind
+
+_CALL_BYTES = 100  # a tool call beside the line that was found in its output
+
+# The reviewer's words and the finding that they are about prove nothing.
+_NO_GROUND = re.compile(r"<(feedback|previous_finding)>\n(?:(?!<\1>\n).)*?\n</\1>", re.DOTALL)
+
+_STEERS = re.compile(rf"<{STEER}>\n((?:(?!<{STEER}>\n).)*?)\n</{STEER}>", re.DOTALL)
+
+_SUBTASK = re.compile(rf"<{SUBTASK}>\n((?:(?!</{SUBTASK}>).)*?)\n</{SUBTASK}>", re.DOTALL)
+
+# In a first message: foreign text cannot open one of our tags.
+_MATERIAL = (f"<{ATTACHMENT} ", f"<{FINDING} ")
+
+
+@dataclass
+class Grounds:
+    """What a conversation brought: texts for the rule of grounding, tool calls, and what these named.
+
+    `has_data`: a tool gave an output with data, or a person said something. `has_material`: the brief holds the text
+    of an attachment, or a finding. `last_failed`: the last call of a tool gave an error.
+    """
+
+    texts: list[Source] = field(default_factory=list)
+    calls: list[Evidence] = field(default_factory=list)
+    sources: dict[str, None] = field(default_factory=dict)
+    artifacts: list[ArtifactRef] = field(default_factory=list)
+    has_data: bool = False
+    has_material: bool = False
+    last_failed: bool = False
+
+    @property
+    def has_any(self) -> bool:
+        """True if there is something that a finding can rest on."""
+        return self.has_data or self.has_material
+
+    def supported(self, claims: list[CheckedClaim]) -> int:
+        """Returns how many claims something supports; what the brief says itself counts if it holds material."""
+        return sum(bool(claim.source) and (claim.source != BRIEF or self.has_material) for claim in claims)
+
+
+def told(chain: list[Entry]) -> str:
+    """Returns what the author of a conversation was told: its rules, its subtask, and the words since, no material."""
+    opening = chain[0].opening
+    rules = [opening.system] if opening else []
+    subtasks = [subtask for text in texts_of(chain[0].input) for subtask in _SUBTASK.findall(text)]
+    return "\n".join([*rules, *subtasks, *(text for entry in chain[1:] for text in texts_of(entry.input))])
+
+
+def needs_data(role: Role, toolbox: Toolbox) -> bool:
+    """True if findings of a role have to rest on data: it may not answer from knowledge, and has a tool for data."""
+    return role.grounding == "tools" and any(tool.evidence == "data" for tool in toolbox.named(role.tools))
+
+
+async def read_grounds(
+    conversations: ConversationStore, chain: list[Entry], toolbox: Toolbox, keep: Callable[[str], Awaitable[str]]
+) -> Grounds:
+    """Returns what a conversation's entries are built on; `keep` stores outputs of tools that the provider ran."""
+    brief = texts_of(chain[0].input)
+    later = [text for entry in chain[1:] for text in texts_of(entry.input)]
+    said = [word for text in later for word in _STEERS.findall(text)]
+    grounds = Grounds(
+        texts=[Source(_NO_GROUND.sub("", text)) for text in brief] + [Source(word) for word in said],
+        has_data=bool(said),
+        has_material=any(mark in _NO_GROUND.sub("", text) for text in brief for mark in _MATERIAL),
+    )
+    for use in await read_tool_uses(conversations, chain):
+        if use.name != FINISH_TOOL and use.output is not None:
+            grounds.last_failed = use.is_error
+        await _add(grounds, use, toolbox, keep)
+    return grounds
+
+
+async def _add(grounds: Grounds, use: ToolUse, toolbox: Toolbox, keep: Callable[[str], Awaitable[str]]) -> None:
+    """Adds a tool call with its output; one without a result adds nothing."""
+    if use.output is None or use.is_error:
+        return
+
+    tool, known = toolbox.get(use.name), use.name == ASK_TOOL
+    if use.name == READ_OUTPUT_TOOL:  # what it shows of a tool's output is known from that output
+        known = agent_tools.read_call(json.loads(use.arguments)).place is None
+    if not (tool or known):
+        return
+
+    arguments = one_line(use.arguments, limits.SENTENCE_BYTES)
+    ref = use.output_ref or (await keep(use.output) if tool and tool.provided else "")
+    call = Evidence(tool=use.name, arguments=arguments, output_ref=ref, readings=list(use.readings))
+    grounds.calls.append(call)
+    grounds.sources |= dict.fromkeys(use.sources)
+    grounds.artifacts += use.artifacts
+
+    kind = tool.evidence if tool else "data"
+    if kind == "nothing":
+        return
+    name = one_line(f"{use.name} {preview(json.loads(use.arguments))}", _CALL_BYTES)
+    proves: SourceKind = "computed" if kind == "computed" else "data"
+    grounds.texts.append(Source(use.output, proves, use.arguments, name, ref))
+    grounds.has_data |= kind == "data"

@@ -1,0 +1,81 @@
+"""Conclusions that say nothing, as models wrote them, and short honest ones, which say something."""
+
+import pytest
+
+from supervision.agent.empty_words import is_empty
+
+ASKED = (
+    "From the documents on life expectancy, name what made it fall in Botswana from 1990 to 1999. From table "
+    "employment give the unemployment rate of Greece in 2015. Name why office chairs come back, the carrier of "
+    "the South, and which country had the highest life expectancy in 2007."
+)
+
+EMPTY = [
+    "I will look up the figures, correct it, write its calculation beside it, or leave it out. I will then hand in the "
+    "whole finding again.",
+    "I have already searched for documents on life expectancy and found the passages that explain why life "
+    "expectancy sometimes falls in Botswana from 1990 to 1999.",
+    "I'm sorry, but I do not have the necessary information to provide the unemployment rate of Greece in 2015 from "
+    "the employment table.",
+    "I am sorry, I do not have a tool to answer this question.",
+    "I am done.",
+    "Done.",
+    "There is no tool call or finding.",
+    "I will read the rest of the document.",
+    "I will correct the query to match the table names and columns, and then call the query_data function.",
+    "I have listed the table `life_expectancy` with its columns and types, the values of text columns, the ranges of "
+    "other columns, and example queries.",
+    "There is a problem with the table. It should have only one row, representing the highest life expectancy for 2007 "
+    "across all countries. Please correct the table or adjust the query to retrieve the correct information.",
+    'There is an error in the SQL query. The column "region" is not found in the FROM clause of the query. The correct '
+    "SQL query should be:\n\n```sql\nSELECT revenue FROM umsatzziele WHERE region = 'South' AND year >= 2025\n```\n\n"
+    "I will correct the call to the `query_data` function with the updated SQL query.",
+    "The number of office chairs returned has changed, with the dates listed in the documents.",
+    "To continue, please provide the next task or ask for the remaining information.",
+    "The",
+    "Ich werde die Tabelle nun abfragen.",
+    "Ich habe bereits die Unterlagen durchsucht und die Stellen gefunden.",
+    "Es tut mir leid, ich kann diese Frage nicht beantworten.",
+    "Je vais chercher dans les documents.",
+    "Voy a buscar los datos en la tabla.",
+    "Non ho le informazioni necessarie.",
+    "我将查询表格。",
+    "Я уже нашёл документы.",
+]
+
+SAYS_SOMETHING = [
+    "HIV/AIDS.",
+    "Renewables grew most.",
+    "The gas spring of lot 7 loses pressure and the supplier replaces it at its own cost.",
+    "To find why office chairs came back, I looked at notes/returns.md. The gas spring of lot 7 loses pressure.",
+    "I looked it up: the oak.",
+    "I found that the carrier is Südfracht.",
+    "I could not find the rate of Greece, because the table holds employees by sector and no unemployment at all.",
+    "Botswana.",
+    "The oak.",
+    "Yes, it fell.",
+    "No source states a cause.",
+    "found it",
+    "finding of t1",
+    "swans are white",
+    "Der Grund ist die Gasfeder, die Druck verliert.",
+    "Les chaises reviennent à cause du vérin.",
+    "原因是气弹簧失压。",
+    "The documents name drought and war.",
+    "It should be noted that drought, war and epidemics are named as causes by three documents.",
+]
+
+
+@pytest.mark.parametrize("text", EMPTY)
+def test_announcements_refusals_and_words_about_the_work_are_empty(text: str) -> None:
+    assert is_empty(text, ASKED)
+
+
+@pytest.mark.parametrize("text", SAYS_SOMETHING)
+def test_a_short_honest_finding_is_not_empty(text: str) -> None:
+    assert not is_empty(text, ASKED)
+
+
+def test_a_figure_of_its_own_says_something_and_one_of_the_subtask_does_not() -> None:
+    assert not is_empty("I will say 23.599 years.", ASKED, ["23.599 years"])
+    assert is_empty("I will look up 2015.", ASKED, ["2015"])
