@@ -43,6 +43,7 @@ from supervision.planning.new_roles import new_role_problems, unknown_role_probl
 from supervision.planning.plan_graph import description_problems, plan_problems
 from supervision.planning.revisions import merge, revision_problems
 from supervision.replies.loose_form import says_nothing
+from supervision.results.recalled import is_recalled
 
 _ATTACHMENT_CHARS = 300  # of each attachment in the planner's prompt: enough for the columns of a table, or a title
 
@@ -334,6 +335,7 @@ async def _accept(desk: Desk, call: PlanInput, reply: PlanReply, plan: Plan, goa
     if plan.direct_answer:
         reply.answer.ref = await desk.store.put_output(run_id, plan.direct_answer)
         own = without_quotes(plan.direct_answer)
+        reply.answer.grounding = "knowledge" if is_recalled(plan.direct_answer, goal) else "tools"
         reply.answer.unsupported = await asyncio.to_thread(unsupported_in_answer, own, [Source(goal)])
 
 

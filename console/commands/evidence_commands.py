@@ -52,7 +52,9 @@ async def chain_report(run_id: str, store: ArtifactStore) -> Report:
     confidence = "none" if result.confidence is None else f"{result.confidence:.0%}"
     rows = [*_link_rows(found.links, found.answer)]
     rows += [f"✘ {safe_line(problem, limits.ERROR_BYTES)}" for problem in problems]
-    rows += [f"{len(found.links)} claims, {doubted} in doubt · confidence {confidence}"]
+    recalled = sum(link.recalled for link in found.links)
+    unchecked = f", {recalled} from the model's own knowledge" if recalled else ""
+    rows += [f"{len(found.links)} claims, {doubted} in doubt{unchecked} · confidence {confidence}"]
     code = FAILED if problems or doubted else DONE
     return Report({"claims": found.links, "problems": problems}, lambda _: rows, code=code)
 
@@ -65,7 +67,8 @@ def _link_rows(links: "list[Link]", answer: str) -> Iterator[str]:
         if sentence not in ("", shown):
             yield f"“{safe_line(sentence, limits.SENTENCE_BYTES)}”"
         shown = sentence or shown
-        yield f"{'✘' if link.problem else '✔'} {link.kind}: {safe_line(link.text, limits.SENTENCE_BYTES)}"
+        mark = "✘" if link.problem else "○" if link.recalled else "✔"
+        yield f"{mark} {link.kind}: {safe_line(link.text, limits.SENTENCE_BYTES)}"
         if link.findings:
             yield f"    findings: {', '.join(link.findings)}"
         for item in link.outputs:
@@ -74,6 +77,8 @@ def _link_rows(links: "list[Link]", answer: str) -> Iterator[str]:
             yield from (f"      read {safe_line(reading, limits.SENTENCE_BYTES)}" for reading in item.readings)
         if link.elsewhere:
             yield f"    from {link.elsewhere}"
+        elif link.recalled:
+            yield "    a finding from the model's own knowledge, which is not checked"
         if link.problem:
             yield f"    {safe_line(link.problem, limits.ERROR_BYTES)}"
 

@@ -68,6 +68,8 @@ def _fact_lines(run_id: str, outcome: RunOutcome, result: RunResult, web: str | 
     if result.answer and result.subtasks and outcome.error is None and result.status != "running":
         lines.append(f"each figure with the query behind it: {hint('verify', run_id)}")
     lines += _source_lines(result, cited)
+    if result.grounding == "knowledge" and not result.subtasks:
+        lines.append("from the model's own knowledge: nothing was looked up")
     if result.unsupported:
         missing = [f"'{item.text}' ({item.where})" for item in result.unsupported]
         lines.append(f"no support for {_first(missing, ', ')}")

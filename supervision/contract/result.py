@@ -7,7 +7,7 @@ from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, field_seri
 from supervision.base import limits
 from supervision.base.errors import ErrorKind
 from supervision.contract.base import ErrorText, Heading, Model, Paragraph, Sentence
-from supervision.contract.finding import ArtifactRef, Finding
+from supervision.contract.finding import ArtifactRef, Finding, Grounding
 from supervision.contract.plan import template_of
 from supervision.contract.progress import Counts, NestedRun, RunStatus
 from supervision.contract.usage import Spend, Usage
@@ -105,12 +105,13 @@ class Timing(Model):
 
 
 class AnswerParts(Model):
-    """An answer, and what it says of itself."""
+    """An answer, and what it says of itself. Its `grounding` is knowledge if a part of what it rests on is."""
 
     status: RunStatus = "running"
     answer: str = ""
     answer_json: JsonValue = None
     confidence: float | None = None
+    grounding: Grounding = "tools"
     gaps: list[Gap] = []
     contradictions: list[Contradiction] = []
     citations: list[Citation] = []

@@ -21,8 +21,9 @@ _KNOWLEDGE = "the model's own knowledge, which is not checked"
 class Link(Model):
     """A claim of an answer, and where it stands: ids of findings, and the tool calls whose outputs have it.
 
-    `elsewhere` names what else a claim comes from: the goal, a brief, a model's own knowledge. A citation holds by the
-    findings that it names.
+    `elsewhere` names what else a claim comes from: the goal, a brief, a model's own knowledge. One that is `recalled`
+    comes from that knowledge alone: it has no problem that code can see, and nothing was compared with it. A citation
+    holds by the findings that it names.
     """
 
     kind: Literal["figure", "quotation", "address", "citation"]
@@ -31,6 +32,7 @@ class Link(Model):
     outputs: list[Evidence] = []
     elsewhere: str = ""
     problem: str = ""
+    recalled: bool = False
 
 
 class Grounded(FindingRecord):
@@ -122,6 +124,7 @@ def _claim_links(
         link.problem = _problem(link, behind, findings.values())
         if not link.problem and claim.text in wrongly_cited:
             link.problem = f"cited as a finding of {', '.join(wrongly_cited[claim.text])}, which lacks it"
+        link.recalled = not link.problem and link.elsewhere == _KNOWLEDGE
         yield link
 
 
@@ -162,4 +165,6 @@ def _citation_link(citation: Citation, findings: Mapping[str, Grounded], cited: 
     link.problem = f"there is no finding of {', '.join(lost)}" if lost else changed
     if not link.problem and (lacking := cited.lacking(citation.claim, link.findings)):
         link.problem = f"{', '.join(link.findings)} lacks {', '.join(claim.text for claim in lacking)}"
+    from_knowledge = any(findings[subtask_id].grounding == "knowledge" for subtask_id in link.findings)
+    link.recalled = not link.problem and from_knowledge
     return link

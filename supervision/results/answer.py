@@ -1,11 +1,14 @@
 """The answer of a run as it was written, and what the code checks of it, whatever the model claims."""
 
-from pydantic import JsonValue
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import Field, JsonValue
 
 from supervision.base import limits
 from supervision.base.text import cut, one_line
 from supervision.contract.base import Model
-from supervision.contract.finding import FindingRecord
+from supervision.contract.finding import FindingRecord, Grounding
 from supervision.contract.result import Citation, Gap, RunResult, SubtaskReport, Unsupported
 
 ANSWER = "answer"
@@ -20,7 +23,8 @@ _DESCRIPTION_BYTES = 120  # of a subtask, where a reader has to know only which 
 class Answer(Model):
     """The answer: `text` may be shortened, `ref` leads to all of it.
 
-    `unsupported` are claims of text and JSON that no finding has. `model` wrote the answer. `is_findings` is True if
+    `unsupported` are claims of text and JSON that no finding has. Its own `grounding` is knowledge if its author
+    recalled it; what its findings rest on is theirs. `model` wrote the answer. `is_findings` is True if
     the findings stand in for an answer that could not be written. `json_ref` leads to JSON that is too long to be kept
     here.
     """
@@ -31,9 +35,21 @@ class Answer(Model):
     confidence: float | None = None
     citations: list[Citation] = []
     unsupported: list[Unsupported] = []
+    grounding: Annotated[Grounding, Field(exclude_if=lambda grounding: grounding == "tools")] = "tools"
     is_findings: bool = False
     json_ref: str | None = None
     model: str | None = None
+
+
+def grounding_of(answer: Answer, reports: Sequence[SubtaskReport]) -> Grounding:
+    """Returns what an answer is built on: knowledge if it is recalled, or a finding is that it rests on.
+
+    It rests on the findings that it cites, on all if it cites none.
+    """
+    cited = {subtask_id for citation in answer.citations for subtask_id in citation.subtask_ids}
+    behind = [report.finding for report in reports if report.id in cited or not cited]
+    recalled = any(finding.grounding == "knowledge" for finding in behind if finding)
+    return "knowledge" if recalled else answer.grounding
 
 
 def answer_record(result: RunResult) -> FindingRecord:
@@ -41,6 +57,7 @@ def answer_record(result: RunResult) -> FindingRecord:
     sources = [source for report in result.subtasks if report.finding for source in report.finding.sources]
     missing = [f"missing: {gap.subtask_id}: {gap.reason}" for gap in result.gaps]
     return FindingRecord(
+        grounding=result.grounding,
         confidence=result.confidence,
         sources=list(dict.fromkeys(sources))[: limits.FINDING_SOURCES],
         limitations=[*result.warnings, *missing][: limits.LIMITATIONS],

@@ -48,7 +48,7 @@ def ceiling(
     cited = {subtask_id for citation in answer.citations for subtask_id in citation.subtask_ids}
     if own := [confidence for subtask_id, confidence in claimed.items() if subtask_id in cited]:
         doubts.append(sum(own) / len(own))
-    if any(finding.grounding == "knowledge" for finding in findings.values()):
+    if answer.grounding == "knowledge" or any(each.grounding == "knowledge" for each in findings.values()):
         doubts.append(_KNOWLEDGE)
     bound = min([1.0, *faults, *doubts]) * _FURTHER_KIND ** max(0, len(faults) - 1)
     share = _share(reports, importance)

@@ -20,7 +20,7 @@ from supervision.contract.result import Contradiction, Gap, Problem, RunResult, 
 from supervision.contract.status import Flags, Status
 from supervision.contract.updates import NewBudget
 from supervision.contract.usage import Usage
-from supervision.results.answer import ANSWER, ANSWER_JSON, Answer, findings_as_answer, with_gaps
+from supervision.results.answer import ANSWER, ANSWER_JSON, Answer, findings_as_answer, grounding_of, with_gaps
 from supervision.results.confidence import ceiling, unsupported_in
 from supervision.results.payload_fit import PAYLOAD_ROOM_BYTES, cut_to
 from supervision.results.success_rule import explain, met, nothing_missing
@@ -279,6 +279,7 @@ class RunState:
             result_ref=self.result_ref,
             trace_ref=self.trace_ref,
             confidence=self._confidence(),
+            grounding=grounding_of(answer, self.board.current()),
             gaps=gaps,
             contradictions=self.contradictions,
             citations=answer.citations,

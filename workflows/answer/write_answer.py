@@ -163,6 +163,7 @@ async def _write(context: RunContext, drafts: Drafts, tables: TableReply) -> Non
     SupervisionError only if there is neither a finding nor a direct answer.
     """
     state, reply, why = context.state, None, EMPTY
+    own_grounding = state.answer.grounding  # of a direct answer, which gets its JSON here
     try:
         with context.own_work():
             # Stopped first: a draft that ended later would count findings as folded in that the answer left out.
@@ -186,6 +187,7 @@ async def _write(context: RunContext, drafts: Drafts, tables: TableReply) -> Non
         why = error.message
     if reply and reply.answer.text:
         state.answer = reply.answer
+        state.answer.grounding = own_grounding
         state.answer.model = context.written_by.get(reply.head)
     else:
         state.answer_by_findings(why)
