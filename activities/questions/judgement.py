@@ -9,6 +9,7 @@ from typing import Literal
 
 from activities.contracts.run_contracts import CallTerms, FindingRefs, SupervisorCall, SupervisorReply
 from activities.prompts.agent_prompts import DATA_RULE, block, described, finding_block, findings_block, plain, tag
+from activities.questions.known_texts import KnownFinding, known_findings, known_to
 from activities.questions.planning_prompts import role_means
 from activities.questions.question import Desk, Question, ask
 from activities.replies.agent_story import attempt_story
@@ -21,6 +22,7 @@ from supervision.contract.base import Model
 from supervision.contract.plan import Subtask
 from supervision.contract.result import Contradiction, Problem
 from supervision.planning.plan_graph import description_problems
+from supervision.results.hearsay import Known, names_a_fault
 
 # --- A better description -------------------------------------------------------------------------
 
@@ -99,7 +101,9 @@ async def _refine(desk: Desk, call: RefineInput) -> RefineReply:
         return refine_request(goal, subtask, call.role, call.error, means, cut(story, list_bytes(tokens)))
 
     reply, draft = await ask(desk, call, RefineReply, REFINE_SYSTEM, DescriptionDraft, within)
-    description = cut(draft.description.strip(), limits.DESCRIPTION_CHARS) if draft else ""
+    # A worker agent's brief is a ground for its figures: what was made up here would be found there.
+    known = Known([goal, subtask.description, call.error.message, story, means])
+    description = cut(known.standing(draft.description), limits.DESCRIPTION_CHARS) if draft else ""
     if not description_problems(subtask.model_copy(update={"description": description})):
         reply.description_ref = await desk.store.put_output(call.run.run_id, description)
         reply.preview = cut(description, limits.REPLY_PREVIEW_BYTES)
@@ -123,9 +127,13 @@ class ReviewInput(SupervisorCall):
 
 
 class ReviewReply(SupervisorReply):
-    """The findings that fall short, each with exactly what to fix, those that disagree, and what the plan lacks."""
+    """The findings that fall short, each with exactly what to fix, those that disagree, and what the plan lacks.
+
+    `without_effect` are findings that were refused in words of which code can confirm nothing.
+    """
 
     feedback: dict[str, str] = {}
+    without_effect: list[str] = []
     conflicts: list[Contradiction] = []
     missing: list[str] = []
 
@@ -152,6 +160,8 @@ class ReviewDraft(Model):
     conflicts: list[ConflictDraft] = []
     missing: list[str] = []
 
+
+_DIFFER = "These findings differ."
 
 REVIEW_SYSTEM = f"""You supervise worker agents. You check their findings against the goal.
 
@@ -208,20 +218,47 @@ async def _review(desk: Desk, call: ReviewInput) -> ReviewReply:
     reply, draft = await ask(desk, call, ReviewReply, REVIEW_SYSTEM, ReviewDraft, within)
     if draft is None:
         return reply
+
+    findings = await known_findings(desk.store, call.findings)
+    given = [goal, *(subtask.whole for subtask in plan.subtasks)]
+    known = await known_to(desk.store, given, findings) if _says_anything(draft) else Known([])
+    asked = {subtask.id: subtask.whole for subtask in plan.subtasks}
+    by_id = {finding.subtask_id: finding for finding in findings}
+
     # A verdict without feedback gives its worker agent nothing to fix.
     failing = [each for each in draft.verdicts if not each.ok and each.feedback.strip() and each.subtask_id in reviewed]
-    said = ((verdict.subtask_id, verdict.feedback.strip()) for verdict in failing[: limits.VERDICTS])
-    reply.feedback = {id_: cut(words, limits.FEEDBACK_BYTES) for id_, words in said}
+    for verdict in failing[: limits.VERDICTS]:
+        words = cut(known.standing(verdict.feedback), limits.FEEDBACK_BYTES)
+        if words and _has_effect(words, asked.get(verdict.subtask_id, goal), by_id[verdict.subtask_id]):
+            reply.feedback[verdict.subtask_id] = words
+        else:
+            reply.without_effect.append(verdict.subtask_id)
+
     found: dict[frozenset[str], Contradiction] = {}  # those between the same findings are settled together
     for conflict in draft.conflicts:
-        ids = [known for known in dict.fromkeys(conflict.subtask_ids) if known in reviewed]
-        if len(ids) > 1 and (description := conflict.description.strip()):
+        ids = [subtask_id for subtask_id in dict.fromkeys(conflict.subtask_ids) if subtask_id in reviewed]
+        description = known.standing(conflict.description)
+        if len(ids) > 1 and conflict.description.strip():
             one = found.setdefault(frozenset(ids), Contradiction(subtask_ids=ids, description=""))
             one.description = cut(f"{one.description}\n{description}".strip(), limits.PARAGRAPH_BYTES)
+    for one in found.values():
+        one.description = one.description or _DIFFER
     reply.conflicts = [*found.values()][: limits.CONFLICTS]
-    lacks = (one_line(item, limits.PARAGRAPH_BYTES) for item in draft.missing)
+
+    lacks = (one_line(known.standing(item), limits.PARAGRAPH_BYTES) for item in draft.missing)
     reply.missing = [*filter(None, lacks)][: limits.PLAN_LACKS]
     return reply
+
+
+def _says_anything(draft: ReviewDraft) -> bool:
+    return any(not verdict.ok for verdict in draft.verdicts) or bool(draft.conflicts or draft.missing)
+
+
+def _has_effect(feedback: str, asked: str, finding: KnownFinding) -> bool:
+    """True if a refusal counts: code has doubts itself, or the refusal names what code can see."""
+    if not finding.is_all_found or finding.record.outcome == "partial":
+        return True
+    return names_a_fault(feedback, asked, finding.text, finding.calls)
 
 
 # --- A choice, a conflict -------------------------------------------------------------------------
@@ -302,7 +339,9 @@ async def _judge(desk: Desk, call: JudgeInput) -> JudgeReply:
     if judged is not None:
         chosen = judged.choice or 0
         reply.choice = chosen - 1 if 1 <= chosen <= len(call.findings) else None
-        reply.resolution = cut(judged.reason.strip(), limits.PARAGRAPH_BYTES)
+        goal, findings = await read_text(desk.store, call.goal_ref), await known_findings(desk.store, call.findings)
+        known = await known_to(desk.store, [goal, call.description], findings)
+        reply.resolution = cut(known.standing(judged.reason), limits.PARAGRAPH_BYTES)
     return reply
 
 

@@ -78,7 +78,11 @@ SENTENCES: dict[str, tuple[str, Mood]] = {
     "finding_returned": ("its finding goes back[why?: {why}][unsupported?: {unsupported}]", "bad"),
     "finding_kept": ("of its findings the {which} one is kept", "plain"),
     # The answer.
-    "reviewed": ("review, round {round}: [flagged?{flagged} again][!flagged?all findings hold]", "plain"),
+    "reviewed": (
+        "review, round {round}: [flagged?{flagged} again][!flagged?all findings hold]"
+        "[without_effect?, nothing to see in what it says of {without_effect}]",
+        "plain",
+    ),
     "conflict": ("conflict between {subtasks}, [!resolved?not ]settled", "bad"),
     "draft_written": ("a draft from {findings:finding}", "faint"),
     "draft_failed": ("there is no draft", "faint"),

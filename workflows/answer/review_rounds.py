@@ -39,7 +39,14 @@ async def review(context: RunContext, dispatch: Dispatch, replanning: Replanning
             former = reply.feedback
             await _settle_conflicts(context, reply.conflicts)
         flagged = {id_: words for id_, words in reply.feedback.items() if state.board[id_].state == "completed"}
-        state.trace.note("reviewed", round=number, flagged=[*flagged], feedback={**flagged}, missing=[*reply.missing])
+        state.trace.note(
+            "reviewed",
+            round=number,
+            flagged=[*flagged],
+            feedback={**flagged},
+            missing=[*reply.missing],
+            without_effect=[*reply.without_effect],
+        )
         state.plan_lacks(reply.missing)
         more_rounds = number <= state.request.max_reviews
         added = more_rounds and await replanning.add_missing(list(reply.missing))
@@ -111,8 +118,9 @@ async def _settle_conflicts(context: RunContext, conflicts: list[Contradiction])
         if len(known) < _JUDGED_CONFLICTS:
             findings = as_refs([context.state.board[subtask_id] for subtask_id in conflict.subtask_ids])
             preferred, reason = await judge(context, "conflict", conflict.description, findings)
-            if reason and preferred is not None:
-                reason = f"{findings[preferred].subtask_id} counts: {reason}"
+            if preferred is not None:
+                counts = f"{findings[preferred].subtask_id} counts"
+                reason = f"{counts}: {reason}" if reason else counts
             conflict = conflict.model_copy(update={"resolution": reason})
         context.state.add_contradiction(conflict)
         context.state.trace.note(

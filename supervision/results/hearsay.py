@@ -1,0 +1,62 @@
+"""What a reviewer or a judge says, looked up like a finding before anybody reads it.
+
+A sentence of theirs stands only if each figure, quotation, address and name in it stands in something known: the goal,
+a subtask, a finding, an output of a tool. A refusal of a finding whose figures were all found must name something that
+code can see: a figure, or a word of the subtask that neither the finding nor its calls have.
+"""
+
+import re
+from collections.abc import Sequence
+
+from supervision.base.spoken_words import names_of, words_of
+from supervision.grounding.citations import SENTENCE_END
+from supervision.grounding.claims import claims
+from supervision.grounding.support import Source, Support
+
+_KNOWN_CHARS = 400_000  # of texts in which names are looked up: beyond it, support reads no figures either
+_PARTS = re.compile(r"[_\W]+")
+_LEAST_CHARS = 3  # of a word that can be missing: shorter ones join others
+_INITIALS = re.compile(r"^[\W_]*([A-Z]{2,})\b")  # as the first word, too, such letters are a name
+
+
+class Known:
+    """Texts that what is said can be looked up in, read once."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._support = Support([Source(text) for text in texts])
+        self._words = set[str]()
+        room = _KNOWN_CHARS
+        for text in texts:
+            self._words |= _parts(text[: max(0, room)])
+            room -= len(text)
+
+    def standing(self, said: str) -> str:
+        """Returns the sentences of what is said that hold nothing unknown, as they were written."""
+        sentences = (sentence.strip() for sentence in SENTENCE_END.split(said))
+        return " ".join(sentence for sentence in sentences if sentence and self._knows(sentence))
+
+    def _knows(self, sentence: str) -> bool:
+        initials = _INITIALS.match(sentence)
+        names = [*names_of(sentence), *([initials[1]] if initials else [])]
+        if any(not _parts(name) <= self._words for name in names):
+            return False
+        return all(self._support.supports(claim) for claim in claims(sentence))
+
+
+def names_a_fault(said: str, asked: str, finding: str, calls: str) -> bool:
+    """True if a refusal names something that code can see in a finding, its `calls`, or what it was `asked`.
+
+    That is a figure, or a word of the subtask that is missing in both. The year and the place for which a query asked
+    are not missing from its result.
+    """
+    stated = Support([Source(asked)])
+    if any(claim.figure is not None and not stated.supports(claim) for claim in claims(said)):
+        return True
+
+    missing = (_parts(said) & _parts(asked)) - _parts(finding) - _parts(calls)
+    return any(len(word) >= _LEAST_CHARS for word in missing)
+
+
+def _parts(text: str) -> set[str]:
+    """Returns the words of a text, and of its names such as life_expectancy."""
+    return words_of(text) | {part for part in _PARTS.split(text.casefold()) if part}
