@@ -324,7 +324,7 @@ class WorkNote(Model):
 
 
 class PlanInput(SupervisorCall):
-    """One try at a plan; `head` and `problems` carry on from a try that failed.
+    """One try at a plan; `problems` are those of a try that failed, which is not shown again.
 
     From revision 2 on `plan_ref` is the plan so far and `done` its outcome: the reply only adds to it; `missing` is
     what a review misses in it. `own_plan` is the plan of the run's caller, or one that a person edited: it is

@@ -224,10 +224,13 @@ def objection(claims: Iterable[str], unclear: bool, misfit: Iterable[str] = (), 
     return "\n\n".join([*notes, *([_UNCLEAR] if unclear else [])])
 
 
-def repair(fault: str, problems: Iterable[str]) -> str:
-    """Returns what sends a supervisor's reply back with what is wrong with it."""
+def repair(what: str, problems: Iterable[str]) -> str:
+    """Returns the end of a first message that asks again for a reply that could not be used.
+
+    The reply itself is not shown: a model takes its own words for an example, and gives them again.
+    """
     listed = "\n".join(f"- {plain(problem)}" for problem in problems)
-    return f"This {fault}:\n{listed}\n\nReturn the complete reply again with these points fixed."
+    return f"An earlier {what} could not be used, for these reasons:\n{listed}\n\nWrite a new one that avoids them."
 
 
 _OWN_TAG = re.compile(rf"<(?=\s*+/?+\s*+(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)

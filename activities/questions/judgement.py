@@ -4,11 +4,21 @@ Each is its input and reply, its prompt, the form of its answer, and how that is
 """
 
 import contextlib
+from collections.abc import Sequence
 from functools import partial
 from typing import Literal
 
 from activities.contracts.run_contracts import CallTerms, FindingRefs, SupervisorCall, SupervisorReply
-from activities.prompts.agent_prompts import DATA_RULE, block, described, finding_block, findings_block, plain, tag
+from activities.prompts.agent_prompts import (
+    DATA_RULE,
+    block,
+    described,
+    finding_block,
+    findings_block,
+    plain,
+    repair,
+    tag,
+)
 from activities.questions.known_texts import KnownFinding, known_findings, known_to
 from activities.questions.planning_prompts import role_means
 from activities.questions.question import Desk, Question, ask
@@ -114,16 +124,21 @@ async def _refine(desk: Desk, call: RefineInput) -> RefineReply:
 
 
 class ReviewInput(SupervisorCall):
-    """Findings to be checked against the goal; `former` is the feedback of the round before."""
+    """Findings to be checked against the goal; `former` is the feedback of the round before.
+
+    `problems` are those of a review that could not be read, and is not shown again.
+    """
 
     round: int
+    problems: list[str] = []
     former: dict[str, str] = {}
     findings: FindingRefs
 
     @property
     def terms(self) -> CallTerms:
         """Names the step after the round."""
-        return CallTerms(f"review.{self.round}", "the review", f"round {self.round}", limits.REVIEW_MAX_TOKENS)
+        again = ".2" if self.problems else ""
+        return CallTerms(f"review.{self.round}{again}", "the review", f"round {self.round}", limits.REVIEW_MAX_TOKENS)
 
 
 class ReviewReply(SupervisorReply):
@@ -194,15 +209,20 @@ def review_request(
     findings: list[FindingExcerpt],
     former: dict[str, str],
     room: int = limits.PROMPT_LIST_BYTES,
+    problems: Sequence[str] = (),
 ) -> str:
-    """Returns the prompt of a review; `former` is the feedback of the round before, `room` is for each list."""
+    """Returns the prompt of a review; `former` is the feedback of the round before, `room` is for each list.
+
+    `problems` are those of a review that could not be read.
+    """
     listed = described(subtasks, room)
     if any(subtask.for_each for subtask in subtasks):
         listed += "\nOf the subtasks for each item some examples follow; the others were worked on alike."
     before = [f"- {subtask_id}: {one_line(said, limits.PARAGRAPH_BYTES)}" for subtask_id, said in former.items()]
     asked = [tag("former_verdicts", "\n".join(["In the round before you asked for:", *before]))] if before else []
     shown = findings_block(findings, with_evidence=True)
-    return "\n\n".join([tag(GOAL, goal), tag("subtasks", listed), shown, *asked, "Review the findings."])
+    again = [repair("review", problems)] if problems else []
+    return "\n\n".join([tag(GOAL, goal), tag("subtasks", listed), shown, *asked, *again, "Review the findings."])
 
 
 async def _review(desk: Desk, call: ReviewInput) -> ReviewReply:
@@ -212,7 +232,8 @@ async def _review(desk: Desk, call: ReviewInput) -> ReviewReply:
     subtasks = [subtask for subtask in plan.subtasks if subtask.id in reviewed or subtask.for_each]
 
     async def within(tokens: int) -> str:
-        write = partial(review_request, goal, subtasks, former=call.former, room=list_bytes(tokens))
+        room, problems = list_bytes(tokens), call.problems
+        write = partial(review_request, goal, subtasks, former=call.former, room=room, problems=problems)
         return await with_findings(desk.store, call.findings, write, tokens)
 
     reply, draft = await ask(desk, call, ReviewReply, REVIEW_SYSTEM, ReviewDraft, within)

@@ -165,7 +165,7 @@ class Planner:
     def fixed_route(self) -> Plan | None:
         """Returns the first plan of a goal that one of the team's fixed routes fits; None if none does."""
         call, team = self.call, self.loaded.team
-        if not STRATEGIES[call.strategy].fixed_routes or call.revision > 1 or call.head is not None:
+        if not STRATEGIES[call.strategy].fixed_routes or call.revision > 1 or call.head is not None or call.attempt > 1:
             return None
         route = next((route for route in team.routes if fits(route.pattern, self.goal)), None)
         if route is None or route.role not in [role.name for role in self.roles]:
@@ -250,16 +250,16 @@ async def _written(desk: Desk, planner: Planner, previous: Plan | None) -> tuple
 
     form = await read_text(desk.store, call.answer_schema_ref) if call.answer_schema_ref else ""
     change = plan_change(call.comment) if call.comment else ""
+    problems = repair("plan", call.problems) if call.problems else ""
 
     async def within(tokens: int) -> str:
         so_far = history(previous, call.done, list_bytes(tokens)) if previous else ""
-        last_words = "\n\n".join(filter(None, [change, MODES[planner.mode][1]]))  # another model has heard no comment
+        # Another model has heard no comment.
+        last_words = "\n\n".join(filter(None, [change, problems, MODES[planner.mode][1]]))
         return planner_request(planner.goal, attachments, so_far, call.missing, last_words, form, planner.catalogue)
 
-    words = f"{change}\n\nReturn the complete reply again."
-    if call.problems:
-        words = repair("plan cannot run", call.problems)
-    back = None if call.head is None else (call.head, words)
+    words = [change, problems, "Return the complete reply again."]
+    back = None if call.head is None else (call.head, "\n\n".join(filter(None, words)))
     # One step at a time asks with the same system text again and again.
     answered = await send(desk, call, planner.system(), planner.form(), within, back, "prefix" if steps else "none")
     reply = PlanReply(head=answered.head, usage=answered.usage, refusal=answered.message.refusal)

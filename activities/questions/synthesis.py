@@ -42,16 +42,17 @@ from supervision.contract.plan import Plan
 from supervision.contract.result import Contradiction, Gap, Unsupported
 from supervision.grounding.answer_fields import field_claims
 from supervision.grounding.citations import CitedFindings, with_valid_marks
-from supervision.grounding.support import Source, unsupported_in_answer
 from supervision.replies.loose_json import ALL_JSON
+from supervision.grounding.support import Source, check, found_nowhere
 from supervision.results.answer import ANSWER, Answer
 
 
 class SynthesisInput(SupervisorCall):
     """Findings to write the answer from, the gaps, and the points that a review left open.
 
-    `problems` send back the answer at `head`. `doubtful` are claims of digests and drafts that no finding has. A
-    `digest` condenses some findings for a later synthesis, which reads a `draft` at `draft_ref`.
+    `problems` are those of an answer that went back, which is not shown again. `doubtful` are claims of digests and
+    drafts that no finding has. A `digest` condenses some findings for a later synthesis, which reads a `draft` at
+    `draft_ref`.
     """
 
     findings: FindingRefs
@@ -61,7 +62,6 @@ class SynthesisInput(SupervisorCall):
     mode: Literal["final", "draft", "digest"] = "final"
     draft_ref: str | None = None
     answer_schema_ref: str | None = None
-    head: str | None = None
     problems: list[str] = []
     doubtful: list[str] = []
     number: int = 1
@@ -76,10 +76,14 @@ class SynthesisInput(SupervisorCall):
 
 
 class SynthesisReply(SupervisorReply):
-    """The answer, and the `bytes` of its whole text; `problems` say why its JSON cannot be used."""
+    """The answer, and the `bytes` of its whole text; `problems` say why its JSON cannot be used.
+
+    Of the claims of its text so many as are `supported` stand in findings, or in the goal.
+    """
 
     answer: Answer = Answer()
     bytes: int = 0
+    supported: int = 0
     contradictions: list[Contradiction] = []
     problems: list[str] = []
     stop_reason: str
@@ -143,6 +147,18 @@ them for the author of the answer.
 {DATA_RULE}"""
 
 
+def better_answer(first: SynthesisReply, second: SynthesisReply) -> SynthesisReply:
+    """Returns the second answer, unless it lost what was right in the first, which went back.
+
+    JSON that fits counts most, then the supported claims, then how few are not.
+    """
+    fits = bool(first.problems) - bool(second.problems)
+    gained = second.supported - first.supported
+    cleared = len(first.unsupported_claims) - len(second.unsupported_claims)
+    differences = [difference for difference in (fits, gained, cleared) if difference]
+    return first if differences and differences[0] < 0 else second
+
+
 def synthesis_request(
     call: SynthesisInput,
     goal: str,
@@ -172,6 +188,7 @@ def synthesis_request(
     if call.contradictions:
         parts.append("These findings disagree. Follow how it was settled, and say so in the answer:")
         parts += first_of([contradiction_block(item) for item in call.contradictions], room)
+    parts += [repair("answer", call.problems)] if call.problems else []
     return "\n\n".join([*parts, _LAST_WORDS[call.mode] + (_JSON_WORDS if call.answer_schema_ref else "")])
 
 
@@ -218,7 +235,7 @@ async def synthesize(desk: Desk, call: SynthesisInput) -> SynthesisReply:
 
 async def _asked(desk: Desk, call: SynthesisInput, plan: Plan, schema: Json | None) -> Answered:
     async def within(tokens: int) -> str:
-        """Writes the prompt; its parts are read here, because a repair seldom needs them."""
+        """Writes the prompt."""
         goal = await read_text(desk.store, call.goal_ref)
         whole = await read_text(desk.store, call.draft_ref) if call.draft_ref else None
         draft = None if whole is None else cut(whole, int(tokens * limits.CHARS_PER_TOKEN / 2))
@@ -230,8 +247,7 @@ async def _asked(desk: Desk, call: SynthesisInput, plan: Plan, schema: Json | No
     if schema is not None:
         value: Any = Annotated[JsonValue, WithJsonSchema(answer_schema.sendable(schema))]
         form = create_model("AnswerDraft", __base__=AnswerDraft, answer_json=(value, ...))
-    back = None if call.head is None else (call.head, repair("answer cannot be used", call.problems))
-    return await send(desk, call, DIGEST_SYSTEM if digest else SYNTHESIS_SYSTEM, form, within, back)
+    return await send(desk, call, DIGEST_SYSTEM if digest else SYNTHESIS_SYSTEM, form, within)
 
 
 async def _read_answer(reply: SynthesisReply, text: str, schema: Json | None, run_id: str) -> AnswerDraft:
@@ -273,7 +289,11 @@ def _look_up(
     sources = [Source(ground) for ground in (*given, *cited.texts, *settled)]
     miscited = cited.miscited(text, citable, given)
     fields = field_claims(reply.answer.as_json, [*cited.texts, *settled], given)
-    reply.answer.unsupported = unsupported_in_answer(text, sources, [*call.doubtful, *miscited]) + [
+    checked = check(text, sources)
+    reply.supported = sum(bool(claim.source) for claim in checked)
+    doubtful = [item for item in (*call.doubtful, *miscited) if item in text]
+    nowhere = [Unsupported(text=item, where=ANSWER) for item in found_nowhere(checked, doubtful)]
+    reply.answer.unsupported = nowhere + [
         Unsupported(text=said, where=path)
         for path, said in islice(((path, said) for path, said, found in fields if not found), limits.UNSUPPORTED_SHOWN)
     ]

@@ -4,7 +4,7 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import DependencyRef
-    from activities.questions.synthesis import SYNTHESIS, SynthesisInput, SynthesisReply
+    from activities.questions.synthesis import SYNTHESIS, SynthesisInput, SynthesisReply, better_answer
     from supervision.agent.finding_budget import groups
     from supervision.agent.turn_rules import CUT, more_room
     from supervision.base import limits
@@ -17,9 +17,9 @@ _REDUCE_BYTES = 40_000  # of findings in one prompt when the plan asks for reduc
 
 
 async def synthesized(context: RunContext, call: SynthesisInput) -> SynthesisReply:
-    """Returns the answer; sent back once if its JSON does not fit the schema, or if it claims what no finding has.
+    """Returns the answer; asked for once more if its JSON does not fit the schema, or it claims what no finding has.
 
-    Raises SupervisionError if there is none.
+    Of the two the better one counts. Raises SupervisionError if there is none.
     """
     await _reduce(context, call)
     first = await _call(context, call)
@@ -27,9 +27,13 @@ async def synthesized(context: RunContext, call: SynthesisInput) -> SynthesisRep
         return first
     context.state.trace.note("answer_returned", unsupported=[*first.unsupported_claims], problems=len(first.problems))
     try:
-        return await _call(context, call.model_copy(update={"head": first.head, "problems": problems}))
+        second = await _call(context, call.model_copy(update={"problems": problems}))
     except SupervisionError:
         return first  # an answer with faults, named as such, is better than none
+
+    kept = better_answer(first, second)
+    context.state.trace.note("answer_kept", which="first" if kept is first else "second")
+    return kept
 
 
 async def _reduce(context: RunContext, call: SynthesisInput) -> None:

@@ -92,6 +92,9 @@ async def _review(context: RunContext, number: int, former: dict[str, str]) -> R
         return None
     call = ReviewInput(**context.call_fields, round=number, findings=findings, former=former)
     reply = await ask_or_warn(context, REVIEW, call, "the findings were not reviewed")
+    if reply and reply.problem and reply.refusal is None:
+        call.problems = [reply.problem]
+        reply = await ask_or_warn(context, REVIEW, call, "the findings were not reviewed")
     if reply and reply.problem:
         state.warn(f"a review could not be read: {reply.problem}")
         return None

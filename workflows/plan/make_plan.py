@@ -157,13 +157,8 @@ async def _planned(context: RunContext, call: PlanInput) -> PlanReply:
         call = call.model_copy(update={"attempt": attempt, "done": done})
         if not call.own_plan:
             state.trace.note("plan_requested", attempt=attempt, revision=call.revision)
-        try:
-            with context.own_work():
-                reply = await ask(context, PLAN, call, tokens)
-        except SupervisionError as error:
-            if error.kind is ErrorKind.INVALID_REQUEST and call.problems:  # no room to send the plan back
-                raise _no_plan(f"the plan cannot run, nor be mended ({error.message})", call.problems) from error
-            raise
+        with context.own_work():
+            reply = await ask(context, PLAN, call, tokens)
         if call.own_plan:
             return reply
         if reply.refusal:
@@ -172,7 +167,7 @@ async def _planned(context: RunContext, call: PlanInput) -> PlanReply:
             return reply
         problems = reply.problems[:20]
         state.trace.note("plan_rejected", attempt=attempt, problems=[*problems])
-        call = call.model_copy(update={"head": reply.head, "problems": problems})
+        call = call.model_copy(update={"problems": problems})
     raise _no_plan(f"no plan that can run after {limits.PLAN_TRIES} tries", call.problems, reply.incapable)
 
 
