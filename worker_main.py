@@ -85,6 +85,7 @@ async def serving(
             warnings=search_attributes.warnings(usable),
             model_notice=STANDIN_NOTICE if is_standin else None,
             extracts=is_standin,
+            model_off=settings.model_off,
             notices=bool(settings.notice_words),
             ceilings=settings.ceilings,
         )

@@ -13,7 +13,7 @@ from runtime.process import cache_dir
 from supervision.base import limits
 from supervision.base.trust import require_http, unshared
 from supervision.contract.ceilings import Ceilings, InlineTeams
-from supervision.contract.model_choice import chain_of
+from supervision.contract.model_choice import OptionalStep, chain_of
 from supervision.contract.request import complaint_lines
 
 if TYPE_CHECKING:
@@ -79,6 +79,8 @@ class Settings(BaseSettings):
 
     What the price list says of a model counts for those that are not named.
     """
+    model_off: Annotated[dict[str, list[OptionalStep]], NoDecode] = {}
+    """Steps of a supervisor that are left out: `review,replan`, or by model `mine=judge,qwen*=review+refine`."""
     model_plain_http: bool = False
     """True if the key may go to another machine over plain http; on loopback it always may."""
     call_header: Literal["on", "off"] = "on"
@@ -124,6 +126,17 @@ class Settings(BaseSettings):
         if not all(tokens.isdigit() and int(tokens) > 0 for tokens in windows.values()):
             raise ValueError("write a number of tokens, or name=tokens for each model, separated by commas")
         return windows
+
+    @field_validator("model_off", mode="before")
+    @classmethod
+    def _steps_off(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        off = dict[str, list[str]]()
+        for part in value.split(","):
+            name, _, steps = part.rpartition("=")
+            off.setdefault(name.strip() or "*", []).extend(step.strip() for step in steps.split("+") if step.strip())
+        return {name: steps for name, steps in off.items() if steps}
 
     @cached_property
     def keys(self) -> "Keys | None":

@@ -16,7 +16,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import RunRef, RunSetup
     from supervision.base.errors import ErrorKind, SupervisionError
     from supervision.contract.finding import Labels
-    from supervision.contract.model_choice import Effort
+    from supervision.contract.model_choice import Effort, OptionalStep, is_off
     from supervision.contract.progress import Phase
     from supervision.contract.status import TraceEvent, Wait
     from supervision.contract.team import TeamCard
@@ -97,6 +97,14 @@ class RunContext:
             "model": self.setup.supervisor_models[0],
             "effort": self.state.request.effort,
         }
+
+    def leaves_out(self, step: OptionalStep) -> bool:
+        """True if the model that serves the supervisor now makes no such step; noted in the trace."""
+        model = self.state.models.choose(self.setup.supervisor_models)
+        if not is_off(step, model, self.setup.model_off):
+            return False
+        self.state.trace.note("step_left_out", step=step, model=model)
+        return True
 
     def expires_at(self, last: bool = False) -> datetime:
         """Returns when the time for work is over, or for the `last` call, the answer. Both move when limits change."""

@@ -191,13 +191,17 @@ class SupervisorWorkflow(Handlers):
         """Has the plan carried out, replanned where that helps, and reviewed if an answer is to be written of it."""
         state, way = context.state, STRATEGIES[strategy]
         self._enter(state, "executing")
-        replanning = Replanning(context, 0 if way.plans_steps else state.request.max_replans)
+        replans = 0 if way.plans_steps else state.request.max_replans
+        if replans and context.leaves_out("replan"):
+            replans = 0
+        replanning = Replanning(context, replans)
         dispatch = Dispatch(context, replanning, drafts)
         await dispatch.execute()
         while state.steering.retries or (way.plans_steps and await next_step(context)):
             await dispatch.execute()
         state.check_success()
-        if state.request.max_reviews and sole_finding(context, strategy) is None:
+        is_reviewed = bool(state.request.max_reviews) and sole_finding(context, strategy) is None
+        if is_reviewed and not context.leaves_out("review"):
             await review(context, dispatch, replanning)
         while state.steering.retries:
             await dispatch.execute()

@@ -18,7 +18,7 @@ from supervision.base.text import cut
 from supervision.contract.base import Model, Paragraph
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.finding import ArtifactRef, Labels, Read
-from supervision.contract.model_choice import Effort
+from supervision.contract.model_choice import Effort, OptionalStep
 from supervision.contract.plan import Estimate, Plan, Shares
 from supervision.contract.progress import Phase
 from supervision.contract.request import RunRequest
@@ -187,7 +187,8 @@ class SetupInput(Model):
 class ProcessFacts(Model):
     """Facts about the process in which a run begins, which it keeps.
 
-    `extracts` is True if its model is the stand-in: an extract is no answer, so the run has no confidence.
+    `extracts` is True if its model is the stand-in: an extract is no answer, so the run has no confidence. `model_off`
+    are the steps that models leave out, by their names or patterns.
     """
 
     tools_queue: str
@@ -198,6 +199,7 @@ class ProcessFacts(Model):
     warnings: list[str] = []
     model_notice: str | None = None
     extracts: bool = False
+    model_off: dict[str, list[OptionalStep]] = {}
     ceilings: Ceilings = Ceilings()
 
 

@@ -1,5 +1,7 @@
 """Fallback chains of models, and efforts, as requests and team files name them."""
 
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -51,3 +53,12 @@ class Efforts(StrictModel):
     def of_attempt(self, number: int) -> Effort | None:
         """Returns the effort of an attempt; the first has number 1."""
         return self.first if number <= 1 else self.later
+
+
+OptionalStep = Literal["review", "refine", "replan", "judge"]
+"""The steps of a supervisor that a run can do without: where its model brings nothing with them, they are left out."""
+
+
+def is_off(step: OptionalStep, model: str, off: Mapping[str, Sequence[OptionalStep]]) -> bool:
+    """True if a model makes no such step; `off` has steps by the names of models, or patterns of these."""
+    return any(step in steps and fnmatchcase(model, name) for name, steps in off.items())

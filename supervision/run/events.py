@@ -57,6 +57,8 @@ SENTENCES: dict[str, tuple[str, Mood]] = {
     "plan_rejected": ("the plan can't run: {problems}", "bad"),
     "role_unknown": ("the team has no role {role}: {by} does it", "bad"),
     "items_planned": ("a subtask for {items} of {found:item}", "good"),
+    "replan_brought": ("the revision brought {added:subtask}", "faint"),
+    "step_left_out": ("no {step}: it is switched off for {model}", "faint"),
     "nothing_to_add": ("the plan needs nothing more", "faint"),
     # Subtasks. The field `head` is where an attempt's conversation can be read, `trace_ref` a nested run's trace.
     "subtask_started": ("{role} starts[attempt? (attempt {attempt})]", "plain"),
@@ -76,6 +78,7 @@ SENTENCES: dict[str, tuple[str, Mood]] = {
     "tool": ("{name} {arguments} → {preview}", "plain"),
     "note": ("message: {text}", "plain"),
     "finding_returned": ("its finding goes back[why?: {why}][unsupported?: {unsupported}]", "bad"),
+    "refine_brought": ("the rewritten description brought {brought}", "plain"),
     "finding_kept": ("of its findings the {which} one is kept", "plain"),
     # The answer.
     "reviewed": (
@@ -83,6 +86,7 @@ SENTENCES: dict[str, tuple[str, Mood]] = {
         "[without_effect?, nothing to see in what it says of {without_effect}]",
         "plain",
     ),
+    "review_brought": ("the review changed [changed?{changed}][!changed?nothing]", "plain"),
     "conflict": ("conflict between {subtasks}, [!resolved?not ]settled", "bad"),
     "draft_written": ("a draft from {findings:finding}", "faint"),
     "draft_failed": ("there is no draft", "faint"),

@@ -75,6 +75,8 @@ async def _redo(context: RunContext, dispatch: Dispatch, feedback: dict[str, str
             dispatch.reopen(subtask_id, words, warm=warm)
         await dispatch.execute()
         changed = [subtask_id for subtask_id, ref in before.items() if board.text_ref(subtask_id) != ref]
+        unchanged = [subtask_id for subtask_id in before if subtask_id not in changed]
+        context.state.trace.note("review_brought", changed=[*changed], unchanged=[*unchanged])
         dependents = board.mark_stale(changed)
         if not dependents or not context.state.time_and_budget.time_left:
             return

@@ -60,7 +60,10 @@ async def ask_or_warn(context: RunContext, question: Question[C, R], call: C, lo
 async def judge(
     context: RunContext, question: Literal["select", "conflict"], description: str, findings: list[DependencyRef]
 ) -> tuple[int | None, str]:
-    """Returns the index of the finding that a judge prefers, None without a preference, and why."""
+    """Returns the index of the finding that a judge prefers, None without a preference or a judge, and why."""
+    if context.leaves_out("judge"):
+        return None, ""
+
     call = JudgeInput(
         **context.call_fields,
         number=context.state.next_number("judge"),

@@ -92,9 +92,13 @@ class Replanning(BackgroundTask):
     async def _replan(self, missing: list[str]) -> bool:
         self._left -= 1
         self._considered.update(self._lost())
+        state = self._context.state
+        before = len(state.plan.named)
         try:
             # Subtasks end while this waits: `adopt` takes the board as it stands then.
-            return not (await make_plan(self._context, "plan", missing)).finished
+            finished = (await make_plan(self._context, "plan", missing)).finished
+            state.trace.note("replan_brought", added=len(state.plan.named) - before)
+            return not finished
         except SupervisionError as error:
             self._context.state.warn(f"no better plan: {error.message}")
             self._left = 0

@@ -11,6 +11,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.contracts.turn_contracts import ToolResultRef
     from activities.prompts.agent_prompts import FINISH_TAKEN
     from activities.questions.judgement import REFINE, RefineInput
+    from supervision.agent.better_finding import better
     from supervision.base import limits
     from supervision.base.errors import FATAL, ErrorKind, SupervisionError, run_kind
     from supervision.base.text import cut, one_line
@@ -32,6 +33,8 @@ class Assignment(Work):
 
     It `is_admitted` by the role's breaker while its attempt runs, or is about to. `declined` counts refusals and
     `CannotDo` among the failures. `last` is the result of the attempt that ended last, `skipped` why a person ended it.
+    The attempt under way `was_refined` if its description was rewritten. In a round of review it `keeps_better`: the
+    finding that was sent back stands unless what comes has as much that is supported.
     """
 
     is_admitted: bool = False
@@ -40,6 +43,8 @@ class Assignment(Work):
     fell_back: bool = False
     last: WorkerAgentResult = field(default_factory=WorkerAgentResult)
     skipped: Problem | None = None
+    was_refined: bool = False
+    keeps_better: bool = False
 
     @property
     def so_far(self) -> Finding | None:
@@ -144,6 +149,7 @@ class Assignment(Work):
             feedback=feedback,
             previous=finding,
             resume_from=resume_from,
+            keeps_better=warm,
             last=last,
             results=[] if finding else self.results,
         )
@@ -154,6 +160,10 @@ class Assignment(Work):
         Raises SupervisionError if other subtasks would fail alike and the run has no finding to lose.
         """
         problem, self.last, self.resume_from = result.problem, result, None
+        if self.was_refined:
+            self.was_refined = False
+            brought = "a finding" if result.succeeded else f"a failure: {problem.type}" if problem else "nothing"
+            self.context.state.trace.note("refine_brought", self.subtask_id, brought=brought)
         if result.succeeded:
             self._succeed(result)
         elif problem is None or problem.type is ErrorKind.CANCELLED:  # by a person, who wants no other attempt
@@ -176,7 +186,12 @@ class Assignment(Work):
             return False
         failed_at, rewritten = workflow.now(), ""
         refined_only = problem.type in DECLINED and self.description_ref is None
-        if same_role or refined_only:
+        is_refined = same_role or refined_only
+        if is_refined and context.leaves_out("refine"):
+            if refined_only:
+                return False
+            is_refined = False
+        if is_refined:
             # While this waits the breaker may open or close: its permission is asked for after it.
             call = RefineInput(
                 **{**context.call_fields, "plan_ref": context.described_in[subtask_id]},
@@ -191,6 +206,7 @@ class Assignment(Work):
             better = await ask_or_warn(context, REFINE, call, f"{subtask_id} could not be described better")
             if better and better.description_ref:
                 self.description_ref, rewritten = better.description_ref, better.preview
+                self.was_refined = True
             elif refined_only:
                 return False
         if fallback is not None and not same_role:
@@ -275,6 +291,11 @@ class Assignment(Work):
         assert result.finding is not None
         state, subtask_id = self.context.state, self.subtask_id
         self._count_outcome(True)
+        if self.previous is not None and self.keeps_better and better(self.previous, result.finding) is self.previous:
+            state.board.keep(subtask_id)
+            state.open_point(subtask_id, f"what came back had less that is supported: {self.feedback}")
+            state.trace.note("finding_kept", subtask_id, which="earlier")
+            return
         state.board.complete(subtask_id, result.finding)
         state.close_point(subtask_id)
         state.trace.note("subtask_completed", subtask_id, turns=self.report.turns, **result.refs)
