@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from activities.model.conversation import ConversationStore, Entry, texts_of
+from activities.prompts.agent_prompts import is_from_people
 from activities.replies.agent_story import ToolUse, read_tool_uses
 from activities.teams.toolbox import Toolbox, preview
 from supervision.agent import agent_tools
@@ -33,7 +34,7 @@ _MATERIAL = (f"<{ATTACHMENT} ", f"<{FINDING} ")
 class Grounds:
     """What a conversation brought: texts for the rule of grounding, tool calls, and what these named.
 
-    `has_data`: a tool gave an output with data, or a person said something. `has_material`: the brief holds the text
+    `has_data`: a tool gave an output with data, or people said or decided something. `has_material`: the brief holds the text
     of an attachment, or a finding. `last_failed`: the last call of a tool gave an error.
     """
 
@@ -82,7 +83,8 @@ async def read_grounds(
     )
     for use in await read_tool_uses(conversations, chain):
         if use.name != FINISH_TOOL and use.output is not None:
-            grounds.last_failed = use.is_error
+            grounds.last_failed = use.is_error and bool(use.output_ref)  # else no tool ran
+            grounds.has_data |= is_from_people(use.output)
         await _add(grounds, use, toolbox, keep)
     return grounds
 

@@ -159,6 +159,7 @@ FINISH_MISUSE = (
 )
 ASK_MISUSE = f"{ASK_TOOL} was not called: it takes one question, and it may not be open to this role."
 NOT_APPROVED = "This call was not run: a person has to approve it first. Call it again to have it approved."
+_DENIED_BY, _NOBODY = "A person has", "No person has"  # before what came of a call that waited for people
 _DENIED = "Do not make the same call again. Make another one only if that meets the reason; else continue without it."
 REFUSED = "This call was not run: this tool may not be called after texts of others were read. Continue without it."
 _UNSUPPORTED = """Your finding was not accepted yet. These figures, quotations or URLs stand neither in a tool output \
@@ -197,13 +198,18 @@ def empty_note(why: Emptiness) -> str:
 def denied(comment: str) -> str:
     """Returns what the model reads in place of the output of a call that a person has denied."""
     why = f" This is the reason:\n{tag('feedback', comment)}\n" if comment.strip() else " "
-    return f"A person has denied this call, so it was not run.{why}{_DENIED}"
+    return f"{_DENIED_BY} denied this call, so it was not run.{why}{_DENIED}"
 
 
 def unanswered(is_question: bool) -> str:
     """Returns what the model reads if no person has replied in time."""
     said = "replied in time" if is_question else "approved this call in time, so it was not run"
-    return f"No person has {said}. Continue without it, and name what is missing among your limitations."
+    return f"{_NOBODY} {said}. Continue without it, and name what is missing among your limitations."
+
+
+def is_from_people(output: str) -> bool:
+    """True if in place of a call's output stands what people decided about it, or that they did not."""
+    return output.startswith((_DENIED_BY, _NOBODY))
 
 
 def steering(words: Iterable[str]) -> str:

@@ -187,8 +187,8 @@ HAIKU, OPUS = "claude-haiku-5-5", "claude-opus-5-5"
 
 
 async def test_what_a_review_flags_and_what_rests_on_it_is_done_again_and_conflicts_are_judged(lab: Lab) -> None:
-    conflict = {"subtask_ids": ["t1", "t3"], "description": "44 or 45 pears"}
-    judge = as_json({"choice": 2, "reason": "t3 counted later"})
+    conflict = {"subtask_ids": ["t1", "t3"], "description": "attempt 1 or another one. 44 or 45 pears"}
+    judge = as_json({"choice": 2, "reason": "t3 counted later. It has 45 pears"})
     chain = subtasks(item("t1"), item("t2", depends_on=["t1"]), item("t3"))
     turns: Turns = {subtask_id: said for subtask_id in ("t1", "t2", "t3")}
     rounds = verdicts([conflict], t1="the unit is missing"), verdicts([conflict])
@@ -208,9 +208,9 @@ async def test_what_a_review_flags_and_what_rests_on_it_is_done_again_and_confli
         "t1": (2, False), "t2": (2, False), "t3": (1, False),
     }  # fmt: skip
     assert (result.status, result.gaps, found(result).summary) == ("completed", [], "finding of t1, attempt 2")
-    assert "44 or 45 pears" in lab.prompt("judge.1")
+    assert "<conflict>\nattempt 1 or another one.\n</conflict>" in lab.prompt("judge.1"), "no finding has 44 pears"
     assert [(c.subtask_ids, c.description, c.resolution) for c in result.contradictions] == [
-        (["t1", "t3"], "44 or 45 pears", "t3 counts: t3 counted later")
+        (["t1", "t3"], "attempt 1 or another one.", "t3 counts: t3 counted later.")
     ]
     assert "t3 counted later" in lab.prompt("synthesis.1")
     trace = (await handle.query(SupervisorWorkflow.trace)).events

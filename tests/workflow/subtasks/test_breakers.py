@@ -222,10 +222,10 @@ async def test_an_account_that_is_refused_later_is_waited_for_until_a_person_say
     await handle.execute_update(SupervisorWorkflow.resume, Resume(request_id="again"))
     result = await handle.result()
     assert result.status == "completed"
-    assert [s.turns for s in result.subtasks] == [1, 2]
+    assert [s.turns for s in result.subtasks] == [2, 2]  # t1 looked nothing up, and was sent back
     assert [s.attempts for s in result.subtasks] == [1, 1]
     assert lab.steps.count("t2/1/turn.1") == 1
-    assert result.usage.model_calls == 5
+    assert result.usage.model_calls == 6
 
 
 # --- outages -----------------------------------------------------------------------------------------
@@ -277,8 +277,8 @@ async def test_an_outage_of_the_next_model_leads_back_to_none_that_refused(lab: 
     def turn(step: Step) -> Reply:
         return stop("refusal") if step.body["model"] == first else replies(step)
 
-    lab.play(script(plan({"id": "t1"}), {"t1": turn}))
-    result = await lab.run(team="lab", models={"workers": [first, second]})
+    lab.play(script(plan({"id": "t1", "role": "hand"}), {"t1": turn}))
+    result = await lab.run(team="crew", models={"workers": [first, second]})
     assert (result.status, result.usage.model_calls) == ("completed", 4)
     asked = [call.step.body["model"] for call in lab.calls if call.step.subtask_id == "t1"]
     assert asked == [first, second, second]

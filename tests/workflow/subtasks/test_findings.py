@@ -3,12 +3,14 @@
 import json
 from typing import Any
 
+import pytest
+
 from activities.store.artifacts import ArtifactStore
 from standin.server.api_reply import text_block, tool_block
 from supervision.contract.finding import Finding, FindingRecord
-from tests.scripted_model import Reply, answer, message, script, text, tools
+from tests.scripted_model import Reply, answer, as_json, message, script, text, tools
 from tests.workflow.runs import Lab, found
-from tests.workflow.scripts import in_order, item, reviewed, subtasks, verdicts
+from tests.workflow.scripts import in_order, item, reviewed, subtasks, verdicts, with_replies
 
 USUAL = {"team": "orchard"}
 
@@ -109,3 +111,90 @@ async def test_the_reviewer_sees_where_code_found_each_figure_and_whom_it_is_fro
     kept = await record(store, found(result))
     assert kept.sources == found(result).sources == ["harvest book"]
     assert [claim.text for claim in kept.checked if not claim.source] == found(result).unsupported == ["731 kg"]
+
+
+# --- what a finding rests on ---------------------------------------------------------------------------
+
+
+KNOWN = "The wars of the roses were fought by York and Lancaster."
+
+
+async def test_a_finding_that_rests_on_nothing_goes_back_once_and_is_marked(lab: Lab) -> None:
+    listed = tools(("calculate", {"expression": "2 + 2"}))
+    lab.play(reviewed(ONE, verdicts(), turns={"t1": in_order(listed, text(KNOWN))}))
+    result = await lab.run(max_reviews=1)
+    assert "no tool has shown you any data" in lab.call("t1/1/turn.3").step.prompt
+    assert (result.subtasks[0].turns, found(result).grounding) == (3, "knowledge")
+    assert (result.status, result.grounding) == ("completed", "knowledge")
+    assert result.confidence is not None
+    assert result.confidence <= 0.7
+    shown = lab.call("review.1").step.prompt
+    assert 'grounding="knowledge"' in shown
+    assert "Calls: calculate" in shown
+
+
+async def test_the_reviewer_is_told_that_nothing_was_called(lab: Lab) -> None:
+    lab.play(reviewed(ONE, verdicts(), turns={"t1": in_order(text(KNOWN))}))
+    await lab.run(max_reviews=1)
+    assert "Calls: none" in lab.call("review.1").step.prompt
+
+
+async def test_a_finding_rests_on_data_on_a_finding_or_on_an_attached_text(lab: Lab) -> None:
+    plan = subtasks(
+        item("t1", "clerk"), item("t2", "clerk", depends_on=["t1"]), item("t3", "clerk", attachments=["notes.txt"])
+    )
+    attached = [{"name": "notes.txt", "text": "Pears ripen in September."}]
+    lab.play(script(plan, {"t1": in_order(BOOK, finish())}, answer(cites=["t1", "t2", "t3"])))
+    result = await lab.run(attachments=attached)
+    assert [found(result, number).grounding for number in range(3)] == ["tools"] * 3
+    assert [report.turns for report in result.subtasks] == [2, 1, 1]
+    assert result.grounding == "tools"
+
+
+async def test_an_answer_without_a_confidence_has_the_bound_of_what_it_rests_on(lab: Lab) -> None:
+    lab.play(script(ONE, {"t1": in_order(BOOK, finish())}, as_json({"answer": f"{LONG} [t1]", "contradictions": []})))
+    result = await lab.run()
+    assert result.confidence == 0.9
+
+
+# --- words that are no finding -------------------------------------------------------------------------
+
+DONE = text("I am done.")
+ANNOUNCES = text("I will look up the figures and hand in the whole finding again.")
+MISSES = tools(("harvest", {"year": 1066}))
+
+
+async def test_words_that_are_no_finding_go_back_twice_and_then_end_the_attempt(lab: Lab) -> None:
+    turns = {"t1": in_order(BOOK, ANNOUNCES, DONE, DONE), "t2": in_order(BOOK, finish())}
+    plan = subtasks(item("t1", "clerk"), item("t2", "clerk"))
+    lab.play(with_replies(script(plan, turns, answer(LONG, cites=["t2"])), refine=lambda step: as_json({})))
+    result = await lab.run()
+    assert "was not accepted as a finding" in lab.call("t1/1/turn.3").step.prompt
+    failed = result.subtasks[0]
+    assert (failed.state, failed.turns) == ("failed", 4)
+    assert failed.error is not None
+    assert (failed.error.type, "I am done." in failed.error.message) == ("CannotDo", True)
+    assert (result.status, [gap.subtask_id for gap in result.gaps]) == ("partial", ["t1"])
+
+
+async def test_words_that_are_no_finding_are_followed_by_one(lab: Lab) -> None:
+    lab.play(script(ONE, {"t1": in_order(ANNOUNCES, BOOK, finish())}, answer(LONG, cites=["t1"])))
+    result = await lab.run()
+    assert (result.status, found(result).summary) == ("completed", "4,412 kg of pears")
+
+
+async def test_a_conclusion_after_a_failed_call_goes_back(lab: Lab) -> None:
+    said = text("The harvest was good in the year of the conquest.")
+    lab.play(script(ONE, {"t1": in_order(MISSES, said, BOOK, finish())}, answer(LONG, cites=["t1"])))
+    result = await lab.run()
+    assert "Your last call failed" in lab.call("t1/1/turn.3").step.prompt
+    assert (result.status, found(result).summary) == ("completed", "4,412 kg of pears")
+
+
+@pytest.mark.parametrize("after", [DONE, finish(finding="Plums were 8.5 % of it.")], ids=["empty", "worse"])
+async def test_of_a_finding_and_what_came_of_sending_it_back_the_better_one_is_kept(lab: Lab, after: Reply) -> None:
+    mixed = f"{LONG} Plums were 8.5 % of that."
+    lab.play(script(ONE, {"t1": in_order(BOOK, finish(finding=mixed), after, after, after)}, answer(cites=["t1"])))
+    result = await lab.run()
+    assert (found(result).supported, found(result).unsupported) == (2, ["8.5 %"])
+    assert ("8.5 %", "t1") in [(item.text, item.where) for item in result.unsupported]

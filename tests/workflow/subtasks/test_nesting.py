@@ -46,7 +46,8 @@ async def others_are_done(lab: Lab) -> bool:
 
 async def test_three_levels_answer_upward_and_are_one_tree_in_status_and_result(lab: Lab) -> None:
     hold = asyncio.Event()
-    lab.play(tree(PLANS, **{"l2/1/turn.1": when(hold, text("late pears"))}))
+    late = when(hold, text("late pears"))
+    lab.play(tree(PLANS, **{"l2/1/turn.1": late, "l2/1/turn.2": late}))
     handle = await lab.start()
 
     async def seen() -> bool:
