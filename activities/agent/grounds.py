@@ -34,8 +34,8 @@ _MATERIAL = (f"<{ATTACHMENT} ", f"<{FINDING} ")
 class Grounds:
     """What a conversation brought: texts for the rule of grounding, tool calls, and what these named.
 
-    `has_data`: a tool gave an output with data, or people said or decided something. `has_material`: the brief holds the text
-    of an attachment, or a finding. `last_failed`: the last call of a tool gave an error.
+    `has_data`: a tool gave an output with data, or people said or decided something. `has_material`: the brief holds
+    the text of an attachment, or a finding. `last_failed`: the last call of a tool gave an error.
     """
 
     texts: list[Source] = field(default_factory=list)
