@@ -71,12 +71,13 @@ class ToolLoop:
                 state.asked_again, max_tokens = state.asked_again + 1, more_room(max_tokens)
                 continue
             progress.head, progress.results, progress.note, state.asked_again = reply.head, [], None, 0
+            progress.anew_from = ""
             progress.feedback_due, progress.heard = False, heard
             if finding := _finding_of(step, reply, agent.subtask_id):
                 if self._goes_on(step, reply, finding):
                     continue
                 result = self._result(self._best(finding, reply))
-                result.finish_call_id = reply.finish_call_id
+                result.finish_call_id, result.repeats = reply.finish_call_id, reply.repeats
                 return result
             if step is Next.TOOLS:
                 self._take_calls(reply.calls)
@@ -85,6 +86,7 @@ class ToolLoop:
                 progress.pauses += 1
             elif step is Next.NUDGE:
                 progress.note = prompts.NUDGE
+                self._begin_anew_if_repeated(reply)
             elif step is Next.INSIST:
                 state.insisted = True
                 progress.results = [call.without_result(prompts.NOT_RUN) for call in reply.calls]
@@ -126,10 +128,20 @@ class ToolLoop:
         if progress.empty_replies < limits.EMPTY_REPLIES and self._has_a_turn_left():
             progress.empty_replies += 1
             progress.results = _taken(reply)
+            self._begin_anew_if_repeated(reply)
             return prompts.empty_note(why)
         if progress.returned is not None:
             return None
         raise self.failure(Problem(type=ErrorKind.CANNOT_DO, message=f"{_NO_FINDING[why]}: {reply.preview}"))
+
+    def _begin_anew_if_repeated(self, reply: TurnReply) -> None:
+        """Has a conversation that goes in circles begun anew: its own words are the strongest example that it has."""
+        progress = self._progress
+        if reply.repeats:
+            # The new one has the brief, what tools returned, and all that people said.
+            progress.head, progress.results, progress.heard = None, [], 0
+            progress.anew_from = reply.head
+            self.trace.note("begun_anew", self._agent.subtask_id)
 
     def _best(self, finding: Finding, reply: TurnReply) -> Finding:
         """Returns the conclusion that counts: the last one, unless one that was sent back had more that is right."""
@@ -235,6 +247,7 @@ class ToolLoop:
                 step=f"turn.{turn}",
                 brief=agent.brief if progress.head is None or progress.feedback_due else None,
                 head=progress.head,
+                anew_from=progress.anew_from,
                 results=progress.results,
                 note=note,
                 last=last,
@@ -339,7 +352,7 @@ class ToolLoop:
             finding=finding,
             turns=progress.turn - progress.turns_booked,
             usage=progress.usage,
-            head=progress.head,
+            head=progress.head or progress.anew_from or None,
             heard=progress.heard,
             labels=progress.labels,
             progress=progress.model_copy(update={"worked_seconds": self._worked()}) if resumable else None,

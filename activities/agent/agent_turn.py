@@ -21,6 +21,7 @@ from activities.model.port import Json, user_message
 from activities.model.prompt_fit import PromptWriter, brief_tokens
 from activities.prompts import agent_prompts as prompts
 from activities.replies import answer_schema
+from activities.replies.agent_story import read_tool_uses
 from activities.store.reading import list_bytes, read_findings, read_plan, read_records, read_small, read_text
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import LoadedTeam
@@ -78,6 +79,7 @@ class AgentTurnActivities:
             cache="prefix" if turn.last else "conversation",
             concludes=turn.last,
             withheld=withheld,
+            anew_from=turn.anew_from,
         )
         known = [] if turn.head is None else (await conversations.entry(turn.head)).view.withheld
         missing = ", ".join(tool for tool in withheld if tool not in known)
@@ -108,9 +110,10 @@ class AgentTurnActivities:
             subtask = subtask.model_copy(update={"description": await read_text(store, brief.description_ref)})
         small = await read_small(store, brief.attachments)
         previous = None if brief.previous_ref is None else await read_text(store, brief.previous_ref)
+        shown = await self._outputs(turn.anew_from) if turn.anew_from else []
 
         async def within(tokens: int) -> str:
-            return prompts.worker_request(
+            request = prompts.worker_request(
                 subtask,
                 await read_findings(store, brief.dependencies, brief_tokens(tokens)),
                 brief.missing,
@@ -121,6 +124,8 @@ class AgentTurnActivities:
                 room=list_bytes(tokens),
                 names_items=brief.names_items,
             )
+            outputs = prompts.earlier_outputs(shown, list_bytes(tokens))
+            return "\n\n".join(filter(None, [request, outputs]))
 
         tools = loaded.toolbox.definitions(role.tools, attachments=bool(brief.attachments))
         cites = any("input_schema" not in tool for tool in tools)
@@ -132,6 +137,13 @@ class AgentTurnActivities:
         system = prompts.worker_system(role, turn.max_turns, turn.run.date, cites)
         return Opening(system=system, model=turn.model, effort=turn.effort, tools=tools), within
 
+    async def _outputs(self, head: str) -> list[tuple[str, str]]:
+        """Returns the tool calls of a conversation that is begun anew, each with its output; failures are left out."""
+        conversations = self._calls.conversations
+        chains = await conversations.all_chains(head)
+        uses = [use for chain in chains for use in await read_tool_uses(conversations, chain)]
+        return [(f"{use.name} {use.arguments}", use.output) for use in uses if use.output and not use.is_error]
+
     async def _labels(self, turn: TurnInput, loaded: LoadedTeam, role: Role, place: str) -> tuple[Labels, list[str]]:
         """Returns what the model has read with this call, and the provider's tools that it may not have after that."""
         labels, given, brief, conversations = Labels(), Labels(), turn.brief, self._calls.conversations
@@ -141,6 +153,9 @@ class AgentTurnActivities:
             answered = {result.call_id for result in turn.results if result.ref}
             uses = [block for block in before.reply.tool_uses() if block["id"] in answered]
             labels = before.labels | loaded.toolbox.labels_of(role, uses + before.reply.provided_uses(), place)
+        if turn.anew_from:  # its outputs are a part of the new brief
+            before = await conversations.entry(turn.anew_from)
+            given = given | before.labels
         if brief is not None:
             records = await read_records(self._calls.store, brief.dependencies)
             given = reduce(or_, [record.labels for record in records.values()], given | brief.labels)
@@ -161,6 +176,7 @@ class AgentTurnActivities:
             model=message.model,
             preview=cut(text, limits.REPLY_PREVIEW_BYTES),
             calls=[] if concluded else await self._tool_calls(turn, loaded, role, calls, answered.labels),
+            repeats=await self._repeats(answered.head),
             fullest=message.fullest,
             withheld=answered.view.withheld,
             labels=answered.labels,
@@ -181,6 +197,14 @@ class AgentTurnActivities:
         if kept := reply.finding or reply.earlier:
             reply.preview = kept.summary
         return reply
+
+    async def _repeats(self, head: str) -> bool:
+        """True if the reply at `head` says the same as the one before it in its conversation."""
+        entry = await self._calls.conversations.entry(head)
+        if not entry.ancestors or not entry.said:
+            return False
+        before = await self._calls.conversations.entry(entry.ancestors[-1])
+        return entry.said == before.said
 
     async def _tool_calls(
         self, turn: TurnInput, loaded: LoadedTeam, role: Role, blocks: list[Json], labels: Labels
@@ -237,7 +261,7 @@ class AgentTurnActivities:
         cells = [f"- {path or 'output'}: {_cell(path, cell)}" for path, cell in agent_tools.cells_of(output)]
         text = "\n\n".join(filter(None, [conclusion.text, "\n".join(cells)]))
         chain = await self._calls.conversations.chain(answered.head)
-        grounds = await read_grounds(self._calls.conversations, chain, loaded.toolbox, keep)
+        grounds = await read_grounds(self._calls.conversations, answered.head, loaded.toolbox, keep)
         checks = role.grounding == "tools" and conclusion.text
         claims = await asyncio.to_thread(check, text, grounds.texts) if checks else []
         is_ungrounded = needs_data(role, loaded.toolbox) and not grounds.has_any

@@ -11,7 +11,16 @@ from activities.replies.agent_story import ToolUse, read_tool_uses
 from activities.teams.toolbox import Toolbox, preview
 from supervision.agent import agent_tools
 from supervision.base import limits
-from supervision.base.prompt_marks import ASK_TOOL, ATTACHMENT, FINDING, FINISH_TOOL, READ_OUTPUT_TOOL, STEER, SUBTASK
+from supervision.base.prompt_marks import (
+    ASK_TOOL,
+    ATTACHMENT,
+    EARLIER_OUTPUTS,
+    FINDING,
+    FINISH_TOOL,
+    READ_OUTPUT_TOOL,
+    STEER,
+    SUBTASK,
+)
 from supervision.base.text import one_line
 from supervision.contract.finding import ArtifactRef, CheckedClaim, Evidence
 from supervision.contract.team import Role
@@ -19,8 +28,8 @@ from supervision.grounding.support import BRIEF, Source, SourceKind
 
 _CALL_BYTES = 100  # a tool call beside the line that was found in its output
 
-# The reviewer's words and the finding that they are about prove nothing.
-_NO_GROUND = re.compile(r"<(feedback|previous_finding)>\n(?:(?!<\1>\n).)*?\n</\1>", re.DOTALL)
+# The reviewer's words and the finding that they are about prove nothing; outputs of tools are read as what they are.
+_NO_GROUND = re.compile(rf"<(feedback|previous_finding|{EARLIER_OUTPUTS})>\n(?:(?!<\1>\n).)*?\n</\1>", re.DOTALL)
 
 _STEERS = re.compile(rf"<{STEER}>\n((?:(?!<{STEER}>\n).)*?)\n</{STEER}>", re.DOTALL)
 
@@ -70,18 +79,23 @@ def needs_data(role: Role, toolbox: Toolbox) -> bool:
 
 
 async def read_grounds(
-    conversations: ConversationStore, chain: list[Entry], toolbox: Toolbox, keep: Callable[[str], Awaitable[str]]
+    conversations: ConversationStore, head: str, toolbox: Toolbox, keep: Callable[[str], Awaitable[str]]
 ) -> Grounds:
-    """Returns what a conversation's entries are built on; `keep` stores outputs of tools that the provider ran."""
-    brief = texts_of(chain[0].input)
-    later = [text for entry in chain[1:] for text in texts_of(entry.input)]
+    """Returns what the conversation at `head` is built on, and those that it began anew.
+
+    `keep` stores outputs of tools that the provider ran.
+    """
+    chains = await conversations.all_chains(head)
+    brief = texts_of(chains[-1][0].input)
+    later = [text for chain in chains for entry in chain[1:] for text in texts_of(entry.input)]
     said = [word for text in later for word in _STEERS.findall(text)]
     grounds = Grounds(
         texts=[Source(_NO_GROUND.sub("", text)) for text in brief] + [Source(word) for word in said],
         has_data=bool(said),
         has_material=any(mark in _NO_GROUND.sub("", text) for text in brief for mark in _MATERIAL),
     )
-    for use in await read_tool_uses(conversations, chain):
+    uses = [use for chain in chains for use in await read_tool_uses(conversations, chain)]
+    for use in uses:
         if use.name != FINISH_TOOL and use.output is not None:
             grounds.last_failed = use.is_error and bool(use.output_ref)  # else no tool ran
             grounds.has_data |= is_from_people(use.output)

@@ -38,7 +38,8 @@ class ToolResultRef(Model):
 class TurnInput(Model):
     """One model call of a worker agent: the brief on the first turn, later the head and the new messages.
 
-    With both it continues an earlier attempt's conversation: only the brief's feedback is new.
+    With both it continues an earlier attempt's conversation: only the brief's feedback is new. A conversation that
+    begins anew lists the tool outputs of the one at `anew_from`.
     """
 
     run: RunRef
@@ -49,6 +50,7 @@ class TurnInput(Model):
     step: str
     brief: SubtaskBrief | None = None
     head: str | None = None
+    anew_from: Annotated[str, Field(exclude_if=lambda head: not head)] = ""
     results: list[ToolResultRef] = []
     note: str | None = None
     last: bool = False
@@ -106,8 +108,8 @@ class TurnReply(Model):
 
     A conclusion is a `finding`, or says that the subtask is `impossible`; an `unclear` one may mean it. `misfit`
     says what keeps its output from the form of its role. An `ungrounded` one had to rest on data, and rests on nothing;
-    an `empty` one is no finding at all. A last turn without a text has the last text before it as
-    `earlier`. `fullest`: no more room would make a cut reply longer.
+    an `empty` one is no finding at all. A last turn without a text has the last text before it as `earlier`. One that
+    `repeats` says the same as the reply before it. `fullest`: no more room would make a cut reply longer.
     """
 
     head: str
@@ -124,6 +126,7 @@ class TurnReply(Model):
     empty: Emptiness | None = None
     finish_call_id: str | None = None
     earlier: Finding | None = None
+    repeats: bool = False
     fullest: bool = False
     withheld: Annotated[list[str], Field(exclude_if=lambda names: not names)] = []
     labels: Read = Labels()

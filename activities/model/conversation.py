@@ -52,7 +52,8 @@ class Entry(Model):
 
     `ancestors` are the keys of the entries before it, oldest first. In `input` a tool_result block has `content_ref`, a
     key, in place of `content`, beside `sources` and `artifacts`. `labels` is what the call had read, `spent` what
-    failed attempts at it had cost, `at` when the answer was stored.
+    failed attempts at it had cost, `at` when the answer was stored. A first entry may begin anew what the conversation
+    at the head `anew_from` had come to.
     """
 
     opening: Opening | None = None
@@ -63,6 +64,13 @@ class Entry(Model):
     labels: Read = Labels()
     spent: Usage = Usage()
     at: str | None = None
+    anew_from: str = ""
+
+    @property
+    def said(self) -> list[Json]:
+        """What the reply says and asks for, without its thinking and the ids of calls."""
+        said = [block for block in self.reply.content if block.get("type") in ("text", "tool_use")]
+        return [{name: block.get(name) for name in ("text", "name", "input")} for block in said]
 
 
 @dataclass(frozen=True)
@@ -99,6 +107,12 @@ class ConversationStore:
         """Returns the entries of the conversation, oldest first. Raises ArtifactMissing if one is gone."""
         last = await self.entry(head)
         return [*(await self.entries(last.ancestors)).values(), last]
+
+    async def all_chains(self, head: str) -> list[list[Entry]]:
+        """Returns the conversation at `head`, and before it those that it began anew, as chains of entries."""
+        chain = await self.chain(head)
+        before = await self.all_chains(chain[0].anew_from) if chain[0].anew_from else []
+        return [*before, chain]
 
     async def resolve(self, messages: list[Json]) -> list[Json]:
         """Returns a copy of `messages` with tool outputs in place of their references."""

@@ -92,12 +92,16 @@ def key_of(asked: Asked, workflow_id: str) -> str:
 
 @dataclass(frozen=True)
 class CallOptions:
-    """How a call is made: what is cached, whether it may call tools, and which are `withheld`."""
+    """How a call is made: what is cached, whether it may call tools, and which are `withheld`.
+
+    A first call may begin anew what the conversation at `anew_from` had come to.
+    """
 
     cache: CacheUse = "none"
     concludes: bool = False
     withheld: Sequence[str] = ()
     labels: Labels = Labels()
+    anew_from: str = ""
 
 
 @dataclass(frozen=True)
@@ -189,6 +193,7 @@ class ModelCalls:
             labels=how.labels,
             spent=earlier.spent,
             at=datetime.now(UTC).isoformat(),
+            anew_from=how.anew_from,
         )
         return self._answered(key, await until_stored(partial(self.conversations.save, key, entry)))
 

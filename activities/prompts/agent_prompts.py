@@ -16,6 +16,7 @@ from supervision.base.prompt_marks import (
     ATTACHMENTS,
     CHECKED,
     DEADLY,
+    EARLIER_OUTPUTS,
     FINDING,
     FINISH_TOOL,
     ITEM,
@@ -119,6 +120,20 @@ def worker_request(
         parts += [tag("feedback", feedback), words]
     parts.append("Do only this subtask. Other agents work on the rest.")
     return "\n\n".join(parts)
+
+
+def earlier_outputs(uses: Iterable[tuple[str, str]], room: int) -> str:
+    """Returns what tools have returned to a worker agent whose conversation begins anew, in `room` bytes.
+
+    `uses` are calls with their outputs; the last ones come first, each in an equal share. Empty without any.
+    """
+    shown = list(dict(uses).items())[::-1]
+    if not shown:
+        return ""
+    share = room // len(shown)
+    outputs = [f"{one_line(call, limits.LINE_BYTES)}:\n{cut(output, share)}" for call, output in shown]
+    listed = tag(EARLIER_OUTPUTS, "\n\n".join(outputs))
+    return f"Your tools have already returned these outputs, the last one first. Use them.\n{listed}"
 
 
 _CORRECT = (

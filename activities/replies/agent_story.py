@@ -159,7 +159,8 @@ class AgentStories:
         """Returns what happened in the conversation at `head`, none of it after `until`. Raises ArtifactError."""
         chain = await self._conversations.chain(head)
         uses = iter(await read_tool_uses(self._conversations, chain))
-        events = []
+        before = chain[0].anew_from
+        events = await self.of_conversation(before, subtask_id, until) if before else []
         for number, (key, entry) in enumerate(zip([*chain[-1].ancestors, head], chain, strict=True), 1):
             own_uses = list(islice(uses, len(entry.reply.provided_uses()) + len(entry.reply.tool_uses())))
             if key in self._seen:  # an attempt goes on where the one before it ended
@@ -221,8 +222,10 @@ def _tools(uses: list[ToolUse], labels: Labels) -> Iterator[tuple[str, Json]]:
 
 async def attempt_story(conversations: ConversationStore, head: str) -> str:
     """Returns one line for each tool call of the conversation at `head`, with its outcome, and the last words."""
-    chain = await conversations.chain(head)
-    calls = [call for _, call in _tools(await read_tool_uses(conversations, chain), Labels())]
+    chains = await conversations.all_chains(head)
+    chain = chains[-1]
+    uses = [use for each in chains for use in await read_tool_uses(conversations, each)]
+    calls = [call for _, call in _tools(uses, Labels())]
     outcomes = [f"{'error: ' if call['is_error'] else ''}{call['preview']}" for call in calls]
     lines = [f"{call['name']}({call['arguments']}): {said}" for call, said in zip(calls, outcomes, strict=True)]
     blocks = (block for entry in reversed(chain) for block in reversed(entry.reply.content))

@@ -79,6 +79,7 @@ SENTENCES: dict[str, tuple[str, Mood]] = {
     "note": ("message: {text}", "plain"),
     "finding_returned": ("its finding goes back[why?: {why}][unsupported?: {unsupported}]", "bad"),
     "refine_brought": ("the rewritten description brought {brought}", "plain"),
+    "begun_anew": ("it repeats itself: its conversation begins anew, with what tools returned", "faint"),
     "finding_kept": ("of its findings the {which} one is kept", "plain"),
     # The answer.
     "reviewed": (

@@ -27,9 +27,9 @@ class LoopProgress(Model):
     time that the attempt took so far, without its waits. `objected` is True once a conclusion went back to its author,
     `returned` that conclusion as a finding, `empty_replies` how many were none and went back; `feedback_due` is True
     until a review's feedback was given in the conversation at `head`. Of the last turn's calls `pending` ones wait for
-    a person, and `approved` ones are to be run; the `results` are those of the others. `note` is the system's word for
-    the next turn; of people's words the first `heard` are in the conversation. `labels` are those
-    of the conversation.
+    a person, and `approved` ones are to be run; the `results` are those of the others. With `anew_from` the next turn
+    begins a conversation anew after that one, which repeated itself. `note` is the system's word for the next turn; of
+    people's words the first `heard` are in the conversation. `labels` are those of the conversation.
     """
 
     head: str | None = None
@@ -43,6 +43,7 @@ class LoopProgress(Model):
     trace_seq: int = 0
     worked_seconds: float = 0.0
     objected: bool = False
+    anew_from: Annotated[str, Field(exclude_if=lambda head: not head)] = ""
     returned: Annotated[Finding | None, Field(exclude_if=lambda finding: finding is None)] = None
     empty_replies: Annotated[int, Field(exclude_if=lambda count: not count)] = 0
     feedback_due: bool = False
@@ -91,7 +92,8 @@ class WorkerAgentResult(Model):
     supervisor adds that from the error, which carries the rest in its details, and the `model`. `progress` is what a
     next try can resume from, `retry_after` the seconds that a provider's breaker stays open, `spend` that of a nested
     run. `head` is its conversation's, with `heard` of people's words in it; `finish_call_id` names the call in it that
-    gave the finding, if one did. `labels` are those of all that its work has read.
+    gave the finding, if one did; it `repeats` if its last two replies are the same. `labels` are those of all that its
+    work has read.
     """
 
     finding: Finding | None = None
@@ -103,6 +105,7 @@ class WorkerAgentResult(Model):
     progress: LoopProgress | None = None
     head: str | None = None
     finish_call_id: str | None = None
+    repeats: Annotated[bool, Field(exclude_if=lambda repeats: not repeats)] = False
     heard: int = 0
     retry_after: float = 0.0
     nested: NestedRun | None = None

@@ -142,6 +142,8 @@ class Assignment(Work):
         if warm and single and finding is not None and last.finding == finding and last.head is not None:
             taken = [ToolResultRef(call_id=last.finish_call_id, text=FINISH_TAKEN)] if last.finish_call_id else []
             resume_from = LoopProgress(head=last.head, results=taken, feedback_due=True, heard=last.heard)
+            if last.repeats:  # what it was told before did not change its words
+                resume_from = LoopProgress(anew_from=last.head)
         return Assignment(
             self.context,
             self.subtask_id,

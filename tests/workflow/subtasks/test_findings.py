@@ -198,3 +198,22 @@ async def test_of_a_finding_and_what_came_of_sending_it_back_the_better_one_is_k
     result = await lab.run()
     assert (found(result).supported, found(result).unsupported) == (2, ["8.5 %"])
     assert ("8.5 %", "t1") in [(item.text, item.where) for item in result.unsupported]
+
+
+async def test_a_conversation_that_repeats_itself_begins_anew_with_what_its_tools_returned(
+    lab: Lab, store: ArtifactStore
+) -> None:
+    lab.play(script(ONE, {"t1": in_order(BOOK, DONE, DONE, finish())}, answer(LONG, cites=["t1"])))
+    result = await lab.run()
+    own, anew = (lab.call(f"t1/1/turn.{number}").step for number in (3, 4))
+    assert len(own.body["messages"]) == 5, "the first time it goes on"
+    [first] = anew.body["messages"]
+    assert "I am done." not in str(first)
+    shown = anew.prompt
+    assert "<earlier_outputs>\nharvest" in shown
+    assert "pears,4412" in shown
+    assert "was not accepted as a finding" in shown
+    assert (found(result).unsupported, found(result).sources) == ([], ["harvest book"])
+    kept = await record(store, found(result))
+    assert [claim.source for claim in kept.checked] == ["harvest 2009"]
+    assert [item.tool for item in kept.evidence] == ["harvest"]
