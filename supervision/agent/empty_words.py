@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from supervision.base.spoken_words import names_of, words_of
+from supervision.base.spoken_words import SMALL_WORDS, WORDS_OF_WORK, names_of, words_of
 
 Emptiness = Literal["says_nothing", "failed_call"]
 """Why a conclusion is no finding: its words say nothing, or its last call failed and no other brought data."""
@@ -103,25 +103,6 @@ _POINTS = re.compile(
     re.IGNORECASE,
 )
 
-# Words of every text, and words of the work: what a finding is made of, not what it finds.
-_NOT_ITS_OWN = frozenset(
-    """
-    a an the this that these those it its i i'm i'll i've me my we you your he she they them their there here
-    is are was were be been being am do does did done has have had will would shall should can could may might must
-    and or but if then than as at by for from in into of off on onto out over to up with without about after before
-    not no nor only also already now next yet again still just so too very all any each every both more most some
-    what which who whose when where why how
-    answer answers answered asked ask calculate calculated calculation call calls called check checked column columns
-    complete completed correct corrected correctly data dataset document documents error errors expected figure figures
-    file files find finding findings finish finished function give given hand have information list listed look
-    looked message method name named names necessary need needed needs note notes number numbers output outputs passage
-    passages perform performed problem provide provided query queries query_data question read ready relevant remaining
-    report result results return returned returns right row rows run search searched search_documents see show shown
-    shows source sources sql statement step steps subtask table tables task text tool tools update updated use used
-    using value values whole work write written wrote
-    """.split()  # noqa: SIM905
-)
-
 _CODE = re.compile(r"^[ \t]*```(.*?)(?:^[ \t]*```|\Z)", re.MULTILINE | re.DOTALL)
 _LOOKS_LIKE_CODE = re.compile(r"\bselect\b.*\bfrom\b|^\s*[{[]|\bdef \w+\(", re.IGNORECASE | re.DOTALL)
 _INLINE = re.compile(r"`[^`\n]*`|\b\w+_\w+\b|\b[\w/-]+\.\w{2,4}\b")  # names of tools, columns and files
@@ -150,11 +131,16 @@ def _says_something(clause: str, asked: str, given: set[str]) -> bool:
     if _BEGINS_ELSEWHERE.match(clause):
         is_short = len(words) <= _OTHER_WORDS or len(clause) <= _OTHER_CHARS
         return not is_short
-    own = words - _NOT_ITS_OWN
+    own = words - SMALL_WORDS - WORDS_OF_WORK
     is_talk = bool(_BEGINS.match(clause) or _POINTS.search(clause))
     if not is_talk:
-        return bool(own)
-    names = (name for name in names_of(clause) if name.casefold() not in _NOT_ITS_OWN)  # SQL, FROM
+        return bool(own) or _is_yes_or_no(words)
+    names = (name for name in names_of(clause) if name.casefold() not in SMALL_WORDS | WORDS_OF_WORK)  # SQL, FROM
     if any(name not in asked for name in names):
         return True
     return len(own - given) > _OWN_WORDS
+
+
+def _is_yes_or_no(words: set[str]) -> bool:
+    """True for "No." and "It does not.", which say all that was asked in small words."""
+    return words <= SMALL_WORDS and (len(words) > 1 or "no" in words)

@@ -8,7 +8,7 @@ code can see: a figure, or a word of the subtask that neither the finding nor it
 import re
 from collections.abc import Sequence
 
-from supervision.base.spoken_words import names_of, words_of
+from supervision.base.spoken_words import SMALL_WORDS, WORDS_OF_WORK, names_of, words_of
 from supervision.grounding.citations import SENTENCE_END
 from supervision.grounding.claims import claims
 from supervision.grounding.support import Source, Support
@@ -53,7 +53,7 @@ def names_a_fault(said: str, asked: str, finding: str, calls: str) -> bool:
     if any(claim.figure is not None and not stated.supports(claim) for claim in claims(said)):
         return True
 
-    missing = (_parts(said) & _parts(asked)) - _parts(finding) - _parts(calls)
+    missing = (_parts(said) & _parts(asked)) - _parts(finding) - _parts(calls) - SMALL_WORDS - WORDS_OF_WORK
     return any(len(word) >= _LEAST_CHARS for word in missing)
 
 

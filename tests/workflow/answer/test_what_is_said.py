@@ -1,4 +1,4 @@
-"""What reviewers, judges and planners say: looked up before anybody reads it, repaired without the bad reply, or off."""
+"""What reviewers, judges and planners say: looked up before anybody reads it, repaired anew, or left out."""
 
 from pathlib import Path
 from typing import Any
