@@ -147,6 +147,7 @@ class _Page:
             state=data.outcome.state if data.outcome.error else data.result.status,
             all_links=data.evidence.links,
             doubted=sum(bool(link.problem) for link in data.evidence.links),
+            recalled=sum(link.recalled for link in data.evidence.links),
             lines={claim.text: claim.line for part in data.subtasks[::-1] for claim in part.found.checked if claim.ref},
             picture=plan_picture(subtasks),
             spans=timeline([part for part in data.subtasks if not part.report.counts], data.made_at),
