@@ -42,8 +42,8 @@ from supervision.contract.plan import Plan
 from supervision.contract.result import Contradiction, Gap, Unsupported
 from supervision.grounding.answer_fields import field_claims
 from supervision.grounding.citations import CitedFindings, with_valid_marks
-from supervision.replies.loose_json import ALL_JSON
 from supervision.grounding.support import Source, check, found_nowhere
+from supervision.replies.loose_json import ALL_JSON
 from supervision.results.answer import ANSWER, Answer
 
 
