@@ -72,7 +72,7 @@ async def _redo(context: RunContext, dispatch: Dispatch, feedback: dict[str, str
     while True:
         before = {subtask_id: board.text_ref(subtask_id) for subtask_id in feedback}
         for subtask_id, words in feedback.items():
-            dispatch.reopen(subtask_id, words, warm=warm)
+            dispatch.reopen(subtask_id, words, warm=warm, reviewed=warm)
         await dispatch.execute()
         changed = [subtask_id for subtask_id, ref in before.items() if board.text_ref(subtask_id) != ref]
         unchanged = [subtask_id for subtask_id in before if subtask_id not in changed]

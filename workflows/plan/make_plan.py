@@ -161,8 +161,13 @@ async def _planned(context: RunContext, call: PlanInput) -> PlanReply:
         call = call.model_copy(update={"attempt": attempt, "done": done})
         if not call.own_plan:
             state.trace.note("plan_requested", attempt=attempt, revision=call.revision)
-        with context.own_work():
-            reply = await ask(context, PLAN, call, tokens)
+        try:
+            with context.own_work():
+                reply = await ask(context, PLAN, call, tokens)
+        except SupervisionError as error:
+            if error.kind is ErrorKind.INVALID_REQUEST and call.problems:  # no room to name them
+                raise _no_plan(f"the plan cannot run, nor be mended ({error.message})", call.problems) from error
+            raise
         if call.own_plan:
             return reply
         if reply.refusal:

@@ -131,10 +131,11 @@ class Assignment(Work):
         """Gives the subtask to the fallback role, once, which begins a conversation of its own."""
         self.role, self.resume_from, self.fell_back = fallback, None, True
 
-    def reopened(self, feedback: str, *, warm: bool) -> "Assignment":
+    def reopened(self, feedback: str, *, warm: bool, reviewed: bool = False) -> "Assignment":
         """Returns the assignment of the ended subtask to the same role again, with feedback on its finding.
 
-        `warm`: in the conversation that gave the finding, if that can be continued.
+        `warm`: in the conversation that gave the finding, if that can be continued. `reviewed`: the feedback is a
+        review's, so the better finding is kept, and a conversation that repeated itself begins anew.
         """
         last, resume_from = self.last, None
         finding = self.report.finding if self.report.state == "completed" else None
@@ -142,7 +143,7 @@ class Assignment(Work):
         if warm and single and finding is not None and last.finding == finding and last.head is not None:
             taken = [ToolResultRef(call_id=last.finish_call_id, text=FINISH_TAKEN)] if last.finish_call_id else []
             resume_from = LoopProgress(head=last.head, results=taken, feedback_due=True, heard=last.heard)
-            if last.repeats:  # what it was told before did not change its words
+            if reviewed and last.repeats:  # what it was told before did not change its words
                 resume_from = LoopProgress(anew_from=last.head)
         return Assignment(
             self.context,
@@ -151,7 +152,7 @@ class Assignment(Work):
             feedback=feedback,
             previous=finding,
             resume_from=resume_from,
-            keeps_better=warm,
+            keeps_better=reviewed,
             last=last,
             results=[] if finding else self.results,
         )

@@ -67,12 +67,14 @@ class Dispatch:
         self._rest_left = limits.ROLE_REST_TOTAL
         self._alarm = _Alarm()
 
-    def reopen(self, subtask_id: str, feedback: str, *, warm: bool = False) -> None:
+    def reopen(self, subtask_id: str, feedback: str, *, warm: bool = False, reviewed: bool = False) -> None:
         """Has an ended subtask worked on again, by the same role, with feedback on its finding if it completed.
 
-        `warm`: in the conversation that gave the finding, if that can be continued.
+        `warm`: in the conversation that gave the finding, if that can be continued. `reviewed`: the feedback is a
+        review's; what a person asks for replaces the finding in any case.
         """
-        assignment = self._assignment(subtask_id, self._state.board.in_flight()).reopened(feedback, warm=warm)
+        before = self._assignment(subtask_id, self._state.board.in_flight())
+        assignment = before.reopened(feedback, warm=warm, reviewed=reviewed)
         self._assignments[subtask_id] = assignment
         self._drafts.forget()
         is_warm = assignment.resume_from is not None

@@ -67,7 +67,8 @@ async def test_nothing_is_spent_before_the_plan_is_approved(lab: Lab) -> None:
     assert result.status == "completed"
     assert (await status_of(handle)).deadline_at > shown.deadline_at, "the clock stood still"
     assert result.timing.held_seconds > 0
-    assert lab.steps == ["plan.1.1", "t1/1/turn.1", "t2/1/turn.1", "synthesis.1"]
+    # The first one looked nothing up, and was sent back.
+    assert lab.steps == ["plan.1.1", "t1/1/turn.1", "t1/1/turn.2", "t2/1/turn.1", "synthesis.1"]
 
 
 async def test_a_rejected_plan_ends_the_run(lab: Lab) -> None:
@@ -160,7 +161,7 @@ async def test_an_edited_plan_is_checked_and_runs(lab: Lab) -> None:
     await decide(handle, 2, "edit", plan=mine)
     result = await handle.result()
     assert [subtask.id for subtask in result.subtasks] == ["a"]
-    assert lab.steps == ["plan.1.1", "a/1/turn.1", "synthesis.1"]
+    assert lab.steps == ["plan.1.1", "a/1/turn.1", "a/1/turn.2", "synthesis.1"]
 
 
 async def test_a_direct_answer_needs_no_approval(lab: Lab) -> None:

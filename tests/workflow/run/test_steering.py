@@ -101,7 +101,7 @@ async def test_pause_now_stops_the_calls_in_flight(lab: Lab) -> None:
     hold.set()
     await say(handle, "resume")
     result = await handle.result()
-    assert (result.status, result.subtasks[0].attempts, result.subtasks[0].turns) == ("completed", 1, 1)
+    assert (result.status, result.subtasks[0].attempts, result.subtasks[0].turns) == ("completed", 1, 2)
     assert lab.steps == ["plan.1.1", "t1/1/turn.1", "t1/1/turn.1", "synthesis.1"]
 
 
