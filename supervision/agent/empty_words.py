@@ -134,13 +134,8 @@ def _says_something(clause: str, asked: str, given: set[str]) -> bool:
     own = words - SMALL_WORDS - WORDS_OF_WORK
     is_talk = bool(_BEGINS.match(clause) or _POINTS.search(clause))
     if not is_talk:
-        return bool(own) or _is_yes_or_no(words)
+        return len(words) > 1 or not words <= SMALL_WORDS or "no" in words  # "The" of a reply that was cut is nothing
     names = (name for name in names_of(clause) if name.casefold() not in SMALL_WORDS | WORDS_OF_WORK)  # SQL, FROM
     if any(name not in asked for name in names):
         return True
     return len(own - given) > _OWN_WORDS
-
-
-def _is_yes_or_no(words: set[str]) -> bool:
-    """True for "No." and "It does not.", which say all that was asked in small words."""
-    return words <= SMALL_WORDS and (len(words) > 1 or "no" in words)

@@ -60,6 +60,7 @@ SAYS_SOMETHING = [
     "No source states a cause.",
     "found it",
     "finding of t1",
+    "finding of a",
     "swans are white",
     "Der Grund ist die Gasfeder, die Druck verliert.",
     "Les chaises reviennent à cause du vérin.",

@@ -90,7 +90,7 @@ async def test_small_runs_get_their_turn_beside_a_large_one(lab: Lab, settings: 
         await asyncio.gather(*(own.run() for own in small))
         waits = [wait for own in small for wait in await model_waits(own)]
         meanwhile = [start for _, start in await model_waits(large)]
-    assert len(waits) == BESIDE * (SMALL + 2)
+    assert len(waits) == BESIDE * (2 * SMALL + 2)  # each looks nothing up, and is sent back
     # Without turns, each waits for all that the large run has queued before it.
     assert sum(scheduled < start < started for start in meanwhile for scheduled, started in waits) < LARGE / 2
 
