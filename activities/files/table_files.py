@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 import duckdb
 
 from activities.files.descriptions import TableDescription
-from activities.files.tables.columns import ColumnReading, read_columns, reading_json, untyped
+from activities.files.tables.columns import ColumnReading, read_columns, reading_json
 from activities.files.tables.endings import drop_repeated_headers, move_headings, take_notes_below, totals
 from activities.files.tables.engine import engine, table_name, write_table
 from activities.files.tables.headers import Header, Row, find_header
 from activities.files.tables.number_shapes import TYPED
+from activities.files.tables.profiles import untyped
 from activities.files.texts import CHUNK, Unreadable, as_utf8
 from activities.files.values import literal, numbered, quoted
 

@@ -4,24 +4,15 @@ The engine counts the shapes of a column, of which there are few; the rules look
 readings, and what nobody could tell, stays text with a note.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import duckdb
 
 from activities.files.descriptions import ColumnDescription, TableDescription
 from activities.files.tables.dates import DateReading, date_readings, orders
-from activities.files.tables.number_shapes import (
-    BLANKS,
-    MINUS,
-    SHAPE_CHARS,
-    TYPED,
-    NumberShape,
-    Reading,
-    is_identifier,
-    is_missing,
-    number_shape,
-)
+from activities.files.tables.number_shapes import TYPED, Digits, NumberShape, is_identifier
+from activities.files.tables.profiles import Cells, Profile, Rows, listed, most, number_sql, profiled, text_of
 from activities.files.values import literal, quoted, shown
 
 Json = dict[str, Any]
@@ -29,27 +20,11 @@ Json = dict[str, Any]
 MOSTLY = 0.8  # of a column's values: with fewer numbers or dates among them it is meant as text
 _FIRST = 2000  # rows: a column that is mostly something else in them is not counted whole, which takes time
 _FIRST_ROWS = f"(FROM texts LIMIT {_FIRST})"
-_SHAPES = 20_000  # of one column; one with more holds words
 _WRITTEN_CHARS = 60
 _DATE_CHARS = 40
 _GROUPS = {",": "commas group thousands", ".": "dots group thousands", " ": "blanks group thousands",
            "'": "apostrophes group thousands"}  # fmt: skip
 COMMAS = "decimal commas are read as numbers"
-
-
-class Cells(NamedTuple):
-    """Cells of one column that have one shape: how many, and one of them as written."""
-
-    shape: str
-    zero: bool
-    times: int
-    written: str
-    number: NumberShape | None
-
-    @property
-    def is_typed(self) -> bool:
-        """True for numbers of a typed source."""
-        return self.shape.startswith(TYPED)
 
 
 class ColumnReading(NamedTuple):
@@ -68,60 +43,6 @@ class ColumnReading(NamedTuple):
     """Values that do not fit the type that a person gave."""
     has_typed: bool = False
     """True if some values are numbers of a typed source, with its mark."""
-
-
-class Profile(NamedTuple):
-    """What the cells of a column are: numbers by their shapes, marks of missing values, and everything else."""
-
-    numbers: list[Cells]
-    missing: list[str]
-    words: list[Cells]
-
-    @property
-    def filled(self) -> int:
-        """The number of cells that are not missing."""
-        return sum(cells.times for cells in (*self.numbers, *self.words))
-
-    @property
-    def numeric(self) -> int:
-        """The number of cells that may be numbers."""
-        return sum(cells.times for cells in self.numbers)
-
-
-Rows = Callable[[str], list[tuple[Any, ...]]]
-
-
-def text_of(name: str) -> str:
-    """Returns the SQL of the text of a column without the blanks around it."""
-    return f"trim({quoted(name)}, {literal(BLANKS)})"
-
-
-def untyped(name: str) -> str:
-    """Returns the SQL of the text of a column without the mark of numbers of a typed source."""
-    return f"CASE WHEN starts_with({quoted(name)}, chr(2)) THEN substr({quoted(name)}, 2) ELSE {quoted(name)} END"
-
-
-def profiled(rows: Rows, name: str, missing: list[str], source: str = "texts") -> Profile:
-    """Returns what the cells of a column are. `missing`: texts that a person names beside the usual marks."""
-    text = text_of(name)
-    digits = f"translate({text}, '012345678', '999999999')"
-    shape = f"CASE WHEN strlen({text}) > {4 * SHAPE_CHARS} THEN 'words' ELSE {digits} END"
-    zero = f"regexp_matches({text}, '^[^0-9]*0')"
-    named = sorted({value.strip(BLANKS).lower() for value in missing})
-    given = f" AND lower({text}) NOT IN ({_listed(named)})" if named else ""
-    found = rows(
-        f"SELECT {shape} AS shape, {zero} AS zero, count(*), any_value({text}) FROM {source} "
-        f"WHERE {quoted(name)} IS NOT NULL{given} GROUP BY shape, zero LIMIT {_SHAPES}"
-    )
-    profile = Profile([], [*named], [])
-    for shape, zero, count, written in found:
-        if not shape.startswith(TYPED) and is_missing(written):
-            profile.missing.append(written.lower())
-            continue
-        number = number_shape(shape, zero=zero)
-        cells = Cells(shape, zero, count, written, number)
-        (profile.words if number is None else profile.numbers).append(cells)
-    return profile
 
 
 def read_columns(
@@ -179,7 +100,8 @@ class _Reader:
 
         profile = profiled(self._rows, name, missing, "texts" if self._is_small else _FIRST_ROWS)
         if about.type is None and profile.numeric < MOSTLY * profile.filled:
-            return _dates(self._rows, name, profile) or _words(profile), profile
+            reading = _dates(self._rows, name, profile) or _reason_for_text(name, profile)
+            return reading or _words(profile), profile
         if not self._is_small:
             profile = profiled(self._rows, name, missing)
         mark = about.decimal or self._described.decimal or ""
@@ -188,7 +110,7 @@ class _Reader:
         if about.type or mark:
             return _given_numbers(name, profile, about.type or "", mark), profile
         if not self._texts_are_numbers and any(not cells.is_typed for cells in profile.numbers):
-            return ColumnReading(why="its source holds texts", written=_most(profile.numbers).written), profile
+            return ColumnReading(why="its source holds texts", written=most(profile.numbers).written), profile
         reading = own_reading(name, profile)
         if reading is not None and not reading.kind and not reading.notes:
             reading = _dates(self._rows, name, profile) or reading
@@ -203,13 +125,13 @@ def own_reading(name: str, profile: Profile) -> ColumnReading | None:
     dots = [cells for cells in profile.numbers if cells.number and cells.number.proves == "."]
     commas = [cells for cells in profile.numbers if cells.number and cells.number.proves == ","]
     if dots and commas:
-        one, other = repr(_most(dots).written), repr(_most(commas).written)
+        one, other = repr(most(dots).written), repr(most(commas).written)
         why = f"{one} and {other} fit only different readings"
-        return ColumnReading(why=why, written=_most(commas).written, notes=(f"{name}: {why}, so it stays text",))
+        return ColumnReading(why=why, written=most(commas).written, notes=(f"{name}: {why}, so it stays text",))
     if commas and _may_be_lists(commas, profile):
         return None
     if dots or commas:
-        proof = _most(dots or commas)
+        proof = most(dots or commas)
         mark = "." if dots else ","
         count = sum(cells.times for cells in dots or commas)
         return _as_number(
@@ -239,7 +161,7 @@ def _decide_open(readings: dict[str, ColumnReading], left_open: dict[str, Profil
     for name, profile in left_open.items():
         proving = [cells for cells in profile.numbers if cells.number and cells.number.proves]
         open_cells = [cells for cells in profile.numbers if cells.number and cells.number.is_open]
-        cells = _most(proving or open_cells)
+        cells = most(proving or open_cells)
         dotted = [one for one in open_cells if one.number and one.number.dot and one.number.dot.fraction]
         if semicolons and dotted and not (commas or dots or proving):
             why = f"the dot in {dotted[0].written!r} may group thousands, as semicolons separate the fields"
@@ -273,7 +195,7 @@ def _reason_for_text(name: str, profile: Profile) -> ColumnReading | None:
         return ColumnReading(why=f"identifiers such as {one.written!r} are no numbers", written=one.written)
     if profile.words:
         few = sum(cells.times for cells in profile.words)
-        one = _most(profile.words)
+        one = most(profile.words)
         why = f"{few} of {profile.filled} values are no numbers"
         notes = (f"{name}: {why}, so it stays text",) if profile.numeric >= MOSTLY * profile.filled else ()
         return ColumnReading(why=f"{why}, such as {one.written[:_WRITTEN_CHARS]!r}", written=one.written, notes=notes)
@@ -306,13 +228,13 @@ def _mixed(profile: Profile) -> tuple[str, str]:
     if all(number.bracketed for _, number in numbers):
         plain_numbers = [cells for cells, number in numbers if _is_plain(number)]
         if len(plain_numbers) == len(numbers):
-            one = _most(plain_numbers)
+            one = most(plain_numbers)
             return f"numbers in brackets such as {one.written!r} alone may be negative or notes", one.written
     return "", ""
 
 
 def _is_plain(number: NumberShape) -> bool:
-    reading = number.dot or number.comma or Reading(0, 0)
+    reading = number.dot or number.comma or Digits(0, 0)
     return not (reading.fraction or reading.group or number.currency or number.share) and reading.whole <= 3
 
 
@@ -365,7 +287,7 @@ def _as_number(
     )
 
 
-def _read(profile: Profile, mark: str) -> Iterator[tuple[Cells, NumberShape, Reading]]:
+def _read(profile: Profile, mark: str) -> Iterator[tuple[Cells, NumberShape, Digits]]:
     for cells in profile.numbers:
         reading = cells.number and (cells.number.dot if mark == "." else cells.number.comma)
         if cells.number and reading:
@@ -389,7 +311,7 @@ def _unit(profile: Profile) -> tuple[str, list[str]]:
         notes.append(f"of {_values(profile.numeric)} {parts}, the others without: no unit holds for all")
     footnotes = sum(count for count, _, number in numbers if number.footnote)
     if footnotes:
-        one = _most([cells for _, cells, number in numbers if number.footnote])
+        one = most([cells for _, cells, number in numbers if number.footnote])
         notes.append(f"{_values(footnotes)} such as {one.written!r} had a footnote's mark, which is left out")
     brackets = sum(count for count, _, number in numbers if number.bracketed)
     if brackets:
@@ -397,49 +319,10 @@ def _unit(profile: Profile) -> tuple[str, list[str]]:
     return unit, notes
 
 
-def number_sql(text: str, profile: Profile, mark: str, kind: str) -> str | None:
-    """Returns the SQL that makes numbers of the texts of a profile; None if no single rule reads all of them."""
-    plain = [cells for cells in profile.numbers if not cells.is_typed]
-    chars = {char for cells in plain for char in cells.shape} - {"9"}
-    shapes = [(cells.shape, cells.number) for cells in plain if cells.number]
-    scientific = any(number.scientific for _, number in shapes)
-    if scientific and any(not number.scientific and "e" in shape.lower() for shape, number in shapes):
-        return None
-
-    value = text
-    if any(number.footnote == "bracket" for _, number in shapes):
-        value = f"regexp_replace({value}, '\\s*\\[.*$', '')"
-    if any(number.trailing for _, number in shapes):
-        last = f"right({value}, 1) IN ({_listed(MINUS)})"
-        value = f"CASE WHEN {last} THEN '-' || left({value}, -1) ELSE {value} END"
-    kept = "." if mark == "." and kind == "DOUBLE" else ""
-    value = _bare(value, chars, f"{kept}eE+" if scientific else kept, "," if mark == "," and kind == "DOUBLE" else "")
-    if len(plain) < len(profile.numbers):
-        value = f"CASE WHEN starts_with({text}, chr(2)) THEN substr({text}, 2) ELSE {value} END"
-    if profile.missing:
-        missing = sorted({*profile.missing})
-        compared = f"lower({text})" if any(char.isalpha() for char in "".join(missing)) else text
-        value = f"CASE WHEN {compared} IN ({_listed(missing)}) THEN NULL ELSE {value} END"
-    return f"CAST({value} AS {kind})"
-
-
-def _bare(value: str, chars: set[str], kept: str, comma: str) -> str:
-    """Returns the SQL of a text with none of some signs but its digits, a minus, a decimal dot, and what is `kept`."""
-    minus = "".join(sorted(chars & {"(", *MINUS} - {"-"}))
-    source = minus + (comma if comma in chars else "")
-    target = "-" * len(minus) + ("." if source != minus else "")
-    source += "".join(sorted(chars - {"-", *source, *kept}))
-    return f"translate({value}, {literal(source)}, {literal(target)})" if source else value
-
-
-def _listed(texts: Iterable[str]) -> str:
-    return ", ".join(map(literal, texts))
-
-
 def _words(profile: Profile) -> ColumnReading:
     if not profile.filled:
         return ColumnReading(why="it has no values")
-    one = _most([*profile.words, *profile.numbers])
+    one = most([*profile.words, *profile.numbers])
     number = profile.numeric and f"{profile.filled - profile.numeric} of {profile.filled} values are no numbers"
     return ColumnReading(why=number or "its values are words", written=one.written)
 
@@ -450,7 +333,7 @@ def _dates(rows: Rows, name: str, profile: Profile) -> ColumnReading | None:
     if sum(one.times for one in cells if _may_be_date(one.shape)) < MOSTLY * profile.filled or not profile.filled:
         return None
     text = text_of(name)
-    filled = f"count(*) FILTER (lower({text}) NOT IN ({_listed(sorted({*profile.missing, ''}))}))"
+    filled = f"count(*) FILTER (lower({text}) NOT IN ({listed(sorted({*profile.missing, ''}))}))"
     readings = date_readings(text)
     ((first, *fits),) = rows(f"SELECT {filled}, {_fits(readings)} FROM {_FIRST_ROWS}")
     readings = [reading for reading, fit in zip(readings, fits, strict=True) if first and fit >= MOSTLY * first]
@@ -458,7 +341,7 @@ def _dates(rows: Rows, name: str, profile: Profile) -> ColumnReading | None:
         return None
     ((count, *fits),) = rows(f"SELECT {filled}, {_fits(readings)} FROM texts")
     fitting = [reading for reading, fit in zip(readings, fits, strict=True) if fit == count]
-    one = _most([*profile.words, *profile.numbers]).written
+    one = most([*profile.words, *profile.numbers]).written
     if len(orders(fitting)) > 1:
         why = "the dates may be read day first or month first"
         return ColumnReading(why=why, written=one, notes=(f"{name}: {why}, so they stay text",))
@@ -489,14 +372,14 @@ def _given_dates(rows: Rows, name: str, profile: Profile) -> ColumnReading:
     """Returns the reading of a column that a person calls dates: the one that fits most values."""
     readings = date_readings(text_of(name))
     (fits,) = rows(f"SELECT {_fits(readings)} FROM texts")
-    most = max(fits)
-    best = [reading for reading, fit in zip(readings, fits, strict=True) if fit == most]
-    if not most or len(orders(best)) > 1:
-        why = "the dates may be read day first or month first" if most else "none of its values is a date"
+    top = max(fits)
+    best = [reading for reading, fit in zip(readings, fits, strict=True) if fit == top]
+    if not top or len(orders(best)) > 1:
+        why = "the dates may be read day first or month first" if top else "none of its values is a date"
         return ColumnReading(why=why, notes=(f"{name}: {why}, so it stays text against its description",))
-    one = _most([*profile.words, *profile.numbers]).written
+    one = most([*profile.words, *profile.numbers]).written
     reading = _as_dates(name, best[0], one)
-    return reading._replace(why="its description says so", missed=profile.filled - most)
+    return reading._replace(why="its description says so", missed=profile.filled - top)
 
 
 def _given_numbers(name: str, profile: Profile, kind: str, mark: str) -> ColumnReading:
@@ -519,10 +402,6 @@ def _given_numbers(name: str, profile: Profile, kind: str, mark: str) -> ColumnR
         fits = f"{shape} IN ({', '.join(literal(cells.shape) for cells in fitting)})"
         reading = reading._replace(sql=f"CASE WHEN {fits} THEN {reading.sql} END", missed=missed)
     return reading
-
-
-def _most(cells: list[Cells]) -> Cells:
-    return max(cells, key=lambda one: one.times, default=Cells("", False, 0, "", None))
 
 
 def _telling(profile: Profile) -> Cells:

@@ -42,6 +42,9 @@ _SCALES = {
     "T": "trillion", "trillion": "trillion", "lakh": "lakh", "crore": "crore",
 }  # fmt: skip
 
+DOTTED_UNITS = sorted((unit for unit in (*CURRENCIES, *_SCALES) if "." in unit), key=len, reverse=True)
+"""Units with a dot of their own, the longest first."""
+
 _MISSING = frozenset((
     "", "-", "--", "---", "–", "—", "——", "−", ".", "..", "...", "…", "*", "**", "***", "?", "/", "na", "n/a", "n.a.",
     "n.a", "#n/a", "null", "none", "nan", "k.a.", "k. a.", "nm", "n.m.", "n/m", "tba", "tbd", "s.o.", "n.d.",
@@ -49,7 +52,7 @@ _MISSING = frozenset((
 ))  # fmt: skip
 
 
-class Reading(NamedTuple):
+class Digits(NamedTuple):
     """The number of a shape under one decimal mark: its digits before and behind it, and the mark between groups."""
 
     whole: int
@@ -61,8 +64,8 @@ class Reading(NamedTuple):
 class NumberShape(NamedTuple):
     """A shape that is a number: its reading under a decimal dot and under a decimal comma, None if there is none."""
 
-    dot: Reading | None
-    comma: Reading | None
+    dot: Digits | None
+    comma: Digits | None
     currency: str = ""
     share: str = ""
     scale: str = ""
@@ -123,7 +126,7 @@ def number_shape(shape: str, *, zero: bool) -> NumberShape | None:
     if len(shape) >= SHAPE_CHARS or "9" not in shape:
         return None
     if _SCIENTIFIC.fullmatch(shape):
-        return NumberShape(Reading(1, 1), None if "." in shape else Reading(1, 1), scientific=True)
+        return NumberShape(Digits(1, 1), None if "." in shape else Digits(1, 1), scientific=True)
 
     text, footnote = _without_footnote(shape)
     start, end = _body(text)
@@ -164,7 +167,7 @@ def _behind(text: str, end: int) -> str:
 
 def _typed_shape(shape: str) -> NumberShape | None:
     digits, fraction = shape.count("9"), int("." in shape or "e" in shape)
-    reading = Reading(0, int(fraction or digits > _INTEGER_DIGITS + 1))
+    reading = Digits(0, int(fraction or digits > _INTEGER_DIGITS + 1))
     return NumberShape(reading, reading)
 
 
@@ -247,7 +250,7 @@ def _units(before: str, after: str) -> tuple[str, str, str] | None:
     return currency, share, scale
 
 
-def _reading(body: str, decimal: str, other: str, *, zero: bool) -> Reading | None:
+def _reading(body: str, decimal: str, other: str, *, zero: bool) -> Digits | None:
     """Returns the digits of a body with this decimal mark; None if it cannot be read so."""
     whole, mark, fraction = body.partition(decimal)
     if mark and (fraction.count("9") != len(fraction)):
@@ -260,13 +263,13 @@ def _reading(body: str, decimal: str, other: str, *, zero: bool) -> Reading | No
     if digits == len(whole):
         if digits > _INTEGER_DIGITS or (zero and digits > 1):
             return None
-        return Reading(digits, len(fraction) if mark else 0)
+        return Digits(digits, len(fraction) if mark else 0)
     if zero:
         return None  # no number begins with a group of 0
     return _grouped(whole, other, digits, len(fraction) if mark else 0)
 
 
-def _grouped(whole: str, other: str, digits: int, fraction: int) -> Reading | None:
+def _grouped(whole: str, other: str, digits: int, fraction: int) -> Digits | None:
     marks = {char for char in whole if char != "9"}
     if len(marks) != 1 or digits > _INTEGER_DIGITS:
         return None
@@ -283,4 +286,4 @@ def _grouped(whole: str, other: str, digits: int, fraction: int) -> Reading | No
         mark = "'"
     elif mark != other:
         return None
-    return Reading(digits, fraction, mark, len(runs) - 1)
+    return Digits(digits, fraction, mark, len(runs) - 1)

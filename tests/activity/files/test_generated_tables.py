@@ -16,7 +16,7 @@ import pytest
 from activities.files.conversion import convert
 from tests.activity.files.generated_tables import MadeTable, made_table
 
-COUNT = int(os.environ.get("TABLES_COUNT", "120"))
+COUNT = int(os.environ.get("TABLES_COUNT", "80"))
 PARTS = 4
 _DECIDED_NUMBERS = 0.97  # of the columns whose cells decide their convention
 

@@ -1,0 +1,135 @@
+"""What the cells of a column are, counted by their shapes, and the SQL that makes numbers of them."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from activities.files.tables.number_shapes import (
+    BLANKS,
+    DOTTED_UNITS,
+    MINUS,
+    SHAPE_CHARS,
+    TYPED,
+    NumberShape,
+    is_missing,
+    number_shape,
+)
+from activities.files.values import literal, quoted
+
+_SHAPES = 20_000  # of one column; one with more holds words
+
+
+class Cells(NamedTuple):
+    """Cells of one column that have one shape: how many, and one of them as written."""
+
+    shape: str
+    zero: bool
+    times: int
+    written: str
+    number: NumberShape | None
+
+    @property
+    def is_typed(self) -> bool:
+        """True for numbers of a typed source."""
+        return self.shape.startswith(TYPED)
+
+
+class Profile(NamedTuple):
+    """What the cells of a column are: numbers by their shapes, marks of missing values, and everything else."""
+
+    numbers: list[Cells]
+    missing: list[str]
+    words: list[Cells]
+
+    @property
+    def filled(self) -> int:
+        """The number of cells that are not missing."""
+        return sum(cells.times for cells in (*self.numbers, *self.words))
+
+    @property
+    def numeric(self) -> int:
+        """The number of cells that may be numbers."""
+        return sum(cells.times for cells in self.numbers)
+
+
+Rows = Callable[[str], list[tuple[Any, ...]]]
+
+
+def text_of(name: str) -> str:
+    """Returns the SQL of the text of a column without the blanks around it."""
+    return f"trim({quoted(name)}, {literal(BLANKS)})"
+
+
+def untyped(name: str) -> str:
+    """Returns the SQL of the text of a column without the mark of numbers of a typed source."""
+    return f"CASE WHEN starts_with({quoted(name)}, chr(2)) THEN substr({quoted(name)}, 2) ELSE {quoted(name)} END"
+
+
+def profiled(rows: Rows, name: str, missing: list[str], source: str = "texts") -> Profile:
+    """Returns what the cells of a column are. `missing`: texts that a person names beside the usual marks."""
+    text = text_of(name)
+    digits = f"translate({text}, '012345678', '999999999')"
+    shape = f"CASE WHEN strlen({text}) > {4 * SHAPE_CHARS} THEN 'words' ELSE {digits} END"
+    zero = f"regexp_matches({text}, '^[^0-9]*0')"
+    named = sorted({value.strip(BLANKS).lower() for value in missing})
+    given = f" AND lower({text}) NOT IN ({listed(named)})" if named else ""
+    found = rows(
+        f"SELECT {shape} AS shape, {zero} AS zero, count(*), any_value({text}) FROM {source} "
+        f"WHERE {quoted(name)} IS NOT NULL{given} GROUP BY shape, zero LIMIT {_SHAPES}"
+    )
+    profile = Profile([], [*named], [])
+    for shape, zero, count, written in found:
+        if not shape.startswith(TYPED) and is_missing(written):
+            profile.missing.append(written.lower())
+            continue
+        number = number_shape(shape, zero=zero)
+        cells = Cells(shape, zero, count, written, number)
+        (profile.words if number is None else profile.numbers).append(cells)
+    return profile
+
+
+def number_sql(text: str, profile: Profile, mark: str, kind: str) -> str | None:
+    """Returns the SQL that makes numbers of the texts of a profile; None if no single rule reads all of them."""
+    plain = [cells for cells in profile.numbers if not cells.is_typed]
+    chars = {char for cells in plain for char in cells.shape} - {"9"}
+    shapes = [(cells.shape, cells.number) for cells in plain if cells.number]
+    scientific = any(number.scientific for _, number in shapes)
+    if scientific and any(not number.scientific and "e" in shape.lower() for shape, number in shapes):
+        return None
+
+    value = text
+    for unit in DOTTED_UNITS:
+        if any(unit in shape for shape, _ in shapes):
+            value = f"replace({value}, {literal(unit)}, '')"
+    if any(number.footnote == "bracket" for _, number in shapes):
+        value = f"regexp_replace({value}, '\\s*\\[.*$', '')"
+    if any(number.trailing for _, number in shapes):
+        last = f"right({value}, 1) IN ({listed(MINUS)})"
+        value = f"CASE WHEN {last} THEN '-' || left({value}, -1) ELSE {value} END"
+    kept = "." if mark == "." and kind == "DOUBLE" else ""
+    value = _bare(value, chars, f"{kept}eE+" if scientific else kept, "," if mark == "," and kind == "DOUBLE" else "")
+    if len(plain) < len(profile.numbers):
+        value = f"CASE WHEN starts_with({text}, chr(2)) THEN substr({text}, 2) ELSE {value} END"
+    if profile.missing:
+        missing = sorted({*profile.missing})
+        compared = f"lower({text})" if any(char.isalpha() for char in "".join(missing)) else text
+        value = f"CASE WHEN {compared} IN ({listed(missing)}) THEN NULL ELSE {value} END"
+    return f"CAST({value} AS {kind})"
+
+
+def _bare(value: str, chars: set[str], kept: str, comma: str) -> str:
+    """Returns the SQL of a text with none of some signs but its digits, a minus, a decimal dot, and what is `kept`."""
+    minus = "".join(sorted(chars & {"(", *MINUS} - {"-"}))
+    source = minus + (comma if comma in chars else "")
+    target = "-" * len(minus) + ("." if source != minus else "")
+    source += "".join(sorted(chars - {"-", *source, *kept}))
+    return f"translate({value}, {literal(source)}, {literal(target)})" if source else value
+
+
+def listed(texts: Iterable[str]) -> str:
+    """Returns some texts as SQL lists them."""
+    return ", ".join(map(literal, texts))
+
+
+def most(cells: list[Cells]) -> Cells:
+    """Returns those of some cells of which there are most."""
+    return max(cells, key=lambda one: one.times, default=Cells("", False, 0, "", None))
