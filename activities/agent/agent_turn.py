@@ -19,6 +19,7 @@ from activities.model.conversation import Entry, Opening, texts_of
 from activities.model.journalled_call import Answered, CallOptions, ModelCalls
 from activities.model.port import Json, user_message
 from activities.model.prompt_fit import PromptWriter, brief_tokens
+from activities.model.text_calls import is_written
 from activities.prompts import agent_prompts as prompts
 from activities.replies import answer_schema
 from activities.replies.agent_story import read_tool_uses
@@ -226,7 +227,9 @@ class AgentTurnActivities:
                 call.waits_for, asked = "question", clean(question.question)
                 call.choices = [one_line(clean(item), limits.LINE_BYTES) for item in question.choices[:_CHOICES]]
                 call.preview = one_line(asked, limits.PARAGRAPH_BYTES)
-            elif tool is not None and policy.decide(tool, labels, arguments) == "ask":
+            elif tool is None or (is_written(call.call_id) and tool.effects != "read"):
+                continue  # it is refused when it is run
+            elif policy.decide(tool, labels, arguments) == "ask":
                 call.waits_for, asked = "tool", json.dumps(arguments, ensure_ascii=False, indent=1)
                 call.after = labels.path
             else:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
+from itertools import pairwise
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
@@ -10,9 +11,19 @@ from temporalio.exceptions import ApplicationError
 from activities import steps
 from activities.contracts.turn_contracts import ToolCallRef, ToolInput, ToolReply, ToolResultRef, arguments_sha256
 from activities.heartbeat import until_stored
-from activities.model.conversation import ConversationStore, Entry, texts_of
+from activities.model.conversation import ConversationStore, Entry, texts_of, tool_results
 from activities.model.port import Json, ModelEndpoint
-from activities.prompts.agent_prompts import ASK_MISUSE, FINISH_MISUSE, NOT_APPROVED, REFUSED, UNKNOWN_OUTCOME
+from activities.model.text_calls import is_written
+from activities.prompts.agent_prompts import (
+    ASK_MISUSE,
+    FAILED_BEFORE,
+    FINISH_MISUSE,
+    MADE_BEFORE,
+    NOT_APPROVED,
+    REFUSED,
+    UNKNOWN_OUTCOME,
+    WRITTEN_MISUSE,
+)
 from activities.replies.agent_story import earlier_output
 from activities.store.artifacts import ArtifactStore
 from activities.store.reading import read_text
@@ -28,6 +39,7 @@ from supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, READ_OUTPUT_TOO
 from supervision.base.store_keys import effect_keys
 from supervision.base.text import cut
 from supervision.contract.finding import ArtifactRef
+from supervision.replies.written_calls import same_arguments
 
 _TOOL_PREVIEW_BYTES = 512
 _MISUSES = {FINISH_TOOL: FINISH_MISUSE, ASK_TOOL: ASK_MISUSE}  # what asks a person never comes here
@@ -73,6 +85,10 @@ class ToolActivities:
         steps.show(spans.TOOL_ARGUMENTS, block.get("input"))
         tool, role = loaded.toolbox.get(name), loaded.team.role(request.role)
         if tool is not None and tool.name in role.tools:
+            if is_written(request.call.call_id) and tool.effects != "read":
+                return await self._reply(request, ToolRun(WRITTEN_MISUSE, is_error=True))
+            if tool.is_fixed and (known := await self._made_before(request, entry, block)):
+                return await self._reply(request, known)
             labels = entry.labels | loaded.toolbox.labels_of(role, entry.reply.provided_uses())
             verdict = policy.decide(tool, labels, block.get("input"))
             # What a person approved has the arguments in the conversation: see _shown_block.
@@ -96,6 +112,26 @@ class ToolActivities:
             return ToolRun(page(text, call, page_chars(window)))
         except ValueError as error:
             return ToolRun(str(error), is_error=True)
+
+    async def _made_before(self, request: ToolInput, entry: Entry, block: Json) -> ToolRun | None:
+        """Returns words in place of the output if it stands in the conversation, to the same call; else None.
+
+        One that the model no longer sees whole is given again.
+        """
+        chain = [*(await self._conversations.entries(entry.ancestors)).values(), entry]
+        seen = 0  # outputs so far: the first `cleared` ones are shown as previews
+        for asking, answering in pairwise(chain):
+            results = tool_results(answering.input)
+            same = [use["id"] for use in asking.reply.tool_uses() if _is_same(use, block)]
+            for number, result in enumerate(results, seen + 1):
+                if result["tool_use_id"] not in same:
+                    continue
+                if result.get("is_error"):
+                    return ToolRun(FAILED_BEFORE, is_error=True)
+                if number > entry.view.cleared:
+                    return ToolRun(MADE_BEFORE)
+            seen += len(results)
+        return None
 
     async def _once(self, request: ToolInput, run: Callable[[], Awaitable[ToolRun]]) -> ToolReply:
         """Runs a call with effects unless it was begun before, be it before a reset: then its result is returned."""
@@ -145,6 +181,13 @@ class ToolActivities:
         )
         preview = cut(ran.text, _TOOL_PREVIEW_BYTES)
         return ToolReply(result=result, preview=preview, asks=ran.asks, choices=ran.choices)
+
+
+def _is_same(one: Json, other: Json) -> bool:
+    """True if two calls ask one tool for one thing."""
+    given, meant = one.get("input"), other.get("input")
+    named = one.get("name") == other.get("name")
+    return named and isinstance(given, dict) and isinstance(meant, dict) and same_arguments(given, meant)
 
 
 def _shown_block(blocks: list[Json], call: ToolCallRef) -> Json | None:

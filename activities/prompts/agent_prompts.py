@@ -173,6 +173,15 @@ FINISH_MISUSE = (
     "have their results, with the whole finding, limitations, confidence, outcome and summary."
 )
 ASK_MISUSE = f"{ASK_TOOL} was not called: it takes one question, and it may not be open to this role."
+WRITTEN_MISUSE = (
+    "This call was not run: it was written as text, and this tool has effects. Make it through the tool's own call, or "
+    "continue without it."
+)
+MADE_BEFORE = "This call was made before, and its output stands above: it does not change. Work with that output."
+FAILED_BEFORE = (
+    "This call was made before with these arguments, and it failed: it fails each time. The reason stands above. "
+    "Change the arguments, or say what could not be found."
+)
 NOT_APPROVED = "This call was not run: a person has to approve it first. Call it again to have it approved."
 _DENIED_BY, _NOBODY = "A person has", "No person has"  # before what came of a call that waited for people
 _DENIED = "Do not make the same call again. Make another one only if that meets the reason; else continue without it."

@@ -14,6 +14,7 @@ from typing import Any
 
 from activities.model.conversation import ConversationStore, Entry, texts_of, tool_results
 from activities.model.port import Json
+from activities.model.text_calls import is_written
 from activities.store.artifacts import ArtifactError, ArtifactStore
 from supervision.agent.agent_tools import ReadOutputCall
 from supervision.base import limits
@@ -130,6 +131,7 @@ async def earlier_output(conversations: ConversationStore, head: str, call: Read
 
 _ATTEMPT_CALLS_SHOWN = 30  # the last tool calls of a failed attempt, to the one who rewrites its description
 _LAST_WORDS_BYTES = 2 * 1024  # of a failed attempt, to the same
+_WRITTEN = "the call was written as text"
 _STORIES_AT_ONCE = 8  # a local store answers at once and lets nothing else run meanwhile
 
 
@@ -170,7 +172,10 @@ class AgentStories:
             # What its author was shown beside the outputs of tools: feedback, objections, turns left.
             said = texts_of(entry.input) if number > 1 else ()
             parts = [("note", {"text": one_line(text, limits.SENTENCE_BYTES)}) for text in said]
-            parts += [("turn", _turn(number, entry)), *_tools(own_uses, entry.labels)]
+            parts += [("turn", _turn(number, entry))]
+            if any(is_written(str(block["id"])) for block in entry.reply.tool_uses()):
+                parts += [("note", {"text": _WRITTEN})]
+            parts += _tools(own_uses, entry.labels)
             events += [TraceEvent(seq=0, at=at, type=kind, subtask_id=subtask_id, data=data) for kind, data in parts]
         return events
 

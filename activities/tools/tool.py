@@ -126,6 +126,12 @@ class Tool(ToolWords, Generic[A]):
         """True if its calls have a queue of their own where processes are split."""
         return self.outside or self.effects == "outward"
 
+    @property
+    def is_fixed(self) -> bool:
+        """True if the same call has the same output for as long as a run lasts: it reads files, or computes."""
+        changes = self.outward or self.own or self.pinned is not None or self.provided is not None
+        return self.effects == "read" and not changes
+
     def as_pinned(self, pinned: Pinned | None) -> "Tool[A]":
         """Returns the tool with that definition."""
         if pinned is None:

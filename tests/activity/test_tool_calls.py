@@ -13,9 +13,16 @@ from activities.agent.tool_calls import ToolActivities
 from activities.contracts.run_contracts import DependencyRef, RunRef
 from activities.contracts.turn_contracts import ToolCallRef, ToolInput, ToolReply, arguments_sha256
 from activities.model.anthropic_model import AnthropicModel
-from activities.model.conversation import ConversationStore, Entry, Opening
-from activities.model.port import ModelMessage, ModelUsage
-from activities.prompts.agent_prompts import NOT_APPROVED, REFUSED, UNKNOWN_OUTCOME
+from activities.model.conversation import ConversationStore, ConversationView, Entry, Opening
+from activities.model.port import Json, ModelMessage, ModelUsage
+from activities.prompts.agent_prompts import (
+    FAILED_BEFORE,
+    MADE_BEFORE,
+    NOT_APPROVED,
+    REFUSED,
+    UNKNOWN_OUTCOME,
+    WRITTEN_MISUSE,
+)
 from activities.store.artifacts import ArtifactUnavailable, open_store
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles
@@ -36,7 +43,11 @@ generalist = "hand"
 name = "hand"
 description = "Works."
 system_prompt = "You work."
-tools = ["look", "send", "keep"]
+tools = ["look", "send", "keep", "calculate"]
+
+[[tools]]
+name = "calculate"
+uses = "calculator"
 """
 TOOLS = """
 from pathlib import Path
@@ -86,6 +97,18 @@ class Shop:
         call = ToolCallRef(call_id="c0", name=name, arguments_sha256=arguments_sha256(arguments))
         run = RunRef(run_id=RUN, store_id=await self.store.identity())
         return ToolInput(run=run, team_ref=team_ref, role="hand", head=head, call=call)
+
+    async def turn(self, number: int, before: str, results: list[Json], block: Json, cleared: int = 0) -> ToolInput:
+        """The input of the one call of a further reply; `results` answer the call `before` it."""
+        reply = ModelMessage(model="m", content=[block], stop_reason="tool_use", usage=ModelUsage())
+        conversations, head = ConversationStore(self.store), _head(f"turn.{number}")
+        ancestors = [*(await conversations.entry(before)).ancestors, before]
+        added = [{"role": "user", "content": results}]
+        view = ConversationView(cleared=cleared)
+        await conversations.save(head, Entry(ancestors=ancestors, input=added, reply=reply, view=view, labels=CLEAN))
+        request = await self.request(block["name"])
+        call = ToolCallRef(call_id=block["id"], name=block["name"], arguments_sha256=arguments_sha256(block["input"]))
+        return request.model_copy(update={"head": head, "call": call})
 
     async def attempt(self, request: ToolInput, number: int = 1, workflow_run_id: str = "w1") -> ToolReply:
         """One attempt at a call, in a process of its own as far as the activity can tell."""
@@ -175,6 +198,42 @@ async def test_what_a_worker_lacks_is_an_error_to_be_tried_again_and_no_result(s
         await shop.attempt(request)
     assert lacks.value.kind == ErrorKind.TEAM_UNAVAILABLE
     assert shop.begun() == 0
+
+
+@pytest.mark.parametrize(("name", "words"), [("send", WRITTEN_MISUSE), ("keep", WRITTEN_MISUSE), ("look", "done")])
+async def test_a_call_that_was_written_as_text_has_no_effects(shop: Shop, name: str, words: str) -> None:
+    first = await shop.request("look")
+    block = {"type": "tool_use", "id": "written_3_abcd", "name": name, "input": {"path": str(shop.log)}}
+    request = await shop.turn(2, first.head, [], block)
+    reply = await shop.attempt(request)
+    assert (await shop.text(reply), reply.result.is_error) == (words, words != "done")
+    approved = request.model_copy(update={"call": request.call.model_copy(update={"waits_for": "tool"})})
+    assert await shop.text(await shop.attempt(approved)) == words
+    assert shop.begun() == (2 if words == "done" else 0)
+
+
+@pytest.mark.parametrize(
+    ("tool", "is_error", "cleared", "words"),
+    [
+        ("calculate", False, 0, MADE_BEFORE),
+        ("calculate", True, 0, FAILED_BEFORE),
+        ("calculate", False, 1, "6*7 = 42"),  # its output is a preview by now
+        ("look", False, 0, "done"),  # the output of an author's tool may change
+    ],
+)
+async def test_a_call_that_was_made_before_is_answered_by_its_output_above(
+    shop: Shop, tool: str, is_error: bool, cleared: int, words: str
+) -> None:
+    given = {"expression": "6*7"} if tool == "calculate" else {"path": str(shop.log)}
+    first = await shop.request("look")
+    block = {"type": "tool_use", "id": "c1", "name": tool, "input": given}
+    asked = await shop.turn(2, first.head, [], block)
+    result = {"type": "tool_result", "tool_use_id": "c1", "content": "said before", "is_error": is_error}
+    again = await shop.turn(3, asked.head, [result], {**block, "id": "c2"}, cleared)
+    assert (await shop.text(await shop.attempt(again))).replace(" * ", "*") == words
+    other = await shop.turn(4, asked.head, [result], {**block, "id": "c3", "input": {"expression": "6*8"}}, cleared)
+    if tool == "calculate":
+        assert await shop.text(await shop.attempt(other)) == "6*8 = 48"
 
 
 async def _reads(shop: Shop, output: object, offset: int = 0, findings: list[DependencyRef] | None = None) -> ToolReply:

@@ -36,6 +36,7 @@ _CATALOGUE_VALUES = 5  # of a text column: enough to see what kind of names ther
 _REST_CHARS = 6000  # room for words of the house, example queries and the files that can't be read
 CHILD = "activities.tools.sql.sql_process"
 _FENCE = re.compile(r"\A\s*+```\w*|```\s*+\Z")  # Markdown's
+_QUOTED = re.compile(r"""'(?:[^']|'')*+'|"(?:[^"]|"")*+"|`(?P<name>[^`"\n]{1,100})`""")  # texts, names, MySQL's names
 _LIST_WORDS = (
     "Lists all tables with their columns and types, the values of text columns, the ranges of other columns, "
     "and example queries. Call it before the first query, and write names and values as it shows them."
@@ -254,7 +255,7 @@ class TableTools(ToolSource):
     async def _query(self, arguments: QueryData, context: ToolContext) -> ToolOutput:
         store = await self._store.get(context.files)
         try:
-            rows = await store.query(_FENCE.sub("", arguments.sql), context.run_id)
+            rows = await store.query(_plain_quotes(_FENCE.sub("", arguments.sql)), context.run_id)
         except ToolMisuse as misuse:
             unread = f"\nFiles that cannot be read: {'; '.join(store.unread)}" if store.unread else ""
             raise ToolMisuse(f"{misuse}\n{_overview(store.tables)}{unread}") from misuse
@@ -264,6 +265,11 @@ class TableTools(ToolSource):
             [table for table in store.tables if table["name"] in rows["read"]], rows.get("columns_read")
         )
         return ToolOutput(_markdown(rows), sources=list(sources), readings=readings)
+
+
+def _plain_quotes(sql: str) -> str:
+    """Returns a query with double quotes around names in place of MySQL's back quotes, which no engine here knows."""
+    return _QUOTED.sub(lambda part: part[0] if part["name"] is None else f'"{part["name"]}"', sql)
 
 
 def _about(table: Json, options: TableOptions) -> str:

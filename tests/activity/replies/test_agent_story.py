@@ -87,3 +87,13 @@ async def test_a_nested_run_is_told_with_paths_of_subtasks(store: ArtifactStore)
     events = await AgentStories(store).whole([above])
     assert [event.subtask_id for event in events] == ["t3/t1"] * 5 + ["t3"]
     assert events[-1].data == {}
+
+
+async def test_a_call_that_was_written_as_text_is_told_as_such(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    written = reply({**CALL, "id": "written_1_ab"})
+    opening = Opening(system="", model="a-model")
+    await ConversationStore(store).save(FIRST, Entry(opening=opening, input=[], reply=written, at=at(2)))
+    events = await AgentStories(store).whole([ended(5, FIRST)])
+    assert [event.type for event in events] == ["turn", "note", "tool", "subtask_completed"]
+    assert events[1].data == {"text": "the call was written as text"}

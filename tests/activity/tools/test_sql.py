@@ -312,6 +312,7 @@ async def test_a_query_gives_a_markdown_table_its_size_and_its_sources(cities: P
         "SELECT city, row_number() OVER (ORDER BY people) FROM CITIES QUALIFY true -- a comment",
         "SELECT * FROM generate_series(1, 3), unnest([1, 2]) AS u(x), (VALUES (1)) AS v(y)",
         "```sql\nSELECT city FROM cities;\n```\n",
+        "SELECT `city` FROM `cities` WHERE city <> '`'",
         "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 5) SELECT max(n) FROM t",
     ],
 )
