@@ -5,7 +5,6 @@ import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
-from datetime import timedelta
 from pathlib import Path
 
 try:
@@ -19,6 +18,7 @@ from activities.attempts import Attempts
 from activities.contracts.run_contracts import ProcessFacts
 from activities.files.file_cache import FileCache
 from activities.model.anthropic_model import AnthropicModel
+from activities.model.asked_endpoint import AskedEndpoint, EndpointMemory
 from activities.model.journalled_call import ModelCalls
 from activities.model.port import ModelEndpoint
 from activities.questions.items import Expansions
@@ -27,7 +27,7 @@ from activities.questions.planning import PLAN
 from activities.questions.question import Desk
 from activities.questions.synthesis import SYNTHESIS
 from activities.run.notices import NoticeActivities
-from activities.run.run_activities import RunActivities
+from activities.run.run_activities import DefaultModels, RunActivities
 from activities.store.artifacts import open_store
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles, roles_of_teams
@@ -40,9 +40,11 @@ from runtime.workers import ALL_ROLES, POOL_ROLES, WorkerRole, workers
 from supervision.base import limits
 from supervision.base.queues import MODEL_QUEUE, OUTWARD_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
 from supervision.contract.team import is_name
+from supervision.provider.endpoint_facts import EndpointFacts
 from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
 
+ENDPOINTS = "endpoints.json"  # the file of the cache folder that remembers what endpoints of models take
 SERVING = "serving"  # the file of the cache folder that health checks read: a Worker that serves keeps touching it
 _BEAT_SECONDS = 5.0
 STANDIN_NOTICE = "answers come from the stand-in model: it extracts, it does not reason"
@@ -62,10 +64,12 @@ async def serving(
     pool: str | None = None,
     attributes: Sequence[str] | None = None,
     strict_sandbox: bool = True,
+    report: Callable[[str], None] | None = None,
 ) -> AsyncIterator[list[str]]:
     """The Workers of one process for the time of an `async with` block; yields the usable search attributes.
 
-    Missing ones are added first, unless `attributes` says which ones to use. `strict_sandbox` is for tests.
+    Missing ones are added first, unless `attributes` says which ones to use. `strict_sandbox` is for tests. With a
+    `report` the endpoint of models is asked what it takes, which that is told.
     """
     usable = await search_attributes.ensure(client) if attributes is None else list(attributes)
     store = open_store(settings.artifacts_url, await namespace_id(client), settings.keys)
@@ -89,7 +93,13 @@ async def serving(
             notices=bool(settings.notice_words),
             ceilings=settings.ceilings,
         )
-        run = RunActivities(store, teams, endpoint, facts, settings.supervisor_model, settings.worker_model)
+        asked = AskedEndpoint(
+            endpoint if settings.asks_endpoint else None,
+            settings.chosen_models,
+            EndpointMemory(process.cache_dir() / ENDPOINTS),
+        )
+        defaults = DefaultModels(settings.supervisor_model, settings.worker_model, bool(settings.chosen_models))
+        run = RunActivities(store, teams, endpoint, facts, defaults, asked)
         items = Expansions(store, teams)
         header = settings.call_header == "on"
         calls = ModelCalls(endpoint, store, settings.model_calls, call_header=header, daily_usd=settings.daily_usd)
@@ -120,6 +130,17 @@ async def serving(
             build_id=settings.build_id,
         ):
             await stack.enter_async_context(worker)
+
+        def learned(found: EndpointFacts) -> None:
+            if found.slots and "model_calls" not in settings.model_fields_set:
+                calls.take_at_once(found.slots)
+            for line in found.lines():
+                if report:
+                    report(line)
+
+        if report:
+            asked.start(learned)
+            stack.push_async_callback(asked.stop)
         yield usable
 
 
@@ -133,19 +154,7 @@ def model_rate(settings: Settings) -> float | None:
 
 def model_endpoint(settings: Settings) -> ModelEndpoint:
     """Returns the process's endpoint of models; it connects with its first call."""
-    paid = settings.model != "standin"  # the stand-in needs no key, so it gets none
-    return AnthropicModel(
-        api_key=settings.secret("anthropic_api_key") if paid else None,
-        auth_token=settings.secret("anthropic_auth_token") if paid else None,
-        base_url=settings.anthropic_base_url,
-        idle_timeout=timedelta(seconds=settings.model_idle_seconds),
-        structured=settings.model_structured,
-        without=settings.model_without,
-        max_output=settings.model_max_tokens,
-        windows=settings.model_window,
-        free=not paid,
-        plain_http=settings.model_plain_http,
-    )
+    return AnthropicModel(**settings.endpoint_options())
 
 
 async def serve(
@@ -156,7 +165,7 @@ async def serve(
     client = await connect(wait=limits.WORKER_CONNECT_WAIT, report=say, keys=settings.keys)
     stop = asyncio.Event()
     stop_by_signal(asyncio.get_running_loop(), stop)
-    async with serving(client, settings, roles, pool=pool, strict_sandbox=False) as attributes:
+    async with serving(client, settings, roles, pool=pool, strict_sandbox=False, report=say) as attributes:
         if "SupervisorWaiting" in attributes:
             telemetry.count_waits(client)
         for warning in search_attributes.warnings(attributes):

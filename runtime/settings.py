@@ -1,12 +1,14 @@
 """Settings of a process: `SUPERVISOR_*` variables or `.env`, and the provider's own variables."""
 
+import json
 import os
 import shlex
+from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import BeforeValidator, Field, JsonValue, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from runtime.process import cache_dir
@@ -24,6 +26,7 @@ BUILTIN_TEAMS = _HOME / "teams"
 ENV_FILE = _HOME / ".env"
 """Read when no other is named: beside the program, since a working directory may be another user's."""
 RequestPart = Literal["cache_control", "effort", "eager_input_streaming", "server_tools", "thinking"]
+_OWN_FIELDS = frozenset({"model", "messages", "system", "tools", "stream", "max_tokens"})
 # An empty one would be the working directory, which may be another user's.
 Place = Annotated[Path | None, BeforeValidator(lambda value: value or None)]
 Chain = Annotated[list[str], NoDecode, BeforeValidator(chain_of), Field(validate_default=False)]
@@ -66,8 +69,12 @@ class Settings(BaseSettings):
     """Requests per minute over all queues of model calls and all Workers; None is no limit."""
     model_calls: int = Field(default=limits.MODEL_SLOTS, ge=1, le=limits.ACTIVITY_SLOTS)
     """Model calls that this process has in flight, for each queue that it serves."""
-    model_structured: Literal["format", "text"] = "format"
-    """How the endpoint is asked for JSON."""
+    model_structured: Literal["auto", "format", "text"] = "auto"
+    """How the endpoint is asked for JSON: with `auto` as it was found to take."""
+    model_ask: Literal["on", "off"] = "on"
+    """With `off` the endpoint is not asked what it takes: all is as set, or assumed."""
+    extra_fields: Annotated[dict[str, JsonValue], NoDecode] = Field({}, validation_alias="SUPERVISOR_MODEL_EXTRA")
+    """Further fields of all requests to the endpoint, as a JSON object: temperature, chat_template_kwargs, ..."""
     model_without: Annotated[list[RequestPart], NoDecode] = []
     """Other parts of requests that the endpoint does not take, separated by commas."""
     model_idle_seconds: float = Field(default=limits.MODEL_IDLE_TIMEOUT.total_seconds(), gt=0, le=86_400)
@@ -115,6 +122,23 @@ class Settings(BaseSettings):
         if words and "://" in words[0] and (len(words) > 1 or require_http(words[0], secret=True)):
             raise ValueError("write one https URL (plain http only to this machine), or a command")
         return value if words else None
+
+    @field_validator("extra_fields", mode="before")
+    @classmethod
+    def _extra(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        if len(value.encode()) > limits.MODEL_EXTRA_BYTES:
+            raise ValueError(f"it has more than {limits.MODEL_EXTRA_BYTES} bytes")
+        try:
+            fields = json.loads(value or "{}")
+        except (ValueError, RecursionError):
+            fields = None
+        if not isinstance(fields, dict):
+            raise ValueError('write a JSON object, such as {"temperature": 0.2}')
+        if taken := sorted(fields.keys() & _OWN_FIELDS):
+            raise ValueError(f"these fields are the program's own: {', '.join(taken)}")
+        return fields
 
     @field_validator("model_window", mode="before")
     @classmethod
@@ -174,6 +198,34 @@ class Settings(BaseSettings):
     def has_model(self) -> bool:
         """True if a key, a token or a URL says which model endpoint to use."""
         return bool(self.secret("anthropic_api_key") or self.secret("anthropic_auth_token") or self.anthropic_base_url)
+
+    @property
+    def chosen_models(self) -> list[str]:
+        """The models that the environment names; empty if none does: then the endpoint's only one is used."""
+        named = [name for name in ("supervisor_model", "worker_model") if name in self.model_fields_set]
+        return [model for name in named for model in getattr(self, name)]
+
+    @property
+    def asks_endpoint(self) -> bool:
+        """True if an endpoint is to be asked what it takes: the provider's own and the stand-in are known."""
+        return bool(self.anthropic_base_url) and self.model != "standin" and self.model_ask == "on"
+
+    def endpoint_options(self) -> dict[str, Any]:
+        """Returns the arguments of `AnthropicModel`."""
+        paid = self.model != "standin"  # the stand-in needs no key, so it gets none
+        return {
+            "api_key": self.secret("anthropic_api_key") if paid else None,
+            "auth_token": self.secret("anthropic_auth_token") if paid else None,
+            "base_url": self.anthropic_base_url,
+            "idle_timeout": timedelta(seconds=self.model_idle_seconds),
+            "structured": None if self.model_structured == "auto" else self.model_structured,
+            "without": self.model_without,
+            "max_output": self.model_max_tokens,
+            "windows": self.model_window,
+            "extra": self.extra_fields,
+            "free": not paid,
+            "plain_http": self.model_plain_http,
+        }
 
     def secret(self, name: Literal["anthropic_api_key", "anthropic_auth_token", "mcp_token"]) -> str | None:
         """Returns the value of a secret setting; an empty one counts as missing."""

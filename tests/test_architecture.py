@@ -35,7 +35,7 @@ PACKAGES = {
     "activities": Package(
         "supervision",
         "bounded contracts heartbeat steps store files model tools teams prompts replies run questions agent attempts",
-        arrows=48,
+        arrows=49,
     ),
     "workflows": Package(
         "activities supervision",

@@ -9,6 +9,7 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from activities import steps
+from activities.contracts.run_contracts import RunRef
 from activities.contracts.turn_contracts import ToolCallRef, ToolInput, ToolReply, ToolResultRef, arguments_sha256
 from activities.heartbeat import until_stored
 from activities.model.conversation import ConversationStore, Entry, texts_of, tool_results
@@ -26,6 +27,7 @@ from activities.prompts.agent_prompts import (
 )
 from activities.replies.agent_story import earlier_output
 from activities.store.artifacts import ArtifactStore
+from activities.store.grants import granted_traits
 from activities.store.reading import read_text
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import LoadedTeam
@@ -108,10 +110,14 @@ class ToolActivities:
             found = read_text(self._store, refs[0]) if refs else earlier_output(self._conversations, request.head, call)
             text = await found
             opening = (await self._conversations.entry([*entry.ancestors, request.head][0])).opening
-            window = self._endpoint.window(opening.model).tokens if opening else limits.UNKNOWN_WINDOW_TOKENS
+            window = await self._window(request.run, opening.model) if opening else limits.UNKNOWN_WINDOW_TOKENS
             return ToolRun(page(text, call, page_chars(window)))
         except ValueError as error:
             return ToolRun(str(error), is_error=True)
+
+    async def _window(self, run: RunRef, model: str) -> int:
+        traits = await granted_traits(self._store, run.run_id, run.grant_ref, model)
+        return self._endpoint.window(model, traits).tokens
 
     async def _made_before(self, request: ToolInput, entry: Entry, block: Json) -> ToolRun | None:
         """Returns words in place of the output if it stands in the conversation, to the same call; else None.

@@ -27,6 +27,7 @@ from supervision.contract.status import WaitKind
 from supervision.contract.strategy import StrategyName
 from supervision.contract.team import TeamCard
 from supervision.contract.usage import Usage
+from supervision.provider.endpoint_facts import EndpointFacts
 from supervision.results.answer import Answer
 from supervision.run.board import Board
 
@@ -207,6 +208,7 @@ class RunSetup(ProcessFacts):
     """Everything that a run depends on beside its request, fixed when it starts.
 
     `prompt_tokens` are those of findings in one prompt of the supervisor, `data_labels` those of the user's data.
+    `endpoint` is what the run's models take.
     """
 
     store_id: str
@@ -216,6 +218,7 @@ class RunSetup(ProcessFacts):
     team: TeamCard
     supervisor_models: list[str]
     prompt_tokens: int = limits.CONTEXT_TOKENS
+    endpoint: EndpointFacts = EndpointFacts()
     answer_schema_ref: str | None = None
     attachments: list[ArtifactRef] = []
     files_ref: str = ""

@@ -24,7 +24,7 @@ from activities.model.port import (
     StreamProgress,
     Window,
 )
-from activities.model.request_body import Rung, lean, profile_of, request_body
+from activities.model.request_body import Rung, is_known, lean, profile_of, request_body
 from activities.model.stream import StreamReader, checked, ended_message, whole_message
 from activities.model.text_calls import TextWatch, with_text_calls
 from supervision.agent.turn_rules import attempt_time
@@ -33,20 +33,23 @@ from supervision.base.errors import ErrorKind
 from supervision.base.text import one_line
 from supervision.base.trust import Credentials, host_and_port, is_exposed
 from supervision.contract.base import Model
+from supervision.provider.endpoint_facts import EndpointFacts, ModelTraits
 
 _MODEL_CONNECT_TIMEOUT = timedelta(seconds=5)  # a connection takes a second at most
 MODEL_ERROR_BODY_BYTES = 64 * 1024  # the provider's errors have some hundred; gateways' HTML pages are cut here
+_PAGE_BYTES = 4 * 1024 * 1024  # a gateway's list of hundreds of models with their prices
 _MODEL_LINGER = timedelta(seconds=1)  # a finished answer waits this long for its connection to become reusable
 
 _DEFAULT_URL = "https://api.anthropic.com"
 _NO_KEY = "none"  # endpoints without keys ignore it; the SDK refuses to send a request without one
-_reader: ContextVar[StreamReader] = ContextVar("_reader")  # of the call that this task makes
+_reader: ContextVar["StreamReader | _Counted"] = ContextVar("_reader")  # of the call that this task makes
 
 
 class AnthropicModel(ModelEndpoint):
     """A Messages API endpoint, real or compatible. Without key, token and `base_url` every call fails.
 
-    `without` names the booleans of EndpointProfile that it lacks, `windows` are by name or pattern of models. Raises
+    `without` names the booleans of EndpointProfile that it lacks, `windows` are by name or pattern of models, `extra`
+    are further fields of all requests. How JSON is asked for is `structured`, else as it is known of the model. Raises
     ValueError for an address that may not be sent the key, which `plain_http` allows, or a key that no header carries.
     """
 
@@ -57,10 +60,11 @@ class AnthropicModel(ModelEndpoint):
         auth_token: str | None = None,
         base_url: str | None = None,
         idle_timeout: timedelta = limits.MODEL_IDLE_TIMEOUT,
-        structured: Rung = "format",
+        structured: Rung | None = None,
         without: Collection[str] = (),
         max_output: int | None = None,
         windows: Mapping[str, int] | None = None,
+        extra: Json | None = None,
         free: bool = False,
         plain_http: bool = False,
         http_options: Mapping[str, Any] | None = None,
@@ -74,8 +78,9 @@ class AnthropicModel(ModelEndpoint):
         self._without = without
         self._max_output = max_output
         self._windows = {} if windows is None else windows
+        self._extra = extra or {}
         self._free = free
-        self._reads_text_calls = base_url is not None  # the provider's own models have a channel for calls
+        self._is_providers_own = base_url is None
         self.endpoint = host_and_port(base_url or _DEFAULT_URL)
         if secrets and not plain_http and is_exposed(base_url or _DEFAULT_URL):
             raise ValueError(
@@ -107,7 +112,7 @@ class AnthropicModel(ModelEndpoint):
             words = "no model is configured: set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for an endpoint without keys"
             raise ModelFailure(ErrorKind.PROVIDER_AUTHENTICATION, words)
         try:
-            async with asyncio.timeout(self._idle) as end:
+            async with asyncio.timeout(self._patience(request)) as end:
                 reader = StreamReader(progress, end, self._idle, self._credentials)
                 return await self._read(self._client, request, reader)
         except Exception as error:
@@ -115,13 +120,57 @@ class AnthropicModel(ModelEndpoint):
         # Raised out here it carries no cause: the SDK's error holds the body, which may quote the prompt.
         raise failed
 
+    def _patience(self, request: ModelRequest) -> float:
+        """Returns the seconds to the first content: a server of one's own may read a long prompt for minutes."""
+        if self._is_providers_own:
+            return self._idle
+        return self._idle + request.tokens / limits.MODEL_READS_PER_SECOND
+
+    async def ask(self, path: str, body: Json | None, time: timedelta) -> Json:
+        """Returns the JSON of a page, or the reply to a plain request with a body. Raises ModelFailure."""
+        if self._client is None:
+            raise ModelFailure(ErrorKind.PROVIDER_AUTHENTICATION, "no model is configured")
+        _reader.set(_Counted())
+        try:
+            async with asyncio.timeout(time.total_seconds()):
+                if body is None:
+                    page = await self._client.get(path, cast_to=object)
+                else:
+                    page = await self._client.post(path, cast_to=object, body={**body, **self._extra})
+        except Exception as error:
+            failed = classify(error, endpoint=self.endpoint, credentials=self._credentials)
+        else:
+            return page if isinstance(page, dict) else {}
+        # As in `complete`: without the SDK's error as its cause.
+        raise failed
+
     def output_schema(self, model: type[Model]) -> Json:
         """Returns the schema of `model` as the API compiles it. It is shared, so do not change it."""
         return _form_of(model)
 
-    def window(self, model: str) -> Window:
-        """Returns the window of a model: as set, else by the price list."""
-        return pricing.window_of(model, self._windows)
+    def window(self, model: str, traits: ModelTraits | None = None) -> Window:
+        """Returns the window of a model: as a run knows it, else as set, else by the price list."""
+        found = {model: traits.window} if traits and traits.window else self._windows
+        return pricing.window_of(model, found)
+
+    def settled(self, model: str, facts: EndpointFacts) -> ModelTraits:
+        """Returns the traits that a run keeps of a model: by the operator's settings, else as found, else assumed.
+
+        A model of an endpoint that does not say whether it keeps to schemas is asked for JSON in words: that it takes.
+        """
+        found = facts.traits(model)
+        window = pricing.set_window(model, self._windows) or found.window or pricing.window_of(model, {}).tokens
+        schemas = found.schemas
+        if self._rung is not None:
+            schemas = self._rung == "format"
+        elif schemas is None:
+            schemas = is_known(model) or not facts.address
+        return found.model_copy(update={"window": window, "schemas": schemas})
+
+    def _rung_of(self, traits: ModelTraits | None) -> Rung:
+        if traits is not None and traits.schemas is not None:
+            return "format" if traits.schemas else "text"
+        return self._rung or "format"
 
     def price(self, model: str, usage: ModelUsage) -> float | None:
         """Returns what a call costs in dollars; None if the price is unknown."""
@@ -141,12 +190,17 @@ class AnthropicModel(ModelEndpoint):
             names = ", ".join(lacking)
             words = f"'{request.model}' at {self.endpoint} does not run tools itself: take {names} from the role"
             raise ModelFailure(ErrorKind.MODEL_NOT_SERVED, words)
-        body = request_body(request, profile, self._rung)
+        body = request_body(request, profile, self._rung_of(request.traits))
         _reader.set(reader)
-        watch = TextWatch(request) if self._reads_text_calls else None
-        async with client.messages.stream(**body, extra_headers=request.headers) as stream:
+        reads_text_calls = not self._is_providers_own  # its models have a channel for calls, and use it
+        watch = TextWatch(request) if reads_text_calls else None
+        async with client.messages.stream(
+            **body, extra_headers=request.headers, extra_body=self._extra or None
+        ) as stream:
             async for event in stream:
                 reader.see(event)
+                if event.type in ("message_start", "message_stop"):
+                    self._refuse_cut_prompt(request, reader.usage)
                 if reader.finished:
                     break
                 if watch and watch.has_ended(event):
@@ -161,12 +215,29 @@ class AnthropicModel(ModelEndpoint):
                 async with asyncio.timeout(_MODEL_LINGER.total_seconds()):
                     await stream.until_done()
             message = whole_message(stream.current_message_snapshot)
-        if self._reads_text_calls:
+        if reads_text_calls:
             message = with_text_calls(message, request)
         limit = min(filter(None, (profile.most_output, request.room)), default=None)
         if limit is not None and body["max_tokens"] >= limit:
             message = message.model_copy(update={"fullest": True})
         return checked(message, self._credentials)
+
+    def _refuse_cut_prompt(self, request: ModelRequest, usage: ModelUsage) -> None:
+        """Raises ModelFailure if a server of one's own read so little of the prompt that it must have cut it.
+
+        The prompt's tokens are an estimate by bytes, hardly ever twice what a server counts. One that counts only what
+        it had not cached reads a few tokens of a later call: those say nothing.
+        """
+        sent, read = request.tokens, usage.prompt_tokens
+        is_long = sent >= limits.MODEL_CUT_LEAST and read >= limits.LEAST_OUTPUT_TOKENS
+        if self._is_providers_own or not is_long or read >= sent * limits.MODEL_CUT_SHARE:
+            return
+        words = (
+            f"{self.endpoint} cut the prompt without a word: it read {read:,} of about {sent:,} tokens. Give "
+            f"'{request.model}' a larger window there (Ollama: OLLAMA_CONTEXT_LENGTH), or set "
+            f"SUPERVISOR_MODEL_WINDOW={request.model}={read}"
+        )
+        raise ModelFailure(ErrorKind.CONTEXT_OVERFLOW, words)
 
     def _unfinished(self, reader: StreamReader, content_type: str) -> BadAnswer:
         if reader.started or content_type.startswith("text/event-stream"):
@@ -187,6 +258,19 @@ def _form_of(model: type[Model]) -> Json:
         part["required"] = [name for name, field in fields.items() if name in needed or "default" in field]
     form: Json = lean(anthropic.transform_schema(schema))
     return form
+
+
+class _Counted:
+    """Counts the bytes of a page that comes at once."""
+
+    def __init__(self) -> None:
+        self._left = _PAGE_BYTES
+
+    def bytes_came(self, chunk: bytes) -> None:
+        """Takes one piece in. Raises BadAnswer if the page is too large."""
+        self._left -= len(chunk)
+        if self._left < 0:
+            raise BadAnswer(f"the page has more than {_PAGE_BYTES} bytes")
 
 
 class _BoundedClient(anthropic.DefaultAioHttpClient):

@@ -47,13 +47,16 @@ class ModelGate:
 
     async def complete(self, request: ModelRequest, progress: StreamProgress) -> ModelMessage:
         """Returns the answer to a request, sent as soon as it may be. Its outcome is the breaker's, whatever it is."""
+        progress.stage = "turn"
         ticket, breaker = await self._admit(request), self.breaker(request.model)
 
         def on_content() -> None:
+            progress.stage = "writing"
             breaker.answering(ticket, self._clock())
             self._wake()
 
         progress.on_content = on_content
+        progress.stage = "reading"
         try:
             message = await self._endpoint.complete(request, progress)
             breaker.succeeded(ticket, self._clock())
@@ -99,6 +102,12 @@ class ModelGate:
                 await self._changed.wait()
         self._note(model)
         return held
+
+    def take_at_once(self, most: int) -> None:
+        """Lets at most so many calls of a model be in flight from now on."""
+        self._most = most
+        for breaker in self._breakers.values():
+            breaker.window.narrow(most)
 
     def breaker(self, model: str) -> ProviderBreaker:
         """Returns the breaker of a model."""

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-from activities.contracts.run_contracts import SupervisorCall
+from activities.contracts.run_contracts import RunRef, SupervisorCall
 from activities.contracts.turn_contracts import FailedCall, TurnInput, arguments_sha256
 from activities.heartbeat import show, until_stored, waiting
 from activities.model.conversation import ConversationStore, ConversationView, Entry, Opening
@@ -30,11 +30,13 @@ from activities.model.port import (
     ModelRequest,
     ModelUsage,
     StreamProgress,
+    Window,
 )
 from activities.model.prompt_fit import CallDraft, FirstPrompt, NextPrompt, PromptWriter
 from activities.steps import consumed, note
 from activities.steps import show as show_text
 from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
+from activities.store.grants import granted_traits
 from activities.store.spending import DailySpend
 from supervision.base import limits, spans
 from supervision.base.errors import WAITING, ErrorKind
@@ -42,6 +44,7 @@ from supervision.base.store_keys import call_header, call_key
 from supervision.base.text import cut
 from supervision.contract.finding import Labels
 from supervision.contract.usage import Usage
+from supervision.provider.endpoint_facts import ModelTraits
 
 ODD_REPLY_ATTEMPTS = 3  # unreadable answers (HTML, no content): two more tries, then a typed failure
 
@@ -138,18 +141,29 @@ class ModelCalls:
         self, asked: Asked, opening: Opening, text: str | PromptWriter, how: CallOptions, note: str | None = None
     ) -> Answered:
         """Makes the first call of a conversation; `note` is a second text after it."""
-        prompt = FirstPrompt(self.model.window(opening.model), opening, text, note, how.withheld)
+        window = await self.window(asked.run, opening.model)
+        prompt = FirstPrompt(window, opening, text, note, how.withheld)
         key = key_of(asked, activity.info().workflow_id or "")
         return await self._found(key) or await self._call(asked, key, prompt, how)
 
     async def follow_up(self, asked: Asked, head: str, added: list[Json], how: CallOptions) -> Answered:
         """Makes a later call: the conversation at `head` with messages `added`."""
         key = key_of(asked, activity.info().workflow_id or "")
-        return await self._found(key) or await self._call(asked, key, await self._next(head, added, how), how)
+        return await self._found(key) or await self._call(
+            asked, key, await self._next(asked.run, head, added, how), how
+        )
 
-    async def _next(self, head: str, added: list[Json], how: CallOptions) -> NextPrompt:
+    async def window(self, run: RunRef, model: str) -> Window:
+        """Returns the window of a model, as the run knows it."""
+        return self.model.window(model, await self._traits(run, model))
+
+    async def _traits(self, run: RunRef, model: str) -> ModelTraits:
+        return await granted_traits(self.store, run.run_id, run.grant_ref, model)
+
+    async def _next(self, run: RunRef, head: str, added: list[Json], how: CallOptions) -> NextPrompt:
         past, whole = await self.conversations.load(head), await self.conversations.resolve(added)
-        return NextPrompt(self.model.window(past.opening.model), past, added, whole, how.withheld)
+        window = await self.window(run, past.opening.model)
+        return NextPrompt(window, past, added, whole, how.withheld)
 
     async def _found(self, key: str) -> Answered | None:
         """Returns the answer that an attempt before this one stored."""
@@ -170,6 +184,7 @@ class ModelCalls:
             concludes=how.concludes,
             headers={CALL_HEADER: call_header(workflow_id, asked.terms.step)} if self._call_header else {},
             run=asked.run.run_id,
+            traits=await self._traits(asked.run, prompt.opening.model),
         )
         try:
             await self._afford(request.model)
@@ -219,16 +234,17 @@ class ModelCalls:
         return await self._complete(request, shorter, earlier), shorter
 
     async def _complete(self, request: ModelRequest, draft: CallDraft, earlier: FailedCall) -> ModelMessage:
-        room = self.model.window(request.model).reply_tokens(draft.tokens)
+        room = self.model.window(request.model, request.traits).reply_tokens(draft.tokens)
         tools = [tool for tool in request.tools if tool["name"] not in draft.view.withheld]
-        request = replace(request, messages=draft.messages, tools=tools, room=room)
+        request = replace(request, messages=draft.messages, tools=tools, room=room, tokens=draft.tokens)
         progress = StreamProgress()
 
         def sent() -> Json:
             """Returns what the next attempt needs to know if this one ends now, and how far the answer has come."""
             spent = earlier.spent + usage_of(self.model, request.model, progress.usage, calls=0)
             handed_on = earlier.model_copy(update={"spent": spent}).model_dump()
-            return {"tokens": progress.usage.output_tokens, "tail": progress.tail, **handed_on}
+            come = {"tokens": progress.usage.output_tokens, "tail": progress.tail, "stage": progress.stage}
+            return {**come, **handed_on}
 
         show(sent)
         model, tokens = request.model, None
@@ -248,6 +264,10 @@ class ModelCalls:
                 await self._daily.add(usage.usd)
             except ArtifactUnavailable as error:
                 activity.logger.warning("the day's spend can't be stored: %s", error)
+
+    def take_at_once(self, most: int) -> None:
+        """Lets at most so many calls of a model be in flight from now on."""
+        self._gate.take_at_once(most)
 
     def _answered(self, key: str, entry: Entry) -> Answered:
         usage = usage_of(self.model, entry.reply.model, entry.reply.usage) + entry.spent

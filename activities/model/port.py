@@ -6,6 +6,7 @@ because signed thinking blocks must return byte for byte.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import Field
@@ -14,6 +15,7 @@ from supervision.base import limits
 from supervision.base.errors import RETRIED, ErrorKind
 from supervision.contract.base import Model
 from supervision.contract.model_choice import Effort
+from supervision.provider.endpoint_facts import EndpointFacts, ModelTraits
 from supervision.replies.thinking import without_thinking
 
 _CONTEXT_SHARE = 0.5  # of the window, where that is less: the rest is for instructions, thinking and the reply
@@ -28,7 +30,8 @@ CacheUse = Literal["none", "prefix", "conversation"]
 class ModelRequest:
     """One call, in the provider's JSON, with tools or an `output_schema`; one that `concludes` may call no tools.
 
-    `room` is what the window has left for the reply, `run` the run that asks.
+    `room` is what the window has left for the reply, `run` the run that asks, `traits` what this knows of the model.
+    `tokens` are about those of the prompt.
     """
 
     model: str
@@ -36,6 +39,8 @@ class ModelRequest:
     messages: list[Json]
     max_tokens: int
     room: int | None = None
+    tokens: int = 0
+    traits: ModelTraits | None = None
     effort: Effort | None = None
     tools: list[Json] = field(default_factory=list)
     output_schema: Json | None = None
@@ -100,10 +105,14 @@ def user_message(*texts: str) -> Json:
 
 @dataclass
 class StreamProgress:
-    """What has come of an answer, and what it costs so far; `on_content` is called when the first content comes."""
+    """What has come of an answer, and what it costs so far; `on_content` is called when the first content comes.
+
+    `stage` says where the call stands: it waits for its `turn`, its prompt is `reading`, or the answer is `writing`.
+    """
 
     usage: ModelUsage = field(default_factory=ModelUsage)
     tail: str = ""
+    stage: Literal["turn", "reading", "writing"] = "turn"
     on_content: Callable[[], None] = lambda: None
 
 
@@ -158,7 +167,9 @@ class Window:
 
 
 class ModelEndpoint(Protocol):
-    """An endpoint of models: all that depends on its provider."""
+    """An endpoint of models: all that depends on its provider. `endpoint` is its host and port."""
+
+    endpoint: str
 
     async def complete(self, request: ModelRequest, progress: StreamProgress) -> ModelMessage:
         """Sends one request, once. Returns the answer or raises ModelFailure; cancelling closes the connection."""
@@ -166,8 +177,14 @@ class ModelEndpoint(Protocol):
     def output_schema(self, model: type[Model]) -> Json:
         """Returns the JSON schema of `model` in the form that the provider accepts."""
 
-    def window(self, model: str) -> Window:
-        """Returns the window of a model."""
+    async def ask(self, path: str, body: Json | None, time: timedelta) -> Json:
+        """Returns the JSON of a page, or the reply to a plain request with a body. Raises ModelFailure."""
+
+    def window(self, model: str, traits: ModelTraits | None = None) -> Window:
+        """Returns the window of a model: a run's own `traits` of it come first."""
+
+    def settled(self, model: str, facts: EndpointFacts) -> ModelTraits:
+        """Returns the traits that a run keeps of a model: by the operator's settings, else as found, else assumed."""
 
     def price(self, model: str, usage: ModelUsage) -> float | None:
         """Returns what a call costs in dollars; None if the price is unknown."""

@@ -29,8 +29,13 @@ def price(model: str, usage: ModelUsage) -> float | None:
 
 def window_of(model: str, settings: Mapping[str, int]) -> Window:
     """Returns the window of a model: the first of `settings` (tokens by name or pattern) that fits, else the list's."""
-    tokens = _named(settings, model) or _listed_window(model) or limits.UNKNOWN_WINDOW_TOKENS
+    tokens = set_window(model, settings) or _listed_window(model) or limits.UNKNOWN_WINDOW_TOKENS
     return Window(tokens, long_context_threshold=_named(_LONG_CONTEXT, model))
+
+
+def set_window(model: str, settings: Mapping[str, int]) -> int | None:
+    """Returns the tokens of the first of `settings` that fits a model; None if none does."""
+    return _named(settings, model)
 
 
 @lru_cache(limits.KNOWN_MODELS)

@@ -90,6 +90,11 @@ def profile_of(model: str, without: Iterable[str] = (), most_output: int | None 
     return replace(known, most_output=most_output or known.most_output, **dict.fromkeys(without, False))
 
 
+def is_known(model: str) -> bool:
+    """True for a model whose name says what its endpoint takes."""
+    return profile_of(model).most_output is not None
+
+
 def request_body(request: ModelRequest, profile: EndpointProfile, rung: Rung) -> Json:
     """Returns the body; `rung` is how JSON is asked for."""
     # A model whose limit is unknown may refuse what is above it. A reply that is cut is asked for again with more room.

@@ -32,9 +32,10 @@ _EVENT_ENDS = (b"\r\r", b"\n\n", b"\r\n\r\n")  # as the SDK sees it: what it gat
 class StreamReader:
     """Reads one stream into `progress`: within bounds, without the credentials in it, until it ends or is dead.
 
-    A stream is dead when nothing comes for `idle` seconds: `end` is moved on while it lives. With only pings it lives
-    while a block is open whose content the provider may hold back: thinking, or arguments of a tool. Raises BadAnswer
-    for a stream, an event or an answer that grows too large.
+    A stream is dead when nothing comes for `idle` seconds: `end` is moved on while it lives. Until the first content it
+    has the time that `end` was made with, as the prompt is being read. With only pings it lives while a block is open
+    whose content the provider may hold back: thinking, or arguments of a tool. Raises BadAnswer for a stream, an event
+    or an answer that grows too large.
     """
 
     def __init__(self, progress: StreamProgress, end: asyncio.Timeout, idle: float, credentials: Credentials) -> None:
@@ -94,7 +95,7 @@ class StreamReader:
             self._count(output_tokens=event.usage.output_tokens or self._progress.usage.output_tokens)
         if kind == "message_stop":
             self.finish()
-        elif kind.startswith(("message_", "content_block_")):  # of the model's own: a ping is none
+        elif self._content and kind.startswith(("message_", "content_block_")):  # of the model's own: a ping is none
             self._lives()
 
     def _lives(self) -> None:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
@@ -25,6 +25,8 @@ from activities.files.descriptions import DATA_TOML
 from activities.files.file_cache import FileEntry
 from activities.files.manifest import MANIFEST_TYPE, Manifest, adopt_files, is_text, read_manifest
 from activities.files.values import is_data
+from activities.heartbeat import waiting
+from activities.model.asked_endpoint import AskedEndpoint
 from activities.model.conversation import ConversationStore
 from activities.model.journalled_call import usage_of
 from activities.model.port import ModelEndpoint, ModelUsage
@@ -51,9 +53,27 @@ from supervision.contract.team import Team
 from supervision.contract.usage import Usage
 from supervision.grounding.citations import with_valid_marks
 from supervision.planning.estimate import sample_of
+from supervision.provider.endpoint_facts import EndpointFacts
 from supervision.results.answer import Answer, answer_record, with_gaps
 
 GRANT_LIFETIME = timedelta(days=90)  # a deadline stands still while people are awaited, and a reset sets it again
+
+
+@dataclass(frozen=True)
+class DefaultModels:
+    """The models of supervisors and of worker agents where nothing names others; `chosen` if the operator named them.
+
+    Where nobody did, the only model of an endpoint takes their place.
+    """
+
+    supervisor: list[str]
+    workers: list[str]
+    chosen: bool = True
+
+    def at(self, endpoint: EndpointFacts) -> "DefaultModels":
+        """Returns the models to use at an endpoint."""
+        only = endpoint.only_name
+        return self if self.chosen or only is None else DefaultModels([only], [only])
 
 
 @dataclass(frozen=True)
@@ -64,8 +84,8 @@ class RunActivities:
     teams: StoredTeams
     endpoint: ModelEndpoint
     facts: ProcessFacts
-    supervisor_models: list[str]
-    worker_models: list[str]
+    defaults: DefaultModels
+    asked: AskedEndpoint = field(default_factory=AskedEndpoint)
 
     @activity.defn
     async def prepare_run(self, setup: SetupInput) -> RunSetup:
@@ -74,9 +94,14 @@ class RunActivities:
         Raises SupervisionError `UnknownTeam` or `InvalidRequest` if one of them is bad, for a dollar budget with a
         model of unknown price, and for what is above the operator's ceilings.
         """
-        request, facts, run, endpoint = setup.request, self.facts, setup.run, self.endpoint
-        workers = request.models.workers or self.worker_models
-        supervisor = request.models.supervisor or self.supervisor_models
+        request, facts, run = setup.request, self.facts, setup.run
+        parent = await find_grant(self.store, run.run_id, run.grant_ref) if setup.brief else None
+        if setup.brief is not None and parent is None:
+            raise SupervisionError(ErrorKind.NOT_GRANTED, "a nested run needs its parent's grant")
+        known = parent.endpoint if parent else await self._known_endpoint()
+        defaults = self.defaults.at(known)
+        workers = request.models.workers or defaults.workers
+        supervisor = request.models.supervisor or defaults.supervisor
         schema = request.answer_schema
         if schema is not None:
             await answer_schema.check_schema(schema, run.run_id)
@@ -96,9 +121,7 @@ class RunActivities:
         of_roles = [model for role in card.roles if role.team is None for model in role.models]
         models = list(dict.fromkeys([*supervisor, *of_roles]))
         facts.ceilings.check_models(models)
-        parent = await find_grant(self.store, run.run_id, run.grant_ref) if setup.brief else None
-        if setup.brief is not None and parent is None:
-            raise SupervisionError(ErrorKind.NOT_GRANTED, "a nested run needs its parent's grant")
+        known = self._settled(known, models, parent)
         grant = RunGrant(
             run_id=run.run_id,
             workflow_id=activity.info().workflow_id or "",
@@ -106,8 +129,9 @@ class RunActivities:
             models=sorted({*models, *workers}),
             nested_teams=sorted({role.team for role in card.roles if role.team}),
             expires_at=parent.expires_at if parent else datetime.now(UTC) + GRANT_LIFETIME,
+            endpoint=known,
         )
-        unpriced = [model for model in models if endpoint.price(model, ModelUsage()) is None]
+        unpriced = [model for model in models if self.endpoint.price(model, ModelUsage()) is None]
         warnings = _budget_warnings(request, unpriced)
         files = self.teams.files_of(run) if files_ref else None  # those of the run above are its own warning
         unread = files.unread() if files else ""
@@ -116,20 +140,45 @@ class RunActivities:
             **facts.model_dump(exclude={"warnings"}),
             store_id=await self.store.identity(),
             grant_ref=await write_grant(self.store, grant),
-            goal_ref=await put(await self._goal(setup)),
+            goal_ref=await put(await self._goal(setup, self._room(known, supervisor[0]))),
             team_ref=team_ref,
             team=card,
             supervisor_models=supervisor,
-            prompt_tokens=min(endpoint.window(model).prompt_tokens for model in supervisor),
+            prompt_tokens=min(self._room(known, model) for model in supervisor),
+            endpoint=known,
             answer_schema_ref=None if schema is None else await put(json.dumps(schema)),
             attachments=[*(setup.brief.attachments if setup.brief else []), *attachments],
             files_ref=run.files_ref,
-            warnings=[*facts.warnings, *warnings, *lowered, *([unread] if unread else [])],
+            warnings=[
+                *facts.warnings,
+                *_endpoint_warnings(known, models),
+                *warnings,
+                *lowered,
+                *([unread] if unread else []),
+            ],
             data_labels=loaded.toolbox.labels_of_data(),
             was_reset=bool(setup.own_first_run_id) and setup.own_first_run_id != activity.info().workflow_run_id,
         )
 
-    async def _goal(self, setup: SetupInput) -> str:
+    async def _known_endpoint(self) -> EndpointFacts:
+        """Returns what is known of the endpoint, waiting for what it says: this process has only just begun to ask."""
+        async with waiting():
+            return await self.asked.facts()
+
+    def _settled(self, known: EndpointFacts, models: list[str], parent: RunGrant | None) -> EndpointFacts:
+        """Returns what the run keeps of its endpoint: for each of its models how it is called from now on.
+
+        A nested run calls those of the run above in the way in which that one does.
+        """
+        kept = parent.endpoint.models if parent else {}
+        settled = {model: kept.get(model) or self.endpoint.settled(model, known) for model in models}
+        return known.model_copy(update={"models": settled})
+
+    def _room(self, known: EndpointFacts, model: str) -> int:
+        """Returns the tokens that one prompt of a model has for findings."""
+        return self.endpoint.window(model, known.traits(model)).prompt_tokens
+
+    async def _goal(self, setup: SetupInput, room: int) -> str:
         """Returns the goal; a nested supervisor's is its subtask with the findings that it builds on."""
         brief = setup.brief
         if brief is None:
@@ -138,8 +187,6 @@ class RunActivities:
         description = subtask.description
         if brief.description_ref:
             description = await read_text(self.store, brief.description_ref)
-        model = (setup.request.models.supervisor or self.supervisor_models)[0]
-        room = self.endpoint.window(model).prompt_tokens
         findings = await read_findings(self.store, brief.dependencies, brief_tokens(room))
         parts = [description, *([tag(ITEM, subtask.item)] if subtask.item else [])]
         if findings:
@@ -271,6 +318,21 @@ class RunActivities:
         reports = [r.model_copy(update={"description": planned.get(r.id, r.description)}) for r in reports]
         artifacts = [artifact for report in reports if report.finding for artifact in report.finding.artifacts]
         return result.model_copy(update={"subtasks": reports, "artifacts": [*result.artifacts, *artifacts]})
+
+
+def _endpoint_warnings(known: EndpointFacts, models: list[str]) -> list[str]:
+    """Returns what is wrong with the endpoint, or not known of it."""
+    if known.address and not known.asked:
+        patience = limits.ENDPOINT_PATIENCE.total_seconds()
+        windows = ", ".join(f"{known.traits(model).window:,} tokens of {model}" for model in models)
+        return [
+            f"the model endpoint {known.address} did not say within {patience:.0f} s what it takes: assumed {windows}"
+        ]
+    unlisted = [model for model in models if model not in known.names]
+    if not (known.names and unlisted):
+        return []
+    words = f"the model endpoint {known.address} does not list {', '.join(unlisted)}; it has {known.shown_names()}"
+    return [f"{words}: name one with SUPERVISOR_SUPERVISOR_MODEL and SUPERVISOR_WORKER_MODEL"]
 
 
 def _budget_warnings(request: RunRequest, unpriced: list[str]) -> list[str]:

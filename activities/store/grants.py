@@ -6,10 +6,14 @@ from functools import partial
 from activities.store.artifacts import ArtifactStore
 from supervision.base.store_keys import is_named, named_key
 from supervision.contract.base import Model
+from supervision.provider.endpoint_facts import EndpointFacts, ModelTraits
 
 
 class RunGrant(Model):
-    """What a supervisor, a root with depth 1, and its worker agents may do: models to call, roles that are teams."""
+    """What a supervisor, a root with depth 1, and its worker agents may do: models to call, roles that are teams.
+
+    `endpoint` is what those models take, as it was known when the root began: calls are made by it.
+    """
 
     run_id: str
     workflow_id: str
@@ -17,6 +21,7 @@ class RunGrant(Model):
     models: list[str]
     nested_teams: list[str]
     expires_at: datetime
+    endpoint: EndpointFacts = EndpointFacts()
 
     def covers(self, workflow_id: str) -> bool:
         """True for the supervisor's own workflow and for all below it: ids of children begin with their parent's."""
@@ -32,3 +37,9 @@ async def find_grant(store: ArtifactStore, run_id: str, ref: str) -> RunGrant | 
     """Returns the grant at `ref`; None if this run has no such grant. Raises as the store does."""
     grant = await store.parsed(ref, RunGrant.model_validate_json) if is_named("grant", ref, run_id) else None
     return grant if grant and grant.run_id == run_id else None
+
+
+async def granted_traits(store: ArtifactStore, run_id: str, ref: str, model: str) -> ModelTraits:
+    """Returns what a run knows of a model, by its grant; nothing if there is none. Raises as the store does."""
+    grant = await find_grant(store, run_id, ref)
+    return grant.endpoint.traits(model) if grant else ModelTraits()

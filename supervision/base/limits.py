@@ -116,6 +116,12 @@ EMPTY_REPLIES = 2  # how often words in place of a finding go back: a model that
 TURNS_NOTICE = 2  # turns before its last in which a worker agent reads how many are left
 CONTEXT_TOKENS = 100_000  # of findings in one prompt, however large the window: above it small models cost more
 UNKNOWN_WINDOW_TOKENS = 128_000  # of a model without a known window: most have it, and a smaller one refuses
+MODEL_READS_PER_SECOND = 5  # tokens of a prompt, by a slow local server: until then its silence is work
+MODEL_CUT_SHARE = 0.5  # of a prompt, as estimated, that a server reads at least: bytes tell tokens that well
+MODEL_CUT_LEAST = 2500  # tokens of a prompt from which on a server may have cut it: the smallest windows have 2,048
+MODEL_EXTRA_BYTES = 4 * KIB  # of SUPERVISOR_MODEL_EXTRA: some fields, not a prompt
+ENDPOINT_PATIENCE = timedelta(seconds=60)  # for what an endpoint says of itself; then a run assumes a large window
+ENDPOINT_MODELS = 3  # that a Worker asks about: a supervisor's, its worker agents', one more
 MODEL_CALL_TIMEOUT = timedelta(minutes=5)  # one attempt, beside the time for what it may write
 LEAST_CALL_TIME = timedelta(seconds=1)  # a call begun at the deadline fails by its timeout
 MODEL_IDLE_TIMEOUT = timedelta(seconds=90)  # nothing for this long, or pings outside a block: the stream is dead
@@ -135,7 +141,7 @@ BREAKER_COOLDOWN = timedelta(seconds=10)  # one probe per 10 s, by contract
 BREAKER_COOLDOWN_MAX = timedelta(minutes=5)  # a provider in an outage that names a longer wait is asked after this
 CIRCUIT_RETRY_BELOW = timedelta(seconds=30)  # longer outages are the workflow's to wait for, by contract
 PACE_MAX = timedelta(seconds=60)  # a 429 holds the model's other calls back for at most this
-GATE_PATIENCE = timedelta(seconds=60)  # in line for room: of an attempt's five minutes and more, most is left after it
+GATE_PATIENCE = timedelta(minutes=10)  # in line for room: of an attempt's twenty minutes and more, half is left
 
 # --- Heartbeats and recovery ----------------------------------------------------------------------
 HEARTBEAT_EVERY = timedelta(seconds=1)  # carries cancellation to a call and the text's tail to `follow`; 4 may be late
@@ -149,7 +155,7 @@ GRACEFUL_SHUTDOWN = timedelta(minutes=2)  # SIGTERM lets calls in flight finish:
 
 # --- The store -------------------------------------------------------------------------------------
 FILES_TIMEOUT = timedelta(minutes=10)  # the first activity of a run with files: 200 MB of tables take half a minute
-SETUP_TIMEOUT = timedelta(seconds=30)  # reads a team file, writes two small objects
+SETUP_TIMEOUT = timedelta(seconds=90)  # waits for what the endpoint takes, reads a team file, writes small objects
 PUBLISH_TIMEOUT = timedelta(seconds=60)  # writes the result and the trace, some MiB at most
 STORE_ATTEMPTS = 20  # a store that is away for minutes delays a run, it does not end it
 STORE_RETRY_INITIAL = timedelta(milliseconds=200)  # a store answers in milliseconds

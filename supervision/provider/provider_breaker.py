@@ -29,6 +29,11 @@ class CallWindow:
         self._granted = 0  # since the size changed
         self._halved_at = _NEVER
 
+    def narrow(self, most: int) -> None:
+        """Lets at most so many be in flight from now on; those that are more end in their own time."""
+        self._most = most
+        self.size = min(self.size, most)
+
     def refused(self, in_flight: int, now: float) -> None:
         """Records a refused call; `in_flight` includes it."""
         if now - self._halved_at >= _HALVINGS_APART:

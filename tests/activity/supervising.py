@@ -14,7 +14,7 @@ from activities.model.journalled_call import ModelCalls
 from activities.model.port import ModelEndpoint
 from activities.questions import question as questions
 from activities.questions.question import C, Question, R
-from activities.run.run_activities import RunActivities
+from activities.run.run_activities import DefaultModels, RunActivities
 from activities.store.artifacts import ArtifactStore, open_store
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles
@@ -147,7 +147,8 @@ class Desk:
         """The activities of runs in a process with these `facts`, else usual ones."""
         queues = dict.fromkeys(("tools_queue", "outward_queue", "model_queue"), "supervisor")
         process = ProcessFacts(**{**queues, **facts})
-        return RunActivities(self.store, self.teams, endpoint or self._client, process, [MODEL], ["claude-haiku-5-5"])
+        defaults = DefaultModels([MODEL], ["claude-haiku-5-5"])
+        return RunActivities(self.store, self.teams, endpoint or self._client, process, defaults)
 
     async def ask(self, question: Question[C, R], call: C) -> R:
         """Runs the activity of a supervisor's question."""

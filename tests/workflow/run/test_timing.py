@@ -67,9 +67,9 @@ async def test_a_run_that_is_looked_at_while_it_is_prepared_has_one_deadline(
 ) -> None:
     looked_at, goal = asyncio.Event(), RunActivities._goal
 
-    async def slowly(activities: RunActivities, setup: Any) -> str:
+    async def slowly(activities: RunActivities, setup: Any, room: int) -> str:
         await looked_at.wait()
-        return await goal(activities, setup)
+        return await goal(activities, setup, room)
 
     monkeypatch.setattr(RunActivities, "_goal", slowly)
     lab.play(script(plan(answer="There are no pears.")))

@@ -1,0 +1,152 @@
+"""The asking of an endpoint in the background of a Worker, and the memory of what was found.
+
+Lists and windows are asked for at each start, as a server may have been started anew with another window; what costs
+tokens is asked once for an address and a model, and remembered in a file of the cache folder.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from activities.model.endpoint_questions import cut_to, listed, tried
+from activities.model.port import ModelEndpoint
+from activities.model.request_body import is_known
+from supervision.base import limits
+from supervision.provider.endpoint_facts import EndpointFacts, ModelTraits
+
+_PAUSE = timedelta(seconds=5)  # between tries at an endpoint that starts
+_REMEMBERED = 100  # models of which the file has something
+
+_log = logging.getLogger(__name__)
+_ENTRIES = TypeAdapter(dict[str, ModelTraits])
+
+
+class EndpointMemory:
+    """The file that remembers what models take; one that cannot be read or written is as good as empty."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        self._file = file
+
+    def find(self, address: str, model: str) -> ModelTraits:
+        """Returns what is remembered of a model at an address."""
+        return self._entries().get(_key(address, model), ModelTraits())
+
+    def keep(self, address: str, model: str, traits: ModelTraits) -> None:
+        """Remembers what was found, but the window; the oldest make room."""
+        if self._file is None:
+            return
+        entries = self._entries()
+        entries.pop(_key(address, model), None)
+        entries[_key(address, model)] = traits.model_copy(update={"window": None})
+        kept = dict([*entries.items()][-_REMEMBERED:])
+        new = self._file.with_suffix(".new")
+        with suppress(OSError):
+            new.write_bytes(_ENTRIES.dump_json(kept, exclude_none=True))
+            new.replace(self._file)
+
+    def _entries(self) -> dict[str, ModelTraits]:
+        if self._file is None:
+            return {}
+        try:
+            return _ENTRIES.validate_json(self._file.read_bytes())
+        except (OSError, ValidationError):
+            return {}
+
+
+def _key(address: str, model: str) -> str:
+    return json.dumps([address, model])
+
+
+class AskedEndpoint:
+    """What this process knows of its endpoint, asked from `start` on; before that, and without one, nothing.
+
+    `models` are those that the operator chose; without any, the only one that the endpoint lists is asked about.
+    """
+
+    def __init__(
+        self, endpoint: ModelEndpoint | None = None, models: Sequence[str] = (), memory: EndpointMemory | None = None
+    ) -> None:
+        self._endpoint = endpoint
+        self._models = list(dict.fromkeys(models))
+        self._memory = memory or EndpointMemory()
+        self._facts = EndpointFacts(address=endpoint.endpoint if endpoint else "")
+        self._known = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def _chosen(self) -> list[str]:
+        only = self._facts.only_name
+        return self._models or ([only] if only else [])
+
+    def start(self, report: Callable[[EndpointFacts], None]) -> None:
+        """Begins to ask; `report` gets what was found, once."""
+        if self._endpoint is not None and self._task is None:
+            self._task = asyncio.create_task(self._ask(self._endpoint, report))
+
+    async def stop(self) -> None:
+        """Ends the asking."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def facts(self, patience: timedelta = limits.ENDPOINT_PATIENCE) -> EndpointFacts:
+        """Returns what is known, waiting for it while it is being asked; not `asked` if that takes too long."""
+        if self._task is None:
+            return EndpointFacts()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(patience.total_seconds()):
+                await self._known.wait()
+        return self._facts if self._known.is_set() else EndpointFacts(address=self._facts.address)
+
+    async def now(self) -> EndpointFacts:
+        """Asks, and returns what was found: for a command that looks at the endpoint once."""
+        if self._endpoint is not None:
+            self._facts = await listed(self._endpoint)
+            await self._try_models(self._endpoint)
+        return self._facts
+
+    async def _ask(self, endpoint: ModelEndpoint, report: Callable[[EndpointFacts], None]) -> None:
+        try:
+            self._facts = await listed(endpoint)
+            while not self._facts.asked:
+                await asyncio.sleep(_PAUSE.total_seconds())
+                self._facts = await listed(endpoint)
+            await self._try_models(endpoint)
+            self._known.set()
+            report(self._facts)
+            await self._look_for_cuts(endpoint)
+        except Exception:  # a run can do without: it assumes what it does not know
+            _log.exception("asking the model endpoint failed")
+        finally:
+            self._known.set()
+
+    async def _try_models(self, endpoint: ModelEndpoint) -> None:
+        """Completes what is known of the chosen models: what is remembered is not asked again."""
+        for model in self._chosen[: limits.ENDPOINT_MODELS]:
+            remembered = self._memory.find(endpoint.endpoint, model)
+            known = remembered.model_copy(update={"window": self._facts.traits(model).window})
+            found = await tried(endpoint, model, known)
+            if found != known:
+                self._memory.keep(endpoint.endpoint, model, found)
+            self._learned(model, found)
+
+    async def _look_for_cuts(self, endpoint: ModelEndpoint) -> None:
+        """Asks about windows that no list names, by a long prompt: last, as it may be read for minutes."""
+        for model in self._chosen[: limits.ENDPOINT_MODELS]:
+            traits = self._facts.traits(model)
+            if traits.window is not None or is_known(model):
+                continue
+            if (window := await cut_to(endpoint, model)) is None:
+                continue
+            _log.warning("%s at %s cuts long prompts to %s tokens", model, endpoint.endpoint, f"{window:,}")
+            self._learned(model, traits.model_copy(update={"window": window}))
+
+    def _learned(self, model: str, traits: ModelTraits) -> None:
+        models = {**self._facts.models, model: traits}
+        self._facts = self._facts.model_copy(update={"models": models})

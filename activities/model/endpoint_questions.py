@@ -1,0 +1,224 @@
+"""What an endpoint is asked about itself: its models, their windows, and what it does with parts of requests.
+
+Many servers take parts of the Messages API and ignore them without a word, so they are tried, with requests of a few
+tokens. Lists and windows come from where each server keeps them; sources are in docs/operate.md. What is not there is
+not known: nothing here raises an error.
+"""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+from activities.model.port import Json, ModelEndpoint, ModelFailure
+from activities.model.request_body import is_known
+from supervision.base.errors import ErrorKind
+from supervision.provider.endpoint_facts import NAMES_KEPT, EndpointFacts, ModelTraits
+
+_LIST_TIME = timedelta(seconds=5)  # of a list: no model has to work for it
+_CALL_TIME = timedelta(minutes=3)  # of a request of a few tokens: it waits behind running ones, a model may be loaded
+_LONG_TIME = timedelta(minutes=10)  # of the long prompt: it is read at 8 tokens a second at least
+
+_FEW_TOKENS = 60  # enough for a short JSON object, and to see that a greeting is none
+_COLOURS = ("red", "green")
+_FORM: Json = {
+    "type": "object",
+    "properties": {"colour": {"type": "string", "enum": [*_COLOURS]}, "number": {"type": "integer"}},
+    "required": ["colour", "number"],
+    "additionalProperties": False,
+}
+_TOOL: Json = {
+    "name": "report_colour",
+    "description": "Reports a colour.",
+    "input_schema": {"type": "object", "properties": {"colour": {"type": "string"}}, "required": ["colour"]},
+}
+_GREETING = "Say good morning."
+_THINKING_TOKENS = 1024  # the least that the API takes
+
+DEFAULT_WINDOW = 4096  # Ollama's on most machines
+_LONG_WORDS = 4600  # a word is a token: with the template around it more than that window, less than the next size
+_CUT_SHARE = 0.95  # of them that are read if nothing was cut
+_NUM_CTX = re.compile(r"^num_ctx\s+(\d{1,9})", re.MULTILINE)
+
+NOT_YET = (ErrorKind.PROVIDER_UNREACHABLE, ErrorKind.PROVIDER_ERROR, ErrorKind.OVERLOADED, ErrorKind.IDLE_TIMEOUT)
+"""Failures of an endpoint that starts, or loads its model."""
+
+
+async def listed(endpoint: ModelEndpoint) -> EndpointFacts:
+    """Returns the names of its models with their windows, as far as it says them; not `asked` if it does not answer."""
+    try:
+        reply = await endpoint.ask("/v1/models", None, _LIST_TIME)
+    except ModelFailure as failure:
+        return EndpointFacts(address=endpoint.endpoint, asked=failure.kind not in NOT_YET)
+    entries = [entry for entry in _list(reply.get("data")) if isinstance(entry.get("id"), str)]
+    windows = {entry["id"]: window for entry in entries if (window := _window_in(entry))}
+    names = [str(entry["id"]) for entry in entries]
+    return EndpointFacts(
+        address=endpoint.endpoint,
+        asked=True,
+        names=names[:NAMES_KEPT],
+        models={name: ModelTraits(window=windows[name]) for name in names[:NAMES_KEPT] if name in windows},
+        slots=await _slots(endpoint) if any(entry.get("owned_by") == "llamacpp" for entry in entries) else None,
+    )
+
+
+async def tried(endpoint: ModelEndpoint, model: str, known: ModelTraits) -> ModelTraits:
+    """Returns what the endpoint does with requests to a model, asked only for what is not `known`.
+
+    The provider's own models are known by their names.
+    """
+    if is_known(model):
+        return known
+    traits = known.model_copy()
+    if traits.schemas is None:
+        traits.schemas = await _keeps_to_schemas(endpoint, model)
+    if traits.forced_tools is None:
+        traits.forced_tools = await _calls_a_tool(endpoint, model)
+    if traits.thinking is None:
+        traits.thinking = await _thinks(endpoint, model)
+    if traits.window is None:  # after the calls: Ollama says it of a model that is loaded
+        traits.window = await _window_elsewhere(endpoint, model)
+    return traits
+
+
+async def cut_to(endpoint: ModelEndpoint, model: str) -> int | None:
+    """Returns the usual small window if a prompt a little longer than that is cut or refused; None if it is read."""
+    words = "Reply with the word yes.\n\n" + " tree" * _LONG_WORDS
+    body = {"model": model, "max_tokens": 1, "messages": [{"role": "user", "content": words}]}
+    try:
+        reply = await endpoint.ask("/v1/messages", body, _LONG_TIME)
+    except ModelFailure as failure:
+        return DEFAULT_WINDOW if failure.kind is ErrorKind.CONTEXT_OVERFLOW else None
+    read = tokens_read(reply)
+    return DEFAULT_WINDOW if 0 < read < _LONG_WORDS * _CUT_SHARE else None
+
+
+def tokens_read(reply: Json) -> int:
+    """Returns the tokens of the prompt as the endpoint counts them; 0 if it does not."""
+    usage = reply.get("usage")
+    names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    counts = [usage.get(name) for name in names] if isinstance(usage, dict) else []
+    return sum(count for count in counts if isinstance(count, int))
+
+
+async def _keeps_to_schemas(endpoint: ModelEndpoint, model: str) -> bool | None:
+    reply = await _said(endpoint, model, output_config={"format": {"type": "json_schema", "schema": _FORM}})
+    if not isinstance(reply, dict):
+        return reply
+    try:
+        value = json.loads(_text(reply))
+    except ValueError:
+        return False
+    return isinstance(value, dict) and value.get("colour") in _COLOURS
+
+
+async def _calls_a_tool(endpoint: ModelEndpoint, model: str) -> bool | None:
+    choice = {"type": "tool", "name": _TOOL["name"]}
+    reply = await _said(endpoint, model, tools=[_TOOL], tool_choice=choice)
+    return any(block.get("type") == "tool_use" for block in _blocks(reply)) if isinstance(reply, dict) else reply
+
+
+async def _thinks(endpoint: ModelEndpoint, model: str) -> bool | None:
+    thinking = {"type": "enabled", "budget_tokens": _THINKING_TOKENS}
+    reply = await _said(endpoint, model, thinking=thinking)
+    if not isinstance(reply, dict):
+        return reply
+    return any(block.get("type") == "thinking" for block in _blocks(reply)) or _text(reply).startswith("<think")
+
+
+async def _said(endpoint: ModelEndpoint, model: str, **parts: Any) -> Json | bool | None:
+    """Returns the reply to a greeting with such parts of a request; False if it refuses them, None if none comes."""
+    body = {"model": model, "max_tokens": _FEW_TOKENS, "messages": [{"role": "user", "content": _GREETING}], **parts}
+    try:
+        return await endpoint.ask("/v1/messages", body, _CALL_TIME)
+    except ModelFailure as failure:
+        refused = failure.kind in (ErrorKind.PROVIDER_REJECTED, ErrorKind.MODEL_NOT_SERVED)
+        return False if refused else None
+
+
+async def _slots(endpoint: ModelEndpoint) -> int | None:
+    """Returns how many calls llama.cpp's server serves at once."""
+    return _number((await _page(endpoint, "/props")).get("total_slots"))
+
+
+async def _window_elsewhere(endpoint: ModelEndpoint, model: str) -> int | None:
+    """Returns the window from the server's own API, whichever it is."""
+    for path, body, read in _OWN_APIS:
+        sent = None if body is None else {**body, "model": model}
+        if window := read(await _page(endpoint, path, sent), model):
+            return window
+    return None
+
+
+async def _page(endpoint: ModelEndpoint, path: str, body: Json | None = None) -> Json:
+    try:
+        return await endpoint.ask(path, body, _LIST_TIME)
+    except ModelFailure:
+        return {}
+
+
+def _in_props(page: Json, model: str) -> int | None:
+    settings = page.get("default_generation_settings")
+    return _number(settings.get("n_ctx")) if isinstance(settings, dict) else None
+
+
+def _in_ps(page: Json, model: str) -> int | None:
+    """Reads the window of a loaded model: what it really has, other than what it could have."""
+    loaded = [entry for entry in _list(page.get("models")) if model in (entry.get("name"), entry.get("model"))]
+    return _number(loaded[0].get("context_length")) if loaded else None
+
+
+def _in_show(page: Json, model: str) -> int | None:
+    set_by_hand = _NUM_CTX.search(str(page.get("parameters", "")))
+    return int(set_by_hand[1]) if set_by_hand else None
+
+
+def _in_loaded_instances(page: Json, model: str) -> int | None:
+    for entry in _list(page.get("models")):
+        for instance in _list(entry.get("loaded_instances")):
+            config = instance.get("config")
+            if model in (entry.get("key"), instance.get("id")) and isinstance(config, dict):
+                return _number(config.get("context_length"))
+    return None
+
+
+def _in_model_info(page: Json, model: str) -> int | None:
+    for entry in _list(page.get("data")):
+        info = entry.get("model_info")
+        if entry.get("model_name") == model and isinstance(info, dict):
+            return _number(info.get("max_input_tokens"))
+    return None
+
+
+_OWN_APIS: Sequence[tuple[str, Json | None, Callable[[Json, str], int | None]]] = (
+    ("/props", None, _in_props),  # llama.cpp
+    ("/api/ps", None, _in_ps),  # Ollama: models that are loaded
+    ("/api/show", {}, _in_show),  # Ollama: what a Modelfile sets
+    ("/api/v1/models", None, _in_loaded_instances),  # LM Studio
+    ("/model/info", None, _in_model_info),  # LiteLLM
+)
+
+
+def _window_in(entry: Json) -> int | None:
+    """Returns the window in an entry of the list of models: llama.cpp's and vLLM's, and the provider's."""
+    meta = entry.get("meta")
+    of_slot = _number(meta.get("n_ctx")) if isinstance(meta, dict) else None
+    return of_slot or _number(entry.get("max_model_len")) or _number(entry.get("max_input_tokens"))
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10**9 else None
+
+
+def _list(value: object) -> list[Json]:
+    """Returns the objects of a list: an endpoint may send anything."""
+    return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
+
+
+def _blocks(reply: Json) -> list[Json]:
+    return _list(reply.get("content"))
+
+
+def _text(reply: Json) -> str:
+    return "".join(str(block.get("text", "")) for block in _blocks(reply) if block.get("type") == "text").strip()
