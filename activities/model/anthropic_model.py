@@ -138,7 +138,8 @@ class AnthropicModel(ModelEndpoint):
                 else:
                     page = await self._client.post(path, cast_to=object, body={**body, **self._extra})
         except Exception as error:
-            failed = classify(error, endpoint=self.endpoint, credentials=self._credentials)
+            own = error.__cause__ if isinstance(error.__cause__, BadAnswer) else error  # the SDK wraps ours
+            failed = classify(own, endpoint=self.endpoint, credentials=self._credentials)
         else:
             return page if isinstance(page, dict) else {}
         # As in `complete`: without the SDK's error as its cause.

@@ -96,13 +96,13 @@ class AskedEndpoint:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def facts(self, patience: timedelta = limits.ENDPOINT_PATIENCE) -> EndpointFacts:
-        """Returns what is known, waiting for it while it is being asked; not `asked` if that takes too long."""
+        """Returns what is known, waiting for it while it is being asked, if need be for less than there is to know."""
         if self._task is None:
             return EndpointFacts()
         with suppress(TimeoutError):
             async with asyncio.timeout(patience.total_seconds()):
                 await self._known.wait()
-        return self._facts if self._known.is_set() else EndpointFacts(address=self._facts.address)
+        return self._facts
 
     async def now(self) -> EndpointFacts:
         """Asks, and returns what was found: for a command that looks at the endpoint once."""

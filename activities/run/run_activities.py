@@ -322,12 +322,10 @@ class RunActivities:
 
 def _endpoint_warnings(known: EndpointFacts, models: list[str]) -> list[str]:
     """Returns what is wrong with the endpoint, or not known of it."""
+    patience = limits.ENDPOINT_PATIENCE.total_seconds()
     if known.address and not known.asked:
-        patience = limits.ENDPOINT_PATIENCE.total_seconds()
         windows = ", ".join(f"{known.traits(model).window:,} tokens of {model}" for model in models)
-        return [
-            f"the model endpoint {known.address} did not say within {patience:.0f} s what it takes: assumed {windows}"
-        ]
+        return [f"the model endpoint {known.address} did not answer within {patience:.0f} s: assumed {windows}"]
     unlisted = [model for model in models if model not in known.names]
     if not (known.names and unlisted):
         return []

@@ -12,7 +12,8 @@ import typer
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
-from temporalio.client import Client, WorkflowExecution, WorkflowQueryFailedError
+from temporalio.client import Client, WorkflowExecution, WorkflowExecutionDescription, WorkflowQueryFailedError
+from temporalio.service import RPCError
 
 from activities.store.artifacts import ArtifactMissing
 from activities.store.spending import run_spends
@@ -20,13 +21,14 @@ from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed,
 from console.base.terminal import Report, safe_line, table, wrapped
 from console.commands.evidence_commands import calls_report, write_file
 from console.commands.people_commands import way_rows
+from console.run.at_work import tail_of
 from console.run.command_line import AnyId, AnyRun
 from console.run.run_handle import STATUS, NoAnswer, RunHandle, facts, is_open, no_runs, roots, short_id, state_word
 from console.run.run_outcome import full_trace, outcome_so_far, read_result, run_outcome
 from console.run.standstill import Standstill, causes_of, observed
 from console.view.answer_text import answer_file, answer_report, why_partial
 from console.view.event_lines import line
-from console.view.live_view import ENDED_PHASES, LINE_CHARS, Picture, draw, story
+from console.view.live_view import ENDED_PHASES, LINE_CHARS, LiveAgent, Picture, draw, story
 from console.view.plan_view import plan_page
 from supervision.base import limits
 from supervision.base.text import money
@@ -35,6 +37,7 @@ from supervision.contract.usage import Spend, Usage
 from temporal_supervisor import OWNER, inbox
 
 _WIDEST = 120
+_CALLS_SHOWN = 8  # worker agents whose calls one looks at: each is a question to the server
 
 
 async def status_report(run: AnyRun, access: Access) -> Report:
@@ -51,6 +54,7 @@ async def status_report(run: AnyRun, access: Access) -> Report:
         data |= picture.status.model_dump(mode="json")
         picture.reports = {report.id: report for report in picture.status.subtasks}
         picture.observed = await causes_of(run, described, picture.status)
+        await _look_at_calls(run, described, picture)
     except NoAnswer as error:
         refused = isinstance(error.__cause__, WorkflowQueryFailedError)  # by a Worker, for a run that did not begin
         picture.notice = str(error) if refused else "no Worker answers: only the server's facts"
@@ -67,6 +71,16 @@ async def status_report(run: AnyRun, access: Access) -> Report:
                 report.state = "cancelled" if report.state in ("running", "waiting") else report.state
     data["standstills"] = picture.observed
     return Report(data, lambda screen: _status_rows(screen, data, picture, ending))
+
+
+async def _look_at_calls(run: RunHandle, described: WorkflowExecutionDescription, picture: Picture) -> None:
+    """Takes what the calls in flight do of the run itself and of some of its worker agents."""
+    picture.tail = await tail_of(run, described)
+    running = [row for row in picture.tree() if row.report.state == "running" and row.report.workflow_id]
+    for row in running[:_CALLS_SHOWN]:
+        workflow_id = str(row.report.workflow_id)
+        with contextlib.suppress(RPCError, CommandFailed, NoAnswer):  # it may just have ended
+            picture.agents[workflow_id] = LiveAgent(row.path, tail=await tail_of(run, await run.describe(workflow_id)))
 
 
 def _status_rows(screen: Console, data: dict[str, Any], picture: Picture, ending: str) -> Iterator[RenderableType]:

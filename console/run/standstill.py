@@ -15,6 +15,7 @@ from temporalio.client import Client, WorkflowExecutionDescription
 
 from console.base.command import UNREACHABLE, CommandFailed, hint
 from console.base.terminal import safe_line
+from console.run.at_work import is_at_work
 from console.run.pollers import SET_CURRENT, polled, shown, worker_of
 from console.run.run_handle import RUN_TYPE, WAITING, NoAnswer, RunHandle, is_open, short_id, stuck
 from runtime.payloads import readable
@@ -210,7 +211,8 @@ async def _of_activity(run: RunHandle, workflow_id: str, activity: PendingActivi
     if is_queued and datetime.now(UTC) - queued > _QUEUED_LONG and not (await polled(run.client, queue)).workers:
         helps = f"start one with {hint('worker', *words)}"
         return Standstill("worker", who, f"{kind}: there is none", helps, queued.isoformat())
-    if activity.attempt < 2 or not activity.HasField("last_failure"):
+    # An attempt that has said something of itself is at work, whatever became of those before it.
+    if activity.attempt < 2 or not activity.HasField("last_failure") or is_at_work(activity):
         return None
     failure = await readable(activity.last_failure, run.client.data_converter)
     wait = (due - datetime.now(UTC)).total_seconds()

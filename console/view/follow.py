@@ -15,6 +15,7 @@ from temporalio.service import RPCError
 
 from activities.store.artifacts import ArtifactStore
 from console.base.command import UNREACHABLE, CommandFailed
+from console.run.at_work import tail_of
 from console.run.run_handle import NoAnswer, RunHandle, facts, is_open, state_word
 from console.run.run_outcome import RunOutcome, run_outcome
 from console.run.standstill import observed
@@ -108,7 +109,7 @@ class RunPoller:
             for agent_lines in await asyncio.gather(*map(self._poll_agent, self._chosen_agents())):
                 lines += agent_lines
             self._name_agents()  # those of nested runs
-            self.picture.tail = await self._tail(described)
+            self.picture.tail = await tail_of(self._run, described)
             # last, so that no worker agent's event comes before the event that it was started
             lines += map(line, await self._events(self._root, described))
             self._rounds += 1
@@ -154,7 +155,7 @@ class RunPoller:
         ended = agent.ended
         try:
             described = await self._run.describe(workflow_id)
-            agent.tail = "" if ended else await self._tail(described)
+            agent.tail = "" if ended else await tail_of(self._run, described)
             if nested is not None and agent.moment != _moment(described):
                 below = RunHandle(self._run.client, workflow_id)
                 status = await (below.whole_status() if is_open(described) else below.status())
@@ -179,15 +180,10 @@ class RunPoller:
 
     async def _poll_server(self, described: WorkflowExecutionDescription) -> None:
         """Takes what the server alone knows, if no Worker answers: it still knows whether the run is open."""
-        self.picture.tail = await self._tail(described)
+        self.picture.tail = await tail_of(self._run, described)
         phase, _, _ = await facts(described)
         self.picture.state = phase or state_word(described)
         self.picture.observed = await observed(self._run, described, answered=False)
-
-    async def _tail(self, described: WorkflowExecutionDescription) -> str:
-        """Returns the end of the longest text that a call in flight writes."""
-        beats = [await self._run.beat(activity) for activity in described.raw_description.pending_activities]
-        return max((str(beat.get("tail") or "") for beat in beats), key=len, default="")
 
 
 def _moment(described: WorkflowExecutionDescription) -> tuple[str, int]:

@@ -150,6 +150,21 @@ async def test_who_finds_no_room_for_long_gives_its_slot_back(clock: Clock, monk
         assert (await call(gate)).text() == "fine"
 
 
+async def test_a_call_that_waits_for_its_turn_says_so_and_is_no_failed_call(clock: Clock) -> None:
+    async with gated(GOOD, clock) as (server, gate):
+        gate.take_at_once(1)  # as the endpoint serves one at a time
+        held = server.reply = Held()
+        first, second = StreamProgress(), StreamProgress()
+        calls = [asyncio.create_task(gate.complete(ask(), progress)) for progress in (first, second)]
+        await until(lambda: len(server.requests) == 1)
+        clock.now += 10 * 60  # however long that takes
+        await asyncio.sleep(0.05)
+        assert (first.stage, second.stage, len(server.requests)) == ("reading", "turn", 1)
+        held.tell(GOOD)
+        assert [message.text() for message in await asyncio.gather(*calls)] == ["fine", "fine"]
+        assert (first.stage, second.stage) == ("writing", "writing")
+
+
 @pytest.mark.parametrize(("failures", "least"), [(1, 1), (4, 8), (5000, 60)])
 def test_without_a_wish_of_the_provider_the_wait_grows(failures: int, least: float) -> None:
     failure = ModelFailure(ErrorKind.PROVIDER_ERROR, "")
