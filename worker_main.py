@@ -18,7 +18,7 @@ from activities.attempts import Attempts
 from activities.contracts.run_contracts import ProcessFacts
 from activities.files.file_cache import FileCache
 from activities.model.anthropic_model import AnthropicModel
-from activities.model.asked_endpoint import AskedEndpoint, EndpointMemory
+from activities.model.asked_endpoint import ENDPOINTS_FILE, AskedEndpoint, EndpointMemory
 from activities.model.journalled_call import ModelCalls
 from activities.model.port import ModelEndpoint
 from activities.questions.items import Expansions
@@ -44,7 +44,6 @@ from supervision.provider.endpoint_facts import EndpointFacts
 from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
 
-ENDPOINTS = "endpoints.json"  # the file of the cache folder that remembers what endpoints of models take
 SERVING = "serving"  # the file of the cache folder that health checks read: a Worker that serves keeps touching it
 _BEAT_SECONDS = 5.0
 STANDIN_NOTICE = "answers come from the stand-in model: it extracts, it does not reason"
@@ -96,7 +95,7 @@ async def serving(
         asked = AskedEndpoint(
             endpoint if settings.asks_endpoint else None,
             settings.chosen_models,
-            EndpointMemory(process.cache_dir() / ENDPOINTS),
+            EndpointMemory(process.cache_dir() / ENDPOINTS_FILE),
         )
         defaults = DefaultModels(settings.supervisor_model, settings.worker_model, bool(settings.chosen_models))
         run = RunActivities(store, teams, endpoint, facts, defaults, asked)

@@ -20,6 +20,7 @@ from activities.model.request_body import is_known
 from supervision.base import limits
 from supervision.provider.endpoint_facts import EndpointFacts, ModelTraits
 
+ENDPOINTS_FILE = "endpoints.json"  # of the cache folder
 _PAUSE = timedelta(seconds=5)  # between tries at an endpoint that starts
 _REMEMBERED = 100  # models of which the file has something
 
@@ -104,13 +105,6 @@ class AskedEndpoint:
                 await self._known.wait()
         return self._facts
 
-    async def now(self) -> EndpointFacts:
-        """Asks, and returns what was found: for a command that looks at the endpoint once."""
-        if self._endpoint is not None:
-            self._facts = await listed(self._endpoint)
-            await self._try_models(self._endpoint)
-        return self._facts
-
     async def _ask(self, endpoint: ModelEndpoint, report: Callable[[EndpointFacts], None]) -> None:
         try:
             self._facts = await listed(endpoint)
@@ -131,10 +125,10 @@ class AskedEndpoint:
         for model in self._chosen[: limits.ENDPOINT_MODELS]:
             remembered = self._memory.find(endpoint.endpoint, model)
             known = remembered.model_copy(update={"window": self._facts.traits(model).window})
-            found = await tried(endpoint, model, known)
-            if found != known:
-                self._memory.keep(endpoint.endpoint, model, found)
-            self._learned(model, found)
+            async for found in tried(endpoint, model, known):
+                if found != known:
+                    self._memory.keep(endpoint.endpoint, model, found)
+                self._learned(model, found)
 
     async def _look_for_cuts(self, endpoint: ModelEndpoint) -> None:
         """Asks about windows that no list names, by a long prompt: last, as it may be read for minutes."""

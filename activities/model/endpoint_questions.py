@@ -7,7 +7,7 @@ not known: nothing here raises an error.
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -63,23 +63,19 @@ async def listed(endpoint: ModelEndpoint) -> EndpointFacts:
     )
 
 
-async def tried(endpoint: ModelEndpoint, model: str, known: ModelTraits) -> ModelTraits:
-    """Returns what the endpoint does with requests to a model, asked only for what is not `known`.
+async def tried(endpoint: ModelEndpoint, model: str, known: ModelTraits) -> AsyncIterator[ModelTraits]:
+    """Yields what the endpoint does with requests to a model, after each reply: asked is only what is not `known`.
 
     The provider's own models are known by their names.
     """
+    traits = known
+    yield traits
     if is_known(model):
-        return known
-    traits = known.model_copy()
-    if traits.schemas is None:
-        traits.schemas = await _keeps_to_schemas(endpoint, model)
-    if traits.forced_tools is None:
-        traits.forced_tools = await _calls_a_tool(endpoint, model)
-    if traits.thinking is None:
-        traits.thinking = await _thinks(endpoint, model)
-    if traits.window is None:  # after the calls: Ollama says it of a model that is loaded
-        traits.window = await _window_elsewhere(endpoint, model)
-    return traits
+        return
+    for name, ask in _QUESTIONS.items():
+        if getattr(traits, name) is None:
+            traits = traits.model_copy(update={name: await ask(endpoint, model)})
+            yield traits
 
 
 async def cut_to(endpoint: ModelEndpoint, model: str) -> int | None:
@@ -198,6 +194,15 @@ _OWN_APIS: Sequence[tuple[str, Json | None, Callable[[Json, str], int | None]]] 
     ("/api/v1/models", None, _in_loaded_instances),  # LM Studio
     ("/model/info", None, _in_model_info),  # LiteLLM
 )
+
+
+_QUESTIONS: Mapping[str, Callable[[ModelEndpoint, str], Awaitable[object]]] = {
+    "schemas": _keeps_to_schemas,
+    "forced_tools": _calls_a_tool,
+    "thinking": _thinks,
+    "window": _window_elsewhere,  # after the calls: Ollama says it of a model that is loaded
+}
+"""What is asked about a trait, the most important one first."""
 
 
 def _window_in(entry: Json) -> int | None:

@@ -1,24 +1,18 @@
 """The command `doctor`: one row for each thing that a run needs, with the fix if something is wrong."""
 
-import asyncio
-import http.client
-import urllib.error
-import urllib.request
-from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
-from datetime import timedelta
-from typing import Any, Literal
+from collections.abc import AsyncIterator
+from typing import Any
 
-from rich.text import Text
 from temporalio.api.enums.v1 import VersionDrainageStatus
 from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentRequest, GetSystemInfoRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from activities.run.notices import UNREDIRECTED
 from activities.store.artifacts import ArtifactUnavailable
-from console.base.command import DONE, FAILED, Access, endpoint, hint, server_address
-from console.base.terminal import Report, counted, safe_line, wrapped
+from console.base.check_rows import CheckRow, Level, row_texts
+from console.base.command import DONE, FAILED, Access, hint, server_address
+from console.base.terminal import Report, counted
+from console.commands.model_check import model_rows
 from console.run.pollers import SET_CURRENT, WORK, Polled, gone, polled, shown, worker_of
 from console.run.run_handle import RPC_TIMEOUT, RunHandle, roots
 from console.run.standstill import causes_of
@@ -26,26 +20,8 @@ from runtime import search_attributes
 from runtime.connection import ConnectionFailed
 from runtime.settings import Settings
 from supervision.base.queues import DEPLOYMENT, OUTWARD_QUEUE, WORKFLOW_QUEUE
-from supervision.base.trust import is_exposed
 
-Level = Literal["ok", "warning", "problem"]
-_STYLES: dict[Level, str] = {"ok": "green", "warning": "yellow", "problem": "bold red"}
-_NAME_COLUMN, _NAME_CHARS = 9, 24  # where the names begin, and how long they are
 _RUNS = 100  # open ones that are looked at, newest first
-_PROVIDER = "https://api.anthropic.com"
-_API_VERSION = "2023-06-01"
-_TIMEOUT = timedelta(seconds=3)  # a provider's list of models comes in well under a second
-_STANDIN = "the stand-in model, which extracts and does not reason"
-
-
-@dataclass(frozen=True)
-class CheckRow:
-    """The state of one thing that a run needs."""
-
-    level: Level
-    name: str
-    text: str
-    fix: str = ""
 
 
 async def examine(access: Access) -> Report:
@@ -55,17 +31,9 @@ async def examine(access: Access) -> Report:
     return Report(rows, lambda screen: [text for row in rows for text in row_texts(row, screen.width)], code=code)
 
 
-def row_texts(row: CheckRow, width: int) -> Iterator[Text]:
-    """Yields a row as lines in columns, which are left for a command that is too long for the last one."""
-    begins = Text.assemble((f"{row.level:<{_NAME_COLUMN}}", _STYLES[row.level]), row.name.ljust(_NAME_CHARS), " ")
-    room = width - len(begins)
-    for text in [*wrapped(row.text, room, ""), *wrapped(row.fix, room, "dim")]:
-        yield Text.assemble(begins, text) if text.cell_len <= room else text
-        begins = Text(" " * len(begins))
-
-
 async def _rows(access: Access) -> AsyncIterator[CheckRow]:
-    yield await _model(access.settings)
+    async for row in model_rows(access.settings):
+        yield row
     async for row in _teams(access.settings):
         yield row
     try:
@@ -187,41 +155,3 @@ async def _open_runs(client: Client) -> AsyncIterator[CheckRow]:
             yield CheckRow(level, "open run", f"'{run.id}': {cause.cause}", fix)
     if not still:
         yield CheckRow("ok", "open runs", f"{len(found)}, none of them stands still")
-
-
-async def _model(settings: Settings) -> CheckRow:
-    address = endpoint(settings)
-    if address is None:
-        text = "this environment names no model, so Workers started in it can't make model calls"
-        fix = "set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a compatible endpoint, where Workers run"
-        return CheckRow("warning", "model", text, fix)
-    name = f"{_STANDIN}, at {address}" if settings.model == "standin" else address
-    try:
-        status = await asyncio.to_thread(_status, settings)
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        fix = "start it, or correct ANTHROPIC_BASE_URL" if settings.anthropic_base_url else "check the network"
-        return CheckRow(
-            "problem", "model", f"{name} can't be reached: {safe_line(str(getattr(error, 'reason', error)), 200)}", fix
-        )
-    if status in (401, 403):
-        fix = "check ANTHROPIC_API_KEY and what the key may do, here and where Workers run"
-        return CheckRow("problem", "model", f"{name}: it refuses the credential ({status})", fix)
-    if status >= 500:
-        return CheckRow("warning", "model", f"{name}: it answers with {status}", "runs wait until it answers")
-    return CheckRow("warning" if settings.model == "standin" else "ok", "model", f"{name} answers, as seen from here")
-
-
-def _status(settings: Settings) -> int:
-    """Returns the status with which the endpoint answers a request for its list of models."""
-    base = (settings.anthropic_base_url or _PROVIDER).rstrip("/")
-    request = urllib.request.Request(f"{base}/v1/models?limit=1", headers={"anthropic-version": _API_VERSION})
-    if settings.model != "standin" and (settings.model_plain_http or not is_exposed(base)):
-        if key := settings.secret("anthropic_api_key"):
-            request.add_header("x-api-key", key)
-        elif token := settings.secret("anthropic_auth_token"):
-            request.add_header("authorization", f"Bearer {token}")
-    try:
-        with UNREDIRECTED.open(request, timeout=_TIMEOUT.total_seconds()) as reply:
-            return int(reply.status)
-    except urllib.error.HTTPError as answer:
-        return answer.code

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 from rich.console import Console
 
+from console.base.check_rows import CheckRow, row_texts
 from console.base.terminal import look_alikes, put, revealed, safe, safe_json
-from console.commands.doctor import CheckRow, row_texts
 from console.commands.evidence_commands import _file_names, _sentence, write_file
 from console.commands.people_commands import _pretty
 from console.commands.report_commands import run_table
