@@ -1,7 +1,8 @@
 """Preparing a run: what is refused before any money is spent, and what is warned of."""
 
+import dataclasses
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from activities.contracts.run_contracts import RunRef, RunSetup, SetupInput, Sub
 from activities.files.file_cache import FileCache
 from activities.files.manifest import RunFiles
 from activities.model.anthropic_model import AnthropicModel
-from activities.run.run_activities import GRANT_LIFETIME
+from activities.model.asked_endpoint import AskedEndpoint
+from activities.run.run_activities import GRANT_LIFETIME, DefaultModels
 from activities.store.grants import RunGrant, find_grant
 from supervision.base import limits
 from supervision.base.errors import SupervisionError
@@ -20,6 +22,7 @@ from supervision.contract.ceilings import Ceilings
 from supervision.contract.plan import Subtask
 from supervision.contract.request import RunRequest
 from supervision.contract.team import Role, Team
+from supervision.provider.endpoint_facts import EndpointFacts, ModelTraits
 from tests.activity.supervising import ROLE, Desk
 
 
@@ -156,3 +159,70 @@ async def test_tables_that_are_attached_as_text_are_data_and_a_data_toml_describ
         "notes": ["1200", "13400"],
     }
     assert files.unread() == "data.toml: line 1: there is no table 'sale.csv', did you mean 'sales.csv'?"
+
+
+# --- the endpoint -------------------------------------------------------------------------------------
+
+
+class Known(AskedEndpoint):
+    """An endpoint of which this is known."""
+
+    def __init__(self, facts: EndpointFacts) -> None:
+        super().__init__()
+        self.known = facts
+
+    async def facts(self, patience: timedelta = limits.ENDPOINT_PATIENCE) -> EndpointFacts:
+        return self.known
+
+
+QWEN = EndpointFacts(
+    address="here:1", asked=True, names=["qwen"], models={"qwen": ModelTraits(window=16_384, schemas=False)}
+)
+
+
+async def at(desk: Desk, known: EndpointFacts, chosen: bool = False, parent: RunRef | None = None) -> RunSetup:
+    """Prepares a run, or one below a `parent`, in a process that knows this of its endpoint."""
+    process = dataclasses.replace(
+        desk.run_activities(),
+        defaults=DefaultModels(["claude-opus-5-5"], ["claude-haiku-5-5"], chosen),
+        asked=Known(known),
+    )
+    request = RunRequest(goal="How large is the pear crop?", team=team())
+    asked = SetupInput(run=parent or await desk.run_ref(), request=request)
+    if parent is None:
+        return await desk.do(process.prepare_run, asked)
+    plan_ref = await desk.plan(Subtask(id="t1", description="Count the pears of the north."))
+    asked.brief = SubtaskBrief(plan_ref=plan_ref, subtask_id="t1")
+    return await desk.do(process.prepare_run, asked, f"{desk.run_id}/t1/1")
+
+
+async def test_the_only_model_of_an_endpoint_is_used_if_nobody_named_one(desk: Desk) -> None:
+    setup = await at(desk, QWEN)
+    assert (setup.supervisor_models, setup.team.roles[0].models) == (["qwen"], ["qwen"])
+    assert (setup.prompt_tokens, setup.endpoint) == (8192, QWEN)
+    assert (await granted(desk, setup)).endpoint == QWEN
+    assert not any("endpoint" in warning for warning in setup.warnings)
+
+
+async def test_a_model_that_the_endpoint_does_not_list_is_warned_of_with_those_that_it_has(desk: Desk) -> None:
+    two = QWEN.model_copy(update={"names": ["qwen", "llama"]})
+    for known, chosen in ((QWEN, True), (two, False)):
+        setup = await at(desk, known, chosen)
+        assert setup.supervisor_models == ["claude-opus-5-5"]
+        [warning] = [each for each in setup.warnings if "endpoint" in each]
+        assert "does not list claude-opus-5-5, claude-haiku-5-5; it has qwen" in warning
+
+
+async def test_an_endpoint_that_did_not_answer_in_time_is_noted_with_what_is_assumed(desk: Desk) -> None:
+    setup = await at(desk, EndpointFacts(address="here:1"))
+    [warning] = [each for each in setup.warnings if "endpoint" in each]
+    assert "here:1 did not answer within 60 s: assumed" in warning
+    assert setup.endpoint.traits("claude-opus-5-5").window == 1_000_000
+
+
+async def test_a_nested_run_calls_its_models_as_the_run_above_whatever_its_process_knows(desk: Desk) -> None:
+    root = await at(desk, QWEN)
+    run = (await desk.run_ref()).model_copy(update={"grant_ref": root.grant_ref})
+    other = QWEN.model_copy(update={"models": {"qwen": ModelTraits(window=4096, schemas=True)}})
+    nested = await at(desk, other, parent=run)
+    assert (nested.supervisor_models, nested.endpoint) == (["qwen"], QWEN)
