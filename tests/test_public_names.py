@@ -114,5 +114,5 @@ def test_names_stand_for_what_they_should() -> None:
 def test_parameters_of_functions_are_in_order() -> None:
     assert list(inspect.signature(connect).parameters) == ["address", "namespace", "wait", "report", "keys"]
     assert list(inspect.signature(worker_main.serving).parameters) == [
-        *("client", "settings", "roles", "pool", "attributes", "strict_sandbox")
+        *("client", "settings", "roles", "pool", "attributes", "strict_sandbox", "report")
     ]
