@@ -207,7 +207,10 @@ class AnthropicModel(ModelEndpoint):
                 if watch and watch.has_ended(event):
                     # Leaving the block closes the connection, so the server stops as well.
                     reader.finish()
-                    message = ended_message(stream.current_message_snapshot, reader.usage)
+                    usage = reader.usage
+                    if not usage.prompt_tokens:  # some servers count at the end, which does not come
+                        usage = usage.model_copy(update={"input_tokens": request.tokens})
+                    message = ended_message(stream.current_message_snapshot, usage)
                     return checked(with_text_calls(message, request), self._credentials)
             if not reader.finished:
                 raise self._unfinished(reader, stream.response.headers.get("content-type", ""))

@@ -55,12 +55,15 @@ async def test_a_finding_written_before_the_last_calls_or_as_json_is_not_lost(la
         assert (found(result, number).confidence, found(result, number).outcome) == (0.9, "done")
 
 
-async def test_a_tool_call_written_as_text_is_no_finding(lab: Lab) -> None:
-    call = text('<tool_call>{"name": "harvest", "arguments": {"year": 2009}}</tool_call>')
-    lab.play(script(ONE, {"t1": in_order(call, BOOK, finish())}, answer(LONG, cites=["t1"])))
+async def test_a_tool_call_written_as_text_is_run_and_what_follows_it_is_left_out(lab: Lab) -> None:
+    call = '<tool_call>{"name": "harvest", "arguments": {"year": 2009}}</tool_call>\nThe harvest was 12 kg of plums.'
+    lab.play(script(ONE, {"t1": in_order(text(call), finish())}, answer(LONG, cites=["t1"])))
     result = await lab.run()
-    assert "Make a call, not as a text" in lab.call("t1/1/turn.2").step.prompt
-    assert (result.subtasks[0].turns, found(result).summary) == (3, "4,412 kg of pears")
+    asked, answered = lab.call("t1/1/turn.2").step.body["messages"][-2:]
+    assert [block["name"] for block in asked["content"]] == ["harvest"]
+    assert "4412" in str(answered)
+    assert "plums" not in str(asked)
+    assert (result.subtasks[0].turns, found(result).summary) == (2, "4,412 kg of pears")
 
 
 NOT_DONE = "I could not do this: no source has the swans. Confidence: 0.0"
