@@ -24,6 +24,7 @@ from activities.model.port import (
     StreamProgress,
     Window,
 )
+from activities.model.prompt_fit import text_tokens
 from activities.model.request_body import Rung, is_known, lean, profile_of, request_body
 from activities.model.stream import StreamReader, checked, ended_message, whole_message
 from activities.model.text_calls import TextWatch, with_text_calls
@@ -229,12 +230,14 @@ class AnthropicModel(ModelEndpoint):
     def _refuse_cut_prompt(self, request: ModelRequest, usage: ModelUsage) -> None:
         """Raises ModelFailure if a server of one's own read so little of the prompt that it must have cut it.
 
-        The prompt's tokens are an estimate by bytes, hardly ever twice what a server counts. One that counts only what
-        it had not cached reads a few tokens of a later call: those say nothing.
+        What was sent is estimated by the bytes of its texts: hardly ever twice what a server counts. One that counts
+        only what it had not cached reads a few tokens of a later call: those say nothing.
         """
-        sent, read = request.tokens, usage.prompt_tokens
-        is_long = sent >= limits.MODEL_CUT_LEAST and read >= limits.LEAST_OUTPUT_TOKENS
-        if self._is_providers_own or not is_long or read >= sent * limits.MODEL_CUT_SHARE:
+        read = usage.prompt_tokens
+        if self._is_providers_own or read < limits.LEAST_OUTPUT_TOKENS:
+            return
+        sent = text_tokens(request.system, request.messages)
+        if sent < limits.MODEL_CUT_LEAST or read >= sent * limits.MODEL_CUT_SHARE:
             return
         words = (
             f"{self.endpoint} cut the prompt without a word: it read {read:,} of about {sent:,} tokens. Give "

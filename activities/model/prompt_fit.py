@@ -129,6 +129,15 @@ def tokens_of(text: str) -> int:
     return round(size(text) / limits.CHARS_PER_TOKEN)
 
 
+def text_tokens(system: str, messages: Sequence[Json]) -> int:
+    """Returns about how many tokens the texts of a prompt have, at least.
+
+    Thinking is left out, as servers show none of it to the model again, and tools, as not every template has them.
+    """
+    blocks = [block for message in messages for block in message["content"]]
+    return tokens_of(system) + _json_tokens([block for block in blocks if "thinking" not in str(block.get("type"))])
+
+
 def opening_tokens(opening: Opening, messages: Sequence[Json] = ()) -> int:
     """Returns about how many tokens a conversation's first prompt has."""
     schema = [opening.output_schema] if opening.output_schema else []

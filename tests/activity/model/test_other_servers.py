@@ -68,6 +68,16 @@ async def test_a_server_that_ends_calls_with_end_turn_has_asked_for_tools() -> N
     assert outcome.message.stop_reason == "tool_use"
 
 
+def long_prompt(tokens: int) -> list[Json]:
+    words = int(tokens * limits.CHARS_PER_TOKEN / 4)
+    thought = {"type": "thinking", "thinking": "hm, " * 20_000, "signature": ""}
+    return [
+        {"role": "user", "content": [http.text("row " * words)]},
+        {"role": "assistant", "content": [thought, http.text("yes")]},
+        {"role": "user", "content": [http.text("so?")]},
+    ]
+
+
 @pytest.mark.parametrize(
     ("sent", "read", "is_cut"), [(9000, 4096, True), (9000, 5000, False), (9000, 300, False), (2000, 1100, False)]
 )
@@ -75,12 +85,12 @@ async def test_a_prompt_that_was_cut_silently_is_noticed_by_its_usage(sent: int,
     usage = {**http.USAGE, "input_tokens": read, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 0}
     reply = http.stream(http.start(usage=usage), *http.block(0, http.text("Norway.")), *http.finish())
     async with http.model_server(reply) as server, adapter(server) as model:
-        call = model.complete(ask(model="qwen", tokens=sent), StreamProgress())
+        call = model.complete(ask(model="qwen", messages=long_prompt(sent)), StreamProgress())
         if not is_cut:
             assert (await call).text() == "Norway."
             return
         with pytest.raises(
-            ModelFailure, match=r"read 4,096 of about 9,000 tokens.*SUPERVISOR_MODEL_WINDOW=qwen=4096"
+            ModelFailure, match=r"read 4,096 of about 9,0\d\d tokens.*SUPERVISOR_MODEL_WINDOW=qwen=4096"
         ) as caught:
             await call
         assert caught.value.kind == "ContextOverflow"
