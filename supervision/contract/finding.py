@@ -73,13 +73,15 @@ class Evidence(Model):
 class CheckedClaim(Model):
     """A figure, quotation or address of a finding, and the `line` in which code found it; without `source`: nowhere.
 
-    `ref` leads to the output of a tool that has the line.
+    `ref` leads to the output of a tool that has the line. `problem` says what speaks against a claim, such as "the row
+    has 2002, not 1987".
     """
 
     text: str
     source: str = ""
     line: str = ""
     ref: str = ""
+    problem: str = ""
 
 
 class _Facts(Model):

@@ -12,6 +12,7 @@ from supervision.contract.result import Citation
 from supervision.grounding.answer_fields import field_claims
 from supervision.grounding.citations import CitedFindings
 from supervision.grounding.claims import Claim, claims, without_quotes
+from supervision.grounding.nearby import Near
 from supervision.grounding.support import CALCULATION, Found, Source, Support, looked_up
 
 _REST = "the goal or the plan"
@@ -103,18 +104,28 @@ def _claim_links(
     def outputs_of(subtask_id: str) -> list[tuple[Evidence, Support]]:
         finding = findings[subtask_id]
         read = [item for item in finding.evidence if item.output_ref in finding.outputs]
-        return [(item, Support([Source(finding.outputs[item.output_ref])])) for item in read]
+        return [(item, Support([Source(finding.outputs[item.output_ref], arguments=item.arguments)])) for item in read]
 
     @cache
     def found_in(claim: Claim) -> list[str]:
         return [subtask_id for subtask_id in findings if cited.support(subtask_id).supports(claim)]
 
-    def find(claim: Claim) -> Found | None:
-        return (_REST, "", "") if stated.supports(claim) else ("a finding", "", "") if found_in(claim) else None
+    class Chain:
+        """The goal, the plan and all findings."""
+
+        def find(self, claim: Claim) -> Found | None:
+            """Returns which of them has a claim."""
+            if stated.supports(claim):
+                return _REST, "", ""
+            return ("a finding", "", "") if found_in(claim) else None
+
+        def mixed(self, calculation: str, near: Near) -> str:
+            """Returns nothing: the author of a finding was asked what it was computed from."""
+            return ""
 
     # Without a finding the answer is the planner's own: a text that was reworked is quoted from nowhere.
     made = claims(answer if findings else without_quotes(answer))
-    for claim, found in looked_up(made, answer, find):
+    for claim, found in looked_up(made, answer, Chain()):
         link = Link(kind=claim.kind, text=claim.text, findings=found_in(claim))
         behind = [findings[subtask_id] for subtask_id in link.findings]
         for subtask_id, finding in zip(link.findings, behind, strict=True):

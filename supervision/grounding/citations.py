@@ -7,12 +7,11 @@ from supervision.base import limits
 from supervision.base.text import one_line
 from supervision.contract.result import Citation
 from supervision.grounding.claims import Claim, claims
+from supervision.grounding.nearby import Near
+from supervision.grounding.sentences import SENTENCE_END
 from supervision.grounding.support import Found, Source, Support, looked_up
 
 MARK = re.compile(r" ?\[([\w./-]{1,64}(?:, ?[\w./-]{1,64}){0,20})\](?!\()")
-_SHORT = ("[A-ZÄÖÜdeuz]", "Dr", "Mr", "Mrs", "Prof", "St", "Nr", "No", "Abs", "Art", "bzw", "ca", "approx", "vs")
-_UNFINISHED = "".join(rf"(?<!\b{word}\.)" for word in _SHORT)  # Abs. 2, and below 25.08. bis
-SENTENCE_END = re.compile(rf"(?<=[.!?]){_UNFINISHED}\s+(?![a-zäöüßàâéèê])|(?<=[。！？])|\n+")
 _AROUND_CLAIM = " .;,-*|#>。"
 _BETWEEN_MARKS = " ,;"
 
@@ -39,12 +38,8 @@ class CitedFindings:
 
     def lacking(self, claim: str, subtask_ids: Sequence[str]) -> list[Claim]:
         """Returns the figures, quotations and addresses of a claim that no finding of these subtasks has."""
-
-        def find(made: Claim) -> Found | None:
-            supports = map(self.support, subtask_ids)
-            return next((found for support in supports if (found := support.find(made))), None)
-
-        return [made for made, found in looked_up(claims(claim), claim, find) if not found]
+        finder = _Cited([self.support(subtask_id) for subtask_id in subtask_ids])
+        return [made for made, found in looked_up(claims(claim), claim, finder) if not found]
 
     def citations(self, text: str, completed: set[str]) -> Iterator[Citation]:
         """Yields the citations of a text that hold: each statement with the subtasks in the marks after it."""
@@ -62,6 +57,21 @@ class CitedFindings:
             for made in self.lacking(statement, ids)
             if not stated.supports(made)
         }
+
+
+class _Cited:
+    """The findings that a statement cites."""
+
+    def __init__(self, supports: Sequence[Support]) -> None:
+        self._supports = supports
+
+    def find(self, claim: Claim) -> Found | None:
+        """Returns where the first finding that has a claim has it; None if none has."""
+        return next((found for support in self._supports if (found := support.find(claim))), None)
+
+    def mixed(self, calculation: str, near: Near) -> str:
+        """Returns why figures should not be calculated with each other; empty if nothing speaks against it."""
+        return next(filter(None, (support.mixed(calculation, near) for support in self._supports)), "")
 
 
 def with_valid_marks(text: str, planned: set[str], completed: set[str]) -> str:

@@ -2,10 +2,14 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from supervision.grounding.dates import spans_in
+from supervision.grounding.fenced import without_code
+from supervision.grounding.nearby import Near, Span, surroundings
+from supervision.grounding.units import is_time
 from supervision.grounding.written_figures import Figure, figures
 
 ClaimKind = Literal["figure", "quotation", "address"]
@@ -27,35 +31,62 @@ _ADDRESS = re.compile(
     re.IGNORECASE,
 )
 _TRAILING = ".,;:!?)]}*_'\"’”"
-_FENCED = re.compile(r"^[ \t]*```.*?(?:^[ \t]*```|\Z)", re.MULTILINE | re.DOTALL)
-_INLINE_CODE = re.compile(r"`[^`\n]++`")
-_LETTER = re.compile(r"[^\W\d_]")  # a figure alone stays a figure
-_MARK = re.compile(r"\[[\w.,;: /-]{1,80}\](?!\()")  # [t2], [12], [a-document]
+_MARK = re.compile(r"\[([\w.,;: /-]{1,80})\](?!\()")  # [t2], [12], [a-document]
+_MARKS_END = re.compile(r"\s?[,;]\s?")
+_FOOTNOTE = re.compile(r"^[ \t]{0,3}\[(\d{1,3})\](?=:?[ \t]+\D)", re.MULTILINE)
+_YEARS = range(1500, 2101)
+_SPAN_CHARS = 300  # around a time, where the dates stand between which it lies
 _ELLIPSIS = re.compile(r"\[?(?:\.{3}|…)\]?|\[[^\]]{0,40}\]")
 _QUOTE_MARKS = str.maketrans("‘’‚‛′“”„«»‐‑‒–—−", "'''''\"\"\"\"\"------")
 
 
 @dataclass(frozen=True)
 class Claim:
-    """`text` is as written; a figure has what was read in it."""
+    """`text` is as written; a figure has what was read in it, and the words near it.
+
+    `between` are two dates or years beside a time, such as "19 years", that lie so far apart.
+    """
 
     kind: ClaimKind
     text: str
     figure: Figure | None = None
+    near: Near | None = None
+    between: str = ""
 
 
-def claims(text: str) -> Iterator[Claim]:
-    """Yields what a text claims that can be looked up; code and marks of citations claim nothing."""
-    rest = _blank(_FENCED, text)
+def claims(text: str, marks: Collection[str] = ()) -> Iterator[Claim]:
+    """Yields what a text claims that can be looked up; code and marks of citations claim nothing.
+
+    Marks are brackets with ids, `marks` or those of the text's own footnotes: "[134] million" is a figure.
+    """
+    rest = without_code(text)
     yield from (Claim("address", match[0].rstrip(_TRAILING)) for match in _ADDRESS.finditer(rest))
     rest = _blank(_ADDRESS, rest)
     for pattern in (_BLOCK_QUOTE, _QUOTED):
         quotes = {match[0]: quote for match in pattern.finditer(rest) if (quote := _quote(match[0]))}
         yield from (Claim("quotation", quote) for quote in quotes.values())
         rest = _blank(pattern, rest, quotes.get)
-    rest = _blank(_INLINE_CODE, rest, _LETTER.search)
-    for figure in figures(_blank(_MARK, rest)):
-        yield Claim("figure", figure.text, figure)
+    known = {*marks, *_FOOTNOTE.findall(rest)}
+    rest = _blank(_MARK, rest, lambda mark: set(_MARKS_END.split(mark[1:-1])) <= known)
+    found = [*figures(rest)]
+    apart = [figure for figure in found if not _is_year(figure)]
+    near = surroundings(text, [Span(figure.start, figure.end) for figure in apart])
+    words = {figure.start: words for figure, words in zip(apart, near, strict=True)}
+    for figure in found:
+        between = _between(figure, text) if is_time(figure.unit) else ""
+        yield Claim("figure", figure.text, figure, words.get(figure.start), between)
+
+
+def _is_year(figure: Figure) -> bool:
+    whole = figure.unit is None and figure.scale == 1 and figure.digits.isdigit() and len(figure.digits) == 4
+    return whole and int(figure.digits) in _YEARS
+
+
+def _between(figure: Figure, text: str) -> str:
+    """Returns what is said between two dates near a time; empty if none lie so far apart."""
+    around = text[max(0, figure.start - _SPAN_CHARS) : figure.start], text[figure.end : figure.end + _SPAN_CHARS]
+    spans = spans_in([" ".join(around)]).get(figure.unit or "", set())
+    return "of two dates beside it" if any(reading.value in spans for reading in figure.readings) else ""
 
 
 def without_quotes(text: str) -> str:

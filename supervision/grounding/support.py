@@ -6,12 +6,14 @@ by the same words in one source, an address by the same address. What a tool com
 was given are supported, so that no figure becomes true by being multiplied by one; so does a calculation written out.
 """
 
+import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import cached_property
-from typing import Literal
+from functools import cached_property, partial
+from itertools import islice
+from typing import Literal, Protocol
 
 from supervision.base import limits
 from supervision.base.text import one_line
@@ -19,6 +21,10 @@ from supervision.contract.finding import CheckedClaim
 from supervision.contract.result import Unsupported
 from supervision.grounding.calculations import as_change, calculated, is_constant
 from supervision.grounding.claims import Claim, claims, pieces, plain_address, plain_text
+from supervision.grounding.dates import spans_in
+from supervision.grounding.nearby import Near
+from supervision.grounding.rows import Facts, Names, Places, contradiction, mixed_rows, other_years, wrong_unit
+from supervision.grounding.sentences import sentence_spans
 from supervision.grounding.units import DIMENSIONS, exclude_each_other, mentioned_scales, mentioned_units, multiples
 from supervision.grounding.written_figures import Figure, Reading, values
 
@@ -35,8 +41,13 @@ Found = tuple[str, str, str]
 SourceKind = Literal["data", "computed"]
 
 _HUNDRED = Decimal(100)
+_TWO = 2
 _SORTED = 50  # of the figures within the tolerance: so many above and below are compared, the nearest one is shown
-_YEARS_READ = 300  # that many make all spans there are
+_LOOKED_AT = 100  # places of a figure: beyond, one of them may be meant
+_SPAN_CHARS = 300  # of a sentence, for its dates
+_ENDS = ("\n", ". ", "! ", "? ")
+_YEAR_OR_DAY = re.compile(r"\d{1,4}")
+_DIFFERENCE = re.compile(r"[-−–/÷]")
 
 
 @dataclass(frozen=True)
@@ -53,38 +64,77 @@ class Source:
     ref: str = ""
 
 
-def check(text: str, sources: Sequence[Source]) -> list[CheckedClaim]:
-    """Returns each claim of a text once, in its order, with the line that has it; ends where very many have none."""
+def check(text: str, sources: Sequence[Source], marks: Collection[str] = ()) -> list[CheckedClaim]:
+    """Returns each claim of a text once, in its order, with the line that has it; ends where very many have none.
+
+    `marks` are the ids that citations may name in brackets.
+    """
     text = text[: limits.GROUNDED_CHARS]
-    made = [*claims(text)]
-    support = Support(sources if made else [])
+    made = [*claims(text, marks)]
+    support = Support(sources if text.strip() else [])
     checked, nowhere = [], 0
-    for claim, found in looked_up(made, text, support.find):
+    for claim, found in looked_up(made, text, support):
         source, line, ref = found or ("", "", "")
-        checked.append(CheckedClaim(text=claim.text, source=source, line=line, ref=ref))
+        problem = "" if found else support.problem(claim)
+        checked.append(CheckedClaim(text=claim.text, source=source, line=line, ref=ref, problem=problem))
         nowhere += not source
         if nowhere == limits.UNSUPPORTED_LISTED:
             break
     return checked
 
 
-def looked_up(
-    made: Iterable[Claim], text: str, find: Callable[[Claim], Found | None]
-) -> Iterator[tuple[Claim, Found | None]]:
-    """Yields each claim once with where it was found: by `find`, or as the result of a calculation in its text."""
+class Finder(Protocol):
+    """Where claims are looked for."""
+
+    def find(self, claim: Claim) -> Found | None:
+        """Returns where a claim was found; None if nowhere."""
+
+    def mixed(self, calculation: str, near: Near) -> str:
+        """Returns why figures should not be calculated with each other; empty if nothing speaks against it."""
+
+
+def looked_up(made: Iterable[Claim], text: str, finder: Finder) -> Iterator[tuple[Claim, Found | None]]:
+    """Yields each claim once with where it was found: by the finder, or as the result of a calculation in its text.
+
+    A claim that is made several times, of several names or years, is found if it is found each time.
+    """
     results: dict[str, str] | None = None
-    for claim in {claim.text: claim for claim in made}.values():
-        found = find(claim)
-        if found is None and claim.figure is not None:
-            if results is None:
-                results = calculated(text, lambda figure: find(Claim("figure", figure.text, figure)) is not None)
-            found = (CALCULATION, results[claim.text], "") if claim.text in results else None
-        yield claim, found
+    by_text: dict[str, dict[Claim, None]] = {}
+    for claim in made:
+        by_text.setdefault(claim.text, {})[claim] = None
+    for alike in by_text.values():
+        first: Found | None = None
+        for claim in alike:
+            found = finder.find(claim)
+            if found is None and claim.figure is not None:
+                if results is None:
+                    results = calculated(text, partial(_holds, finder))
+                found = _calculated(claim, results, finder)
+            if found is None:
+                yield claim, None
+                break
+            first = first or found
+        else:
+            yield next(iter(alike)), first
 
 
-def unsupported_in_answer(text: str, sources: Sequence[Source], doubtful: Iterable[str] = ()) -> list[Unsupported]:
+def _holds(finder: Finder, figure: Figure) -> bool:
+    return finder.find(Claim("figure", figure.text, figure)) is not None
+
+
+def _calculated(claim: Claim, results: dict[str, str], finder: Finder) -> Found | None:
+    """Returns the calculation of a text that gives a claim, unless it mixes what the text keeps apart."""
+    calculation = results.get(claim.text)
+    if calculation is None or finder.mixed(calculation, claim.near or Near()):
+        return None
+    return CALCULATION, calculation, ""
+
+
+def unsupported_in_answer(
+    text: str, sources: Sequence[Source], doubtful: Iterable[str] = (), marks: Collection[str] = ()
+) -> list[Unsupported]:
     """Returns the claims of an answer that no source supports, and what of it is `doubtful`."""
-    nowhere = found_nowhere(check(text, sources), [item for item in doubtful if item in text])
+    nowhere = found_nowhere(check(text, sources, marks), [item for item in doubtful if item in text])
     return [Unsupported(text=item, where="answer") for item in nowhere]
 
 
@@ -98,9 +148,12 @@ class Support:
     """Sources, read once. Of a source only the beginning is read, of all sources as much as the limits allow."""
 
     def __init__(self, sources: Sequence[Source]) -> None:
-        self._accepted = [_Read(source) for source in _within_limits(sources) if source.kind == "data"]
+        self._names = Names()
+        self._accepted = [_Read(source, self._names) for source in _within_limits(sources) if source.kind == "data"]
+        for read in self._accepted:
+            self._names.learn(read.places)
         data = tuple(self._accepted)
-        computed = [_Read(source, data) for source in _within_limits(sources) if source.kind == "computed"]
+        computed = [_Read(source, self._names, data) for source in _within_limits(sources) if source.kind == "computed"]
         while holding := [read for read in computed if self._operands_hold(read.source)]:
             self._accepted += holding
             computed = [read for read in computed if read not in holding]
@@ -113,7 +166,7 @@ class Support:
     def find(self, claim: Claim) -> Found | None:
         """Returns a source that has what is claimed, a tool output if there is one, and its line; None if nowhere."""
         if claim.figure is not None:
-            return self._find_figure(claim.figure)
+            return self._find_figure(claim.figure, claim.near) or _as_span(claim)
         words = [plain_address(claim.text).rstrip("/")] if claim.kind == "address" else pieces(claim.text)
         for read in self._accepted:
             text = read.addresses if claim.kind == "address" else read.plain
@@ -121,9 +174,30 @@ class Support:
                 return read.source.name, _line(text, text.find(next(iter(words), ""))), read.source.ref
         return None
 
-    def _find_figure(self, figure: Figure) -> Found | None:
+    def problem(self, claim: Claim) -> str:
+        """Returns what speaks against a claim that was not found: the row of its figure, or what was mixed for it."""
+        if claim.figure is None:
+            return ""
+        against = (read.against(claim.figure, claim.near or Near()) for read in self._accepted)
+        return next(filter(None, against), "")
+
+    def mixed(self, calculation: str, near: Near) -> str:
+        """Returns why the two figures of a difference or ratio do not belong together; empty if nothing says so."""
+        operands = [figure for figure in values(calculation) if not is_constant(figure.readings[0].value)]
+        operands = list({figure.start: figure for figure in reversed(operands)}.values())[::-1]
+        if len({figure.digits for figure in operands}) != _TWO or not _DIFFERENCE.search(calculation):
+            return ""
+        facts = [self._facts_of(figure) for figure in operands]
+        return mixed_rows(near, facts, self._names) if all(facts) else ""
+
+    def _facts_of(self, figure: Figure) -> list[Facts]:
+        """Returns what is known of a figure in each row that has it; nothing if it stands elsewhere, too."""
+        facts = [fact for read in self._accepted for fact in read.facts_of(figure)]
+        return [] if None in facts else [fact for fact in facts if fact is not None]
+
+    def _find_figure(self, figure: Figure, near: Near | None = None) -> Found | None:
         for read in self._accepted:
-            if (at := read.find(figure)) is not None:
+            if (at := read.find(figure, near or Near())) is not None:
                 return read.source.name, _line(read.source.text, at), read.source.ref
         several = " " in figure.digits and " 0" not in figure.digits  # 14 500 may be two figures, 14 000 is one
         written = [Decimal(part.replace(",", "")) for part in figure.digits.split(" ")] if several else []
@@ -139,14 +213,20 @@ class Support:
         return any(map(self._find_figure, (operand, as_change(operand))))
 
 
+def _as_span(claim: Claim) -> Found | None:
+    """Returns the dates beside a time that lie so far apart."""
+    return (CALCULATION, claim.between, "") if claim.between else None
+
+
 class _Read:
     """The figures of one source, sorted, and its text in the forms that are searched.
 
     What was computed is in the units of the `data`: 3187450 - 2104310 is no dollars where these name euros alone.
     """
 
-    def __init__(self, source: Source, data: Sequence["_Read"] = ()) -> None:
-        self.source, self._data = source, data
+    def __init__(self, source: Source, names: Names, data: Sequence["_Read"] = ()) -> None:
+        self.source, self._names, self._data = source, names, data
+        self.places = Places(source.text, source.arguments if source.kind == "data" else "")
         self.plain = plain_text(source.text)
         self.addresses = plain_address(source.text)
         self._scales = mentioned_scales(source.text)
@@ -154,9 +234,7 @@ class _Read:
         read.sort(key=lambda item: item[0])
         self._values = [value for value, _ in read]
         self._figures = [figure for _, figure in read]
-        places = {value: each.start for value, each in read if 1000 <= value < 3000 and value % 1 == 0}
-        years = list(places)[:_YEARS_READ]
-        self._spans = {later - year: places[later] for year in years for later in years if later > year}
+        self._near_there: dict[int, Near | None] = {}
 
     @cached_property
     def _mentioned(self) -> frozenset[str]:
@@ -167,17 +245,67 @@ class _Read:
         """Those of the kinds that a table names once for all its figures, in a column such as `generation_gwh`."""
         return frozenset(unit for unit in self._mentioned if DIMENSIONS[unit] not in ("share", "time"))
 
-    def find(self, figure: Figure) -> int | None:
-        """Returns where this source has the figure given, as exactly as that is written; None if it does not."""
-        meant = (figure, *figure.others)
-        return next((at for each in meant for reading in each.readings for at in self._places(each, reading)), None)
+    @cached_property
+    def _spans(self) -> dict[str, dict[Decimal, int]]:
+        """By units of time how long it is between two dates of one sentence, with the place of the sentence."""
+        spans: dict[str, dict[Decimal, int]] = {}
+        for start, stop in sentence_spans(self.source.text):
+            sentence = self.source.text[start:stop]
+            if sentence.lstrip().startswith("|") or len(_YEAR_OR_DAY.findall(sentence[:_SPAN_CHARS])) < _TWO:
+                continue
+            for unit, lengths in spans_in([sentence[:_SPAN_CHARS]]).items():
+                spans.setdefault(unit, {}).update(dict.fromkeys(map(Decimal, lengths), start))
+        return spans
+
+    def find(self, figure: Figure, near: Near) -> int | None:
+        """Returns where this source has the figure given, as exactly as that is written; None if it does not.
+
+        A place in a table counts only if nothing near the figure speaks against its row.
+        """
+        for number, (at, meant) in enumerate(self._meant_at(figure)):
+            if number == _LOOKED_AT or not self._doubt(at, meant, near):
+                return at
+        return None
+
+    def against(self, figure: Figure, near: Near) -> str:
+        """Returns what speaks against the row in which the figure stands; empty if it stands nowhere."""
+        at = next(self._meant_at(figure), None)
+        return "" if at is None else self._doubt(at[0], at[1], near)
+
+    def facts_of(self, figure: Figure) -> list[Facts | None]:
+        """Returns what is known of the figure at each place that has it; None for a place outside of tables."""
+        places = dict.fromkeys(at for at, _ in islice(self._meant_at(figure), _LOOKED_AT))
+        return [self.places.facts(at, self._names) for at in places]
+
+    def _meant_at(self, figure: Figure) -> Iterator[tuple[int, Figure]]:
+        for each in (figure, *figure.others):
+            for reading in each.readings:
+                yield from ((at, each) for at in self._places(each, reading))
+
+    def _doubt(self, at: int, figure: Figure, near: Near) -> str:
+        """Returns what speaks against a place: its column, its row, or the years of its sentence."""
+        facts = self.places.facts(at, self._names)
+        if facts is not None:
+            return wrong_unit(figure.unit, facts) or contradiction(near, facts, self._names)
+        return self._other_years(at, near)
+
+    def _other_years(self, at: int, near: Near) -> str:
+        """Returns which other years the words near a figure in a sentence name."""
+        there = self._near_in_sentence(at)
+        return "" if there is None else other_years(near, there)
+
+    def _near_in_sentence(self, at: int) -> Near | None:
+        if at not in self._near_there:
+            self._near_there[at] = _near_at(self.source.text, at)
+        return self._near_there[at]
 
     def _places(self, figure: Figure, reading: Reading) -> Iterator[int]:
         value, tolerance = reading.value * figure.scale, reading.tolerance * figure.scale
         for scale in self._scales | {figure.scale}:
             yield from self._near(value / scale, tolerance / scale, figure, scale, figure.unit)
-        if figure.unit == "years" and reading.value in self._spans:
-            yield self._spans[reading.value]
+        lengths = self._spans.get(figure.unit or "", {})
+        if reading.value in lengths:
+            yield lengths[reading.value]
         for share, width, unit in self._shares(figure, value, tolerance):
             yield from self._near(share, width, figure, Decimal(1), unit)
         # 4,412 tonnes are 4412 t; were it 4.412 t as well, no unit could be wrong by a thousand.
@@ -221,6 +349,15 @@ class _Read:
         if self.source.kind == "computed":  # 21933 / 1000 = 21.933; a share of kilograms is none
             others = set() if DIMENSIONS[unit] == "share" else others - dict(multiples(unit)).keys()
         return not others or unit in self._units
+
+
+def _near_at(text: str, at: int) -> Near | None:
+    """Returns the words near a figure of a source; None if it is no figure that texts would claim."""
+    start = max(text.rfind(end, 0, at) for end in _ENDS) + 1
+    stop = min((found for end in _ENDS if (found := text.find(end, at)) >= 0), default=len(text))
+    sentence = text[max(start, at - _SPAN_CHARS) : min(stop + 1, at + _SPAN_CHARS)]
+    offset = max(start, at - _SPAN_CHARS)
+    return next((claim.near for claim in claims(sentence) if claim.figure and claim.figure.start == at - offset), None)
 
 
 def _within_limits(sources: Sequence[Source]) -> Iterator[Source]:

@@ -108,6 +108,11 @@ def unit_of(written: str) -> str | None:
     return next((unit for pattern, unit in _units_by_word() if pattern.fullmatch(written.strip())), None)
 
 
+def is_time(unit: str | None) -> bool:
+    """True for a unit of time."""
+    return unit in _UNITS["time"]
+
+
 def unit_words(written: str) -> re.Pattern[str] | None:
     """Returns the pattern of all words for the unit that the name of a field gives so, None if it is none."""
     if (words := _FIELD_UNITS.get(written)) is not None:

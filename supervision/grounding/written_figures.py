@@ -74,6 +74,27 @@ _DATE = re.compile(
 )
 _SIMPLE = re.compile(r"(?<![\w.])\d{1,24}(?:\.\d{1,24})?(?![\w])")
 _YEAR = re.compile(r"[12]\d{3}")  # as written a year: 2010 is no rounded 2009
+_POINTS = re.compile(
+    r"[\s-](?:points?|Punkte?n?)\b(?=\s+(?:higher|lower|more|less|ahead|behind|up|down|mehr|weniger)|[.;)]|\Z)"
+)
+_NUMBER_WORDS = (
+    ("one", "ein", "eine", "einem", "einen", "un", "une", "uno", "una"),
+    ("two", "zwei", "deux", "dos"),
+    ("three", "drei", "trois", "tres"),
+    ("four", "vier", "quatre", "cuatro"),
+    ("five", "fünf", "cinq", "cinco"),
+    ("six", "sechs", "seis"),
+    ("seven", "sieben", "sept", "siete"),
+    ("eight", "acht", "huit", "ocho"),
+    ("nine", "neun", "neuf", "nueve"),
+    ("ten", "zehn", "dix", "diez"),
+    ("eleven", "elf", "onze", "once"),
+    ("twelve", "zwölf", "douze", "doce"),
+)
+_VALUE_OF_WORD = {word: value for value, words in enumerate(_NUMBER_WORDS, 1) for word in words}
+_IN_WORDS = re.compile(
+    rf"(?<!\w)(?P<word>{'|'.join(_VALUE_OF_WORD)})[\s-](?:[^\W\d_]+\s)?(?P<unit>{UNIT})", re.IGNORECASE
+)  # three weeks, two full years
 _ASCII = str.maketrans("٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹０１２３４５６７８９٬٫．％٪", "012345678901234567890123456789,..%%")
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻−", "0123456789--")
 
@@ -129,7 +150,7 @@ def figures(text: str) -> Iterator[Figure]:
             meant = [*heads, *([(behind.scale, behind.unit)] if behind else [])]
             figure = replace(figure, others=tuple(replace(figure, scale=scale, unit=unit) for scale, unit in meant))
         begins = match.start()
-        if not _needs_none(figure):
+        if not _needs_none(figure, text):
             found.append(figure)
     return reversed(found)
 
@@ -148,11 +169,19 @@ def values(text: str) -> Iterator[Figure]:
         if figure := _figure(match, text):
             whole.add(match.span("digits"))
             yield figure
+    yield from _values_in_words(text)
     # A row of CSV reads as one number with commas above.
     for match in _SIMPLE.finditer(text):
         if match.span() not in whole:
             exact = (Reading(Decimal(match[0]), Decimal(0)),)
             yield Figure(match[0], exact, Decimal(1), None, *match.span(), match[0])
+
+
+def _values_in_words(text: str) -> Iterator[Figure]:
+    for match in _IN_WORDS.finditer(text):
+        value = Decimal(_VALUE_OF_WORD[match["word"].lower()])
+        exact = (Reading(value, Decimal("0.5")),)
+        yield Figure(match[0], exact, Decimal(1), unit_of(match["unit"]), *match.span(), str(value))
 
 
 def _with_plain_digits(text: str) -> str:
@@ -209,11 +238,11 @@ def _power(written: str | None) -> Decimal:
     return Decimal(10) ** max(-99, min(99, int(digits)))
 
 
-def _needs_none(figure: Figure) -> bool:
-    """True for counts of everyday speech, also of days and years, and for the whole of 100 %."""
+def _needs_none(figure: Figure, text: str) -> bool:
+    """True for counts of everyday speech, such as "3 reasons", and for the whole of 100 %."""
     if figure.unit == "%" and figure.readings[0].value == _WHOLE:
         return True
-    if figure.scale != 1 or (figure.unit is not None and DIMENSIONS[figure.unit] != "time"):
+    if figure.scale != 1 or figure.unit is not None or _POINTS.match(text, figure.end):
         return False
     return figure.digits.isdigit() and int(figure.digits) < SMALL
 

@@ -1,0 +1,107 @@
+"""Years, months and days as texts write them, and the spans of time between them."""
+
+import re
+from collections.abc import Iterable, Iterator
+from datetime import date
+from itertools import combinations
+
+_MONTHS = (
+    "january|januar|janvier|enero",
+    "february|februar|février|febrero",
+    "march|märz|mars|marzo",
+    "april|avril|abril",
+    "may|mai|mayo",
+    "june|juni|juin|junio",
+    "july|juli|juillet|julio",
+    "august|août|agosto",
+    "september|septembre|septiembre",
+    "october|oktober|octobre|octubre",
+    "november|novembre|noviembre",
+    "december|dezember|décembre|diciembre",
+)
+_MONTH_OF = {name: number for number, names in enumerate(_MONTHS, 1) for name in names.split("|")}
+_SHORT = {name[:3]: number for name, number in _MONTH_OF.items() if name.isascii()}
+MONTH = (
+    rf"(?:{'|'.join(sorted(_MONTH_OF, key=len, reverse=True))}|(?:jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\b\.?)"
+)
+
+YEAR = re.compile(r"(?<![\d.,$€£])(?P<year>1[5-9]\d\d|20\d\d)(?:\s?[/–-]\s?(?P<next>\d\d)(?!\d))?(?![\d%]|[.,]\d)")
+_SINCE = re.compile(
+    r"(?:since|from|between|until|till|by|after|before|through|over|seit|von|zwischen|bis|vor|nach|ab|depuis|avant|"
+    r"après|entre|desde|hasta)(?:\s[^\W\d]+){0,2}\s\Z",
+    re.IGNORECASE,
+)
+_ISO = re.compile(
+    r"(?<![\d-])(?P<year>1[5-9]\d\d|20\d\d)-(?P<month>0[1-9]|1[0-2])(?:-(?P<day>0[1-9]|[12]\d|3[01]))?(?!\d)"
+)
+_DOTTED = re.compile(r"(?<![\d.])(?P<day>\d{1,2})[./](?P<month>0?[1-9]|1[0-2])[./](?P<year>1[5-9]\d\d|20\d\d)(?!\d)")
+_NAMED = re.compile(
+    rf"(?:(?<!\d)(?P<day>\d{{1,2}})(?:st|nd|rd|th|\.)?\s)?(?<!\w)(?P<month>{MONTH})"
+    r"(?:\s(?P<late>\d{1,2})(?:st|nd|rd|th)?(?!\d))?(?:,?\s(?:of\s)?(?P<year>1[5-9]\d\d|20\d\d)(?!\d))?",
+    re.IGNORECASE,
+)
+_ANY_YEAR = re.compile(r"(?<![\d.,])[12]\d{3}(?![\d]|[.,]\d)")
+_MOST = 40  # dates of a text that spans are made of
+_DAYS = {"days": 1, "weeks": 7}
+
+
+def years_in(text: str) -> tuple[set[int], set[int]]:
+    """Returns the years of a text: those that it speaks of, and those that bound a time, as in "since 1990"."""
+    own, bounds = set[int](), set[int]()
+    for match in YEAR.finditer(text):
+        year = int(match["year"])
+        found = {year} | ({year // 100 * 100 + int(match["next"])} if _follows(year, match["next"]) else set())
+        bounding = _SINCE.search(text[max(0, match.start() - 40) : match.start()])
+        (bounds if bounding else own).update(found)
+    return own, bounds
+
+
+def _follows(year: int, short: str | None) -> bool:
+    return short is not None and int(short) == (year + 1) % 100
+
+
+def months_in(text: str) -> set[tuple[int, int]]:
+    """Returns the years with months that a text names, as in "March 2010" or 2010-03-01."""
+    return {(year, month) for year, month, _ in _dates(text) if year}
+
+
+def spans_in(texts: Iterable[str]) -> dict[str, set[int]]:
+    """Returns by units of time how long it is between two years or dates of the same text."""
+    spans: dict[str, set[int]] = {"years": set(), "months": set(), "weeks": set(), "days": set()}
+    for text in texts:
+        years = list(dict.fromkeys(int(match[0]) for match in _ANY_YEAR.finditer(text)))[:_MOST]
+        spans["years"] |= {abs(first - second) for first, second in combinations(years, 2)}
+        dates = list(dict.fromkeys(_dates(text)))[:_MOST]
+        for (year, month, day), (other_year, other_month, other_day) in combinations(dates, 2):
+            if bool(year) != bool(other_year):  # 14 July and 22 September 2025
+                year = other_year = year or other_year
+            spans["months"].add(abs((year * 12 + month) - (other_year * 12 + other_month)))
+            if day and other_day:
+                apart = abs(_day(year, month, day) - _day(other_year, other_month, other_day))
+                for unit, length in _DAYS.items():
+                    spans[unit] |= {apart // length, round(apart / length)}
+                spans["years"].add(round(apart / 365.25))
+    return {unit: found - {0} for unit, found in spans.items()}
+
+
+def _day(year: int, month: int, day: int) -> int:
+    try:
+        return date(year or 2001, month, day).toordinal()
+    except ValueError:
+        return date(year or 2001, month, 1).toordinal()
+
+
+def _dates(text: str) -> Iterator[tuple[int, int, int]]:
+    """Yields the dates of a text as year, month and day, with 0 for what is not given."""
+    for pattern in (_ISO, _DOTTED):
+        for match in pattern.finditer(text):
+            yield int(match["year"]), int(match["month"]), int(match["day"] or 0)
+    for match in _NAMED.finditer(text):
+        day, year = match["day"] or match["late"], match["year"]
+        if day or year:
+            yield int(year or 0), _month(match["month"]), int(day or 0)
+
+
+def _month(name: str) -> int:
+    word = name.lower().strip(".")
+    return _MONTH_OF.get(word) or _SHORT.get(word[:3], 1)

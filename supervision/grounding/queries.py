@@ -1,0 +1,130 @@
+"""What a query in SQL asked for: the values by which it filtered its rows, and the tables that it read.
+
+It is read by its words, not parsed: a query that is not understood has no filters, and so proves nothing against a
+claim.
+"""
+
+import json
+import re
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+_TOKEN = re.compile(
+    r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|\d+(?:\.\d+)?|[^\W\d]\w*|<=|>=|<>|!=|==|[=<>(),.*]",
+    re.DOTALL,
+)
+_QUERY = re.compile(r"\s*(?:--[^\n]*\n\s*)*(?:select|with)\b", re.IGNORECASE)
+_QUERY_IN_TEXT = re.compile(r"\"\s*((?:select|with)\b.*)", re.IGNORECASE | re.DOTALL)
+_MOST = 5_000  # signs of a query
+_EQUAL = ("=", "==", "like", "ilike", "is")
+_COMPARED = ("<", ">", "<=", ">=")
+_AGGREGATES = frozenset(["count", "sum", "avg", "min", "max", "median", "mean", "stddev", "corr", "quantile"])
+# fmt: off
+_WORDS = frozenset([
+    "select", "from", "where", "and", "or", "not", "in", "between", "like", "ilike", "is", "null", "as", "on", "join",
+    "left", "right", "inner", "outer", "full", "cross", "group", "by", "order", "having", "limit", "offset", "union",
+    "all", "distinct", "case", "when", "then", "else", "end", "asc", "desc", "with", "cast", "timestamp", "extract",
+    "lower", "upper", "trim", "strftime",
+])
+# fmt: on
+
+
+@dataclass
+class Filter:
+    """The values that a column was compared with, in lower case; `ranged` if they bound a range."""
+
+    values: list[str] = field(default_factory=list)
+    ranged: bool = False
+
+
+@dataclass
+class Query:
+    """The filters of a query by the names of their columns, the tables behind FROM and JOIN, and its aggregates."""
+
+    filters: dict[str, Filter] = field(default_factory=dict)
+    tables: list[str] = field(default_factory=list)
+    aggregates: bool = False
+
+    @property
+    def words(self) -> str:
+        """All values that its rows were chosen by, and the names of its tables."""
+        return " ".join([*(value for each in self.filters.values() for value in each.values), *self.tables])
+
+
+def read_query(arguments: str) -> Query | None:
+    """Returns the query among the arguments of a tool call, which are JSON and may be cut; None if there is none."""
+    sql = _sql(arguments)
+    if not sql:
+        return None
+    tokens = [token for token in _TOKEN.findall(sql[:_MOST]) if not token.startswith(("--", "/*"))]
+    query = Query(aggregates=any(_opens(pair, _AGGREGATES) for pair in pairwise(tokens)))
+    for at, token in enumerate(tokens):
+        word = token.lower()
+        if word in ("from", "join") and at + 1 < len(tokens):
+            query.tables += [_plain(tokens[at + 1])] if tokens[at + 1] != "(" else []
+        elif word in (*_EQUAL, *_COMPARED, "in", "between"):
+            _read_filter(query, tokens, at)
+    return query
+
+
+def _sql(arguments: str) -> str:
+    try:
+        read = json.loads(arguments)
+    except ValueError:
+        found = _QUERY_IN_TEXT.search(arguments)
+        return found[1].replace("\\n", " ").replace('\\"', '"') if found else ""
+    values = read.values() if isinstance(read, dict) else [read]
+    return next((value for value in values if isinstance(value, str) and _QUERY.match(value)), "")
+
+
+def _opens(pair: tuple[str, str], names: frozenset[str]) -> bool:
+    return pair[1] == "(" and pair[0].lower() in names
+
+
+def _read_filter(query: Query, tokens: list[str], at: int) -> None:
+    """Notes the comparison at a token, unless it is a negation or one of two columns."""
+    word, before = tokens[at].lower(), tokens[at - 1].lower() if at else ""
+    if before == "not":
+        return
+    name = _column_before(tokens, at)
+    values = _values_after(tokens, at)
+    if not name or not values:
+        return
+    found = query.filters.setdefault(name, Filter())
+    found.values += values
+    found.ranged = found.ranged or word in (*_COMPARED, "between")
+
+
+def _column_before(tokens: list[str], at: int) -> str:
+    """Returns the name of the column before a comparison, also as the argument of a function."""
+    number = at - 1
+    if number >= 0 and tokens[number] == ")":
+        while number >= 0 and tokens[number] != "(":
+            number -= 1
+        inside = [token for token in tokens[number + 1 : at - 1] if _is_name(token)]
+        return _plain(inside[-1]) if inside else ""
+    return _plain(tokens[number]) if number >= 0 and _is_name(tokens[number]) else ""
+
+
+def _values_after(tokens: list[str], at: int) -> list[str]:
+    """Returns the literals that a column is compared with."""
+    word, values = tokens[at].lower(), list[str]()
+    following = tokens[at + 1 : at + 200]
+    while following and following[0].lower() in ("date", "timestamp", "(", "lower", "upper"):
+        following = following[1:]
+    for token in following:
+        if token.startswith("'") or token[0].isdigit():
+            values.append(token.strip("'").replace("''", "'").strip("% ").lower())
+        elif token not in (",",) and not (word == "between" and token.lower() in ("and", "date", "timestamp")):
+            break
+        if word not in ("in", "between"):
+            break
+    return values
+
+
+def _is_name(token: str) -> bool:
+    return token.startswith(('"', "`")) or (token[:1].isidentifier() and token.lower() not in _WORDS)
+
+
+def _plain(name: str) -> str:
+    return name.strip('"`').replace('""', '"').lower()

@@ -1,0 +1,393 @@
+"""The row in which a figure stands, and what a text says of the figure beside it: another name, year or unit.
+
+A figure of a table belongs to its row. The row's words are its cells, the head of the figure's column, and the values
+by which the query chose its rows. Words of a text are evidence against a row only where the table or the query knows
+them as another value of a column: a name that no column has proves nothing.
+"""
+
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from supervision.grounding.dates import YEAR, months_in, years_in
+from supervision.grounding.nearby import Near
+from supervision.grounding.queries import Filter, Query, read_query
+from supervision.grounding.tables import Row, Table, read_tables
+from supervision.grounding.units import DIMENSIONS, mentioned_units, multiples
+
+_WORD = re.compile(r"[^\W_]+")
+_NUMBER = re.compile(r"[-+−]?[\d.,'’\s]*\d[%\s]*")
+_YEAR_HEAD = re.compile(
+    r"year|date|month|quarter|season|period|jahr|datum|monat|quartal|saison|année|an\b|año|fecha", re.I
+)
+# fmt: off
+_NO_NAMES = frozenset([
+    "yes", "no", "true", "false", "none", "null", "nan", "na", "all", "total", "other", "unknown", "ja", "nein", "all",
+    "gesamt",
+])
+# fmt: on
+_NAME_WORDS = 8  # a cell of more is a text
+_NAME_SIGNS = 80
+_ENDINGS = ("'s", "es", "en", "s", "n", "e")
+_LISTED_TABLE = re.compile(r"^table (\"[^\"\n]+\"|[^\s(\"]+) \(([^\n]*)", re.MULTILINE)
+_LISTED_COLUMN = re.compile(r"(?:\A|[,;] )(\"[^\"\n]+\"|[^\W\d]\w*)[ :]")
+_ODD_UNITS = re.compile(r"\b(?:min|max|sec|second|first|third)\b|^(?:min|max)_", re.IGNORECASE)  # min(price_eur)
+
+
+def words_of(text: str) -> list[str]:
+    """Returns the words of a text without case, accents and the endings of plurals."""
+    plain = "".join(sign for sign in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(sign))
+    return [_stem(word) for word in _WORD.findall(plain.replace("'s ", " ").replace("’s ", " "))]
+
+
+def _stem(word: str) -> str:
+    ending = next((each for each in _ENDINGS if len(word) - len(each) >= 3 and word.endswith(each)), "")
+    return word[: len(word) - len(ending)] if ending else word
+
+
+@dataclass(frozen=True)
+class _Mention:
+    """A name of a column in a text."""
+
+    words: tuple[str, ...]
+    written: str
+    columns: frozenset[str]
+
+
+class Names:
+    """The values of the columns of all tables, by which their names are found in a text."""
+
+    def __init__(self) -> None:
+        self._columns: dict[tuple[str, ...], set[str]] = {}
+        self._longest: dict[str, int] = {}
+        self.columns_of: dict[str, set[str]] = {}
+        """The columns of the tables that queries read, as far as they are known."""
+
+    def add(self, column: str, value: str) -> None:
+        """Notes a value of a column, unless it is a number or a text."""
+        words = tuple(words_of(value)) if len(value) <= _NAME_SIGNS and not _NUMBER.fullmatch(value) else ()
+        if not 0 < len(words) <= _NAME_WORDS or (len(words) == 1 and not _is_name(value, words[0])):
+            return
+        self._columns.setdefault(words, set()).add(column)
+        self._longest[words[0]] = max(len(words), self._longest.get(words[0], 0))
+
+    def learn(self, place: "Places") -> None:
+        """Notes the values of the tables of a source, of its query, and the tables that it lists."""
+        for table in place.tables:
+            for number, column in enumerate(table.columns):
+                for value in {row.cells[number] for row in table.rows if number < len(row.cells)}:
+                    self.add(column.lower(), value)
+        for name, each in place.query.filters.items() if place.query else ():
+            for value in each.values:
+                self.add(name, value)
+        for table_name in place.query.tables if place.query else ():
+            known = self.columns_of.setdefault(table_name, set())
+            known.update(place.query.filters if place.query else ())
+        for listed in _LISTED_TABLE.finditer(place.text):
+            columns = {column[1].strip('"').lower() for column in _LISTED_COLUMN.finditer(listed[2])}
+            self.columns_of.setdefault(listed[1].strip('"').lower(), set()).update(columns)
+
+    def mentions(self, text: str) -> list[_Mention]:
+        """Returns the names in a text, of several that overlap the longest."""
+        found = list[_Mention]()
+        written = text.split() if len(self._columns) else []
+        words = [(word, raw) for raw in written for word in words_of(raw)]
+        at = 0
+        while at < len(words):
+            length = next(
+                (
+                    size
+                    for size in range(min(self._longest.get(words[at][0], 0), len(words) - at), 0, -1)
+                    if tuple(word for word, _ in words[at : at + size]) in self._columns
+                ),
+                0,
+            )
+            if length:
+                key = tuple(word for word, _ in words[at : at + length])
+                raw = " ".join(dict.fromkeys(raw for _, raw in words[at : at + length]))
+                if length > 1 or _is_name(raw, key[0]):
+                    found.append(_Mention(key, raw.strip(".,;:()|*\"'"), frozenset(self._columns[key])))
+            at += length or 1
+        return found
+
+
+def _is_name(written: str, word: str) -> bool:
+    """True if one word may be a name: short ones are where they are written with capitals alone."""
+    if word in _NO_NAMES:
+        return False
+    return len(word) >= 3 or bool(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", written.lower()) and written.isupper())
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a figure in a table: the words of its row, its years and months, and its column.
+
+    `columns` are those that the table or its query knows. A figure is `undated` or `unnamed` if its query leaves open
+    which year or name it belongs to; `alike` rows have its row's words and dates, and other figures.
+    """
+
+    table: Table
+    row: Row
+    column: str
+    words: frozenset[str]
+    columns: frozenset[str]
+    years: frozenset[int]
+    months: frozenset[tuple[int, int]]
+    year_range: tuple[int, int] | None
+    undated: bool
+    unnamed: bool
+    units: frozenset[str]
+    filters: dict[str, Filter]
+    tables: tuple[str, ...]
+    alike: int
+    written: str
+
+
+class Places:
+    """The tables of one source with its query, and the facts of each place in them."""
+
+    def __init__(self, text: str, arguments: str) -> None:
+        self.text = text
+        self.tables = read_tables(text)
+        self.query: Query | None = read_query(arguments)
+        self._rows = [(row.start, table, row) for table in self.tables for row in table.rows]
+        self._starts = [start for start, _, _ in self._rows]
+        self._found: dict[int, Facts | None] = {}
+
+    def facts(self, place: int, names: Names) -> Facts | None:
+        """Returns what is known of the figure at a place of the text; None outside of tables."""
+        number = bisect_right(self._starts, place) - 1
+        if number < 0 or place >= self._rows[number][2].end:
+            return None
+        if place not in self._found:
+            _, table, row = self._rows[number]
+            self._found[place] = self._facts(table, row, row.column_at(place), names)
+        return self._found[place]
+
+    def _facts(self, table: Table, row: Row, at: int, names: Names) -> Facts | None:
+        if at >= len(table.columns):
+            return None
+        query = self.query or Query()
+        dated = self._dated(table)
+        column = table.columns[at]
+        cells = list(zip(table.columns, row.cells, strict=False))
+        texts = [cell for _, cell in cells if not _NUMBER.fullmatch(cell)]
+        dates = [cell for number, (_, cell) in enumerate(cells) if number in dated or not _NUMBER.fullmatch(cell)]
+        years = _years([column]) or _years(dates)
+        year_range = None
+        several = False
+        if not years:
+            years, year_range, several = _filtered_years(query)
+        named = {number for number in range(len(table.columns)) if number not in dated and _is_text(table, number)}
+        open_year = not years and not year_range and not _years([*query.tables])
+        known = set[str]().union(*(names.columns_of.get(name, set()) for name in query.tables))
+        has_year = any(_YEAR_HEAD.search(name) for name in known)
+        many = len(table.rows) > 1
+        undated = bool(query.tables) and (
+            (many and several and bool(years or year_range)) or (open_year and ((many and not named) or has_year))
+        )
+        return Facts(
+            table=table,
+            row=row,
+            column=column,
+            words=frozenset(words_of(" ".join([*texts, column, query.words]))),
+            columns=frozenset([*map(str.lower, table.columns), *query.filters]),
+            years=frozenset(years),
+            months=frozenset(months_in(" | ".join([column, *dates]))),
+            year_range=year_range,
+            undated=undated,
+            unnamed=many and not named and not _equal_to_text(query) and bool(query.tables),
+            units=_units_of(column),
+            filters=query.filters,
+            tables=tuple(query.tables),
+            alike=self.alike.get(row.start, 1),
+            written=row.cells[at] if at < len(row.cells) else "",
+        )
+
+    def _dated(self, table: Table) -> set[int]:
+        """Returns the numbers of the columns that say when: by their heads, or as all their cells are dates."""
+        return {
+            number
+            for number, column in enumerate(table.columns)
+            if (_YEAR_HEAD.search(column) and not mentioned_units(column) - {"years", "months"})
+            or _all_dates(row.cells[number] for row in table.rows[:20] if number < len(row.cells))
+        }
+
+    @cached_property
+    def alike(self) -> dict[int, int]:
+        """How many rows of its table have the words and dates of a row and other figures, by where the row starts."""
+        counts: dict[int, int] = {}
+        for table in self.tables:
+            dated = self._dated(table)
+            by_key: dict[tuple[str, ...], dict[tuple[str, ...], list[Row]]] = {}
+            for row in table.rows:
+                keys = [number in dated or not _NUMBER.fullmatch(cell) for number, cell in enumerate(row.cells)]
+                key = tuple(cell for cell, is_key in zip(row.cells, keys, strict=True) if is_key)
+                rest = tuple(cell for cell, is_key in zip(row.cells, keys, strict=True) if not is_key)
+                by_key.setdefault(key, {}).setdefault(rest, []).append(row)
+            for kinds in by_key.values():
+                counts |= {row.start: len(kinds) for rows in kinds.values() for row in rows}
+        return counts
+
+
+def _all_dates(cells: Iterable[str]) -> bool:
+    filled = [cell for cell in cells if cell.strip()]
+    return bool(filled) and all(months_in(cell) or re.fullmatch(r"(?:19|20)\d\d", cell) for cell in filled)
+
+
+def _is_text(table: Table, number: int) -> bool:
+    cells = [row.cells[number] for row in table.rows[:50] if number < len(row.cells) and row.cells[number]]
+    return bool(cells) and sum(not _NUMBER.fullmatch(cell) for cell in cells) * 2 > len(cells)
+
+
+def _years(texts: Iterable[str]) -> set[int]:
+    found = (years_in(text.replace("_", " ")) for text in texts)
+    return set[int]().union(*(own | bounds for own, bounds in found))
+
+
+def _filtered_years(query: Query) -> tuple[set[int], tuple[int, int] | None, bool]:
+    """Returns the years that a query chose: single ones, a range, and whether they are several."""
+    single, bounds = set[int](), set[int]()
+    for each in query.filters.values():
+        years = _years(each.values)
+        (bounds if each.ranged else single).update(years)
+    if single:
+        return single, None, len(single) > 1
+    return set(), (min(bounds), max(bounds)) if bounds else None, len(bounds) > 1
+
+
+def _equal_to_text(query: Query) -> bool:
+    return any(not _NUMBER.fullmatch(value) for each in query.filters.values() for value in each.values)
+
+
+def _units_of(column: str) -> frozenset[str]:
+    """Returns the units that the head of a column names."""
+    return mentioned_units(_ODD_UNITS.sub(" ", column)) if not _YEAR_HEAD.fullmatch(column.strip()) else frozenset()
+
+
+def wrong_unit(unit: str | None, facts: Facts) -> str:
+    """Returns why a figure in a unit cannot be one of this column; empty if nothing speaks against it."""
+    if unit not in DIMENSIONS or not facts.units or unit in facts.units:
+        return ""
+    convertible = {other for other, _ in multiples(unit)}
+    own = {DIMENSIONS[each] for each in facts.units}
+    if convertible & facts.units or DIMENSIONS[unit] == "share" or "share" in own:  # compared elsewhere
+        return ""
+    return f"its column is {facts.column}, which is not in {unit}"
+
+
+def contradiction(near: Near, facts: Facts, names: Names) -> str:
+    """Returns what the words near a figure say of it that its row does not; empty if nothing speaks against the row."""
+    return _other_year(near, facts) or _other_name(near, facts, names)
+
+
+def _other_year(near: Near, facts: Facts) -> str:
+    said = _certain_years(near)
+    if not said:
+        return ""
+    loose = set[int]().union(*years_in(near.loose), years_in(near.own)[1])
+    told = ", ".join(map(str, sorted(said)))
+    if facts.undated and len(said) == 1 and not loose:
+        if facts.years and not said & facts.years:
+            return f"the query asked for {', '.join(map(str, sorted(facts.years)))}, not {told}"
+        return "the query did not select the year"
+    if facts.years and not (said | loose) & facts.years:
+        return f"the row has {', '.join(map(str, sorted(facts.years)))}, not {told}"
+    low, high = facts.year_range or (0, 9999)
+    if not any(low <= year <= high for year in said | loose):
+        return f"the query asked for {low} to {high}, not {told}" if low != high else f"the query is bounded by {low}"
+    months = months_in(near.own)
+    if months and facts.months and not (months | months_in(near.loose)) & facts.months:
+        year, month = min(facts.months)
+        return f"the row has {year}-{month:02}, not {' '.join(f'{y}-{m:02}' for y, m in sorted(months))}"
+    return ""
+
+
+def _certain_years(near: Near) -> set[int]:
+    if near.among > 1:
+        for text in (near.before, near.after):
+            listed = [int(match["year"]) for match in YEAR.finditer(text)]
+            if len(listed) == near.among:
+                return {listed[near.place]}
+    own, _ = years_in(near.own)
+    if own or years_in(near.loose) != (set(), set()) or years_in(near.own)[1]:
+        return own
+    above = years_in(near.head)[0]
+    return above if len(above) == 1 else set()
+
+
+def _other_name(near: Near, facts: Facts, names: Names) -> str:
+    own, loose = names.mentions(near.own), names.mentions(near.loose)
+    above = [] if own or loose else names.mentions(near.head)
+    for column in sorted({column for mention in (*own, *above) for column in mention.columns}):
+        said = _of_column(near, column, own, names) or (_of_column(near, column, above, names))
+        if not said or (said is above and len(said) > 1):
+            continue
+        allowed = [*said, *(mention for mention in loose if column in mention.columns)]
+        if any(facts.words.issuperset(mention.words) for mention in allowed):
+            continue
+        told = said[0].written
+        if column in facts.columns:
+            return f"the row has {_value(facts, column)}, not {told}"
+        if facts.unnamed and any(column in names.columns_of.get(table, ()) for table in facts.tables):
+            return f"the query did not select {column}"
+    return ""
+
+
+def _of_column(near: Near, column: str, said: Sequence[_Mention], names: Names) -> list[_Mention]:
+    if near.among > 1:
+        for text in (near.before, near.after):
+            listed = [mention for mention in names.mentions(text) if column in mention.columns]
+            if len(listed) == near.among:
+                return [listed[near.place]]
+    return [mention for mention in said if column in mention.columns]
+
+
+def _value(facts: Facts, column: str) -> str:
+    for head, cell in zip(facts.table.columns, facts.row.cells, strict=False):
+        if head.lower() == column:
+            return cell
+    return ", ".join(facts.filters[column].values) if column in facts.filters else "another value"
+
+
+def other_years(near: Near, there: Near) -> str:
+    """Returns which years a text names beside a figure, where a sentence has it beside others; empty if none."""
+    said, stands = _certain_years(near), _certain_years(there)
+    if not said or not stands:
+        return ""
+    loose = set[int]().union(
+        *years_in(near.loose), *years_in(there.loose), years_in(near.own)[1], years_in(there.own)[1]
+    )
+    if said & stands or (said | stands) & loose:
+        return ""
+    return f"it stands beside {', '.join(map(str, sorted(stands)))}, not {', '.join(map(str, sorted(said)))}"
+
+
+def mixed_rows(near: Near, operands: Sequence[Sequence[Facts]], names: Names) -> str:
+    """Returns why the two figures of a difference do not belong together; empty if nothing says so.
+
+    They do not if a query leaves open which rows they are of, or if their rows have other names than the text.
+    """
+    for facts in operands:
+        alike = [fact.alike for fact in facts]
+        if min(alike) > 1:
+            return f"the query does not tell {min(alike)} rows apart, one of which has {facts[0].written}"
+    said = names.mentions(f"{near.own} {near.loose} {near.before} {near.after} {near.head}")
+    first, second = operands
+    for column in sorted({column for mention in said for column in mention.columns}):
+        pairs = [(one, other) for one in first for other in second if {column} <= one.columns & other.columns]
+        told = [mention for mention in said if column in mention.columns]
+        if pairs and not any(_belong(one, other, column, told) for one, other in pairs):
+            one, other = pairs[0]
+            return f"it mixes the rows of {_value(one, column)} and {_value(other, column)}"
+    return ""
+
+
+def _belong(one: Facts, other: Facts, column: str, told: Sequence[_Mention]) -> bool:
+    """True if two rows have the same value of a column, one that a text names, or a text names both values."""
+    named = [{mention for mention in told if facts.words.issuperset(mention.words)} for facts in (one, other)]
+    same = _value(one, column) == _value(other, column)
+    return all(named) and (same or len(named[0] | named[1]) > 1)
