@@ -12,8 +12,8 @@ from supervision.contract.result import Citation
 from supervision.grounding.answer_fields import field_claims
 from supervision.grounding.citations import CitedFindings
 from supervision.grounding.claims import Claim, claims, without_quotes
-from supervision.grounding.nearby import Near
 from supervision.grounding.support import CALCULATION, Found, Source, Support, looked_up
+from supervision.grounding.wording.nearby import Near
 
 _REST = "the goal or the plan"
 _KNOWLEDGE = "the model's own knowledge, which is not checked"

@@ -7,9 +7,9 @@ from supervision.base import limits
 from supervision.base.text import one_line
 from supervision.contract.result import Citation
 from supervision.grounding.claims import Claim, claims
-from supervision.grounding.nearby import Near
-from supervision.grounding.sentences import SENTENCE_END
 from supervision.grounding.support import Found, Source, Support, looked_up
+from supervision.grounding.wording.nearby import Near
+from supervision.grounding.wording.sentences import SENTENCE_END
 
 MARK = re.compile(r" ?\[([\w./-]{1,64}(?:, ?[\w./-]{1,64}){0,20})\](?!\()")
 _AROUND_CLAIM = " .;,-*|#>。"

@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from supervision.grounding.dates import spans_in
-from supervision.grounding.fenced import without_code
-from supervision.grounding.nearby import Near, Span, surroundings
 from supervision.grounding.units import is_time
+from supervision.grounding.wording.dates import spans_in
+from supervision.grounding.wording.fenced import without_code
+from supervision.grounding.wording.nearby import Near, Span, surroundings
 from supervision.grounding.written_figures import Figure, figures
 
 ClaimKind = Literal["figure", "quotation", "address"]

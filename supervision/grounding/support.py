@@ -21,11 +21,19 @@ from supervision.contract.finding import CheckedClaim
 from supervision.contract.result import Unsupported
 from supervision.grounding.calculations import as_change, calculated, is_constant
 from supervision.grounding.claims import Claim, claims, pieces, plain_address, plain_text
-from supervision.grounding.dates import spans_in
-from supervision.grounding.nearby import Near
-from supervision.grounding.rows import Facts, Names, Places, contradiction, mixed_rows, other_years, wrong_unit
-from supervision.grounding.sentences import sentence_spans
+from supervision.grounding.rows.row_facts import (
+    Facts,
+    Names,
+    Places,
+    contradiction,
+    mixed_rows,
+    other_years,
+    wrong_unit,
+)
 from supervision.grounding.units import DIMENSIONS, exclude_each_other, mentioned_scales, mentioned_units, multiples
+from supervision.grounding.wording.dates import spans_in
+from supervision.grounding.wording.nearby import Near
+from supervision.grounding.wording.sentences import sentence_spans
 from supervision.grounding.written_figures import Figure, Reading, values
 
 GROUNDING_SOURCES_CHARS = 800_000  # of all texts that they are looked up in: up to 12 s of CPU, off the event loop

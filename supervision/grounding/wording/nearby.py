@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from supervision.grounding.sentences import CLAUSE_END, sentence_spans
+from supervision.grounding.wording.sentences import CLAUSE_END, sentence_spans
 
 _MOST = 300  # signs on each side of a figure: what is farther away does not belong to it
 _JOINER = re.compile(r"\s?(?:,|/|and|to|or|und|auf|bis|et|à|y|a|, and)?\s?(?:[-–—]\s?)?[$€£¥]?")
@@ -23,7 +23,7 @@ _OTHERS = re.compile(
     re.IGNORECASE,
 )
 _HEADING = re.compile(r"[ \t]*(?:#{1,6}\s|\*\*)|.*:\**\s*\Z", re.DOTALL)
-_RULE = re.compile(r"[ \t]*\|[ \t:|-]+\|?[ \t]*")
+_RULE = re.compile(r"[ \t]*+\|[ \t:|-]++")
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def _cells(line: str, start: int) -> list[tuple[int, str]]:
 def _in_row(
     text: str, start: int, stop: int, figures: Sequence[Span], columns: Sequence[str], head: str
 ) -> Iterator[Near]:
-    """Yields the words near the figures of a row: cells without figures, the rest of its own, the head of its column."""
+    """Yields the words near the figures of a row: cells without figures, its own cell, the head of its column."""
     cells = _cells(text[start:stop], start)
     begins = [at for at, _ in cells]
     column_of = [max(0, bisect_right(begins, figure.start) - 1) for figure in figures]

@@ -5,7 +5,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 
 _LINE = re.compile(r"[^\n]*\n?")
-_RULE = re.compile(r"\s*\|[\s:|-]*-[\s:|-]*\|?\s*")
+_RULE = re.compile(r"\s*+\|[\s:|-]*+")
 _EDGE = re.compile(r"(?<!\\)\|")
 
 
@@ -24,24 +24,24 @@ class Row:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class MarkdownTable:
     """The head and the rows of a table."""
 
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
 
 
-def read_tables(text: str) -> list[Table]:
+def read_tables(text: str) -> list[MarkdownTable]:
     """Returns the tables of a text in their order; a table has a head, a rule below it, and rows."""
-    tables = list[Table]()
+    tables = list[MarkdownTable]()
     head, columns, rows = Row(0, 0, (), ()), None, list[Row]()
     for match in _LINE.finditer(text):
         line = match[0]
         if not line.lstrip().startswith("|"):
             if columns is not None and rows:
-                tables.append(Table(columns, tuple(rows)))
+                tables.append(MarkdownTable(columns, tuple(rows)))
             columns, rows, head = None, [], Row(0, 0, (), ())
-        elif columns is None and head.cells and _RULE.fullmatch(line):
+        elif columns is None and head.cells and _RULE.fullmatch(line) and "-" in line:
             columns = head.cells
         elif columns is None:
             head = _row(line, match.start())

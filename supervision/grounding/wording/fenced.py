@@ -5,7 +5,7 @@ import re
 _FENCED = re.compile(r"^[ \t]*```[^\n]*\n?(.*?)(?:^[ \t]*```[^\n]*|\Z)", re.MULTILINE | re.DOTALL)
 _INLINE = re.compile(r"`[^`\n]++`")
 _LETTER = re.compile(r"[^\W\d_]")  # a figure alone stays a figure
-_FIGURE_WITH_WORDS = re.compile(r"`\s?[-+−~≈$€£]?\s?\d[\d.,]*+(?:\s?[^\W\d_]+(?:/[^\W\d_]+)?|\s?%){0,4}\s?`")
+_FIGURE_WITH_WORDS = re.compile(r"`\s?[-+−~≈$€£]?\s?\d[\d.,]*+(?:\s?[^\W\d_]{1,20}+(?:/[^\W\d_]{1,20}+)?|\s?%){0,4}\s?`")
 
 _QUERY = re.compile(
     r"(?:\s|--[^\n]*\n)*(?:select|with|insert|update|delete|create|explain|describe|show|pragma)\b", re.IGNORECASE
@@ -15,7 +15,7 @@ _CODE_LINE = re.compile(
     r"\s*(?:import |from \w+ import|def |class |return\b|for \w+ in |if .*:$|print\(|//|\$ |>>> "
     r"|[a-z_]\w*(?:\.\w+)*\s?=[^=\n\"'(\[{]*[\"'(\[{]|[a-z_]\w*(?:\.\w+)*\()"
 )
-_BRACKETS = re.compile(r"\s*[{}\[\])(,;]*\s*")  # a line of them alone is of a program or of JSON
+_BRACKETS = re.compile(r"\s*+[{}\[\])(,;]*+\s*+")  # a line of them alone is of a program or of JSON
 _MOST_LINE = 400  # signs of a line that are looked at
 
 

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from supervision.grounding.dates import YEAR, months_in, years_in
-from supervision.grounding.nearby import Near
-from supervision.grounding.queries import Filter, Query, read_query
-from supervision.grounding.tables import Row, Table, read_tables
+from supervision.grounding.rows.markdown_tables import MarkdownTable, Row, read_tables
+from supervision.grounding.rows.queries import Filter, Query, read_query
 from supervision.grounding.units import DIMENSIONS, mentioned_units, multiples
+from supervision.grounding.wording.dates import YEAR, months_in, years_in
+from supervision.grounding.wording.nearby import Near
 
 _WORD = re.compile(r"[^\W_]+")
 _NUMBER = re.compile(r"[-+−]?[\d.,'’\s]*\d[%\s]*")
@@ -129,7 +129,7 @@ class Facts:
     which year or name it belongs to; `alike` rows have its row's words and dates, and other figures.
     """
 
-    table: Table
+    table: MarkdownTable
     row: Row
     column: str
     words: frozenset[str]
@@ -167,7 +167,7 @@ class Places:
             self._found[place] = self._facts(table, row, row.column_at(place), names)
         return self._found[place]
 
-    def _facts(self, table: Table, row: Row, at: int, names: Names) -> Facts | None:
+    def _facts(self, table: MarkdownTable, row: Row, at: int, names: Names) -> Facts | None:
         if at >= len(table.columns):
             return None
         query = self.query or Query()
@@ -207,7 +207,7 @@ class Places:
             written=row.cells[at] if at < len(row.cells) else "",
         )
 
-    def _dated(self, table: Table) -> set[int]:
+    def _dated(self, table: MarkdownTable) -> set[int]:
         """Returns the numbers of the columns that say when: by their heads, or as all their cells are dates."""
         return {
             number
@@ -238,7 +238,7 @@ def _all_dates(cells: Iterable[str]) -> bool:
     return bool(filled) and all(months_in(cell) or re.fullmatch(r"(?:19|20)\d\d", cell) for cell in filled)
 
 
-def _is_text(table: Table, number: int) -> bool:
+def _is_text(table: MarkdownTable, number: int) -> bool:
     cells = [row.cells[number] for row in table.rows[:50] if number < len(row.cells) and row.cells[number]]
     return bool(cells) and sum(not _NUMBER.fullmatch(cell) for cell in cells) * 2 > len(cells)
 

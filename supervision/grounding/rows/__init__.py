@@ -1,0 +1,1 @@
+"""Rows of tables as grounds: the tables in a text, the query behind them, and what they know of a figure."""
