@@ -12,6 +12,7 @@ from supervision.contract.result import Citation
 from supervision.grounding.answer_fields import field_claims
 from supervision.grounding.citations import CitedFindings
 from supervision.grounding.claims import Claim, claims, without_quotes
+from supervision.grounding.naming.names import KnownWords, unknown_names
 from supervision.grounding.support import CALCULATION, Found, Source, Support, looked_up
 from supervision.grounding.wording.nearby import Near
 
@@ -27,7 +28,7 @@ class Link(Model):
     holds by the findings that it names.
     """
 
-    kind: Literal["figure", "quotation", "address", "citation"]
+    kind: Literal["figure", "quotation", "address", "name", "citation"]
     text: str
     findings: list[str] = []
     outputs: list[Evidence] = []
@@ -62,6 +63,9 @@ def answer_chain(
     """
     cited = CitedFindings({subtask_id: finding.text for subtask_id, finding in findings.items()})
     links = [*_claim_links(answer, findings, cited, given)]
+    unknown = unknown_names(answer, KnownWords([*cited.texts, *given])) if findings else []
+    lacking = _changed(findings.values()) or "no finding has it"
+    links += [Link(kind="name", text=name, problem=lacking) for name in unknown]
     links += [_citation_link(item, findings, cited) for item in citations]
     rows = value if isinstance(value, list) else next(iter(value.values()), None) if isinstance(value, dict) else None
     taken = [_author(row, findings) for row in rows] if isinstance(rows, list) else []

@@ -21,6 +21,7 @@ from supervision.contract.finding import CheckedClaim
 from supervision.contract.result import Unsupported
 from supervision.grounding.calculations import as_change, calculated, is_constant
 from supervision.grounding.claims import Claim, claims, pieces, plain_address, plain_text
+from supervision.grounding.naming.names import KnownWords, unknown_names
 from supervision.grounding.rows.row_facts import (
     Facts,
     Names,
@@ -30,7 +31,14 @@ from supervision.grounding.rows.row_facts import (
     other_years,
     wrong_unit,
 )
-from supervision.grounding.units import DIMENSIONS, exclude_each_other, mentioned_scales, mentioned_units, multiples
+from supervision.grounding.units import (
+    DIMENSIONS,
+    are_apart,
+    exclude_each_other,
+    mentioned_scales,
+    mentioned_units,
+    multiples,
+)
 from supervision.grounding.wording.dates import spans_in
 from supervision.grounding.wording.nearby import Near
 from supervision.grounding.wording.sentences import sentence_spans
@@ -72,10 +80,11 @@ class Source:
     ref: str = ""
 
 
-def check(text: str, sources: Sequence[Source], marks: Collection[str] = ()) -> list[CheckedClaim]:
+def check(text: str, sources: Sequence[Source], marks: Collection[str] = (), names: bool = True) -> list[CheckedClaim]:
     """Returns each claim of a text once, in its order, with the line that has it; ends where very many have none.
 
-    `marks` are the ids that citations may name in brackets.
+    Last come the `names` and causes that no source has; those that one has are left out. `marks` are the ids that
+    citations may name in brackets.
     """
     text = text[: limits.GROUNDED_CHARS]
     made = [*claims(text, marks)]
@@ -87,8 +96,10 @@ def check(text: str, sources: Sequence[Source], marks: Collection[str] = ()) -> 
         checked.append(CheckedClaim(text=claim.text, source=source, line=line, ref=ref, problem=problem))
         nowhere += not source
         if nowhere == limits.UNSUPPORTED_LISTED:
-            break
-    return checked
+            return checked
+    known = {claim.text for claim in checked}
+    unknown = unknown_names(text, support.words) if names else []
+    return checked + [CheckedClaim(text=name) for name in unknown if name not in known]
 
 
 class Finder(Protocol):
@@ -139,10 +150,14 @@ def _calculated(claim: Claim, results: dict[str, str], finder: Finder) -> Found 
 
 
 def unsupported_in_answer(
-    text: str, sources: Sequence[Source], doubtful: Iterable[str] = (), marks: Collection[str] = ()
+    text: str,
+    sources: Sequence[Source],
+    doubtful: Iterable[str] = (),
+    marks: Collection[str] = (),
+    names: bool = True,
 ) -> list[Unsupported]:
     """Returns the claims of an answer that no source supports, and what of it is `doubtful`."""
-    nowhere = found_nowhere(check(text, sources, marks), [item for item in doubtful if item in text])
+    nowhere = found_nowhere(check(text, sources, marks, names), [item for item in doubtful if item in text])
     return [Unsupported(text=item, where="answer") for item in nowhere]
 
 
@@ -166,6 +181,13 @@ class Support:
             self._accepted += holding
             computed = [read for read in computed if read not in holding]
         self._accepted.sort(key=lambda read: read.source.name == BRIEF)  # a tool output tells more than the brief
+
+    @cached_property
+    def words(self) -> KnownWords:
+        """All words of the sources, and the values by which their queries chose rows that there are."""
+        reads = [read for read in self._accepted if read.source.kind == "data"]
+        asked = [read.places.query.words for read in reads if read.places.query and read.places.has_rows]
+        return KnownWords([*(read.source.text for read in reads), *asked])
 
     def supports(self, claim: Claim) -> bool:
         """True if a source has what is claimed."""
@@ -229,16 +251,26 @@ def _as_span(claim: Claim) -> Found | None:
 class _Read:
     """The figures of one source, sorted, and its text in the forms that are searched.
 
-    What was computed is in the units of the `data`: 3187450 - 2104310 is no dollars where these name euros alone.
+    What was computed is in the units of the `data`: 3187450 - 2104310 is no dollars where these name euros alone, and
+    it may be in thousands where the head of a column is.
     """
 
     def __init__(self, source: Source, names: Names, data: Sequence["_Read"] = ()) -> None:
         self.source, self._names, self._data = source, names, data
+        self._arguments = source.arguments if source.kind == "computed" else ""
         self.places = Places(source.text, source.arguments if source.kind == "data" else "")
         self.plain = plain_text(source.text)
         self.addresses = plain_address(source.text)
-        self._scales = mentioned_scales(source.text)
-        read = [(reading.value, each) for each in values(source.text) for reading in each.readings]
+        heads = frozenset[Decimal]().union(*(read.places.scales for read in data))
+        self._scales = mentioned_scales(source.text) | heads
+        # A tool that computes shows what it was given: that stands elsewhere, or nowhere.
+        given = {reading.value for each in values(self._arguments) for reading in each.readings}
+        read = [
+            (reading.value, each)
+            for each in values(source.text)
+            for reading in each.readings
+            if reading.value not in given
+        ]
         read.sort(key=lambda item: item[0])
         self._values = [value for value, _ in read]
         self._figures = [figure for _, figure in read]
@@ -273,7 +305,9 @@ class _Read:
         for number, (at, meant) in enumerate(self._meant_at(figure)):
             if number == _LOOKED_AT or not self._doubt(at, meant, near):
                 return at
-        return None
+        # The query chose its rows by this year, so they are of it.
+        is_asked = figure.unit is None and self.places.has_rows and figure.digits in self.places.asked_years
+        return 0 if is_asked else None
 
     def against(self, figure: Figure, near: Near) -> str:
         """Returns what speaks against the row in which the figure stands; empty if it stands nowhere."""
@@ -292,6 +326,8 @@ class _Read:
 
     def _doubt(self, at: int, figure: Figure, near: Near) -> str:
         """Returns what speaks against a place: its column, its row, or the years of its sentence."""
+        if unnamed := self._names.unknown_unit(figure.unit):
+            return unnamed
         facts = self.places.facts(at, self._names)
         if facts is not None:
             return wrong_unit(figure.unit, facts) or contradiction(near, facts, self._names)
@@ -352,7 +388,7 @@ class _Read:
         if unit is None:
             return True
         if own is not None:
-            return not exclude_each_other(unit, own)
+            return not are_apart(unit, own)
         others = {mentioned for mentioned in self._units if exclude_each_other(unit, mentioned)}
         if self.source.kind == "computed":  # 21933 / 1000 = 21.933; a share of kilograms is none
             others = set() if DIMENSIONS[unit] == "share" else others - dict(multiples(unit)).keys()

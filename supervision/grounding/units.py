@@ -153,3 +153,9 @@ def exclude_each_other(unit: str, other: str) -> bool:
     """True if a figure in one is another in the other: both measure the same but differ, or one of them is a share."""
     dimensions = {DIMENSIONS[unit], DIMENSIONS[other]}
     return unit != other and dimensions != {"share"} and (len(dimensions) == 1 or "share" in dimensions)
+
+
+def are_apart(unit: str, other: str) -> bool:
+    """True if a figure that is written in one is not the same figure in the other: 85 dollars are not 85 kg."""
+    both = {DIMENSIONS[unit], DIMENSIONS[other]}
+    return exclude_each_other(unit, other) or (len(both) > 1 and both != {"mass", "currency"} and "time" not in both)

@@ -10,11 +10,12 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 
 from supervision.grounding.rows.markdown_tables import MarkdownTable, Row, read_tables
 from supervision.grounding.rows.queries import Filter, Query, read_query
-from supervision.grounding.units import DIMENSIONS, mentioned_units, multiples
+from supervision.grounding.units import DIMENSIONS, mentioned_scales, mentioned_units, multiples
 from supervision.grounding.wording.dates import YEAR, months_in, years_in
 from supervision.grounding.wording.nearby import Near
 
@@ -34,6 +35,7 @@ _NAME_SIGNS = 80
 _ENDINGS = ("'s", "es", "en", "s", "n", "e")
 _LISTED_TABLE = re.compile(r"^table (\"[^\"\n]+\"|[^\s(\"]+) \(([^\n]*)", re.MULTILINE)
 _LISTED_COLUMN = re.compile(r"(?:\A|[,;] )(\"[^\"\n]+\"|[^\W\d]\w*)[ :]")
+_MEASURES = ("length", "mass", "energy", "power", "temperature", "data")
 _ODD_UNITS = re.compile(r"\b(?:min|max|sec|second|first|third)\b|^(?:min|max)_", re.IGNORECASE)  # min(price_eur)
 
 
@@ -63,6 +65,7 @@ class Names:
     def __init__(self) -> None:
         self._columns: dict[tuple[str, ...], set[str]] = {}
         self._longest: dict[str, int] = {}
+        self._measured: set[str] = set()
         self.columns_of: dict[str, set[str]] = {}
         """The columns of the tables that queries read, as far as they are known."""
 
@@ -74,8 +77,15 @@ class Names:
         self._columns.setdefault(words, set()).add(column)
         self._longest[words[0]] = max(len(words), self._longest.get(words[0], 0))
 
+    def unknown_unit(self, unit: str | None) -> str:
+        """Returns that nothing is measured so, if no source has any unit of this kind; empty if one has."""
+        if unit is None or DIMENSIONS[unit] not in _MEASURES or DIMENSIONS[unit] in self._measured:
+            return ""
+        return f"nothing is given in {unit}"
+
     def learn(self, place: "Places") -> None:
         """Notes the values of the tables of a source, of its query, and the tables that it lists."""
+        self._measured |= {DIMENSIONS[unit] for unit in mentioned_units(place.text)}
         for table in place.tables:
             for number, column in enumerate(table.columns):
                 for value in {row.cells[number] for row in table.rows if number < len(row.cells)}:
@@ -156,6 +166,23 @@ class Places:
         self._rows = [(row.start, table, row) for table in self.tables for row in table.rows]
         self._starts = [start for start, _, _ in self._rows]
         self._found: dict[int, Facts | None] = {}
+
+    @property
+    def has_rows(self) -> bool:
+        """True if the source is a table with rows."""
+        return bool(self._rows)
+
+    @cached_property
+    def scales(self) -> frozenset[Decimal]:
+        """The scales that heads of columns name, such as `employees_thousands`."""
+        heads = " | ".join(column for table in self.tables for column in table.columns)
+        return mentioned_scales(heads)
+
+    @cached_property
+    def asked_years(self) -> frozenset[str]:
+        """The years by which the query chose its rows."""
+        filters = self.query.filters.values() if self.query else ()
+        return frozenset(str(year) for each in filters for year in _years(each.values))
 
     def facts(self, place: int, names: Names) -> Facts | None:
         """Returns what is known of the figure at a place of the text; None outside of tables."""

@@ -5,7 +5,9 @@ import re
 _FENCED = re.compile(r"^[ \t]*```[^\n]*\n?(.*?)(?:^[ \t]*```[^\n]*|\Z)", re.MULTILINE | re.DOTALL)
 _INLINE = re.compile(r"`[^`\n]++`")
 _LETTER = re.compile(r"[^\W\d_]")  # a figure alone stays a figure
-_FIGURE_WITH_WORDS = re.compile(r"`\s?[-+−~≈$€£]?\s?\d[\d.,]*+(?:\s?[^\W\d_]{1,20}+(?:/[^\W\d_]{1,20}+)?|\s?%){0,4}\s?`")
+_FIGURE_WITH_WORDS = re.compile(
+    r"`\s?[-+−~≈$€£]?\s?\d[\d.,]*+(?:\s?[^\W\d_]{1,20}+(?:/[^\W\d_]{1,20}+)?|\s?%){0,4}\s?`"
+)
 
 _QUERY = re.compile(
     r"(?:\s|--[^\n]*\n)*(?:select|with|insert|update|delete|create|explain|describe|show|pragma)\b", re.IGNORECASE

@@ -27,7 +27,7 @@ REPORT = (
 
 def missing(text: str, *sources: str | Source) -> list[str]:
     given = [s if isinstance(s, Source) else Source(s) for s in sources]
-    return [claim.text for claim in check(text, given) if not claim.source]
+    return [claim.text for claim in check(text, given, names=False) if not claim.source]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Names, places and causes that a text gives, looked up by their words."""
