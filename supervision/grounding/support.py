@@ -26,9 +26,10 @@ from supervision.grounding.rows.row_facts import (
     Facts,
     Names,
     Places,
+    computed_of_others,
     contradiction,
     mixed_rows,
-    other_years,
+    other_words,
     wrong_unit,
 )
 from supervision.grounding.units import (
@@ -222,8 +223,7 @@ class Support:
 
     def _facts_of(self, figure: Figure) -> list[Facts]:
         """Returns what is known of a figure in each row that has it; nothing if it stands elsewhere, too."""
-        facts = [fact for read in self._accepted for fact in read.facts_of(figure)]
-        return [] if None in facts else [fact for fact in facts if fact is not None]
+        return _in_tables(figure, self._accepted)
 
     def _find_figure(self, figure: Figure, near: Near | None = None) -> Found | None:
         for read in self._accepted:
@@ -330,13 +330,18 @@ class _Read:
             return unnamed
         facts = self.places.facts(at, self._names)
         if facts is not None:
-            return wrong_unit(figure.unit, facts) or contradiction(near, facts, self._names)
-        return self._other_years(at, near)
-
-    def _other_years(self, at: int, near: Near) -> str:
-        """Returns which other years the words near a figure in a sentence name."""
+            return wrong_unit(figure.unit, near, facts) or contradiction(near, facts, self._names)
+        if self.source.kind == "computed":
+            return computed_of_others(near, self._operands, figure.unit, self._names)
         there = self._near_in_sentence(at)
-        return "" if there is None else other_years(near, there)
+        return "" if there is None else other_words(near, there, self._names)
+
+    @cached_property
+    def _operands(self) -> list[list[Facts]]:
+        """What is known of each figure that was computed with; nothing of one that stands outside of tables, too."""
+        given = {figure.start: figure for figure in reversed([*values(self._arguments)])}
+        operands = [figure for figure in given.values() if not is_constant(figure.readings[-1].value)]
+        return [_in_tables(figure, self._data) for figure in operands[:_LOOKED_AT]]
 
     def _near_in_sentence(self, at: int) -> Near | None:
         if at not in self._near_there:
@@ -393,6 +398,12 @@ class _Read:
         if self.source.kind == "computed":  # 21933 / 1000 = 21.933; a share of kilograms is none
             others = set() if DIMENSIONS[unit] == "share" else others - dict(multiples(unit)).keys()
         return not others or unit in self._units
+
+
+def _in_tables(figure: Figure, reads: Iterable["_Read"]) -> list[Facts]:
+    """Returns what is known of a figure in each row that has it; nothing if it stands elsewhere, too."""
+    facts = [fact for read in reads if read.source.kind == "data" for fact in read.facts_of(figure)]
+    return [] if None in facts else [fact for fact in facts if fact is not None]
 
 
 def _near_at(text: str, at: int) -> Near | None:

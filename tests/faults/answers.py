@@ -20,6 +20,7 @@ from activities.files.values import shown
 from activities.tools.plain_tools import evaluate
 from activities.tools.sql import sql_tools
 from supervision.grounding.support import Source
+from supervision.grounding.wording.dates import MONTH
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "teams" / "default" / "data"
@@ -124,15 +125,15 @@ def planted() -> list[Answer]:
 def _other_row(text: str, scene: dict[str, Any]) -> Iterator[str]:
     """Puts another name of the data in the place of one that the answer has."""
     used = [name for name in scene["names"] if re.search(rf"\b{re.escape(name)}", text)]
-    spare = [name for name in scene["names"] if name not in used]
-    if len(used) == 1 and spare and re.search(r"\d\d", text):
+    spare = [name for name in scene["names"] if not re.search(rf"\b{re.escape(name)}", text, re.IGNORECASE)]
+    if len(used) == 1 and spare and _has_figure(text):
         yield text.replace(used[0], spare[0])
 
 
 def _swapped_rows(text: str, scene: dict[str, Any]) -> Iterator[str]:
     """Exchanges two names of the data."""
     used = [name for name in scene["names"] if re.search(rf"\b{re.escape(name)}", text)]
-    if len(used) >= 2 and re.search(r"\d\d", text):
+    if len(used) >= 2 and _has_figure(text):
         first, second = used[:2]
         yield text.replace(first, "\0").replace(second, first).replace("\0", second)
 
@@ -164,7 +165,7 @@ def _other_unit(text: str, scene: dict[str, Any]) -> Iterator[str]:
 def _stranger(text: str, scene: dict[str, Any]) -> Iterator[str]:
     """Puts a name that no source has in the place of one that the answer has."""
     used = [name for name in scene["names"] if re.search(rf"\b{re.escape(name)}\b", text)]
-    if used:
+    if used and _language_fits(text, scene):
         yield text.replace(used[0], STRANGERS[len(text) % len(STRANGERS)])
 
 
@@ -216,8 +217,20 @@ def _small_change(text: str, scene: dict[str, Any]) -> Iterator[str]:
 
 
 def _has_figure(text: str) -> bool:
-    """True if there is more than years."""
-    return bool(re.search(r"\d\d", re.sub(r"\b[12]\d{3}\b", "", text)))
+    """True if there is more than dates."""
+    dates = rf"\b[12]\d{{3}}\b|\d{{1,2}}\.? (?=(?:{MONTH})\b)"
+    return bool(re.search(r"\d\d", re.sub(dates, "", text)))
+
+
+def _is_german(text: str) -> bool:
+    return bool(
+        re.search(r"\b(?:der|die|am|im|von|welche|hatte|kamen?|lag|war|betrug|wurde|kostete|ist)\b", text)
+    ) and (not re.search(r"\b(?:the|and|of|was|is)\b", text))
+
+
+def _language_fits(text: str, scene: dict[str, Any]) -> bool:
+    """True if an answer is in the language of its goal: words of another language may be translations."""
+    return _is_german(text) == _is_german(scene["goal"])
 
 
 PLANTS: dict[str, Callable[[str, dict[str, Any]], Iterator[str]]] = {

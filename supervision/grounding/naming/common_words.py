@@ -80,7 +80,34 @@ COMMON = frozenset([*_ENGLISH(), *_GERMAN(), *_OF_TIME(), *_ACRONYMS()])
 
 FUNCTION_WORDS = {
     "en": frozenset(
-        ["the", "and", "of", "is", "was", "were", "are", "that", "with", "for", "by", "from", "has", "had"]
+        [
+            "what",
+            "how",
+            "did",
+            "which",
+            "to",
+            "at",
+            "on",
+            "it",
+            "this",
+            "its",
+            "as",
+            "or",
+            "the",
+            "and",
+            "of",
+            "is",
+            "was",
+            "were",
+            "are",
+            "that",
+            "with",
+            "for",
+            "by",
+            "from",
+            "has",
+            "had",
+        ]
     ),
     "de": frozenset(
         [

@@ -43,6 +43,29 @@ _NO_NAME_ENDINGS = (
     "ths",
 )
 # fmt: on
+_GERMAN_NOUN_ENDINGS = (
+    "ung",
+    "ungen",
+    "heit",
+    "keit",
+    "keiten",
+    "schaft",
+    "tion",
+    "tionen",
+    "ismus",
+    "tät",
+    "nis",
+    "tum",
+    "chen",
+    "n",
+    "s",
+    "er",
+    "en",
+    "form",
+    "weise",
+    "basis",
+)  # fmt: skip
+_GERMAN_PLACE = re.compile(r"\b(?:in|aus|nach|bei)\s\Z", re.IGNORECASE)
 _DEMONYMS = ("ian", "ians", "ish", "ese", "ean", "an", "ans", "ic", "i", "isch", "ische", "ischen", "er")
 _COMPANY = re.compile(
     r"(?<![\w&-])((?:[^\W\d_a-zß-öø-ÿ][\w&-]{0,30}+\s){1,3})(?:GmbH|AG|KG|SE|Inc|Ltd|Corp|LLC|plc|S\.A\.)(?!\w)"
@@ -61,7 +84,7 @@ _BEST = re.compile(
 _CAUSE = re.compile(
     r"\b(?:because of|due to|owing to|caused by|as a result of|thanks to|driven by|attributed to|result of|"
     r"because|reason (?:for [^.\n]{1,60} )?(?:is|was)|wegen|aufgrund|infolge|verursacht durch|weil)\s+"
-    r"([^.;:()\n]{3,160})",
+    r"(?=([^.;:()\n]{3,160}))",
     re.IGNORECASE,
 )
 _CAUSE_ENDS = re.compile(r",|\s(?:and|but|which|while|und|aber)\s", re.IGNORECASE)
@@ -83,6 +106,7 @@ class KnownWords:
             counts.update(_language_counts(text))
         self._beginnings = {word[:size] for word in self._words for size in (4, 5, 6, 7) if len(word) >= size}
         self.language = counts.most_common(1)[0][0] if counts else ""
+        self._compounds = self.language not in ("", "en")
 
     def has(self, word: str) -> bool:
         """True if a source has a word, a part of it, another form of it, or what it is short for."""
@@ -103,7 +127,11 @@ class KnownWords:
     def _is_compound(self, stem: str) -> bool:
         """True if a word begins or ends with a word of a source, such as Windkraft with wind."""
         splits = range(4, len(stem) - 2)
-        return len(stem) >= 8 and any(stem[:at] in self._words or stem[at:] in self._words for at in splits)
+        return (
+            self._compounds
+            and len(stem) >= 8
+            and any(stem[:at] in self._words or stem[at:] in self._words for at in splits)
+        )
 
 
 def language_of(text: str) -> str:
@@ -151,7 +179,7 @@ def _blank(match: re.Match[str]) -> str:
 def _is_spelled_out(name: str, known: KnownWords) -> bool:
     """True if a source has the initials of a name: gdp of Gross Domestic Product."""
     parts = name.split()
-    return len(parts) > 1 and known.has("".join(part[0] for part in parts))
+    return len(parts) > 2 and known.has("".join(part[0] for part in parts))
 
 
 def _names(sentence: str, language: str, foreign: bool) -> Iterator[str]:
@@ -170,8 +198,10 @@ def _names(sentence: str, language: str, foreign: bool) -> Iterator[str]:
         if is_acronym:
             if not re.match(r"[\s-]?\d", sentence[start + len(name) :]):  # ISO 9001
                 yield name
-        elif language == "de" or foreign:
-            continue  # a noun, or a name that the language has another word for
+        elif foreign:
+            continue  # it may be a name that the language has another word for
+        elif language == "de":
+            yield from _german_name(name, sentence[:start])
         elif _is_inside(sentence, at, start) or (len(words) > 1 and words[0].lower() not in COMMON):
             yield name
         elif len(words) > 1:
@@ -180,13 +210,26 @@ def _names(sentence: str, language: str, foreign: bool) -> Iterator[str]:
             yield name
 
 
+def _german_name(name: str, before: str) -> Iterator[str]:
+    """Yields what is a name among nouns with capitals: two in a row, or one behind a preposition without an article."""
+    words = [word for word in name.split() if word.lower() not in COMMON]
+    if len(words) > 1 and len(words) == len(name.split()):
+        yield name
+    elif words and _GERMAN_PLACE.search(before) and not words[-1].lower().endswith(_GERMAN_NOUN_ENDINGS):
+        yield words[-1]
+
+
 def _names_in_row(row: str, language: str, foreign: bool) -> Iterator[str]:
     """Yields the names in the cells of a row that has a figure: heads of columns are no names."""
-    if language == "de" or foreign or not re.search(r"\d", row):
+    if foreign or not re.search(r"\d", row):
         return
     for cell in _CELL.findall(row):
         words = cell.strip(" *_").split()
-        names = bool(words) and len(words) <= 4 and all(word[0].isupper() and word.isalpha() for word in words)
+        names = (
+            len(words) > (language == "de")
+            and len(words) <= 4
+            and all(word[0].isupper() and word.isalpha() for word in words)
+        )
         if names and not (len(words) == 1 and words[0].lower().endswith(_NO_NAME_ENDINGS)):
             yield " ".join(words)
 
@@ -225,9 +268,10 @@ def _is_subject(word: str, rest: str) -> bool:
     if rest.startswith(("'s ", "’s ")):
         return True
     following = re.match(r"\s+([^\W\d_]+)", rest)
-    if following and following[1].lower() in _VERBS:
-        return not word.endswith("s") or following[1] not in ("are", "were", "have")
-    return bool(re.match(r"\**\s?(?:\([^()\n]{0,40}\)\s?)?[:–—]\**\s?[-+$€£~]?\d", rest))
+    if following:
+        verb = following[1].lower()
+        return (verb in _VERBS or verb.endswith("ed")) and verb not in ("are", "were", "have")
+    return bool(re.match(r"\**,?\s?(?:\([^()\n]{0,40}\)\s?)?[:–—]?\**\s?[-+$€£~(]?\d", rest))
 
 
 def _things(sentence: str, known: KnownWords) -> Iterator[str]:

@@ -15,7 +15,7 @@ from functools import cached_property
 
 from supervision.grounding.rows.markdown_tables import MarkdownTable, Row, read_tables
 from supervision.grounding.rows.queries import Filter, Query, read_query
-from supervision.grounding.units import DIMENSIONS, mentioned_scales, mentioned_units, multiples
+from supervision.grounding.units import DIMENSIONS, exclude_each_other, mentioned_scales, mentioned_units, multiples
 from supervision.grounding.wording.dates import YEAR, months_in, years_in
 from supervision.grounding.wording.nearby import Near
 
@@ -79,7 +79,8 @@ class Names:
 
     def unknown_unit(self, unit: str | None) -> str:
         """Returns that nothing is measured so, if no source has any unit of this kind; empty if one has."""
-        if unit is None or DIMENSIONS[unit] not in _MEASURES or DIMENSIONS[unit] in self._measured:
+        kind = DIMENSIONS.get(unit or "")
+        if not self._columns or kind not in _MEASURES or kind in self._measured:
             return ""
         return f"nothing is given in {unit}"
 
@@ -220,7 +221,7 @@ class Places:
             table=table,
             row=row,
             column=column,
-            words=frozenset(words_of(" ".join([*texts, column, query.words]))),
+            words=frozenset(words_of(" ".join([*texts, column, *query.tables, *_fixed(table, query)]))),
             columns=frozenset([*map(str.lower, table.columns), *query.filters]),
             years=frozenset(years),
             months=frozenset(months_in(" | ".join([column, *dates]))),
@@ -286,6 +287,12 @@ def _filtered_years(query: Query) -> tuple[set[int], tuple[int, int] | None, boo
     return set(), (min(bounds), max(bounds)) if bounds else None, len(bounds) > 1
 
 
+def _fixed(table: MarkdownTable, query: Query) -> list[str]:
+    """Returns the values by which a query chose its rows, of the columns that it does not show."""
+    shown = {column.lower() for column in table.columns}
+    return [value for name, each in query.filters.items() if name not in shown for value in each.values]
+
+
 def _equal_to_text(query: Query) -> bool:
     return any(not _NUMBER.fullmatch(value) for each in query.filters.values() for value in each.values)
 
@@ -295,8 +302,10 @@ def _units_of(column: str) -> frozenset[str]:
     return mentioned_units(_ODD_UNITS.sub(" ", column)) if not _YEAR_HEAD.fullmatch(column.strip()) else frozenset()
 
 
-def wrong_unit(unit: str | None, facts: Facts) -> str:
+def wrong_unit(unit: str | None, near: Near, facts: Facts) -> str:
     """Returns why a figure in a unit cannot be one of this column; empty if nothing speaks against it."""
+    if unit is None:
+        return _wrong_head(near.column, facts)
     if unit not in DIMENSIONS or not facts.units or unit in facts.units:
         return ""
     convertible = {other for other, _ in multiples(unit)}
@@ -304,6 +313,13 @@ def wrong_unit(unit: str | None, facts: Facts) -> str:
     if convertible & facts.units or DIMENSIONS[unit] == "share" or "share" in own:  # compared elsewhere
         return ""
     return f"its column is {facts.column}, which is not in {unit}"
+
+
+def _wrong_head(head: str, facts: Facts) -> str:
+    """Returns why a figure below a head that names a unit, as `2001 (MWh)`, cannot be one of this column."""
+    named = _units_of(head)
+    wrong = bool(named) and all(exclude_each_other(unit, own) for unit in named for own in facts.units)
+    return f"its column is {facts.column}, not {head.strip()}" if wrong and facts.units else ""
 
 
 def contradiction(near: Near, facts: Facts, names: Names) -> str:
@@ -380,8 +396,20 @@ def _value(facts: Facts, column: str) -> str:
     return ", ".join(facts.filters[column].values) if column in facts.filters else "another value"
 
 
-def other_years(near: Near, there: Near) -> str:
-    """Returns which years a text names beside a figure, where a sentence has it beside others; empty if none."""
+def other_words(near: Near, there: Near, names: Names) -> str:
+    """Returns which years or names a text has beside a figure, where a sentence has it beside others; empty if none."""
+    own, loose = names.mentions(near.own), names.mentions(near.loose)
+    stands, around = names.mentions(there.own), names.mentions(f"{there.loose} {there.head}")
+    for column in sorted({column for mention in own for column in mention.columns}):
+        said = {mention.words: mention.written for mention in own if column in mention.columns}
+        known = {mention.words: mention.written for mention in stands if column in mention.columns}
+        others = {mention.words for mention in (*loose, *around)}
+        if said and known and not (said.keys() | others) & (known.keys() | others):
+            return f"it stands beside {next(iter(known.values()))}, not {next(iter(said.values()))}"
+    return _other_years(near, there)
+
+
+def _other_years(near: Near, there: Near) -> str:
     said, stands = _certain_years(near), _certain_years(there)
     if not said or not stands:
         return ""
@@ -391,6 +419,17 @@ def other_years(near: Near, there: Near) -> str:
     if said & stands or (said | stands) & loose:
         return ""
     return f"it stands beside {', '.join(map(str, sorted(stands)))}, not {', '.join(map(str, sorted(said)))}"
+
+
+def computed_of_others(near: Near, operands: Sequence[Sequence[Facts]], unit: str | None, names: Names) -> str:
+    """Returns why a figure was computed from rows of another name, year or unit; empty if nothing says so."""
+    known = [facts for facts in operands if facts]
+    if not known or len(known) < len(operands):
+        return ""
+    doubts = [[wrong_unit(unit, near, each) or contradiction(near, each, names) for each in facts] for facts in known]
+    if all(all(each) for each in doubts):
+        return f"it is computed from figures of which {doubts[0][0]}"
+    return ""
 
 
 def mixed_rows(near: Near, operands: Sequence[Sequence[Facts]], names: Names) -> str:

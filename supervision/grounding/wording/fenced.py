@@ -2,7 +2,7 @@
 
 import re
 
-_FENCED = re.compile(r"^[ \t]*```[^\n]*\n?(.*?)(?:^[ \t]*```[^\n]*|\Z)", re.MULTILINE | re.DOTALL)
+_FENCED = re.compile(r"^[ \t]*```[^\n]*\n?(.*?)(?:^[ \t]*```|\Z)", re.MULTILINE | re.DOTALL)
 _INLINE = re.compile(r"`[^`\n]++`")
 _LETTER = re.compile(r"[^\W\d_]")  # a figure alone stays a figure
 _FIGURE_WITH_WORDS = re.compile(

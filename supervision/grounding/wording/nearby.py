@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from supervision.grounding.wording.sentences import CLAUSE_END, sentence_spans
+from supervision.grounding.wording.sentences import CLAUSE_END, HALF_END, sentence_spans
 
 _MOST = 300  # signs on each side of a figure: what is farther away does not belong to it
 _JOINER = re.compile(r"\s?(?:,|/|and|to|or|und|auf|bis|et|à|y|a|, and)?\s?(?:[-–—]\s?)?[$€£¥]?")
@@ -22,6 +22,7 @@ _OTHERS = re.compile(
     r"als|gegenüber|verglichen mit|im vergleich zu|ohne|außer|vor dem|vor der|hinter|que|sans|sauf)\b",
     re.IGNORECASE,
 )
+_A_WORD = re.compile(r"\w")
 _HEADING = re.compile(r"[ \t]*(?:#{1,6}\s|\*\*)|.*:\**\s*\Z", re.DOTALL)
 _RULE = re.compile(r"[ \t]*+\|[ \t:|-]++")
 
@@ -31,7 +32,8 @@ class Near:
     """The words of a figure. `own` surely belong to it, `loose` may, `head` stands above its line.
 
     A figure that is the `place`-th of several in a row, as in "63.6 and 46.6 in 1987 and 2002", shares the words
-    `before` and `after` all of them: one word for each is given out in their order.
+    `before` and `after` all of them: one word for each is given out in their order. `column` is the head of the column
+    in which it stands.
     """
 
     own: str = ""
@@ -41,6 +43,7 @@ class Near:
     after: str = ""
     place: int = 0
     among: int = 1
+    column: str = ""
 
 
 class Span(NamedTuple):
@@ -114,7 +117,7 @@ def _in_row(
         at, cell = cells[column]
         rest = f"{cell[: figure.start - at]} {cell[figure.end - at :]}"
         top = columns[column] if column < len(columns) else ""
-        yield Near(own=f"{labels} | {top} | {rest}"[: 2 * _MOST], head=head)
+        yield Near(own=f"{labels} | {top} | {rest}"[: 2 * _MOST], head=head, column=top)
 
 
 def _in_sentence(text: str, start: int, stop: int, figures: Sequence[Span], head: str) -> Iterator[Near]:
@@ -151,17 +154,31 @@ def _runs(between: Sequence[str]) -> list[tuple[int, int]]:
     return list(zip(firsts, lasts, strict=True))
 
 
+def _parted(words: str) -> tuple[str, str, str]:
+    """Returns of the words between two figures those of the first, those of either, and those of the second."""
+    ends = [match.span() for match in CLAUSE_END.finditer(words)]
+    if not ends:
+        return "", words, ""
+    halves = [match.span() for match in HALF_END.finditer(words)]
+    if halves:
+        before, after = words[: halves[-1][0]], words[halves[-1][1] :]
+        first = CLAUSE_END.search(before)
+        own = before[: first.start()] if first else before
+        return own, before[len(own) :], after
+    first_piece = words[: ends[0][0]]
+    if not _A_WORD.search(first_piece):
+        return "", "", words[ends[0][1] :]
+    return first_piece, words[ends[0][0] : ends[-1][1]], words[ends[-1][1] :]
+
+
 def _own_left(between: Sequence[str], number: int) -> tuple[str, str]:
     """Returns the words before a figure that are its own, and those that may be."""
     words = between[number][-_MOST:]
     if number == 0:
         return _without_others(words)
-    ends = [match.end() for match in CLAUSE_END.finditer(words)]
-    if not ends:
-        return "", words
-    own, loose = _without_others(words[ends[-1] :])
-    first = next(CLAUSE_END.finditer(words)).start()
-    return own, f"{words[first : ends[-1]]} ~ {loose}"
+    _, either, mine = _parted(words)
+    own, loose = _without_others(mine)
+    return own, f"{either} ~ {loose}"
 
 
 def _own_right(between: Sequence[str], number: int) -> tuple[str, str]:
@@ -169,12 +186,9 @@ def _own_right(between: Sequence[str], number: int) -> tuple[str, str]:
     words = between[number + 1][:_MOST]
     if number == len(between) - 2:
         return _without_others(words)
-    ends = CLAUSE_END.search(words)
-    if ends is None:
-        return "", words
-    own, loose = _without_others(words[: ends.start()])
-    last = [match.end() for match in CLAUSE_END.finditer(words)][-1]
-    return own, f"{words[ends.start() : last]} ~ {loose}"
+    mine, either, _ = _parted(words)
+    own, loose = _without_others(mine)
+    return own, f"{either} ~ {loose}"
 
 
 def _without_others(words: str) -> tuple[str, str]:

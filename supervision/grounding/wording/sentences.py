@@ -14,6 +14,10 @@ CLAUSE_END = re.compile(
 """What parts a figure's words from those of the next figure; a bracket ends what it says of the figure before it."""
 
 
+HALF_END = re.compile(r"[;；]|\s(?:while|whereas|but|während|aber|tandis que|mientras)\s", re.IGNORECASE)
+"""What parts a sentence into halves, each with what it says of its figures."""
+
+
 def sentence_spans(text: str) -> list[tuple[int, int]]:
     """Returns the start and end of each sentence, item of a list, row of a table and heading."""
     ends = [(match.start(), match.end()) for match in SENTENCE_END.finditer(text)]
