@@ -37,7 +37,6 @@ from supervision.grounding.units import (
     are_apart,
     exclude_each_other,
     mentioned_scales,
-    mentioned_units,
     multiples,
 )
 from supervision.grounding.wording.dates import spans_in
@@ -278,7 +277,7 @@ class _Read:
 
     @cached_property
     def _mentioned(self) -> frozenset[str]:
-        return mentioned_units(self.source.text) or frozenset().union(*(read._mentioned for read in self._data))
+        return self.places.units or frozenset().union(*(read._mentioned for read in self._data))
 
     @cached_property
     def _units(self) -> frozenset[str]:

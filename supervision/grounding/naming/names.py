@@ -9,6 +9,7 @@ names that no language translates are looked up. Nouns have capitals in German, 
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 
 from supervision.grounding.naming.common_words import COMMON, FUNCTION_WORDS
 from supervision.grounding.rows.row_facts import words_of
@@ -66,6 +67,8 @@ _GERMAN_NOUN_ENDINGS = (
     "basis",
 )  # fmt: skip
 _GERMAN_PLACE = re.compile(r"\b(?:in|aus|nach|bei)\s\Z", re.IGNORECASE)
+_BEFORE_FIGURE = re.compile(r"[*]{0,2},?\s?(?:\([^()\n]{0,40}\)\s?)?[:–—]?[*]{0,2}\s?[-+$€£~(]?\d")
+_CODE = re.compile(r"(?<!\w)[A-Z]{3}(?!\w)")
 _DEMONYMS = ("ian", "ians", "ish", "ese", "ean", "an", "ans", "ic", "i", "isch", "ische", "ischen", "er")
 _COMPANY = re.compile(
     r"(?<![\w&-])((?:[^\W\d_a-zß-öø-ÿ][\w&-]{0,30}+\s){1,3})(?:GmbH|AG|KG|SE|Inc|Ltd|Corp|LLC|plc|S\.A\.)(?!\w)"
@@ -95,25 +98,36 @@ class KnownWords:
     """The words of all sources, as names are looked up in them."""
 
     def __init__(self, texts: Iterable[str]) -> None:
-        self._words: set[str] = set()
-        self._beginnings: set[str] = set()
-        self._initials: set[str] = set()
+        self._texts = [*texts]
         counts: Counter[str] = Counter()
-        for text in texts:
-            spaced = text.replace("_", " ")
-            self._words.update(words_of(spaced))
-            self._initials.update(_initials(spaced))
+        for text in self._texts:
             counts.update(_language_counts(text))
-        self._beginnings = {word[:size] for word in self._words for size in (4, 5, 6, 7) if len(word) >= size}
         self.language = counts.most_common(1)[0][0] if counts else ""
         self._compounds = self.language not in ("", "en")
+
+    @cached_property
+    def _words(self) -> set[str]:
+        return {word for text in self._texts for word in words_of(text.replace("_", " "))}
+
+    @cached_property
+    def _beginnings(self) -> set[str]:
+        return {word[:size] for word in self._words for size in range(4, 8) if len(word) >= size}
+
+    @cached_property
+    def _initials(self) -> set[str]:
+        return {letters for text in self._texts for letters in _initials(text.replace("_", " "))}
+
+    @cached_property
+    def _codes(self) -> set[str]:
+        """What countries and companies are shortened to: ITA."""
+        return {code for text in self._texts for code in _CODE.findall(text)}
 
     def has(self, word: str) -> bool:
         """True if a source has a word, a part of it, another form of it, or what it is short for."""
         written = word.strip("'’")
-        if written.lower() in self._initials or all(map(self._has, words_of(written))):
+        if written.lower() in COMMON or all(map(self._has, words_of(written))):
             return True
-        return written.lower() in COMMON
+        return written.lower() in self._initials or written[:3].upper() in self._codes
 
     def _has(self, stem: str) -> bool:
         if stem in self._words or stem in COMMON or len(stem) < 2:
@@ -271,7 +285,7 @@ def _is_subject(word: str, rest: str) -> bool:
     if following:
         verb = following[1].lower()
         return (verb in _VERBS or verb.endswith("ed")) and verb not in ("are", "were", "have")
-    return bool(re.match(r"\**,?\s?(?:\([^()\n]{0,40}\)\s?)?[:–—]?\**\s?[-+$€£~(]?\d", rest))
+    return bool(_BEFORE_FIGURE.match(rest))
 
 
 def _things(sentence: str, known: KnownWords) -> Iterator[str]:

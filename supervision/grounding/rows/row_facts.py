@@ -21,6 +21,7 @@ from supervision.grounding.wording.nearby import Near
 
 _WORD = re.compile(r"[^\W_]+")
 _NUMBER = re.compile(r"[-+−]?[\d.,'’\s]*\d[%\s]*")
+_FIGURE_CELL = re.compile(r"[^\w\n]{0,4}[\d.,'’]*+\d?(?:\s?[^\W\d_]{1,12}+\.?){0,2}[^\w\n]{0,4}")
 _YEAR_HEAD = re.compile(
     r"year|date|month|quarter|season|period|jahr|datum|monat|quartal|saison|année|an\b|año|fecha", re.I
 )
@@ -30,9 +31,11 @@ _NO_NAMES = frozenset([
     "gesamt",
 ])
 # fmt: on
+_EMPTY = ("", "NULL", "-", "–", "—", "N/A", "n/a")
 _NAME_WORDS = 8  # a cell of more is a text
 _NAME_SIGNS = 80
-_ENDINGS = ("'s", "es", "en", "s", "n", "e")
+_ENDING = re.compile(r"(?<=...)(?:es|en|s|n|e)\Z")
+_COMBINING = re.compile(r"[\u0300-\u036f]")
 _LISTED_TABLE = re.compile(r"^table (\"[^\"\n]+\"|[^\s(\"]+) \(([^\n]*)", re.MULTILINE)
 _LISTED_COLUMN = re.compile(r"(?:\A|[,;] )(\"[^\"\n]+\"|[^\W\d]\w*)[ :]")
 _MEASURES = ("length", "mass", "energy", "power", "temperature", "data")
@@ -41,13 +44,12 @@ _ODD_UNITS = re.compile(r"\b(?:min|max|sec|second|first|third)\b|^(?:min|max)_",
 
 def words_of(text: str) -> list[str]:
     """Returns the words of a text without case, accents and the endings of plurals."""
-    plain = "".join(sign for sign in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(sign))
-    return [_stem(word) for word in _WORD.findall(plain.replace("'s ", " ").replace("’s ", " "))]
-
-
-def _stem(word: str) -> str:
-    ending = next((each for each in _ENDINGS if len(word) - len(each) >= 3 and word.endswith(each)), "")
-    return word[: len(word) - len(ending)] if ending else word
+    plain = text.casefold()
+    if not plain.isascii():
+        plain = _COMBINING.sub("", unicodedata.normalize("NFKD", plain))
+    words = _WORD.findall(plain.replace("'s ", " ").replace("’s ", " "))
+    stems = {word: _ENDING.sub("", word) for word in set(words)}
+    return [stems[word] for word in words]
 
 
 @dataclass(frozen=True)
@@ -65,14 +67,14 @@ class Names:
     def __init__(self) -> None:
         self._columns: dict[tuple[str, ...], set[str]] = {}
         self._longest: dict[str, int] = {}
-        self._measured: set[str] = set()
+        self._places: list[Places] = []
         self.columns_of: dict[str, set[str]] = {}
         """The columns of the tables that queries read, as far as they are known."""
 
     def add(self, column: str, value: str) -> None:
         """Notes a value of a column, unless it is a number or a text."""
         words = tuple(words_of(value)) if len(value) <= _NAME_SIGNS and not _NUMBER.fullmatch(value) else ()
-        if not 0 < len(words) <= _NAME_WORDS or (len(words) == 1 and not _is_name(value, words[0])):
+        if not 0 < len(words) <= _NAME_WORDS or not any(_is_name(value, word) for word in words):
             return
         self._columns.setdefault(words, set()).add(column)
         self._longest[words[0]] = max(len(words), self._longest.get(words[0], 0))
@@ -84,9 +86,14 @@ class Names:
             return ""
         return f"nothing is given in {unit}"
 
+    @cached_property
+    def _measured(self) -> frozenset[str]:
+        """The kinds of units that any source names."""
+        return frozenset(DIMENSIONS[unit] for place in self._places for unit in place.units)
+
     def learn(self, place: "Places") -> None:
         """Notes the values of the tables of a source, of its query, and the tables that it lists."""
-        self._measured |= {DIMENSIONS[unit] for unit in mentioned_units(place.text)}
+        self._places.append(place)
         for table in place.tables:
             for number, column in enumerate(table.columns):
                 for value in {row.cells[number] for row in table.rows if number < len(row.cells)}:
@@ -168,6 +175,11 @@ class Places:
         self._starts = [start for start, _, _ in self._rows]
         self._found: dict[int, Facts | None] = {}
 
+    @cached_property
+    def units(self) -> frozenset[str]:
+        """The units that the text names anywhere."""
+        return mentioned_units(self.text)
+
     @property
     def has_rows(self) -> bool:
         """True if the source is a table with rows."""
@@ -196,8 +208,8 @@ class Places:
         return self._found[place]
 
     def _facts(self, table: MarkdownTable, row: Row, at: int, names: Names) -> Facts | None:
-        if at >= len(table.columns):
-            return None
+        if at >= len(table.columns) or (at < len(row.cells) and not _FIGURE_CELL.fullmatch(row.cells[at])):
+            return None  # the figure is part of a name
         query = self.query or Query()
         dated = self._dated(table)
         column = table.columns[at]
@@ -374,7 +386,10 @@ def _other_name(near: Near, facts: Facts, names: Names) -> str:
             continue
         told = said[0].written
         if column in facts.columns:
-            return f"the row has {_value(facts, column)}, not {told}"
+            value = _value(facts, column)
+            if value in _EMPTY:
+                continue
+            return f"the row has {value}, not {told}"
         if facts.unnamed and any(column in names.columns_of.get(table, ()) for table in facts.tables):
             return f"the query did not select {column}"
     return ""
