@@ -22,16 +22,14 @@ from supervision.contract.result import Unsupported
 from supervision.grounding.calculations import as_change, calculated, is_constant
 from supervision.grounding.claims import Claim, claims, pieces, plain_address, plain_text
 from supervision.grounding.naming.names import KnownWords, unknown_names
-from supervision.grounding.rows.row_facts import (
-    Facts,
-    Names,
-    Places,
+from supervision.grounding.rows.contradictions import (
     computed_of_others,
     contradiction,
     mixed_rows,
     other_words,
     wrong_unit,
 )
+from supervision.grounding.rows.row_facts import Facts, Names, Places
 from supervision.grounding.units import (
     DIMENSIONS,
     are_apart,

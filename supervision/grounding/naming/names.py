@@ -67,6 +67,7 @@ _GERMAN_NOUN_ENDINGS = (
     "basis",
 )  # fmt: skip
 _GERMAN_PLACE = re.compile(r"\b(?:in|aus|nach|bei)\s\Z", re.IGNORECASE)
+_NUMBERED = re.compile(r"[\s-]?\d")  # ISO 9001
 _BEFORE_FIGURE = re.compile(r"[*]{0,2},?\s?(?:\([^()\n]{0,40}\)\s?)?[:–—]?[*]{0,2}\s?[-+$€£~(]?\d")
 _CODE = re.compile(r"(?<!\w)[A-Z]{3}(?!\w)")
 _DEMONYMS = ("ian", "ians", "ish", "ese", "ean", "an", "ans", "ic", "i", "isch", "ische", "ischen", "er")
@@ -208,20 +209,25 @@ def _names(sentence: str, language: str, foreign: bool) -> Iterator[str]:
     at = begin.end() if begin else 0
     for name, start in _capitalised(sentence):
         words = name.split()
-        is_acronym = len(words) == 1 and name.isupper() and len(name) > 1
-        if is_acronym:
-            if not re.match(r"[\s-]?\d", sentence[start + len(name) :]):  # ISO 9001
-                yield name
+        rest = sentence[start + len(name) :]
+        if len(words) == 1 and name.isupper() and len(name) > 1:
+            yield from [] if _NUMBERED.match(rest) else [name]
         elif foreign:
             continue  # it may be a name that the language has another word for
         elif language == "de":
             yield from _german_name(name, sentence[:start])
-        elif _is_inside(sentence, at, start) or (len(words) > 1 and words[0].lower() not in COMMON):
+        elif _is_inside(sentence, at, start):
             yield name
-        elif len(words) > 1:
-            yield " ".join(words[1:])
-        elif _is_subject(name, sentence[start + len(name) :]):
-            yield name
+        else:
+            yield from _first_name(words, rest)
+
+
+def _first_name(words: list[str], rest: str) -> Iterator[str]:
+    """Yields what is a name at the beginning of a sentence, where any word has a capital."""
+    if len(words) > 1:
+        yield " ".join(words[1:] if words[0].lower() in COMMON else words)
+    elif _is_subject(words[0], rest):
+        yield words[0]
 
 
 def _german_name(name: str, before: str) -> Iterator[str]:
