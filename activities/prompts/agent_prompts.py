@@ -186,8 +186,8 @@ NOT_APPROVED = "This call was not run: a person has to approve it first. Call it
 _DENIED_BY, _NOBODY = "A person has", "No person has"  # before what came of a call that waited for people
 _DENIED = "Do not make the same call again. Make another one only if that meets the reason; else continue without it."
 REFUSED = "This call was not run: this tool may not be called after texts of others were read. Continue without it."
-_UNSUPPORTED = """Your finding was not accepted yet. These figures, quotations or URLs stand neither in a tool output \
-nor in your brief, or were computed from figures that do not:
+_UNSUPPORTED = """Your finding was not accepted yet. These figures, names, quotations or URLs stand neither in a tool \
+output nor in your brief, or were computed from figures that do not:
 {claims}
 Look each one up with your tools, correct it, write its calculation beside it, or leave it out. Then hand in the whole \
 finding again."""

@@ -336,7 +336,7 @@ async def _accept(desk: Desk, call: PlanInput, reply: PlanReply, plan: Plan, goa
         reply.answer.ref = await desk.store.put_output(run_id, plan.direct_answer)
         own = without_quotes(plan.direct_answer)
         reply.answer.grounding = "knowledge" if is_recalled(plan.direct_answer, goal) else "tools"
-        reply.answer.unsupported = await asyncio.to_thread(unsupported_in_answer, own, [Source(goal)])
+        reply.answer.unsupported = await asyncio.to_thread(unsupported_in_answer, own, [Source(goal)], names=False)
 
 
 def _input_price(model: str, tokens: float, searches: float) -> float | None:

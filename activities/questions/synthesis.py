@@ -289,7 +289,7 @@ def _look_up(
     sources = [Source(ground) for ground in (*given, *cited.texts, *settled)]
     miscited = cited.miscited(text, citable, given)
     fields = field_claims(reply.answer.as_json, [*cited.texts, *settled], given)
-    checked = check(text, sources)
+    checked = check(text, sources, citable)
     reply.supported = sum(bool(claim.source) for claim in checked)
     doubtful = [item for item in (*call.doubtful, *miscited) if item in text]
     nowhere = [Unsupported(text=item, where=ANSWER) for item in found_nowhere(checked, doubtful)]

@@ -71,9 +71,9 @@ class Evidence(Model):
 
 
 class CheckedClaim(Model):
-    """A figure, quotation or address of a finding, and the `line` in which code found it; without `source`: nowhere.
+    """A figure, name, quotation or address of a finding, and the `line` in which code found it.
 
-    `ref` leads to the output of a tool that has the line. `problem` says what speaks against a claim, such as "the row
+    Without `source` it was found nowhere. `ref` leads to the output of a tool that has the line. `problem` says what speaks against a claim, such as "the row
     has 2002, not 1987".
     """
 

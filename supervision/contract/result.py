@@ -42,7 +42,10 @@ class Citation(Model):
 
 
 class Unsupported(Model):
-    """A figure, quotation or URL that nothing supports, and where: `answer`, `answer_json.<path>`, a subtask's id."""
+    """A figure, name, cause, quotation or URL that nothing supports.
+
+    `where` is `answer`, `answer_json.<path>` or a subtask's id.
+    """
 
     text: Sentence
     where: str

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import islice
 from typing import Literal
 
 from pydantic import JsonValue
@@ -128,7 +129,7 @@ def _claim_links(
             return ""
 
     # Without a finding the answer is the planner's own: a text that was reworked is quoted from nowhere.
-    made = claims(answer if findings else without_quotes(answer))
+    made = claims(answer if findings else without_quotes(answer), findings)
     for claim, found in looked_up(made, answer, Chain()):
         link = Link(kind=claim.kind, text=claim.text, findings=found_in(claim))
         behind = [findings[subtask_id] for subtask_id in link.findings]
@@ -136,7 +137,8 @@ def _claim_links(
             if claim.text not in finding.unsupported:
                 link.outputs += [item for item, support in outputs_of(subtask_id) if support.supports(claim)]
         link.elsewhere = _elsewhere(link, found, behind)
-        link.problem = _problem(link, behind, findings.values())
+        against = (cited.support(subtask_id).problem(claim) for subtask_id in findings)
+        link.problem = _problem(link, behind, findings.values(), against)
         if not link.problem and claim.text in wrongly_cited:
             link.problem = f"cited as a finding of {', '.join(wrongly_cited[claim.text])}, which lacks it"
         link.recalled = not link.problem and link.elsewhere == _KNOWLEDGE
@@ -156,15 +158,19 @@ def _elsewhere(link: Link, found: Found | None, behind: Sequence[Grounded]) -> s
     return _KNOWLEDGE if any(each.grounding == "knowledge" for each in behind) else ""
 
 
-def _problem(link: Link, behind: Sequence[Grounded], findings: Iterable[Grounded]) -> str:
+def _problem(link: Link, behind: Sequence[Grounded], findings: Iterable[Grounded], against: Iterable[str]) -> str:
+    """Returns what is wrong with a claim, with what speaks `against` it in the findings, if that is known."""
     if changed := _changed(behind):
         return changed
     if link.elsewhere or link.outputs:
         return ""
     if not behind:
-        return _changed(findings) or "no finding has it"
+        return _changed(findings) or ": ".join(["no finding has it", *islice(filter(None, against), 1)])
     doubtful = [item for finding in behind for item in finding.unsupported]
-    return "no tool output has it" if any(item in link.text or link.text in item for item in doubtful) else ""
+    if not any(item in link.text or link.text in item for item in doubtful):
+        return ""
+    known = (claim.problem for finding in behind for claim in finding.checked if claim.text == link.text)
+    return ": ".join(["no tool output has it", *islice(filter(None, known), 1)])
 
 
 def _changed(findings: Iterable[Grounded]) -> str:

@@ -39,7 +39,7 @@ class CitedFindings:
     def lacking(self, claim: str, subtask_ids: Sequence[str]) -> list[Claim]:
         """Returns the figures, quotations and addresses of a claim that no finding of these subtasks has."""
         finder = _Cited([self.support(subtask_id) for subtask_id in subtask_ids])
-        return [made for made, found in looked_up(claims(claim), claim, finder) if not found]
+        return [made for made, found in looked_up(claims(claim, self._texts), claim, finder) if not found]
 
     def citations(self, text: str, completed: set[str]) -> Iterator[Citation]:
         """Yields the citations of a text that hold: each statement with the subtasks in the marks after it."""
