@@ -73,8 +73,8 @@ class Evidence(Model):
 class CheckedClaim(Model):
     """A figure, name, quotation or address of a finding, and the `line` in which code found it.
 
-    Without `source` it was found nowhere. `ref` leads to the output of a tool that has the line. `problem` says what speaks against a claim, such as "the row
-    has 2002, not 1987".
+    Without `source` it was found nowhere. `ref` leads to the output of a tool that has the line. `problem` says what
+    speaks against a claim, such as "the row has 2002, not 1987".
     """
 
     text: str

@@ -1,1 +1,1 @@
-"""Grounding: whether the figures, quotations and addresses of a text are in its sources."""
+"""Grounding: whether the figures, names, quotations and addresses of a text are in its sources."""

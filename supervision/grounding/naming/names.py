@@ -70,7 +70,7 @@ _GERMAN_PLACE = re.compile(r"\b(?:in|aus|nach|bei)\s\Z", re.IGNORECASE)
 _NUMBERED = re.compile(r"[\s-]?\d")  # ISO 9001
 _BEFORE_FIGURE = re.compile(r"[*]{0,2},?\s?(?:\([^()\n]{0,40}\)\s?)?[:–—]?[*]{0,2}\s?[-+$€£~(]?\d")
 _CODE = re.compile(r"(?<!\w)[A-Z]{3}(?!\w)")
-_DEMONYMS = ("ian", "ians", "ish", "ese", "ean", "an", "ans", "ic", "i", "isch", "ische", "ischen", "er")
+_DEMONYMS = ("ia", "ian", "ians", "ish", "ese", "ean", "an", "ans", "ic", "i", "isch", "ische", "ischen", "er")
 _COMPANY = re.compile(
     r"(?<![\w&-])((?:[^\W\d_a-zß-öø-ÿ][\w&-]{0,30}+\s){1,3})(?:GmbH|AG|KG|SE|Inc|Ltd|Corp|LLC|plc|S\.A\.)(?!\w)"
 )
