@@ -4,6 +4,7 @@ The rule, in words: a figure is supported by a figure of a source that rounds to
 share by the ratio it is, and the other way round; a change in percent by a computed ratio. A quotation is supported
 by the same words in one source, an address by the same address. What a tool computed counts only if the figures it
 was given are supported, so that no figure becomes true by being multiplied by one; so does a calculation written out.
+A figure of a table belongs to its row: another name, year or unit beside it in the text speaks against it.
 """
 
 import re
