@@ -45,6 +45,8 @@ southern eastern western central left side end start beginning close open becaus
 whose what why how me my mine us out up down off back away forward further far near nearby much little lot lots way
 thing things case cases fact facts set sets line lines work works working run runs running part english german french
 spanish chinese arabic european american african asian
+i'll i'm i've i'd let let's it's don't doesn't isn't wasn't markdown select where varchar bigint double integer boolean
+timestamp null sum
 """.split
 _GERMAN = """
 der die das den dem des ein eine einen einem einer eines und oder aber sondern denn weil da wenn als wie dass ob obwohl
