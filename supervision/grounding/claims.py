@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from supervision.grounding.units import is_time
-from supervision.grounding.wording.dates import spans_in
 from supervision.grounding.wording.fenced import without_code
-from supervision.grounding.wording.nearby import Near, Span, surroundings
+from supervision.grounding.wording.nearby import Extent, Near, surroundings
+from supervision.grounding.wording.time_words import spans_in
 from supervision.grounding.written_figures import Figure, figures
 
 ClaimKind = Literal["figure", "quotation", "address"]
@@ -70,7 +70,7 @@ def claims(text: str, marks: Collection[str] = ()) -> Iterator[Claim]:
     rest = _blank(_MARK, rest, lambda mark: set(_MARKS_END.split(mark[1:-1])) <= known)
     found = [*figures(rest)]
     apart = [figure for figure in found if not _is_year(figure)]
-    near = surroundings(text, [Span(figure.start, figure.end) for figure in apart])
+    near = surroundings(text, [Extent(figure.start, figure.end) for figure in apart])
     words = {figure.start: words for figure, words in zip(apart, near, strict=True)}
     for figure in found:
         between = _between(figure, text) if is_time(figure.unit) else ""

@@ -38,9 +38,9 @@ from supervision.grounding.units import (
     mentioned_scales,
     multiples,
 )
-from supervision.grounding.wording.dates import spans_in
 from supervision.grounding.wording.nearby import Near
 from supervision.grounding.wording.sentences import sentence_spans
+from supervision.grounding.wording.time_words import spans_in
 from supervision.grounding.written_figures import Figure, Reading, values
 
 GROUNDING_SOURCES_CHARS = 800_000  # of all texts that they are looked up in: up to 12 s of CPU, off the event loop

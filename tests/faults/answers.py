@@ -20,7 +20,7 @@ from activities.files.values import shown
 from activities.tools.plain_tools import evaluate
 from activities.tools.sql import sql_tools
 from supervision.grounding.support import Source
-from supervision.grounding.wording.dates import MONTH
+from supervision.grounding.wording.time_words import MONTH
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "teams" / "default" / "data"

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from supervision.grounding.rows.row_facts import Facts, Mention, Names, units_of
 from supervision.grounding.units import DIMENSIONS, exclude_each_other, multiples
-from supervision.grounding.wording.dates import YEAR, months_in, years_in
 from supervision.grounding.wording.nearby import Near
+from supervision.grounding.wording.time_words import YEAR, months_in, years_in
 
 _EMPTY = ("", "NULL", "-", "–", "—", "N/A", "n/a")
 

@@ -10,7 +10,7 @@ _EDGE = re.compile(r"(?<!\\)\|")
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """A row of a table: its cells, and where each of them begins in the text."""
 
     start: int
@@ -28,19 +28,19 @@ class MarkdownTable:
     """The head and the rows of a table."""
 
     columns: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
 
 
 def read_tables(text: str) -> list[MarkdownTable]:
     """Returns the tables of a text in their order; a table has a head, a rule below it, and rows."""
     tables = list[MarkdownTable]()
-    head, columns, rows = Row(0, 0, (), ()), None, list[Row]()
+    head, columns, rows = TableRow(0, 0, (), ()), None, list[TableRow]()
     for match in _LINE.finditer(text):
         line = match[0]
         if not line.lstrip().startswith("|"):
             if columns is not None and rows:
                 tables.append(MarkdownTable(columns, tuple(rows)))
-            columns, rows, head = None, [], Row(0, 0, (), ())
+            columns, rows, head = None, [], TableRow(0, 0, (), ())
         elif columns is None and head.cells and _RULE.fullmatch(line) and "-" in line:
             columns = head.cells
         elif columns is None:
@@ -50,8 +50,8 @@ def read_tables(text: str) -> list[MarkdownTable]:
     return tables
 
 
-def _row(line: str, start: int) -> Row:
+def _row(line: str, start: int) -> TableRow:
     edges = [match.start() for match in _EDGE.finditer(line.rstrip())]
     ends = [*edges[1:], *([] if line.rstrip().endswith("|") and len(edges) > 1 else [len(line.rstrip())])]
     cells = [line[edge + 1 : end].strip().replace("\\|", "|") for edge, end in zip(edges, ends, strict=False)]
-    return Row(start, start + len(line), tuple(cells), tuple(start + edge + 1 for edge in edges))
+    return TableRow(start, start + len(line), tuple(cells), tuple(start + edge + 1 for edge in edges))

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 
-from supervision.grounding.rows.markdown_tables import MarkdownTable, Row, read_tables
+from supervision.grounding.rows.markdown_tables import MarkdownTable, TableRow, read_tables
 from supervision.grounding.rows.queries import Filter, Query, read_query
 from supervision.grounding.units import DIMENSIONS, mentioned_scales, mentioned_units
-from supervision.grounding.wording.dates import months_in, years_in
+from supervision.grounding.wording.time_words import months_in, years_in
 
 _WORD = re.compile(r"[^\W_]+")
 _NUMBER = re.compile(r"[^\w\n]{0,4}\d[\d.,'’\s]*[^\w\n]{0,4}")
@@ -146,7 +146,7 @@ class Facts:
     """
 
     table: MarkdownTable
-    row: Row
+    row: TableRow
     column: str
     words: frozenset[str]
     columns: frozenset[str]
@@ -205,7 +205,7 @@ class Places:
             self._found[place] = self._facts(table, row, row.column_at(place), names)
         return self._found[place]
 
-    def _facts(self, table: MarkdownTable, row: Row, at: int, names: Names) -> Facts | None:
+    def _facts(self, table: MarkdownTable, row: TableRow, at: int, names: Names) -> Facts | None:
         if at >= len(table.columns) or (at < len(row.cells) and not _FIGURE_CELL.fullmatch(row.cells[at])):
             return None  # the figure is part of a name
         query = self.query or Query()
@@ -260,7 +260,7 @@ class Places:
         counts: dict[int, int] = {}
         for table in self.tables:
             dated = self._dated(table)
-            by_key: dict[tuple[str, ...], dict[tuple[str, ...], list[Row]]] = {}
+            by_key: dict[tuple[str, ...], dict[tuple[str, ...], list[TableRow]]] = {}
             for row in table.rows:
                 keys = [number in dated or not _NUMBER.fullmatch(cell) for number, cell in enumerate(row.cells)]
                 key = tuple(cell for cell, is_key in zip(row.cells, keys, strict=True) if is_key)

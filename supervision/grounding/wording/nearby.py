@@ -46,19 +46,19 @@ class Near:
     column: str = ""
 
 
-class Span(NamedTuple):
+class Extent(NamedTuple):
     """Where a figure stands."""
 
     start: int
     end: int
 
 
-def surroundings(text: str, figures: Sequence[Span]) -> Iterator[Near]:
+def surroundings(text: str, figures: Sequence[Extent]) -> Iterator[Near]:
     """Yields the words near each of the figures of a text, which are given in their order."""
     sentences = sentence_spans(text)
     starts = [start for start, _ in sentences]
     lines = _Lines(text, sentences)
-    by_sentence: dict[int, list[Span]] = {}
+    by_sentence: dict[int, list[Extent]] = {}
     for figure in figures:
         by_sentence.setdefault(max(0, bisect_right(starts, figure.start) - 1), []).append(figure)
     for number, inside in by_sentence.items():
@@ -106,7 +106,7 @@ def _cells(line: str, start: int) -> list[tuple[int, str]]:
 
 
 def _in_row(
-    text: str, start: int, stop: int, figures: Sequence[Span], columns: Sequence[str], head: str
+    text: str, start: int, stop: int, figures: Sequence[Extent], columns: Sequence[str], head: str
 ) -> Iterator[Near]:
     """Yields the words near the figures of a row: cells without figures, its own cell, the head of its column."""
     cells = _cells(text[start:stop], start)
@@ -120,7 +120,7 @@ def _in_row(
         yield Near(own=f"{labels} | {top} | {rest}"[: 2 * _MOST], head=head, column=top)
 
 
-def _in_sentence(text: str, start: int, stop: int, figures: Sequence[Span], head: str) -> Iterator[Near]:
+def _in_sentence(text: str, start: int, stop: int, figures: Sequence[Extent], head: str) -> Iterator[Near]:
     """Yields the words near the figures of a sentence."""
     edges = [start, *(figure.end for figure in figures)]
     between = [text[edge : figure.start] for edge, figure in zip(edges, figures, strict=False)]
