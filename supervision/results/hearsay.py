@@ -9,9 +9,9 @@ import re
 from collections.abc import Sequence
 
 from supervision.base.spoken_words import SMALL_WORDS, WORDS_OF_WORK, names_of, words_of
-from supervision.grounding.citations import SENTENCE_END
 from supervision.grounding.claims import claims
 from supervision.grounding.support import Source, Support
+from supervision.grounding.wording.sentences import SENTENCE_END
 
 _KNOWN_CHARS = 400_000  # of texts in which names are looked up: beyond it, support reads no figures either
 _PARTS = re.compile(r"[_\W]+")
