@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup dev temporal demo demo-people test tables mutants cases corpus conformance check serve worker standin bench large prompts showcase compose-test operate-test release mcp-kills
+.PHONY: help setup dev temporal demo demo-people test tables mutants cases corpus conformance check serve worker standin bench large prompts showcase real compose-test operate-test release mcp-kills
 
 # a uv from PATH, else one of our own in .uv
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
@@ -75,6 +75,9 @@ large: dev ## Run the largest sizes, with kill -9 in the middle
 
 prompts: dev ## Write docs/prompts.md: what the default team sends for the demo's goal
 	@$(VENV) -m benchmarks.prompts
+
+real: dev ## Play questions with a real model that runs on this machine (hours): ONLY="questions d1 kill", URL of a served one
+	@nice $(VENV) -m tests.real $(if $(ONLY),--only $(ONLY)) $(if $(URL),--url $(URL))
 
 showcase: dev ## Record runs of the bundled goals with the configured model in docs/showcase (says first what it costs at most)
 	@$(VENV) -m benchmarks.showcase
