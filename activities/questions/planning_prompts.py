@@ -1,13 +1,13 @@
-"""The planner's prompts and forms, by the mode of planning, with what is known of the team and goal."""
+"""The planner's prompts, by the mode of planning, with what is known of the team and goal.
+
+For models with a small window they are short.
+"""
 
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
-from typing import Annotated, Any, Literal
-
-from pydantic import Field, create_model
 
 from activities.contracts.run_contracts import PlanInput, WorkNote
 from activities.prompts.agent_prompts import DATA_RULE, attachment_block, block, plain, tag
+from activities.questions.plan_forms import PlanFields
 from activities.teams.toolbox import Toolbox
 from supervision.base import limits
 from supervision.base.prompt_marks import (
@@ -21,13 +21,12 @@ from supervision.base.prompt_marks import (
     ROLES,
 )
 from supervision.base.text import one_line
-from supervision.contract.base import Model
-from supervision.contract.plan import Aggregation, NewRole, Plan
+from supervision.contract.plan import Plan
 from supervision.contract.team import Role, Team
 from supervision.planning.revisions import replacements
 
-_SUBTASK_RULES = f"""\
-- A worker agent has {{max_turns}} turns and sees at most {{tool_output}} characters of a tool's output at once. A \
+_SUBTASK_RULES = """\
+- A worker agent has {max_turns} turns and sees at most {tool_output} characters of a tool's output at once. A \
 subtask has the right size if one role can answer it in 2 to 6 tool calls.
 - Plan one subtask for each part that needs another role or another source. Keep parts that one query or one document \
 answers together in one subtask.
@@ -35,28 +34,38 @@ answers together in one subtask.
 first and let the others depend on it; where it is short, write it into each description in the same words.
 - A worker agent sees its description, its attachments and the findings it depends on, but not the goal. So a \
 description says: the question; the things, period and unit; the source by name; the form to hand in; what the other \
-subtasks do; and when to stop. Not "Analyze the orders", but "From the table of orders, give the number of orders per \
-month of 2023 in France and in Spain, as a table. Leave the causes to t2. Done when both have twelve values, or the \
-table shows that some are missing."
+subtasks do; and when to stop. Not "Analyze TABLE", but "From TABLE, give FIGURE for each MONTH from START to END in \
+PLACE and in PLACE, as a table. Leave the causes to t2. Done when each month has its value, or the table shows that \
+some are missing.", with the names that stand in the goal and the data for the words in capitals.
 - depends_on lists only the subtasks whose findings this one needs. All others run in parallel.
-- role is the role that fits best. With "auto", the least busy role that has all capabilities gets the subtask.
-- importance is "optional" only for what the answer can do without. weight is low for background, which is shortened \
-first.
-- candidates is above 1, up to {limits.CANDIDATES}, only where one attempt is likely to be wrong and a comparison \
+{role_rule}
+{importance_rule}
+- candidates is above 1, up to {candidates}, only where one attempt is likely to be wrong and a comparison \
 would show it: each attempt is paid in full.
-- attachments lists those that the subtask must read. Its role must have a tool that reads attachments.
+{attachments_rule}
 - The answer is written from the findings afterwards. Do not plan a subtask that only sums up, unless the goal asks \
 for a document or a file.
 - Before you reply, check that each part of the goal has a subtask, and that no two subtasks do the same."""
+
+_ROLE = "- role is the role that fits best."
+_AUTO = ' With "auto", the least busy role that has all capabilities gets the subtask.'
+_IMPORTANCE = """\
+- importance is "optional" only for what the answer can do without. weight is low for background, which is shortened \
+first."""
+_ATTACHMENTS = """\
+- attachments lists those that the subtask must read. Its role must have a tool that reads attachments."""
 
 _PLAN_RULES = f"""\
 - First settle for yourself what a complete answer consists of (the parts, figures and comparisons that its reader \
 needs) and which listed table, document or attachment has each of them.
 - A single fact needs one subtask, a comparison two to four; plan more only for a broad goal with parts of its own. \
 {MOST_SUBTASKS}. Ids are short: t1, t2, ...
+{{aggregation_rule}}"""
+
+_AGGREGATION = """\
 - aggregation is "merge" when the answer draws on all findings, "select" when each subtask answers the same question \
-and the best answer is wanted, "reduce" when many similar findings should be condensed first. final_instruction says \
-how to write the answer from the findings."""
+and the best answer is wanted, "reduce" when many similar findings should be condensed first. """
+_INSTRUCTION = "final_instruction says how to write the answer from the findings."
 
 _AUTO_RULES = """\
 - Give a direct_answer, without subtasks, only if the goal itself holds all that is needed: small talk, plain \
@@ -73,53 +82,110 @@ subtasks empty.
 
 _REVISION_RULES = f"""\
 - Work on the plan below has begun. Return only what should be added to it; the existing subtasks stay as they are.
-- Replace a subtask that failed or was skipped by a new one that takes another way (another source, role or split), \
-and list the old id in replaces: subtasks that depend on the old one will use the new one. Do not repeat a \
-description that failed, and do not ask for something that a finding shows to be missing from the sources.
+{{replaces_rule}}
 - If nothing is worth adding, leave subtasks empty: the answer is then written from the findings that exist.
 - Use new ids only. {MOST_SUBTASKS}, including those below."""
 
+_REPLACES = """\
+- Replace a subtask that failed or was skipped by a new one that takes another way (another source, role or split), \
+and list the old id in replaces: subtasks that depend on the old one will use the new one. Do not repeat a \
+description that failed, and do not ask for something that a finding shows to be missing from the sources."""
+
 _ROUTE_RULES = """\
 - Choose one role for the complete goal: the role whose description and tools fit it best.
-- secondary_role is a second role that works on the same goal in parallel. Choose one only when its view is really \
-needed; otherwise it is null.
+{second_rule}
 - The role does not see the goal, so description must contain all of it: what to find out or produce, the entities, \
 period and units, and the form and language of the answer."""
+
+_SECOND_ROLE = """\
+- secondary_role is a second role that works on the same goal in parallel. Choose one only when its view is really \
+needed; otherwise it is null."""
 
 _NEW_ROLES = """\
 - If no role fits a subtask, define one in new_roles (its tools only from this list: {tools}) and name it in the \
 subtask's new_role. Otherwise leave new_roles empty. Define at most {new_roles} roles, with new names."""
 
+_SHORT_SUBTASK = f"""\
+- Plan as few subtasks as possible: one for a fact or figure, one more for each part that needs another role.
+- A worker agent sees only its description. Repeat in it what the goal asks: the things, the period and the unit. \
+Name the table or document of <data> that has it.
+- The answer is written from the findings afterwards. Plan no subtask that writes or sums up, unless the goal asks for \
+a document or a file.
+- {MOST_SUBTASKS}."""
 
-MODES = {
-    "auto": ((_SUBTASK_RULES, _PLAN_RULES, _AUTO_RULES, _NEW_ROLES), ""),
-    "plan": ((_SUBTASK_RULES, _PLAN_RULES, _NEW_ROLES), "Plan subtasks for this goal. Do not answer it directly."),
-    "step": ((_STEP_RULES, _SUBTASK_RULES, _NEW_ROLES), "Decide the next step."),
-    "revision": ((_REVISION_RULES, _SUBTASK_RULES, _NEW_ROLES), "Return what should be added to the plan."),
-    "route": ((_ROUTE_RULES,), "Choose the role."),
+_SHORT_STEP = """\
+- Give one subtask: the next one that the goal needs after what has been found. If the findings are enough, set \
+finished to true and leave subtasks empty."""
+
+_SHORT_REVISION = """\
+- Work on the plan below has begun. Return only new subtasks, with new ids. If nothing is worth adding, leave subtasks \
+empty."""
+
+_SHORT_ROUTE = "- Choose one role for the goal. It does not see the goal, so description contains all of it."
+
+_FULL = {
+    "auto": (_SUBTASK_RULES, _PLAN_RULES, _AUTO_RULES, _NEW_ROLES),
+    "plan": (_SUBTASK_RULES, _PLAN_RULES, _NEW_ROLES),
+    "step": (_STEP_RULES, _SUBTASK_RULES, _NEW_ROLES),
+    "revision": (_REVISION_RULES, _SUBTASK_RULES, _NEW_ROLES),
+    "route": (_ROUTE_RULES,),
+}
+_SHORT = {
+    "auto": (_SHORT_SUBTASK,),
+    "plan": (_SHORT_SUBTASK,),
+    "step": (_SHORT_STEP, _SHORT_SUBTASK),
+    "revision": (_SHORT_REVISION, _SHORT_SUBTASK),
+    "route": (_SHORT_ROUTE,),
+}
+LAST_WORDS = {
+    "auto": "",
+    "plan": "Plan subtasks for this goal. Do not answer it directly.",
+    "step": "Decide the next step.",
+    "revision": "Return what should be added to the plan.",
+    "route": "Choose the role.",
 }
 
 
-def planner_system(mode: str, team: Team, roles: list[Role], toolbox: Toolbox, call: PlanInput) -> str:
-    """Returns the planner's instructions: the roles that it may use, their tools, and how to plan."""
-    listed = "\n".join(map(_role_line, roles))
-    described = _tool_lines([tool for role in roles for tool in role.tools] + team.toolbox, toolbox)
-    # New roles would have no tools in a team without a toolbox: they could only recall, not find out.
-    rules = "\n".join(part for part in MODES[mode][0] if part is not _NEW_ROLES or team.toolbox).format(
+def _rules(mode: str, fields: PlanFields, tools: list[str], call: PlanInput) -> str:
+    """Returns how to plan: the rules of the mode, without those for fields that its form does not have."""
+    parts = _SHORT[mode] if fields.short else _FULL[mode]
+    aggregation = _AGGREGATION if fields.several else "- "
+    text = "\n".join(part for part in parts if part is not _NEW_ROLES or fields.new_roles).format(
         most=call.max_subtasks,
         max_turns=call.max_turns,
         tool_output=f"{limits.TOOL_OUTPUT_CHARS:,}",
-        tools=", ".join(team.toolbox),
+        candidates=limits.CANDIDATES,
+        role_rule=_ROLE + (_AUTO if fields.chooses and fields.capabilities else ""),
+        importance_rule=_IMPORTANCE if fields.several else "",
+        attachments_rule=_ATTACHMENTS if fields.attachments else "",
+        aggregation_rule=aggregation + _INSTRUCTION,
+        replaces_rule=_REPLACES if fields.replaces else "",
+        second_rule=_SECOND_ROLE if fields.several and len(fields.roles) > 1 else "",
+        tools=", ".join(tools),
         new_roles=limits.NEW_ROLES,
     )
+    return "\n".join(line for line in text.splitlines() if line)
+
+
+def planner_system(
+    mode: str, team: Team, roles: list[Role], toolbox: Toolbox, call: PlanInput, fields: PlanFields
+) -> str:
+    """Returns the planner's instructions: the roles that it may use, their tools, and how to plan.
+
+    The short ones leave out what tools are, which the roles' own descriptions say.
+    """
+    listed = "\n".join(_role_line(role, short=fields.short) for role in roles)
+    tools = [] if fields.short else [tool for role in roles for tool in role.tools] + team.toolbox
+    described = _tool_lines(tools, toolbox)
+    of_team = team.planning.instructions.strip()
     parts = [
         "You supervise worker agents. You split a goal into subtasks and give each to one role. You do not do the "
         "subtasks yourself.",
         f"The team: {one_line(team.description, limits.LINE_BYTES)}" if team.description.strip() else "",
         f"{ROLES}\n{listed}",
         "\n".join(["Tools of these roles:", *described]) if described else "",
-        f"How to plan\n{rules}",
-        f"How this team plans\n{team.planning.instructions.strip()}" if team.planning.instructions.strip() else "",
+        f"How to plan\n{_rules(mode, fields, team.toolbox, call)}",
+        f"How this team plans\n{of_team}" if of_team and not fields.short else "",
         DATA_RULE,
     ]
     return "\n\n".join(part for part in parts if part)
@@ -196,7 +262,7 @@ def plan_change(comment: str) -> str:
     return f"The person who approves the plan wants it to be different:\n{tag('feedback', comment)}"
 
 
-def _role_line(role: Role) -> str:
+def _role_line(role: Role, *, short: bool = False) -> str:
     extras = [f"tools: {', '.join(role.tools) or 'none'}"] if role.team is None else ["tools: those of its own team"]
     if role.person is not None:
         extras.append("a person, who gets the description and the findings it depends on, and replies in writing")
@@ -204,90 +270,8 @@ def _role_line(role: Role) -> str:
         extras.append("may ask a person")
     if role.grounding == "knowledge":
         extras.append("answers from the model's own knowledge")
-    if role.capabilities:
+    if role.capabilities and not short:
         extras.append(f"capabilities: {', '.join(role.capabilities)}")
     if role.columns:
         extras.append(f"hands in a row of: {', '.join(role.columns)}")
     return f"- {role.name}: {role.description} ({'; '.join(extras)})"
-
-
-# --- forms ----------------------------------------------------------------------------------------
-
-_ESTIMATE = (
-    "What its agent reads and writes in all: about 6000 for a lookup, 20000 for some documents, 60000 for a broad "
-    "search. Leave it out if you cannot tell."
-)
-_FOR_EACH = (
-    "Makes one subtask of this one for each item, when there are several of a kind or their number is not known yet. "
-    'Write "files:*.pdf" for those of the user\'s files whose names fit the pattern, "rows:NAME" for the rows of a '
-    'table among these, "lines:NAME" for the lines of a text among them, or "items:t1" for the items that subtask t1, '
-    "listed in depends_on, is to find and name. The description then says what to do with one item, and "
-    "estimated_tokens is that of one. "
-    "Leave it out for a single subtask."
-)
-_REASONING = Annotated[str, Field(description="Why you plan it this way, in one short sentence.")]
-_MODE_FIELDS: dict[str, dict[str, Any]] = {
-    "auto": {"direct_answer": str | None, "strategy": Literal["plan", "step"]},
-    "step": {"finished": bool},
-}
-
-
-@lru_cache(limits.KNOWN_FORMS)
-def reply_form(mode: str, roles: tuple[str, ...], able: tuple[str, ...], *, new_roles: bool) -> type[Model]:
-    """Returns the model whose schema asks for a plan, an addition to one, or a route; see `Planner`.
-
-    The subtasks are its first list of objects, as model servers expect that fill a form without understanding it.
-    """
-    names: Any = Literal[roles]
-    if mode == "route":
-        return _form("RouteDraft", reasoning=_REASONING, role=names, secondary_role=names | None, description=str)
-    subtask: Any = _subtask_form(mode, roles, able, new_roles=new_roles)
-    more: dict[str, Any] = {"new_roles": list[NewRole]} if new_roles else {}
-    if mode != "revision":  # the final instruction stays
-        more |= {"aggregation": Aggregation, "final_instruction": str}
-    return _form("PlanDraft", reasoning=_REASONING, **_MODE_FIELDS.get(mode, {}), subtasks=list[subtask], **more)
-
-
-def _subtask_form(mode: str, roles: tuple[str, ...], able: tuple[str, ...], *, new_roles: bool) -> type[Model]:
-    """Returns the model of a subtask, its `role` one of `roles` or a new one."""
-    names: Any = Literal[roles]
-    known: Any = Literal[able] if able else None
-    more: dict[str, Any] = {}
-    if mode == "revision":
-        more["replaces"] = Annotated[list[str], Field(description="The ids that this subtask replaces.")]
-    if new_roles:
-        more["new_role"] = _optional(str, "The name of one of new_roles, in place of role.")
-    if known:
-        more["capabilities"] = _optional(list[known], 'Only with role "auto": what the subtask needs.')
-    if len(roles) > 1:
-        more["candidate_roles"] = _optional(list[names], "Other roles for the candidates.")
-    return _form(
-        "SubtaskDraft",
-        id=str,
-        description=str,
-        reasoning=Annotated[str, Field(description="Why this role, in a few words.")],
-        role=Literal[(*roles, "auto")],
-        depends_on=list[str],
-        **more,
-        importance=_optional(Literal["required", "optional"], "Leave it out if it is required."),
-        weight=_optional(float, "From 0 to 1, how much the answer depends on it. Leave it out for 0.5."),
-        candidates=_optional(int, f"Independent attempts, at most {limits.CANDIDATES}. Leave it out for one."),
-        estimated_tokens=_optional(int, _ESTIMATE),
-        attachments=_optional(list[str], "The attachments that the subtask must read, by name."),
-        for_each=_optional(str, _FOR_EACH),
-        max_items=_optional(int, "The most items for which for_each makes a subtask. Leave it out for all."),
-    )
-
-
-def _optional(kind: Any, words: str) -> Any:
-    """Returns a field that may be left out, as a plan of many subtasks would pay for each usual value.
-
-    A factory leaves no default in the schema, which would be asked for; `PlanDraft`, which reads replies, has them.
-    """
-    return (kind, Field(default_factory=lambda: None, description=words))
-
-
-def _form(name: str, **fields: Any) -> type[Model]:
-    typed: dict[str, Any] = {key: kind if isinstance(kind, tuple) else (kind, ...) for key, kind in fields.items()}
-    form: type[Model] = create_model(name, __base__=Model, **typed)
-    return form

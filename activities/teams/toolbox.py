@@ -22,7 +22,7 @@ from activities.tools.files import FolderFiles
 from activities.tools.plain_tools import PLAIN
 from activities.tools.provider_tools import ProviderOptions, ProviderTools
 from activities.tools.secrets import Secrets
-from activities.tools.sql.sql_tools import Database, TableOptions, TableTools
+from activities.tools.sql.sql_tools import Database, QueryData, TableOptions, TableTools
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
 from activities.tools.web.web_tools import WebOptions, WebTools
 from supervision.agent import policy
@@ -90,6 +90,10 @@ class Toolbox:
     def get(self, name: str) -> Tool[Any] | None:
         """Returns the tool of that name, None if there is none."""
         return self._tools.get(name)
+
+    def queries_tables(self, role: Role) -> bool:
+        """True if the role has a tool that queries tables."""
+        return any(tool.arguments is QueryData for tool in self.named(role.tools))
 
     def labels_of_data(self) -> Labels:
         """Returns the labels of what a brief shows of the data that the tools read: attachments and items."""

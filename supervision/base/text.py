@@ -51,12 +51,18 @@ def quoted(name: str) -> str:
     return f"'{one_line(name, NAME_SHOWN_BYTES)}'"
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Returns `, did you mean '...'?` with the known name that is closest to `name`; "" if none is close."""
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """Returns the known name that is closest to `name` by its letters; None if none is close."""
     by_letters = {candidate.lower().replace("_", "").replace("-", ""): candidate for candidate in known}
     typed = one_line(name, 100).lower().replace("_", "").replace("-", "")
     close = get_close_matches(typed, by_letters, n=1, cutoff=0.7)
-    return f", did you mean {quoted(by_letters[close[0]])}?" if close else ""
+    return by_letters[close[0]] if close else None
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Returns `, did you mean '...'?` with the known name that is closest to `name`; "" if none is close."""
+    meant = closest(name, known)
+    return f", did you mean {quoted(meant)}?" if meant else ""
 
 
 def slug(text: str, limit: int = 40) -> str:

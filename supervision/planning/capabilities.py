@@ -63,6 +63,29 @@ def incapable(plan: Plan, team: TeamCard) -> list[str]:
     ]
 
 
+def with_readers(plan: Plan, team: TeamCard, attachments: Set[str]) -> tuple[Plan, list[str]]:
+    """Returns the plan in which subtasks with some of these attachments have a role that reads them.
+
+    Where no role does, they are left out. The second value is a sentence for each change.
+    """
+    reader = next((role.name for role in team.roles if role.reads_attachments), None)
+    subtasks, notes = [], []
+    for subtask in plan.subtasks:
+        listed = [name for name in subtask.attachments if name in attachments]
+        if not listed or team.role(subtask.role).reads_attachments:
+            subtasks.append(subtask)
+            continue
+        name = quoted(listed[0])
+        if reader:
+            notes.append(f"{subtask.id}: {reader} can read {name}, {subtask.role} cannot")
+            changes: dict[str, object] = {"role": reader}
+        else:
+            notes.append(f"{subtask.id}: no role can read {name}")
+            changes = {"attachments": [each for each in subtask.attachments if each not in attachments]}
+        subtasks.append(subtask.model_copy(update=changes))
+    return plan.model_copy(update={"subtasks": subtasks}), notes
+
+
 def unreadable(plan: Plan, team: TeamCard, attachments: Set[str]) -> list[str]:
     """Returns a sentence for each subtask that lists some of these attachments and whose role cannot read them."""
     readers = ", ".join(role.name for role in team.roles if role.reads_attachments) or "none of this team"

@@ -42,6 +42,11 @@ def is_concrete(description: str, *, reads: bool = False) -> bool:
     return has_number or len(names) + unspaced // 2 + int(reads) >= _LEAST_NAMED
 
 
+def is_subtask_id(text: str) -> bool:
+    """True if a text can be the id of a subtask that a plan names."""
+    return _ID.fullmatch(text) is not None
+
+
 def plan_problems(plan: Plan, max_subtasks: int, attachments: Iterable[str] = (), data: Data = NO_DATA) -> list[str]:
     """Returns the problems of `plan`, a sentence each; empty if it can run. Unknown roles go to the generalist."""
     try:
@@ -59,7 +64,7 @@ def plan_problems(plan: Plan, max_subtasks: int, attachments: Iterable[str] = ()
     problems += [
         f"subtask id {quoted(subtask_id)} must be 1 to 64 letters, digits, hyphens or underscores"
         for subtask_id in ids
-        if not _ID.fullmatch(subtask_id)
+        if not is_subtask_id(subtask_id)
     ]
     problems += [f"subtask id {quoted(subtask_id)} is used twice" for subtask_id, count in ids.items() if count > 1]
     names = set(attachments)

@@ -11,7 +11,7 @@ from supervision.planning.expansion import NO_DATA, Data, in_order
 from supervision.planning.plan_graph import plan_problems
 
 _NOT_STARTED = ("waiting", "skipped")
-_REPLACEABLE = ("failed", "skipped")
+REPLACEABLE = ("failed", "skipped")
 
 
 def merge(previous: Plan, addition: Plan, states: Mapping[str, str]) -> Plan:
@@ -78,7 +78,7 @@ def revision_problems(
             return f"replaces {quoted(old)}, which is not in the plan so far"
         if old in replaced:
             return f"replaces {quoted(old)}, which {', '.join(replaced[old])} replaced before: replace that"
-        if state not in _REPLACEABLE:
+        if state not in REPLACEABLE:
             return f"replaces {quoted(old)}, which is {state}: only failed or skipped ones can be"
         return f"depends on {quoted(old)}, which it replaces" if old in subtask.depends_on else None
 

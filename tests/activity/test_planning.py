@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from activities.contracts.run_contracts import PlanInput, PlanReply, WorkNote
-from activities.questions.planning import PLAN, fits
+from activities.questions.planner import fits
+from activities.questions.planning import PLAN
 from activities.teams.stored_teams import CATALOGUE_CHARS
 from supervision.base import limits
 from supervision.contract.finding import ArtifactRef
@@ -84,6 +85,76 @@ async def test_a_plan_with_every_field_filled_in_is_a_plan(desk: Desk) -> None:
     assert second.depends_on == ["t1"]
 
 
+def _every_field(form: dict[str, Any], words: str) -> dict[str, Any]:
+    """A reply with the words in every field of a form, whatever it is for, but the ids and descriptions."""
+    filled = dict.fromkeys(item_of(form), words)
+    first = {**filled, "id": "t1", "description": T1["description"]}
+    second = {**filled, "id": "t2", "description": T2["description"]}
+    return {**dict.fromkeys(form["properties"], words), "subtasks": [first, second]}
+
+
+@pytest.mark.parametrize("words", ["Part 1", "none", "<ids of subtasks>", "t9", "rows:South", "files:*.pdf"])
+@pytest.mark.parametrize("strategy", ["auto", "plan", "step"])
+@pytest.mark.parametrize("toolbox", [[], ["workshop/calculate"]])
+async def test_a_model_that_fills_every_field_with_text_gets_a_plan(
+    desk: Desk, words: str, strategy: str, toolbox: list[str]
+) -> None:
+    await _write_workshop(desk)
+    ref = await desk.team(team(toolbox=toolbox))
+    with_files: dict[str, Any] = {"attachments": await attached(desk), "strategy": strategy, "team_ref": ref}
+    await plan(desk, subtasks(T1), **with_files)
+    reply = await plan(desk, as_json(_every_field(desk.schema, words)), **with_files)
+    assert reply.problems == []
+    assert [subtask.description for subtask in planned(reply).subtasks][0] == T1["description"]
+    assert {subtask.for_each for subtask in planned(reply).subtasks} == {None}
+
+
+async def test_names_that_are_none_leave_the_plan_with_a_note(desk: Desk) -> None:
+    written = {**T2, "depends_on": ["t1", "t7"], "attachments": ["crop table"], "for_each": "rows:South"}
+    reply = await plan(desk, subtasks(T1, {**written, "capabilities": ["flying"], "candidates": 9}))
+    second = planned(reply).subtasks[1]
+    assert second == Subtask(**T2, candidates=limits.CANDIDATES)
+    assert reply.put_right == [
+        "t2: there is no subtask 't7'",
+        "t2: there is no attachment 'crop table'",
+        "t2: there is no capability 'flying'",
+        "t2: 9 candidates became 5",
+        "t2: there are no items 'rows:South': it is done once",
+    ]
+
+
+async def test_a_form_offers_no_field_that_cannot_apply(desk: Desk) -> None:
+    await plan(desk, subtasks(T1))
+    fields = item_of(desk.schema)
+    assert {"attachments", "new_role", "replaces"} & fields.keys() == set()
+    assert "rows:NAME" not in fields["for_each"]["description"]
+    assert "attachments lists" not in desk.prompt
+
+    await plan(desk, subtasks(T1), attachments=await attached(desk))
+    fields = item_of(desk.schema)
+    assert "attachments" in fields
+    assert "lines:NAME" in fields["for_each"]["description"]
+    assert "attachments lists" in desk.prompt
+
+    await plan(desk, subtasks(T1), max_subtasks=1)
+    fields = item_of(desk.schema)
+    assert {"for_each", "weight", "importance"} & fields.keys() == set()
+    assert "aggregation" not in desk.schema["properties"]
+
+
+async def test_a_named_table_decides_the_role(desk: Desk) -> None:
+    orchard = desk.write_orchard()
+    asked = {"id": "t1", "description": "From table harvest, give the kilograms of 1990", "role": "reader"}
+    reply = await plan(desk, subtasks(asked), of=orchard)
+    assert planned(reply).subtasks[0].role == "counter"
+    assert reply.put_right == ["t1: counter can query the table harvest, reader cannot"]
+
+    why = {**asked, "description": "From the documents, say why the harvest of 1990 was small"}
+    assert planned(await plan(desk, subtasks(why), of=orchard)).subtasks[0].role == "reader"
+    later = {**asked, "id": "t2", "depends_on": ["t1"]}
+    assert planned(await plan(desk, subtasks(why, later), of=orchard)).subtasks[1].role == "reader"
+
+
 # --- roles that plans define -----------------------------------------------------------------------
 
 
@@ -103,7 +174,7 @@ async def test_a_new_role_joins_no_tools_that_no_role_may_have(desk: Desk) -> No
 
 
 async def test_a_role_that_a_plan_cannot_have_sends_it_back(desk: Desk) -> None:
-    got = await plan(desk, subtasks(T1, new_roles=[COOK]))
+    got = await plan(desk, subtasks({**T1, "new_role": "cook"}, new_roles=[COOK]))
     problem = "new role 'cook' asks for the tool 'calculate', which is not in the toolbox: "
     assert [said.startswith(problem) for said in got.problems] == [True]
     assert (got.team_ref, got.team, got.plan, got.plan_ref) == (None, None, None, None)
@@ -318,10 +389,9 @@ async def test_what_the_team_calls_untrusted_has_no_part_in_the_plan(desk: Desk)
 async def test_a_large_attachment_goes_only_to_a_role_that_can_read_it(desk: Desk) -> None:
     team, attachments = desk.write_orchard(), (await attached(desk))[:1]
     listing = {"attachments": ["yearbook.txt"]}
-    refused = await plan(desk, subtasks({**T1, "role": "counter", **listing}), of=team, attachments=attachments)
-    assert refused.problems == [
-        "subtask 't1' lists 'yearbook.txt', which the role 'counter' has no tool to read; roles that have one: reader"
-    ]
+    moved = await plan(desk, subtasks({**T1, "role": "counter", **listing}), of=team, attachments=attachments)
+    assert [subtask.role for subtask in planned(moved).subtasks] == ["reader"]
+    assert moved.put_right == ["t1: reader can read 'yearbook.txt', counter cannot"]
     assert (await plan(desk, subtasks({**T1, **listing}), of=team, attachments=attachments)).problems == []
     able = {**T1, "role": "auto", "capabilities": ["reading"], **listing}
     settled = await plan(desk, subtasks(able), of=team, attachments=attachments)

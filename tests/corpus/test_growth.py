@@ -12,7 +12,7 @@ import pytest
 
 from activities.files.document_files import _html_text, text_passages
 from activities.prompts.agent_prompts import plain
-from activities.questions.planning import PlanDraft, plan_of
+from activities.questions.planner import PlanDraft, plan_of
 from activities.replies import schema_rules
 from activities.teams.team_files import TEAM_FILE_BYTES
 from activities.tools.plain_tools import CALCULATOR_CHARS, evaluate

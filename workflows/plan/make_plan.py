@@ -293,6 +293,8 @@ def _adopt(context: RunContext, reply: PlanReply) -> PlanReply:
     for subtask_id, role in reply.unknown_roles.items():
         state.warn(f"the team has no role {quoted(role)}: {generalist} does {subtask_id}")
         state.trace.note("role_unknown", subtask_id, role=role, by=generalist)
+    if reply.put_right:
+        state.trace.note("plan_put_right", changes=[*reply.put_right])
     state.trace.note(
         "plan_accepted",
         subtasks=len(reply.plan.subtasks),

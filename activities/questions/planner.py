@@ -1,0 +1,258 @@
+"""The planner: its drafts, the forms and prompts that fit a run, and how a reply becomes a plan."""
+
+import re
+from collections.abc import Set
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Literal
+
+from pydantic import field_validator
+
+from activities.contracts.run_contracts import PlanInput
+from activities.model.port import ModelMessage
+from activities.questions.plan_forms import PlanFields, reply_form
+from activities.questions.planning_prompts import planner_system
+from activities.questions.question import read_reply
+from activities.teams.team_files import LoadedTeam
+from supervision.base import limits
+from supervision.base.text import cut
+from supervision.contract.base import Model
+from supervision.contract.plan import Plan, Subtask
+from supervision.contract.strategy import STRATEGIES, StrategyName
+from supervision.contract.team import Role
+from supervision.planning.expansion import NO_DATA, Data
+from supervision.planning.named_tables import named_tables, table_lines
+from supervision.planning.plan_graph import description_problems
+from supervision.planning.revisions import REPLACEABLE
+from supervision.replies.loose_form import says_nothing
+
+
+class SubtaskDraft(Subtask):
+    """A subtask as the planner writes it. `new_role` is one of the same plan's, in place of `role`."""
+
+    id: str = ""
+    new_role: str | None = None
+
+
+class PlanDraft(Plan):
+    """A plan as the planner writes it, or what is to be added to one; `finished` is for one step at a time."""
+
+    finished: bool = False
+    strategy: Literal["plan", "step"] = "plan"
+    subtasks: list[SubtaskDraft] = []  # type: ignore[assignment]
+
+    @field_validator("new_roles", mode="before")
+    @classmethod
+    def _defined(cls, written: object) -> object:
+        """Returns the roles that are defined: of words in their place a plan has no use."""
+        return [role for role in written if isinstance(role, dict)] if isinstance(written, list) else []
+
+    @field_validator("finished", mode="before")
+    @classmethod
+    def _ended(cls, written: object) -> object:
+        """Returns True for true alone: with any other words there is work left."""
+        return written is True or str(written).strip().casefold() == "true"
+
+
+class RouteDraft(Model):
+    """The choice of a role for the whole goal, and of one beside it."""
+
+    role: str
+    secondary_role: str | None = None
+    description: str = ""
+    reasoning: str = ""
+
+
+def plan_of(draft: PlanDraft, goal: str, revision: int) -> Plan:
+    """Returns the plan that a draft means."""
+    defined = {role.name for role in draft.new_roles}
+    direct = None if draft.subtasks or says_nothing(draft.direct_answer) else draft.direct_answer
+    return Plan(
+        goal=goal,
+        direct_answer=direct,  # beside subtasks it is what a model writes into every field
+        reasoning=cut(draft.reasoning.strip(), limits.SENTENCE_BYTES),
+        aggregation=draft.aggregation,
+        final_instruction="" if says_nothing(draft.final_instruction) else draft.final_instruction,
+        subtasks=[_subtask_of(item, defined) for item in draft.subtasks],
+        new_roles=draft.new_roles,
+        revision=revision,
+    )
+
+
+def _subtask_of(draft: SubtaskDraft, new_roles: Set[str]) -> Subtask:
+    new_role = (draft.new_role or "").strip()
+    meant = {
+        "id": draft.id.strip(),
+        "role": new_role if new_role in new_roles else draft.role.strip(),
+        **{name: _names(getattr(draft, name)) for name in ("depends_on", "attachments", "capabilities", "replaces")},
+        "timeout_seconds": None,  # a model's guess would end honest work: only a caller's plan sets one
+        "weight": min(max(draft.weight, 0.0), 1.0),
+        "estimated_tokens": min(max(draft.estimated_tokens, 0), limits.MAX_BUDGET_TOKENS),
+        "reasoning": cut(draft.reasoning.strip(), limits.SENTENCE_BYTES),
+        "for_each": None if says_nothing(draft.for_each) else (draft.for_each or "").strip(),
+        "max_items": draft.max_items or None,
+        "item": "",
+    }
+    return Subtask.model_validate(draft.model_dump(exclude={"new_role"}) | meant)
+
+
+def _names(written: list[str]) -> list[str]:
+    """Returns each name once, without the words that models write in place of none."""
+    return [name for name in dict.fromkeys(written) if not says_nothing(name)]
+
+
+@dataclass(frozen=True)
+class Planner:
+    """One way to a plan: the planner's input, the run's team, the text of its goal, and its data.
+
+    `catalogue` lists the data that the team's tools read, `data` the names that templates may use. With `short` the
+    model gets short prompts and forms.
+    """
+
+    call: PlanInput
+    loaded: LoadedTeam
+    goal: str
+    catalogue: str
+    data: Data = field(default_factory=lambda: NO_DATA)
+    short: bool = False
+
+    @property
+    def mode(self) -> str:
+        """The strategy, or "revision": a plan that has been worked on is added to, unless it goes step by step."""
+        call = self.call
+        return "revision" if call.plan_ref and not STRATEGIES[call.strategy].plans_steps else call.strategy
+
+    @property
+    def roles(self) -> list[Role]:
+        """The roles that a plan may name: those that are teams only while nesting is possible."""
+        return [role for role in self.loaded.team.roles if self.call.nesting_left > 0 or role.team is None]
+
+    @property
+    def fields(self) -> PlanFields:
+        """The parts of a plan that can apply: what the run has no use for is not asked for."""
+        call = self.call
+        several = call.max_subtasks > 1
+        items = [kind for kind in ("files", "rows", "lines") if self.data[kind]]
+        if several and not self.short:  # a small model takes them for items that there are
+            items.append("items")
+        return PlanFields(
+            roles=tuple(role.name for role in self.roles),
+            capabilities=tuple(sorted({capability for role in self.roles for capability in role.capabilities})),
+            items=tuple(items),
+            attachments=bool(call.attachments),
+            new_roles=bool(self.loaded.team.toolbox),  # without tools for them they could only recall, not find out
+            replaces=self.mode == "revision" and any(note.state in REPLACEABLE for note in call.done),
+            several=several,
+            short=self.short,
+        )
+
+    def system(self) -> str:
+        """Returns the planner's instructions."""
+        team, toolbox = self.loaded.team, self.loaded.toolbox
+        return planner_system(self.mode, team, self.roles, toolbox, self.call, self.fields)
+
+    def form(self) -> type[Model]:
+        """Returns the model whose schema is sent."""
+        return reply_form(self.mode, self.fields)
+
+    def read(self, message: ModelMessage) -> tuple[StrategyName, Plan | None]:
+        """Returns how the run plans, and the plan, None if nothing more is needed. ValueError says why not."""
+        call, mode = self.call, self.mode
+        if mode == "route":
+            return "route", self._read_route(message)
+        draft = read_reply(PlanDraft, message, root="plan")
+        plan = plan_of(draft, self.goal, call.revision)
+        for subtask in plan.subtasks:
+            subtask.role = self._role(subtask.role)
+        if self.short and len(plan.subtasks) == 1 and not call.plan_ref:
+            plan.aggregation = "select"  # its finding is the answer: written again, it would only be changed
+        if mode == "auto":
+            return draft.strategy, plan
+        plan.direct_answer = None  # no field of these forms
+        may_end = draft.finished and call.done if mode == "step" else call.plan_ref
+        if mode == "step":
+            plan.subtasks = plan.subtasks[:1]
+        return "step" if mode == "step" else "plan", None if may_end and not plan.subtasks else plan
+
+    def with_able_roles(self, plan: Plan) -> tuple[Plan, list[str]]:
+        """Returns the plan with subtasks that name a table given to a role that can query it, and what was changed."""
+        querying = [role.name for role in self.roles if self.loaded.toolbox.queries_tables(role)]
+        if not querying:
+            return plan, []
+        tables = table_lines(self.catalogue)
+        new_roles = {role.name for role in plan.new_roles}
+        subtasks, notes = [], []
+        for subtask in plan.subtasks:
+            named = named_tables(subtask.description, tables)
+            # One with dependencies may be there to write about a table that another subtask has queried.
+            if named and not subtask.depends_on and subtask.role not in new_roles and not self._may_query(subtask.role):
+                notes.append(f"{subtask.id}: {querying[0]} can query the table {named[0]}, {subtask.role} cannot")
+                subtask = subtask.model_copy(update={"role": querying[0]})
+            subtasks.append(subtask)
+        return plan.model_copy(update={"subtasks": subtasks}), notes
+
+    def _may_query(self, name: str) -> bool:
+        """True if a role can query tables, or may have other ways to: a team, a person."""
+        role = next((role for role in self.roles if role.name == name), None)
+        if role is None:  # `auto`, or a name that is none: it would be the generalist's
+            return False
+        return role.team is not None or role.person is not None or self.loaded.toolbox.queries_tables(role)
+
+    def _read_route(self, message: ModelMessage) -> Plan:
+        """Returns the route as a plan; the last try always gives one, for the generalist if need be."""
+        try:
+            return self._routed(read_reply(RouteDraft, message))
+        except ValueError:
+            if self.call.attempt < limits.PLAN_TRIES:
+                raise
+            return self._routed(RouteDraft(role=self.loaded.team.generalist))
+
+    def _role(self, written: str) -> str:
+        """Returns the name of the role that is written so, be it in capitals; what is written if there is none."""
+        said = written.strip().casefold()
+        return next((role.name for role in self.roles if role.name.casefold() == said), written)
+
+    def fixed_route(self) -> Plan | None:
+        """Returns the first plan of a goal that one of the team's fixed routes fits; None if none does."""
+        call, team = self.call, self.loaded.team
+        if not STRATEGIES[call.strategy].fixed_routes or call.revision > 1 or call.head is not None or call.attempt > 1:
+            return None
+        route = next((route for route in team.routes if fits(route.pattern, self.goal)), None)
+        if route is None or route.role not in [role.name for role in self.roles]:
+            return None
+        why = f"the team's route for goals such as: {route.pattern}"
+        return self._routed(RouteDraft(role=route.role, reasoning=why))
+
+    def _routed(self, draft: RouteDraft) -> Plan:
+        """Returns the plan of a route; the generalist gets the goal if the chosen role may not be named."""
+        team, names = self.loaded.team, [role.name for role in self.roles]
+        draft.role = self._role(draft.role)
+        if draft.role not in names:
+            draft = RouteDraft(role=team.generalist, reasoning=draft.reasoning)
+        reasoning = cut(draft.reasoning.strip(), limits.SENTENCE_BYTES)
+        prefix = "Answer this goal: "
+        text = cut(self.goal.strip(), limits.DESCRIPTION_CHARS - len(prefix))
+        wanted = (t for t in (draft.description, text) if not description_problems(Subtask(id="t1", description=t)))
+        description = next(wanted, prefix + text)
+        subtasks = [Subtask(id="t1", description=description, role=draft.role, reasoning=reasoning)]
+        if draft.secondary_role in names and draft.secondary_role != draft.role:
+            beside = Subtask(id="t2", description=description, role=draft.secondary_role or "", importance="optional")
+            subtasks.append(beside)
+        labels = [(subtask.id, team.role(subtask.role).label) for subtask in subtasks]
+        shown = ", ".join(f"{label} for {subtask_id}" for subtask_id, label in labels if label)
+        return Plan(
+            goal=self.goal,
+            reasoning=reasoning,
+            final_instruction=f"Set what each of them says under its label: {shown}." if shown and subtasks[1:] else "",
+            subtasks=subtasks[: self.call.max_subtasks],
+            revision=self.call.revision,
+        )
+
+
+def fits(pattern: str, goal: str) -> bool:
+    """True if a goal fits the pattern of a route: it has its words, or what stands around each `*`."""
+    pattern, text = (" ".join(each.casefold().split()) for each in (pattern, goal))
+    if "*" not in pattern:
+        words, said = (" ".join(re.findall(r"\w+", each)) for each in (pattern, text))
+        return bool(words) and f" {words} " in f" {said} "
+    return fnmatchcase(text, re.sub(r"[?[]", r"[\g<0>]", pattern))  # linear in the text: it never tries again

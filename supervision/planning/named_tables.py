@@ -1,0 +1,46 @@
+"""The tables of a catalogue that a text names, so that their subtask goes to a role that can query them.
+
+A catalogue is the list of a team's data as prompts have it, a line for each table and document.
+"""
+
+import re
+from collections.abc import Iterable
+
+_TABLE = re.compile(r"^- table (?P<name>.+?) \(", re.MULTILINE)
+_QUOTES = "\"'`“”„«»"
+_BESIDE = re.compile(r"\btables?\b", re.IGNORECASE)
+_NEAR_CHARS = 12  # before and after a name: `table "orders"`, `the orders table`
+
+
+def table_lines(catalogue: str) -> dict[str, str]:
+    """Returns the line of each table in a catalogue, by the table's name."""
+    lines = (line for line in catalogue.splitlines() if line.startswith("- table "))
+    return {match["name"]: line for line in lines if (match := _TABLE.match(line))}
+
+
+def lines_for(text: str, catalogue: str, room: int) -> str:
+    """Returns the lines of the tables that a text names, of all tables if it names none, in `room` characters."""
+    tables = table_lines(catalogue)
+    lines = [tables[name] for name in named_tables(text, tables) or tables]
+    return "\n".join(lines)[:room]
+
+
+def named_tables(text: str, tables: Iterable[str]) -> list[str]:
+    """Returns the tables that a text names.
+
+    A name that is an ordinary word counts only in quotes or beside the word table: orders are no table of orders.
+    """
+    return [table for table in tables if _names(text, table)]
+
+
+def _names(text: str, table: str) -> bool:
+    pattern = rf"(?<!\w){re.escape(table)}(?!\w)"
+    for match in re.finditer(pattern, text, re.IGNORECASE):
+        if not table.isalpha():  # it has an underscore or a digit, as no word has
+            return True
+        before, after = text[: match.start()], text[match.end() :]
+        if before[-1:] in _QUOTES and after[:1] in _QUOTES and before and after:
+            return True
+        if _BESIDE.search(f"{before[-_NEAR_CHARS:]} {after[:_NEAR_CHARS]}"):
+            return True
+    return False
