@@ -28,6 +28,11 @@ The requests of one run of the demo's goal, without the sampled replies: the fir
 plan was written by hand, as a model would plan the goal; the other replies are the stand-in model's. Written by \
 `make prompts`; the texts are from `activities/prompts/`, `activities/questions/` and the default team's file.
 """
+SMALL_WINDOW = 16_384
+_SHORT = f"""# What a model with a small window gets
+
+The first plan and the first turn of the same run for a model with a window of {SMALL_WINDOW:,} tokens.
+"""
 _PLAN: list[dict[str, Any]] = [
     {
         "id": "t1",
@@ -67,8 +72,8 @@ _REPLY = {
 }
 
 
-async def sent() -> list[tuple[str, dict[str, Any]]]:
-    """Returns the requests of a run with their steps, in the order they came."""
+async def sent(window: int | None = None) -> list[tuple[str, dict[str, Any]]]:
+    """Returns the requests of a run with their steps, in the order they came, to a model with that window."""
     seen: list[tuple[str, dict[str, Any]]] = []
 
     def listening(request: ApiRequest) -> ApiReply:
@@ -78,7 +83,8 @@ async def sent() -> list[tuple[str, dict[str, Any]]]:
 
     with tempfile.TemporaryDirectory() as folder:
         async with own_server() as client, serving_model(BrainServer(listening)) as url:
-            settings = settings_for(url, folder, teams_dir=BUILTIN_TEAMS, model="standin")
+            windows = {"*": window} if window else {}
+            settings = settings_for(url, folder, teams_dir=BUILTIN_TEAMS, model="standin", model_window=windows)
             async with serving(client, settings):
                 await client.execute_workflow(
                     SupervisorWorkflow.run, RunRequest(goal=GOAL), id="prompts", task_queue="supervisor"
@@ -111,16 +117,30 @@ def _section(step: str, body: dict[str, Any]) -> str:
     return "\n".join(parts)
 
 
-def page(requests: list[tuple[str, dict[str, Any]]]) -> str:
-    """Returns the page: for each kind of call, and each worker agent, its first request."""
+Requests = list[tuple[str, dict[str, Any]]]
+
+
+def page(requests: Requests, short: Requests) -> str:
+    """Returns the page: the first request of each kind of call and each worker agent, then the first `short` ones."""
+    beginnings = [*_first(short).values()][:2]
+    text = "\n".join([_INTRODUCTION, *_first(requests).values(), _SHORT, *beginnings])
+    return re.sub(r"(?<=Today is )[\d-]+", "YYYY-MM-DD", text)  # or the page would change each day
+
+
+def _first(requests: Requests) -> dict[str, str]:
+    """Returns the first request of each kind of call and each worker agent, as a section."""
     first: dict[str, str] = {}
     # Subtasks run in parallel: in the order they came, the page would differ from run to run.
     for step, body in sorted(requests, key=lambda item: (_KINDS.index(_kind(item[0])), item[0])):
         first.setdefault(step.partition(".")[0], _section(step, body))
-    text = "\n".join([_INTRODUCTION, *first.values()])
-    return re.sub(r"(?<=Today is )[\d-]+", "YYYY-MM-DD", text)  # or the page would change each day
+    return first
+
+
+async def main() -> None:
+    """Writes the page."""
+    PAGE.write_text(page(await sent(), await sent(SMALL_WINDOW)), encoding="utf-8")
+    sys.stdout.write(f"{PAGE}\n")
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(asyncio.run(sent())), encoding="utf-8")
-    sys.stdout.write(f"{PAGE}\n")
+    asyncio.run(main())

@@ -88,6 +88,8 @@ class Settings(BaseSettings):
     """
     model_off: Annotated[dict[str, list[OptionalStep]], NoDecode] = {}
     """Steps of a supervisor that are left out: `review,replan`, or by model `mine=judge,qwen*=review+refine`."""
+    model_prompts: Literal["auto", "short", "full"] = "auto"
+    """Short prompts and forms for all models, full ones, or short ones for those with a small window."""
     model_plain_http: bool = False
     """True if the key may go to another machine over plain http; on loopback it always may."""
     call_header: Literal["on", "off"] = "on"
@@ -222,6 +224,7 @@ class Settings(BaseSettings):
             "without": self.model_without,
             "max_output": self.model_max_tokens,
             "windows": self.model_window,
+            "short_prompts": {"auto": None, "short": True, "full": False}[self.model_prompts],
             "extra": self.extra_fields,
             "free": not paid,
             "plain_http": self.model_plain_http,

@@ -31,7 +31,7 @@ class Package(NamedTuple):
 
 
 PACKAGES = {
-    "supervision": Package("", "base replies contract planning provider grounding agent budget results run", arrows=19),
+    "supervision": Package("", "base replies contract planning provider grounding agent budget results run", arrows=20),
     "activities": Package(
         "supervision",
         "bounded contracts heartbeat steps store files model tools teams prompts replies run questions agent attempts",

@@ -200,11 +200,19 @@ class SupervisorWorkflow(Handlers):
         while state.steering.retries or (way.plans_steps and await next_step(context)):
             await dispatch.execute()
         state.check_success()
-        is_reviewed = bool(state.request.max_reviews) and sole_finding(context, strategy) is None
-        if is_reviewed and not context.leaves_out("review"):
+        if self._is_reviewed(context, strategy) and not context.leaves_out("review"):
             await review(context, dispatch, replanning)
         while state.steering.retries:
             await dispatch.execute()
+
+    @staticmethod
+    def _is_reviewed(context: RunContext, strategy: StrategyName) -> bool:
+        """True if findings are reviewed: a finding that is the answer as it stands is not."""
+        if not context.state.request.max_reviews or sole_finding(context, strategy) is not None:
+            return False
+        if not context.setup.reviewed:
+            context.state.trace.note("review_left_out", model=context.setup.supervisor_models[0])
+        return context.setup.reviewed
 
     def _keep_findings(self, state: RunState, why: Problem) -> bool:
         """True if the findings of a nested supervisor stand in for its answer, so that they are not lost upward."""

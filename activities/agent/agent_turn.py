@@ -36,6 +36,7 @@ from supervision.contract.finding import Finding, FindingRecord, Labels
 from supervision.contract.team import Role
 from supervision.grounding.claims import claims as all_claims
 from supervision.grounding.support import check, found_nowhere
+from supervision.planning.named_tables import lines_for
 from supervision.replies.loose_json import ALL_JSON, first_json
 from supervision.run.attempt_rules import subtask_path
 
@@ -112,6 +113,10 @@ class AgentTurnActivities:
         small = await read_small(store, brief.attachments)
         previous = None if brief.previous_ref is None else await read_text(store, brief.previous_ref)
         shown = await self._outputs(turn.anew_from) if turn.anew_from else []
+        window, tables = await self._calls.window(turn.run, turn.model), ""
+        if window.is_small and loaded.toolbox.queries_tables(role):  # it writes a query before it looks
+            catalogue = await self._teams.catalogue(turn.team_ref)
+            tables = lines_for(subtask.whole, catalogue, window.output_chars)
 
         async def within(tokens: int) -> str:
             request = prompts.worker_request(
@@ -124,6 +129,7 @@ class AgentTurnActivities:
                 with_tools=bool(role.tools),
                 room=list_bytes(tokens),
                 names_items=brief.names_items,
+                tables=tables,
             )
             outputs = prompts.earlier_outputs(shown, list_bytes(tokens))
             return "\n\n".join(filter(None, [request, outputs]))
@@ -134,8 +140,8 @@ class AgentTurnActivities:
         tools += [agent_tools.read_output_tool()] if role.tools else []
         tools += [agent_tools.ask_tool()] if role.ask else []
         schema = role.output_schema and answer_schema.sendable(role.output_schema)
-        tools.append(agent_tools.finish_tool(brief.names_items, schema))
-        system = prompts.worker_system(role, turn.max_turns, turn.run.date, cites)
+        tools.append(agent_tools.finish_tool(brief.names_items, schema, short=window.is_small))
+        system = prompts.worker_system(role, turn.max_turns, turn.run.date, cites, short=window.is_small)
         return Opening(system=system, model=turn.model, effort=turn.effort, tools=tools), within
 
     async def _outputs(self, head: str) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ from activities.contracts.run_contracts import RunRef
 from activities.contracts.turn_contracts import ToolCallRef, ToolInput, ToolReply, ToolResultRef, arguments_sha256
 from activities.heartbeat import until_stored
 from activities.model.conversation import ConversationStore, Entry, texts_of, tool_results
-from activities.model.port import Json, ModelEndpoint
+from activities.model.port import Json, ModelEndpoint, Window
 from activities.model.text_calls import is_written
 from activities.prompts.agent_prompts import (
     ASK_MISUSE,
@@ -44,6 +44,7 @@ from supervision.contract.finding import ArtifactRef
 from supervision.replies.written_calls import same_arguments
 
 _TOOL_PREVIEW_BYTES = 512
+_UNKNOWN = Window(limits.UNKNOWN_WINDOW_TOKENS)
 _MISUSES = {FINISH_TOOL: FINISH_MISUSE, ASK_TOOL: ASK_MISUSE}  # what asks a person never comes here
 ODD_TOOL_ATTEMPTS = 3  # errors of a call's surroundings without a kind of their own
 
@@ -110,14 +111,14 @@ class ToolActivities:
             found = read_text(self._store, refs[0]) if refs else earlier_output(self._conversations, request.head, call)
             text = await found
             opening = (await self._conversations.entry([*entry.ancestors, request.head][0])).opening
-            window = await self._window(request.run, opening.model) if opening else limits.UNKNOWN_WINDOW_TOKENS
-            return ToolRun(page(text, call, page_chars(window)))
+            window = await self._window(request.run, opening.model) if opening else _UNKNOWN
+            return ToolRun(page(text, call, page_chars(window.tokens, window.output_chars)))
         except ValueError as error:
             return ToolRun(str(error), is_error=True)
 
-    async def _window(self, run: RunRef, model: str) -> int:
+    async def _window(self, run: RunRef, model: str) -> Window:
         traits = await granted_traits(self._store, run.run_id, run.grant_ref, model)
-        return self._endpoint.window(model, traits).tokens
+        return self._endpoint.window(model, traits)
 
     async def _made_before(self, request: ToolInput, entry: Entry, block: Json) -> ToolRun | None:
         """Returns words in place of the output if it stands in the conversation, to the same call; else None.

@@ -209,6 +209,7 @@ class RunSetup(ProcessFacts):
 
     `prompt_tokens` are those of findings in one prompt of the supervisor, `data_labels` those of the user's data.
     `endpoint` is what the run's models take.
+    `reviewed` is False where the reviewer would be the small model that made the findings.
     """
 
     store_id: str
@@ -219,6 +220,7 @@ class RunSetup(ProcessFacts):
     supervisor_models: list[str]
     prompt_tokens: int = limits.CONTEXT_TOKENS
     endpoint: EndpointFacts = EndpointFacts()
+    reviewed: bool = True
     answer_schema_ref: str | None = None
     attachments: list[ArtifactRef] = []
     files_ref: str = ""
@@ -368,8 +370,9 @@ class PlanReply(SupervisorReply):
     """A plan that can run, its descriptions perhaps shortened, or the problems with the reply.
 
     `team_ref` and `team` have the roles that the plan defines. `unknown_roles` are those that the planner made up, by
-    subtask: the generalist does these. `answer` is a direct answer, its text in the plan. `finished`: nothing more is
-    needed; `incapable`: no role has a capability that the plan asks for.
+    subtask: the generalist does these. `put_right` says what else was changed in the planner's words. `answer` is a
+    direct answer, its text in the plan. `finished`: nothing more is needed; `incapable`: no role has a capability that
+    the plan asks for.
     """
 
     plan: PackedPlan = None
@@ -381,6 +384,7 @@ class PlanReply(SupervisorReply):
     finished: bool = False
     incapable: bool = False
     unknown_roles: dict[str, str] = {}
+    put_right: list[Paragraph] = []
     estimate: Estimate | None = None
     problems: list[Paragraph] = []
 

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextvars import ContextVar
+from dataclasses import replace
 from datetime import timedelta
 from functools import lru_cache
 from typing import Any
@@ -66,6 +67,7 @@ class AnthropicModel(ModelEndpoint):
         max_output: int | None = None,
         windows: Mapping[str, int] | None = None,
         extra: Json | None = None,
+        short_prompts: bool | None = None,
         free: bool = False,
         plain_http: bool = False,
         http_options: Mapping[str, Any] | None = None,
@@ -80,6 +82,7 @@ class AnthropicModel(ModelEndpoint):
         self._max_output = max_output
         self._windows = {} if windows is None else windows
         self._extra = extra or {}
+        self._short_prompts = short_prompts
         self._free = free
         self._is_providers_own = base_url is None
         self.endpoint = host_and_port(base_url or _DEFAULT_URL)
@@ -153,7 +156,8 @@ class AnthropicModel(ModelEndpoint):
     def window(self, model: str, traits: ModelTraits | None = None) -> Window:
         """Returns the window of a model: as a run knows it, else as set, else by the price list."""
         found = {model: traits.window} if traits and traits.window else self._windows
-        return pricing.window_of(model, found)
+        short = traits.short_prompts if traits and traits.window else self._short_prompts
+        return replace(pricing.window_of(model, found), short_prompts=short)
 
     def settled(self, model: str, facts: EndpointFacts) -> ModelTraits:
         """Returns the traits that a run keeps of a model: by the operator's settings, else as found, else assumed.
@@ -167,7 +171,7 @@ class AnthropicModel(ModelEndpoint):
             schemas = self._rung == "format"
         elif schemas is None:
             schemas = is_known(model) or not facts.address
-        return found.model_copy(update={"window": window, "schemas": schemas})
+        return found.model_copy(update={"window": window, "schemas": schemas, "short_prompts": self._short_prompts})
 
     def _rung_of(self, traits: ModelTraits | None) -> Rung:
         if traits is not None and traits.schemas is not None:
@@ -192,7 +196,8 @@ class AnthropicModel(ModelEndpoint):
             names = ", ".join(lacking)
             words = f"'{request.model}' at {self.endpoint} does not run tools itself: take {names} from the role"
             raise ModelFailure(ErrorKind.MODEL_NOT_SERVED, words)
-        body = request_body(request, profile, self._rung_of(request.traits))
+        small = self.window(request.model, request.traits).is_small
+        body = request_body(request, profile, self._rung_of(request.traits), shows_form=small)
         _reader.set(reader)
         reads_text_calls = not self._is_providers_own  # its models have a channel for calls, and use it
         watch = TextWatch(request) if reads_text_calls else None

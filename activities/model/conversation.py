@@ -179,14 +179,22 @@ def _with_output(block: Json, texts: dict[str, str]) -> Json:
     return {**sent, "content": texts[block["content_ref"]]}
 
 
-def visible_messages(inputs: Sequence[list[Json]], replies: Sequence[list[Json]], view: ConversationView) -> list[Json]:
-    """Returns the messages that a model gets of `inputs`, which its calls added, whole, and the `replies` so far."""
+def visible_messages(
+    inputs: Sequence[list[Json]],
+    replies: Sequence[list[Json]],
+    view: ConversationView,
+    output_chars: int = limits.TOOL_OUTPUT_CHARS,
+) -> list[Json]:
+    """Returns the messages that a model gets of `inputs`, which its calls added, whole, and the `replies` so far.
+
+    Of each tool output they have `output_chars` characters at most.
+    """
     messages: list[Json] = []
     previews = view.cleared  # of the outputs to come
     for number, added in enumerate(inputs):
         shown = [_with_blocks(message, dict) for message in added]
         for at, block in enumerate(tool_results(shown), 1):
-            limit = _CLEARED_OUTPUT_CHARS if previews > 0 else limits.TOOL_OUTPUT_CHARS
+            limit = min(_CLEARED_OUTPUT_CHARS, output_chars) if previews > 0 else output_chars
             block["content"] = beginning(str(block.get("content", "")), output_name(number, at), limit)
             previews -= 1
         messages += shown

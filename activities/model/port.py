@@ -19,6 +19,7 @@ from supervision.provider.endpoint_facts import EndpointFacts, ModelTraits
 from supervision.replies.thinking import without_thinking
 
 _CONTEXT_SHARE = 0.5  # of the window, where that is less: the rest is for instructions, thinking and the reply
+_OUTPUT_SHARE = 0.1  # of a small window, for one tool output: several have to stand beside each other
 _PROMPT_SHARE = 0.8  # of the window: the rest is for thinking and the reply
 
 Json = dict[str, Any]
@@ -149,6 +150,21 @@ class Window:
 
     tokens: int
     long_context_threshold: int | None = None
+    short_prompts: bool | None = None
+
+    @property
+    def is_small(self) -> bool:
+        """True if prompts and forms are to be short, and outputs of tools, too; `short_prompts` is what was set."""
+        if self.short_prompts is not None:
+            return self.short_prompts
+        return self.tokens <= limits.SMALL_WINDOW_TOKENS
+
+    @property
+    def output_chars(self) -> int:
+        """How many characters of one tool output are shown at once: of a small window a tenth."""
+        if not self.is_small:
+            return limits.TOOL_OUTPUT_CHARS
+        return min(limits.TOOL_OUTPUT_CHARS, int(self.tokens * _OUTPUT_SHARE * limits.CHARS_PER_TOKEN))
 
     @property
     def prompt_tokens(self) -> int:

@@ -112,10 +112,11 @@ class NextPrompt:
 
     def _shown(self, view: ConversationView) -> CallDraft:
         replies, last = [entry.reply.content for entry in self.past.entries], self.past.last
-        messages = visible_messages([*self.past.inputs, self.whole], replies, view)
+        chars = self.window.output_chars
+        messages = visible_messages([*self.past.inputs, self.whole], replies, view, chars)
         usage = last.reply.usage
         if usage.prompt_tokens:
-            before = visible_messages(self.past.inputs, replies, last.view)
+            before = visible_messages(self.past.inputs, replies, last.view, chars)
             changed = [pair for pair in zip(messages, before, strict=False) if pair[0] != pair[1]]
             tokens = usage.prompt_tokens + usage.output_tokens + _json_tokens(messages[len(before) :])
             tokens += sum(_json_tokens([new]) - _json_tokens([old]) for new, old in changed)

@@ -6,7 +6,8 @@ older of them is where the call before this one had its last breakpoint, so its 
 turn between them added; a breakpoint alone looks back over 20 blocks only. A call that nothing continues writes no
 entry of its own.
 
-JSON is asked for on one of two rungs: `format` (the API constrains the text), else `text` (JSON asked for in words).
+JSON is asked for on one of two rungs: `format` (the API constrains the text), else `text` (JSON asked for in words:
+by a form filled in, as small models copy a schema).
 """
 
 import json
@@ -17,12 +18,14 @@ from typing import Any, Literal
 
 from activities.model.port import CacheUse, Json, ModelRequest
 from supervision.base import limits
+from supervision.replies.filled_form import filled_form
 
 _SCHEMA_OPTIONAL = 24  # parameters of a schema that may be left out: the API compiles no more
 _SCHEMA_UNIONS = 16  # and those of several types
 
 Rung = Literal["format", "text"]
 
+_FORM_WORDS = "Reply with one JSON object and nothing else, filled in like this:\n"
 _TEXT_WORDS = "Answer with one JSON object and nothing else. It must fit this JSON schema:\n"
 _DEFAULT = re.compile(r"\{default: [^{}]*+\}")  # as the SDK writes it into a description
 _TAIL_MARKS = 2
@@ -95,8 +98,8 @@ def is_known(model: str) -> bool:
     return profile_of(model).most_output is not None
 
 
-def request_body(request: ModelRequest, profile: EndpointProfile, rung: Rung) -> Json:
-    """Returns the body; `rung` is how JSON is asked for."""
+def request_body(request: ModelRequest, profile: EndpointProfile, rung: Rung, *, shows_form: bool = False) -> Json:
+    """Returns the body; `rung` is how JSON is asked for. A small model is also shown the form where the API has it."""
     # A model whose limit is unknown may refuse what is above it. A reply that is cut is asked for again with more room.
     unknown = max(1, round(request.max_tokens * limits.UNKNOWN_OUTPUT_SHARE))
     most = min(request.max_tokens, profile.most_output or unknown)
@@ -112,13 +115,29 @@ def request_body(request: ModelRequest, profile: EndpointProfile, rung: Rung) ->
             body["tool_choice"] = {"type": "none"}
     if request.effort is not None and profile.effort:
         body["output_config"] = {"effort": request.effort}
-    if (schema := request.output_schema) is not None and rung == "format" and _compiles(schema):
-        body["output_config"] = {**body.get("output_config", {}), "format": {"type": "json_schema", "schema": schema}}
-    elif schema is not None:
-        body["system"] += f"\n\n{_TEXT_WORDS}{json.dumps(schema, ensure_ascii=False)}"
+    if (schema := request.output_schema) is not None:
+        constrained = rung == "format" and _compiles(schema)
+        if constrained:
+            format_ = {"type": "json_schema", "schema": schema}
+            body["output_config"] = {**body.get("output_config", {}), "format": format_}
+        if shows_form or not constrained:
+            body |= _asking(schema, body["system"], body["messages"])
     if profile.thinking:
         body["thinking"] = _THINKING
     return _marked(body, request.cache if profile.cache_control else "none")
+
+
+def _asking(schema: Json, system: str, messages: list[Json]) -> Json:
+    """Returns system text and messages that ask for JSON in words.
+
+    The form stands in the last words, which models follow best. A schema that no form shows stands with the rules.
+    """
+    form = filled_form(schema)
+    if form is None:
+        return {"system": f"{system}\n\n{_TEXT_WORDS}{json.dumps(schema, ensure_ascii=False)}"}
+    *before, last = messages
+    asked = {"type": "text", "text": f"{_FORM_WORDS}{form}"}
+    return {"messages": [*before, {**last, "content": [*last["content"], asked]}]}
 
 
 def _sent(tool: Json, eager: bool) -> Json:

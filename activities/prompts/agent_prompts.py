@@ -15,6 +15,7 @@ from supervision.base.prompt_marks import (
     ATTACHMENT,
     ATTACHMENTS,
     CHECKED,
+    DATA,
     DEADLY,
     EARLIER_OUTPUTS,
     FINDING,
@@ -48,7 +49,7 @@ a useful finding. Never fill the hole with a guess."""
 _CHECKED = """
 - Every figure, quotation and URL in your finding must stand in {grounds}your brief, which is the first message: a \
 program checks each one. Leave out what you only remember. Write the calculation beside a figure that you compute, as \
-in 5,550 (3 × 1,850): it is checked, too."""
+in TOTAL (A × B): it is checked, too."""
 _OUTPUTS = "the output of one of your tools or in "
 _COMPUTE = " Compute more than that with a tool, not in your head."
 _KNOWLEDGE = """
@@ -59,8 +60,27 @@ _CITE = """
 you call {finish}. Say of each figure on which day it was fetched and, where the page says it, from when it is."""
 
 
-def worker_system(role: Role, max_turns: int, date: str, cites: bool = False) -> str:
-    """Returns a role's prompt with its rules; an agent that `cites` has tools whose outputs are kept where it cites."""
+_SHORT_RULES = """
+- Make one call at a time, without words beside it, and wait for its output. You have {max_turns} turns in all.
+- An error message of a tool is not a result: correct the call as it says.
+- Take each figure and name from a tool's output or from the first message: a program checks them. Never guess or \
+recall one. Compute with a tool, not in your head.
+- As soon as an output has the answer, call {finish} with the finding: one to five sentences, each figure with its \
+unit and period and what it is of. If your sources do not have it, say so there."""
+
+
+def worker_system(role: Role, max_turns: int, date: str, cites: bool = False, *, short: bool = False) -> str:
+    """Returns a role's prompt with its rules; an agent that `cites` has tools whose outputs are kept where it cites.
+
+    The `short` rules are for models with a small window. They are those of an agent that finds out by its tools.
+    """
+    if short and role.tools and role.grounding == "tools" and not cites:
+        rules = _SHORT_RULES.format(max_turns=max_turns, finish=FINISH_TOOL)
+        return f"""{role.system_prompt.strip()}
+
+How to work{rules}
+
+The text in <{SUBTASK}>, <feedback> and <{STEER}> {_MATERIAL}"""
     rules = _WITH_TOOLS.format(max_turns=max_turns) if role.tools else ""
     if role.grounding == "knowledge":
         rules += _KNOWLEDGE
@@ -87,12 +107,19 @@ def worker_request(
     with_tools: bool = False,
     room: int = limits.PROMPT_LIST_BYTES,
     names_items: bool = False,
+    tables: str = "",
 ) -> str:
     """Returns the prompt of a subtask; `feedback` says what to fix in the finding `previous`.
 
-    `attachments` are texts by name, None for one that has to be read by a tool; `room` is for each list.
+    `attachments` are texts by name, None for one that has to be read by a tool; `room` is for each list. `tables` are
+    lines of the team's catalogue.
     """
     parts = [tag(SUBTASK, subtask.description)]
+    if tables:
+        parts += [
+            "Its tables, with their columns as a query has to write them. They need not be listed again:",
+            tag(DATA, tables),
+        ]
     if subtask.item:
         parts += ["Do it for this one item. Other agents do it for the others.", tag(ITEM, subtask.item)]
     if names_items:
@@ -170,7 +197,7 @@ NUDGE = "Your message had neither a tool call nor a finding. Make a call, not as
 FINISH_TAKEN = "The finding was received."
 FINISH_MISUSE = (
     f"{FINISH_TOOL} was not accepted: it stood beside other calls, or had no finding in it. Call it alone, once you "
-    "have their results, with the whole finding, limitations, confidence, outcome and summary."
+    "have their results, with the whole finding and its other fields."
 )
 ASK_MISUSE = f"{ASK_TOOL} was not called: it takes one question, and it may not be open to this role."
 WRITTEN_MISUSE = (

@@ -192,9 +192,9 @@ answer would depend on that figure.
 
 - ok is false only if fixing the finding would change the answer. A finding that says honestly that its sources have \
 nothing is ok.
-- feedback names the one figure, period or question and what to do: "Rwanda 1992 is missing: query year 1992 and add \
-the fall from 1987", not "add more detail". It is empty where ok is true. The worker agent continues its conversation \
-with it.
+- feedback names the one figure, period or question and what to do: "PLACE in YEAR is missing: query it and add \
+the fall since START", not "add more detail". It is empty where ok is true. The worker agent continues its \
+conversation with it.
 - Ask for no more than the subtask does, and not for style. What your former verdicts accepted stays accepted unless \
 the finding changed.
 - missing lists what the goal asks for and no subtask covers, one short sentence each.

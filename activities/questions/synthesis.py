@@ -6,7 +6,7 @@ from functools import partial
 from itertools import islice
 from typing import Annotated, Any, Literal
 
-from pydantic import JsonValue, WithJsonSchema, create_model
+from pydantic import Field, JsonValue, WithJsonSchema, create_model
 from pydantic.json_schema import SkipJsonSchema
 
 from activities.contracts.run_contracts import CallTerms, FindingRefs, SupervisorCall, SupervisorReply
@@ -114,15 +114,21 @@ class AnswerDraft(Model):
     answer_json: SkipJsonSchema[JsonValue] = None  # asked for by the form of the user's schema
 
 
+class ShortAnswerDraft(Model):
+    """The answer that a model with a small window is asked for."""
+
+    answer: str = Field(description="The answer in Markdown.")
+
+
 SYNTHESIS_SYSTEM = f"""You supervise worker agents. From their findings you write the answer to the goal.
 
 Write for the person who asked, who knows nothing of subtasks or agents. answer is Markdown:
 
 - Begin with the answer itself in one to three sentences. Then give what supports it, in the form, length and language \
-that the goal asks for. If the goal asks for none, use its language, and no headings below 150 words.
+that the goal asks for. If the goal asks for none, use its language, and no headings in a short answer.
 - Use only what the findings say, each figure with its unit and period as it stands there (you may round it): a \
 program compares them. If a sum, difference or share that the goal asks for is in no finding, write its calculation \
-beside it, as in 134 (1,234 − 1,100): the program checks that, too.
+beside it, as in CHANGE (A − B): the program checks that, too.
 - After each statement put the ids of the findings that support it, such as [t2] or [t1, t3]. A program turns them \
 into references.
 - Where a finding names its source (a document, table or URL), name the source once in the sentence. \
@@ -133,6 +139,17 @@ it matters, in half a sentence.
 
 contradictions lists each disagreement between findings, and how you settled it. confidence, from 0 to 1, is how \
 likely a careful reader with all sources would agree with the complete answer; it is not above that of the findings.
+
+{DATA_RULE}"""
+
+SHORT_SYNTHESIS_SYSTEM = f"""From the findings of worker agents you write the answer to the goal, for the person who \
+asked.
+
+- Begin with the answer itself, in one to three sentences, in the language of the goal.
+- Use only what the findings say. Each figure, with its unit and period, stands as it stands there: a program compares \
+them. Compute nothing.
+- After each statement put the id of its finding in square brackets, such as [t1].
+- Where a finding does not answer its subtask, say so.
 
 {DATA_RULE}"""
 
@@ -242,12 +259,17 @@ async def _asked(desk: Desk, call: SynthesisInput, plan: Plan, schema: Json | No
         write = partial(synthesis_request, call, goal, plan, draft, room=list_bytes(tokens))
         return await with_findings(desk.store, call.findings, write, tokens)
 
-    digest = call.mode == "digest"
+    digest, short = call.mode == "digest", (await desk.calls.window(call.run, call.model)).is_small
     form: type[Model] | None = None if digest else AnswerDraft
+    if short and not digest and schema is None:
+        form = ShortAnswerDraft
     if schema is not None:
         value: Any = Annotated[JsonValue, WithJsonSchema(answer_schema.sendable(schema))]
         form = create_model("AnswerDraft", __base__=AnswerDraft, answer_json=(value, ...))
-    return await send(desk, call, DIGEST_SYSTEM if digest else SYNTHESIS_SYSTEM, form, within)
+    system = DIGEST_SYSTEM
+    if not digest:
+        system = SHORT_SYNTHESIS_SYSTEM if short else SYNTHESIS_SYSTEM
+    return await send(desk, call, system, form, within)
 
 
 async def _read_answer(reply: SynthesisReply, text: str, schema: Json | None, run_id: str) -> AnswerDraft:

@@ -144,6 +144,7 @@ class RunActivities:
             team_ref=team_ref,
             team=card,
             supervisor_models=supervisor,
+            reviewed=not self._reviews_itself(known, supervisor[0], models),
             prompt_tokens=min(self._room(known, model) for model in supervisor),
             endpoint=known,
             answer_schema_ref=None if schema is None else await put(json.dumps(schema)),
@@ -173,6 +174,10 @@ class RunActivities:
         kept = parent.endpoint.models if parent else {}
         settled = {model: kept.get(model) or self.endpoint.settled(model, known) for model in models}
         return known.model_copy(update={"models": settled})
+
+    def _reviews_itself(self, known: EndpointFacts, supervisor: str, models: list[str]) -> bool:
+        """True if a reviewer would be the small model that makes all findings: what it says of them is noise."""
+        return set(models) == {supervisor} and self.endpoint.window(supervisor, known.traits(supervisor)).is_small
 
     def _room(self, known: EndpointFacts, model: str) -> int:
         """Returns the tokens that one prompt of a model has for findings."""

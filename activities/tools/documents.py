@@ -70,7 +70,8 @@ class ReadDocument(Arguments):
         ),
     ]
     place: Annotated[
-        str, Field(max_length=300, description='Where to start: a page of a PDF, such as "p. 7", or a heading.')
+        str,
+        Field(max_length=300, description="Where to start: a page of a PDF, as search results name it, or a heading."),
     ] = ""
 
 

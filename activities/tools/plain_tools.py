@@ -37,7 +37,7 @@ class Calculate(Arguments):
         Field(
             min_length=1,
             max_length=CALCULATOR_CHARS,
-            description=f"The expression, for example (79.4 / 40.2) ** (1 / 55) - 1. {_GRAMMAR}",
+            description=f"The expression, its figures as they stand in the sources. {_GRAMMAR}",
         ),
     ]
 

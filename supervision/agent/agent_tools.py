@@ -17,6 +17,7 @@ from supervision.base import limits
 from supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, READ_OUTPUT_TOOL
 from supervision.base.text import size
 from supervision.contract.base import Model
+from supervision.replies.echo import without_echo
 from supervision.replies.loose_form import read_form, says_nothing
 
 Conclusive = Literal["done", "partial", "impossible"]
@@ -70,6 +71,7 @@ def conclude(message: str, forced: bool = False) -> Conclusion:
     A line that says more than that stays in the text. A message of nothing but closing lines is its own text. One
     that reads as if nothing was found is partial, and so is one that was `forced` and has no closing line.
     """
+    message = without_echo(message)
     lines = message.strip().splitlines(keepends=True)
     read: dict[str, Any] = {}
     while lines:
@@ -148,19 +150,42 @@ class _ReadFinish(Model):
     output: JsonValue = None
 
 
-class ItemsCall(FinishCall):
-    """The same of a worker agent whose finding names items, each of which gets a subtask of its own."""
+class ShortFinishCall(Model):
+    """The same for models with a small window, of which code fills in the rest."""
 
-    items: list[str | dict[str, JsonValue]] = Field(
-        description="The items that your subtask asks for. Another agent, who does not see your finding, works on each "
-        "one, so an item says all that is needed to work on it: a short text, or an object of a few fields."
+    finding: str = Field(description="The answer to the subtask, each figure with its unit, period and source.")
+    outcome: Conclusive = Field(
+        description="done: all that was asked is answered. partial: some of it is. impossible: no tool has it."
     )
 
 
-def finish_tool(names_items: bool = False, output_schema: dict[str, Any] | None = None) -> dict[str, Any]:
+_ITEMS = (
+    "The items that your subtask asks for. Another agent, who does not see your finding, works on each one, so an item "
+    "says all that is needed to work on it: a short text, or an object of a few fields."
+)
+
+
+class ItemsCall(FinishCall):
+    """The same of a worker agent whose finding names items, each of which gets a subtask of its own."""
+
+    items: list[str | dict[str, JsonValue]] = Field(description=_ITEMS)
+
+
+class ShortItemsCall(ShortFinishCall):
+    """The same for models with a small window."""
+
+    items: list[str | dict[str, JsonValue]] = Field(description=_ITEMS)
+
+
+def finish_tool(
+    names_items: bool = False, output_schema: dict[str, Any] | None = None, *, short: bool = False
+) -> dict[str, Any]:
     """Returns the definition of `finish` for the model; the finding may have to name items, or to give an output."""
     description = "Hands in your finding and ends your work. Call it alone, once you have all results."
-    schema = _schema(ItemsCall if names_items else FinishCall)
+    form: type[Model] = ItemsCall if names_items else FinishCall
+    if short:
+        form = ShortItemsCall if names_items else ShortFinishCall
+    schema = _schema(form)
     if output_schema is not None:
         output = {"description": _OUTPUT, **output_schema}
         required = [*schema["required"], "output"]
@@ -184,7 +209,7 @@ def read_finish(arguments: object, beside: str = "") -> Conclusion | None:
     except ValidationError:
         return None
     finding, summary, said = (
-        "" if says_nothing(text) or _REFERS.fullmatch(text.strip()) else text.strip()
+        "" if says_nothing(text) or _REFERS.fullmatch(text.strip()) else without_echo(text).strip()
         for text in (call.finding, call.summary, call.outcome)
     )
     own, stated = conclude(beside).text if beside else "", finding or summary
@@ -236,7 +261,7 @@ class ReadOutputCall(Model):
 
     output: Annotated[
         str,
-        Field(description='The name that the last line of a shortened output gives, such as "3-1", or a subtask_id.'),
+        Field(description="The name that the last line of a shortened output gives, or a subtask_id."),
     ]
     offset: Annotated[int, Field(ge=0, description="The number of the character to start at. 0 is the beginning.")] = 0
 
@@ -265,7 +290,8 @@ def read_call(arguments: object) -> ReadOutputCall:
         return call.model_copy(update={"output": call.output.strip(" \"'[]")})
     except ValidationError:
         raise ValueError(
-            'The arguments are wrong: output is a name such as "3-1" or a subtask_id, offset a number of characters.'
+            "The arguments are wrong: output is a subtask_id, or the name that the last line of a shortened output "
+            "gives, and offset is a number of characters."
         ) from None
 
 
@@ -296,9 +322,12 @@ def page(text: str, call: ReadOutputCall, most: int) -> str:
     return f"{shown}\n[These are the characters {call.offset} to {end} of {len(text)}. Continue with offset {end}.]"
 
 
-def page_chars(window: int) -> int:
-    """Returns how many characters a page has for a model with that window, in tokens: a small part of it."""
-    return min(limits.TOOL_OUTPUT_CHARS - _MARK_CHARS, window // 2)
+def page_chars(window: int, shown: int = limits.TOOL_OUTPUT_CHARS) -> int:
+    """Returns how many characters a page has for a model with that window, in tokens: a small part of it.
+
+    A page is no longer than what is `shown` of an output at once, in characters.
+    """
+    return min(shown - _MARK_CHARS, window // 2)
 
 
 # --- ask_person -----------------------------------------------------------------------------------

@@ -115,6 +115,7 @@ CUT_RETRIES = 2  # how often a reply cut by max_tokens is asked for again with m
 EMPTY_REPLIES = 2  # how often words in place of a finding go back: a model that has none then ends the attempt
 TURNS_NOTICE = 2  # turns before its last in which a worker agent reads how many are left
 CONTEXT_TOKENS = 100_000  # of findings in one prompt, however large the window: above it small models cost more
+SMALL_WINDOW_TOKENS = 40_000  # up to here prompts are short: models on machines of one's own have 4,096 to 32,768
 UNKNOWN_WINDOW_TOKENS = 128_000  # of a model without a known window: most have it, and a smaller one refuses
 MODEL_READS_PER_SECOND = 5  # tokens of a prompt, by a slow local server: until then its silence is work
 MODEL_CUT_SHARE = 0.5  # of a prompt, as estimated, that a server reads at least: bytes tell tokens that well

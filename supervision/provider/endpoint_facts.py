@@ -15,10 +15,12 @@ class ModelTraits(Model):
     """What an endpoint does with the requests to one of its models; None where it is not known.
 
     `window` are the tokens of prompt and reply together. `schemas`: it keeps to `output_config.format`;
-    `forced_tools`: to `tool_choice`; `thinking`: it thinks where it is asked to.
+    `forced_tools`: to `tool_choice`; `thinking`: it thinks where it is asked to. `short_prompts` is
+    as it was set.
     """
 
     window: int | None = None
+    short_prompts: bool | None = None
     schemas: bool | None = None
     forced_tools: bool | None = None
     thinking: bool | None = None

@@ -12,6 +12,8 @@ from typing import Any, TypeVar, get_origin
 
 from pydantic import BaseModel, ValidationError
 
+from supervision.replies.filled_form import is_placeholder
+
 M = TypeVar("M", bound=BaseModel)
 
 _ROUNDS = 4  # what was put right may itself hold what is wrong
@@ -22,8 +24,10 @@ _LEFT_OUT = object()
 
 
 def says_nothing(value: object) -> bool:
-    """True for null, and for the words that models write in its place."""
-    return value is None or (isinstance(value, str) and value.strip(" .\n").casefold() in _NOTHING)
+    """True for null, for the words that models write in its place, and for a placeholder that they copied."""
+    if isinstance(value, str):
+        return value.strip(" .\n").casefold() in _NOTHING or is_placeholder(value)
+    return value is None
 
 
 def read_form(form: type[M], value: Any) -> M:

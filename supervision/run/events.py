@@ -56,6 +56,7 @@ SENTENCES: dict[str, tuple[str, Mood]] = {
     ),
     "plan_rejected": ("the plan can't run: {problems}", "bad"),
     "role_unknown": ("the team has no role {role}: {by} does it", "bad"),
+    "plan_put_right": ("names of the plan that were none, or did not fit: {changes}", "bad"),
     "items_planned": ("a subtask for {items} of {found:item}", "good"),
     "replan_brought": ("the revision brought {added:subtask}", "faint"),
     "step_left_out": ("no {step}: it is switched off for {model}", "faint"),
@@ -82,6 +83,7 @@ SENTENCES: dict[str, tuple[str, Mood]] = {
     "begun_anew": ("it repeats itself: its conversation begins anew, with what tools returned", "faint"),
     "finding_kept": ("of its findings the {which} one is kept", "plain"),
     # The answer.
+    "review_left_out": ("no review: {model} made the findings itself, and its window is small", "faint"),
     "reviewed": (
         "review, round {round}: [flagged?{flagged} again][!flagged?all findings hold]"
         "[without_effect?, nothing to see in what it says of {without_effect}]",

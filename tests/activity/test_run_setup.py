@@ -92,6 +92,20 @@ async def test_the_room_for_findings_is_that_of_the_supervisors_smallest_window(
     assert (await prepare(desk, models={"supervisor": chain}, windows={"tiny": 30_000})).prompt_tokens == 15_000
 
 
+@pytest.mark.parametrize(
+    ("models", "tokens", "reviewed"),
+    [
+        ({"supervisor": "own", "workers": "own"}, 16_384, False),
+        ({"supervisor": "own", "workers": "other"}, 16_384, True),
+        ({"supervisor": "own", "workers": "own"}, 128_000, True),
+    ],
+)
+async def test_a_small_model_does_not_review_its_own_findings(
+    desk: Desk, models: dict[str, str], tokens: int, reviewed: bool
+) -> None:
+    assert (await prepare(desk, models=models, windows={"*": tokens})).reviewed == reviewed
+
+
 # --- the grant ----------------------------------------------------------------------------------------
 
 

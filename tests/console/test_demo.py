@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.prompts import PAGE, page, sent
+from benchmarks.prompts import PAGE, SMALL_WINDOW, page, sent
 from tests.console.conftest import Cli
 from tests.waiting import lives, until
 
@@ -78,4 +78,6 @@ async def test_it_joins_a_server_that_runs_and_leaves_it_running(fresh: Cli) -> 
 
 
 async def test_the_page_of_prompts_is_what_the_demo_sends() -> None:
-    assert page(await sent()) == PAGE.read_text(encoding="utf-8"), "if that is meant: make prompts"
+    assert page(await sent(), await sent(SMALL_WINDOW)) == PAGE.read_text(encoding="utf-8"), (
+        "if that is meant: make prompts"
+    )

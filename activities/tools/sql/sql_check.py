@@ -62,7 +62,7 @@ def check(sql: str, tables: list[str], dialect: str = "duckdb") -> exp.Expr:
     if not isinstance(query, exp.Select | exp.SetOperation):
         raise Refused(f"Only SELECT is possible, not {statements[0].key.upper()}.")
     if query.find(exp.Pivot):  # the engine runs a PIVOT as several statements
-        raise Refused("PIVOT is not available. Write one column for each value: sum(x) FILTER (WHERE year = 2001).")
+        raise Refused("PIVOT is not available. Write one column for each value: sum(x) FILTER (WHERE column = value).")
     for node in query.walk():
         _check_node(node)
         if dialect == "postgres":

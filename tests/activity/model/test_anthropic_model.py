@@ -1,7 +1,6 @@
 """The adapter against a real HTTP server on loopback: every way an answer can come, or not come."""
 
 import asyncio
-import json
 import traceback
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,6 +16,7 @@ from activities.model.anthropic_model import AnthropicModel
 from activities.model.port import Json, ModelFailure, ModelMessage, ModelRequest, StreamProgress
 from supervision.base import limits
 from supervision.contract.base import Model
+from supervision.replies.filled_form import filled_form
 from tests.activity.model import http_fixture as http
 from tests.activity.model.http_fixture import ModelServer, Reply
 
@@ -260,8 +260,8 @@ async def test_thoughts_in_a_text_are_no_part_of_it() -> None:
     assert outcome.message.text() == '{"a": 2}'
 
 
-async def test_the_text_rung_sends_the_schema_in_words() -> None:
+async def test_the_text_rung_asks_for_the_form_in_the_last_words() -> None:
     outcome = await answer(http.message(http.text("no JSON")), ask(output_schema=SCHEMA), structured="text")
-    assert json.dumps(SCHEMA) in outcome.body["system"]
-    assert outcome.body["system"].startswith("You are brief.")
+    assert outcome.body["system"] == "You are brief."
+    assert outcome.body["messages"][-1]["content"][-1]["text"].endswith(filled_form(SCHEMA) or "?")
     assert outcome.message.text() == "no JSON"

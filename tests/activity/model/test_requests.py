@@ -11,6 +11,7 @@ from activities.model.anthropic_model import AnthropicModel
 from activities.model.port import CacheUse, Json, ModelRequest, user_message
 from activities.model.request_body import profile_of, request_body
 from supervision.contract.base import Model
+from supervision.replies.filled_form import filled_form
 from tests.activity.model import http_fixture as http
 from tests.activity.model.http_fixture import Exchange, Reply
 from tests.activity.model.test_anthropic_model import IDLE, SCHEMA, answer, ask, fail
@@ -159,7 +160,22 @@ def wide_schema(optional: int = 0, unions: int = 0) -> Json:
 )
 def test_a_schema_too_complex_for_the_api_is_sent_in_words(schema: Json, in_words: bool) -> None:
     body = request_body(ask(model=OPUS, output_schema=schema), profile_of(OPUS), "format")
-    assert ("output_config" not in body, json.dumps(schema) in body["system"]) == (in_words, in_words)
+    assert ("output_config" not in body) == in_words
+    assert (filled_form(schema) in body["messages"][-1]["content"][-1]["text"]) == in_words
+
+
+def test_a_schema_that_no_form_shows_stands_with_the_rules() -> None:
+    schema = {"type": "object", "properties": {"code": {"type": "string", "pattern": "^[A-Z]+$"}}}
+    body = request_body(ask(model=OPUS, output_schema=schema), profile_of(OPUS), "text")
+    assert json.dumps(schema) in body["system"]
+    assert body["messages"] == ask().messages
+
+
+def test_a_small_model_is_shown_the_form_where_the_api_has_it() -> None:
+    schema = wide_schema(optional=1)
+    shown = request_body(ask(model=OPUS, output_schema=schema), profile_of(OPUS), "format", shows_form=True)
+    assert shown["output_config"]["format"]["schema"] == schema
+    assert filled_form(schema) in shown["messages"][-1]["content"][-1]["text"]
 
 
 def turn(number: int, calls: int = 3) -> list[Json]:

@@ -76,7 +76,10 @@ class Talk:
         return [block for m in self.sent for block in m["content"] if block["type"] == kind]
 
 
-async def test_old_outputs_and_the_thinking_after_them_give_way_and_the_store_keeps_all(desk: Desk) -> None:
+async def test_old_outputs_and_the_thinking_after_them_give_way_and_the_store_keeps_all(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "SMALL_WINDOW_TOKENS", 0)  # outputs are shown as to any model
     desk.say(*[looks(n) for n in range(1, 6)])
     talk = Talk(desk)
     await talk.begin()

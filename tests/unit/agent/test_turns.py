@@ -396,7 +396,7 @@ def test_beginning_and_pages_are_the_whole_output(text: str, limit: int, most: i
 
 @pytest.mark.parametrize("arguments", [{}, {"output": "3-1", "offset": -1}, None], ids=str)
 def test_wrong_arguments_are_answered_with_advice(arguments: object) -> None:
-    with pytest.raises(ValueError, match="output is a name .* offset a number"):
+    with pytest.raises(ValueError, match="output is a subtask_id, or the name .* offset is a number"):
         read_call(arguments)
 
 

@@ -1,0 +1,85 @@
+"""A JSON schema shown as the object that it asks for, filled in with placeholders.
+
+Small models copy a schema that they are shown, or fill in its keywords. They follow a form. A placeholder stands in
+angle brackets, so that it is told from data by code (`is_placeholder`) and by readers of a trace.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_DEPTH = 8  # of a form: a schema that refers to itself ends here
+_WORDS_CHARS = 600  # of the description of a field: more is a rule, which belongs into the prompt
+_PLACEHOLDER = re.compile(r"\s*<[^<>]{1,600}>\s*")
+
+# A schema with other rules, such as patterns and bounds, says more than a form can.
+_SHOWN = {"$defs", "$ref", "additionalProperties", "anyOf", "const", "default", "description", "enum", "items"}
+_SHOWN |= {"properties", "required", "title", "type"}
+
+Schema = Mapping[str, Any]
+
+
+def is_placeholder(text: str) -> bool:
+    """True for a text that is a placeholder of a form and nothing else."""
+    return _PLACEHOLDER.fullmatch(text) is not None
+
+
+def filled_form(schema: Schema) -> str | None:
+    """Returns the form on one line; None for a schema that it cannot show.
+
+    The form is JSON but for numbers and choices, which stand as placeholders without quotes.
+    """
+    try:
+        return _shown(schema, schema, "", _DEPTH)
+    except (LookupError, TypeError, ValueError, AttributeError):  # of a foreign schema
+        return None
+
+
+def _shown(part: Schema, root: Schema, said: str, depth: int) -> str:
+    """Returns the form of a part of the schema `root`, whose field is described as `said`."""
+    if depth == 0:
+        raise ValueError("the schema is nested too deeply")
+    if others := part.keys() - _SHOWN:
+        raise ValueError(f"no form can show {others}")
+    said = str(part.get("description") or said)
+    if "$ref" in part:
+        name = str(part["$ref"]).rpartition("/")[2]
+        return _shown(root["$defs"][name], root, said, depth - 1)
+    if choices := part.get("anyOf"):
+        return _either(choices, root, said, depth)
+    if "const" in part:
+        return json.dumps(part["const"], ensure_ascii=False)
+    if "enum" in part:
+        return json.dumps(" or ".join(map(str, part["enum"])), ensure_ascii=False)
+    return _of_kind(part, root, said, depth)
+
+
+def _either(choices: list[Schema], root: Schema, said: str, depth: int) -> str:
+    """Returns the form of the first choice that is not null, which is named beside it."""
+    kinds = [choice for choice in choices if choice.get("type") != "null"]
+    words = f"{said} (or null)" if said and len(kinds) < len(choices) else said
+    return _shown(kinds[0], root, words, depth - 1)
+
+
+def _of_kind(part: Schema, root: Schema, said: str, depth: int) -> str:
+    kind = part["type"]
+    if kind == "object":
+        fields = part.get("properties", {}).items()
+        inner = [f"{json.dumps(name)}: {_shown(field, root, '', depth - 1)}" for name, field in fields]
+        return f"{{{', '.join(inner)}}}"
+    if kind == "array":
+        items = part.get("items")
+        return f"[{_shown(items, root, said, depth - 1)}]" if items else "[]"
+    if kind == "boolean":
+        return "<true or false>"
+    if kind in ("number", "integer"):
+        return _placeholder(said or "number")
+    if kind == "string":
+        return json.dumps(_placeholder(said or "text"), ensure_ascii=False)
+    raise ValueError(f"a schema of the type {kind!r} has no form")
+
+
+def _placeholder(words: str) -> str:
+    line = " ".join(words.split()).replace("<", "(").replace(">", ")")
+    return f"<{line[:_WORDS_CHARS].rstrip(' .')}>"

@@ -1,0 +1,117 @@
+"""Models with a small window: short prompts, forms shown filled in, two fields of `finish`, tables in the brief."""
+
+import pytest
+
+from activities.agent.agent_turn import AgentTurnActivities
+from activities.contracts.run_contracts import PlanInput, PlanReply, SubtaskBrief
+from activities.contracts.turn_contracts import TurnInput
+from activities.model.port import Window
+from activities.questions.planning import PLAN
+from supervision.base import limits
+from supervision.contract.plan import Subtask
+from tests.activity.supervising import MODEL, Desk
+from tests.scripted_model import Reply, as_json, text
+
+SMALL = 16_384
+T1 = {"id": "t1", "role": "reader", "description": "From table harvest, give the kilograms of 1990", "depends_on": []}
+
+
+@pytest.fixture
+def small(desk: Desk) -> Desk:
+    """A desk whose models have a small window."""
+    desk.windows["*"] = SMALL
+    return desk
+
+
+async def plan(desk: Desk, *replies: Reply, **fields: object) -> PlanReply:
+    desk.say(*replies)
+    team_ref = await desk.team(desk.write_orchard())
+    goal_ref = await desk.put("goal", "How many kilograms were picked in 1990?")
+    call = PlanInput(
+        run=await desk.run_ref(), goal_ref=goal_ref, team_ref=team_ref, model=MODEL, max_subtasks=12
+    ).model_copy(update=fields)
+    return await desk.ask(PLAN, call)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "chosen", "is_small", "output_chars"),
+    [
+        (4_096, None, True, 1_433),
+        (SMALL, None, True, 5_734),
+        (limits.SMALL_WINDOW_TOKENS + 1, None, False, limits.TOOL_OUTPUT_CHARS),
+        (SMALL, False, False, limits.TOOL_OUTPUT_CHARS),
+        (200_000, True, True, limits.TOOL_OUTPUT_CHARS),
+    ],
+)
+def test_a_window_is_small_by_its_tokens_or_as_it_was_set(
+    tokens: int, chosen: bool | None, is_small: bool, output_chars: int
+) -> None:
+    window = Window(tokens, short_prompts=chosen)
+    assert (window.is_small, window.output_chars) == (is_small, output_chars)
+
+
+async def test_the_planner_is_asked_in_few_words_and_shown_the_form_last(small: Desk) -> None:
+    reply = await plan(small, as_json({"subtasks": [T1]}))
+    assert "How this team plans" not in small.prompt
+    assert "Tools of these roles" not in small.prompt
+    last = small.asked[-1].step.body["messages"][-1]["content"][-1]["text"]
+    assert last.startswith("Reply with one JSON object and nothing else, filled in like this:\n")
+    assert '{"subtasks": [{"id": "<t and a number>", "role": "reader or counter", "description": "<what to' in last
+    assert set(small.schema["$defs"]["SubtaskDraft"]["properties"]) == {"id", "role", "description", "depends_on"}
+    assert reply.plan is not None
+    assert reply.plan.aggregation == "select", "the finding of an only subtask is the answer"
+
+
+async def test_a_form_that_comes_back_as_it_was_shown_is_no_plan(small: Desk) -> None:
+    placeholders = {"id": "<t and a number>", "role": "reader or counter", "description": "<what to find out>"}
+    reply = await plan(small, as_json({"subtasks": [placeholders]}))
+    assert reply.plan is None
+    assert "no concrete description" in reply.problems[0] or "vague" in reply.problems[0]
+
+
+@pytest.mark.parametrize("strategy", ["plan", "step", "route"])
+async def test_each_way_of_planning_has_a_short_form(small: Desk, strategy: str) -> None:
+    route = {"role": "counter", "description": T1["description"]}
+    said = route if strategy == "route" else {"subtasks": [T1], "finished": False}
+    reply = await plan(small, as_json(said), strategy=strategy)
+    assert reply.plan is not None
+    assert reply.plan.subtasks[0].role == "counter"
+    assert len(small.prompt) < 3_500
+
+
+async def turn(desk: Desk, description: str, reply: Reply, role: str = "counter") -> None:
+    """One turn of a worker agent with that subtask."""
+    desk.say(reply)
+    plan_ref = await desk.plan(Subtask(id="t1", description=description, role=role))
+    brief = SubtaskBrief(plan_ref=plan_ref, subtask_id="t1")
+    call = TurnInput(
+        run=await desk.run_ref(),
+        team_ref=await desk.team(desk.write_orchard()),
+        role=role,
+        model=MODEL,
+        brief=brief,
+        step="turn.1",
+        max_tokens=1000,
+    )
+    activities = AgentTurnActivities(desk.calls, desk.teams)
+    await desk.do(activities.call_model, call, f"{desk.run_id}/t1/1")
+
+
+async def test_a_worker_agent_gets_short_rules_two_fields_and_the_columns_of_its_table(small: Desk) -> None:
+    await turn(small, "From table harvest, give the kilograms of 1990", text("12"))
+    assert "<data>\n- table harvest (year: 1990 to 1994" in small.prompt
+    assert "Make one call at a time" in small.prompt
+    tools = {tool["name"]: tool for tool in small.asked[-1].step.body["tools"]}
+    assert list(tools["finish"]["input_schema"]["properties"]) == ["finding", "outcome"]
+
+
+async def test_the_columns_are_for_roles_that_can_query_them(small: Desk) -> None:
+    await turn(small, "From the document on frost, say what it does to table harvest", text("harm"), "reader")
+    assert "<data>" not in small.prompt
+
+
+async def test_a_model_with_a_large_window_gets_none_of_this(desk: Desk) -> None:
+    await turn(desk, "From table harvest, give the kilograms of 1990", text("12"))
+    assert "<data>" not in desk.prompt
+    tools = {tool["name"]: tool for tool in desk.asked[-1].step.body["tools"]}
+    assert len(tools["finish"]["input_schema"]["properties"]) == 5
