@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 from temporalio import workflow
+from temporalio.exceptions import ApplicationError
 
 with workflow.unsafe.imports_passed_through():
     from pydantic import BaseModel, JsonValue, ValidationError
@@ -15,8 +16,12 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.result import RunResult
     from supervision.contract.status import Asked, Status, TracePage
     from supervision.contract.updates import (
+        UPDATES_USED_UP,
+        Decide,
+        Decided,
         DecidePlan,
         DecideToolCall,
+        DecisionReply,
         ExtendLimits,
         Pause,
         Reply,
@@ -31,6 +36,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.planning.new_roles import unknown_role_problems
     from supervision.planning.plan_graph import plan_problems
     from supervision.results.payload_fit import fit
+    from supervision.run.attempt_rules import supervisor_of
     from supervision.run.decisions import ALL, Decision, Instructions, decision_in
     from supervision.run.events import said
     from supervision.run.run_state import RunState
@@ -40,17 +46,31 @@ with workflow.unsafe.imports_passed_through():
     from workflows.run_context import RunContext
 
 
+_UPDATES_SHOWN_EACH = 100  # in the memo, once there are many
+_REFUSALS_SHOWN = 5  # of a list of decisions of which none can be taken
+_BY_SIGNAL = "Decides as the update of this name, where a run takes no more updates."
+
+
 def _update(kind: type[Update]) -> Any:
     """Returns the handler of the update that is named as its type. Its validator is `_check`."""
 
     # Any JSON is taken, so that its sender gets to know what is wrong with it.
     def handle(self: Any, update: JsonValue = None) -> UpdateReply:
         state, new = self._run_state(), read_update(kind, update)
-        message = state.requests.get(new.request_id or "") or self._take(state, new)
-        return UpdateReply(accepted=True, phase=state.phase, message=message)
+        self._count(state)
+        if new.request_id and (said := state.requests.get(new.request_id)):
+            return UpdateReply(accepted=True, phase=state.phase, message=said)
+        if isinstance(new, Decide):
+            results = self._take_all(state, new)
+            taken = sum(result.accepted for result in results)
+            message = self._done(state, new, f"{taken} of {len(results)} decisions taken")
+            return UpdateReply(accepted=True, phase=state.phase, message=message, results=results)
+        return UpdateReply(accepted=True, phase=state.phase, message=self._take(state, new))
 
     def validate(self: Any, update: JsonValue = None) -> None:
-        self._check(read_update(kind, update))
+        new = read_update(kind, update)
+        self._check_room(new)
+        self._check(new)
 
     description = one_line(kind.__doc__ or "", limits.SENTENCE_BYTES)
     handler: Any = workflow.update(name=kind.name(), description=description)(handle)
@@ -100,6 +120,7 @@ class Handlers:
     def waiting(self, wait_id: str = "") -> Asked:
         """What waits for a person under an id that `status` shows, with all of what is asked."""
         state = self._run_state()
+        self._check_place(wait_id)
         asked = state.waits.asked(wait_id)
         return asked.model_copy(update={"estimate": state.estimate if asked.wait.kind == "plan" else None})
 
@@ -121,29 +142,35 @@ class Handlers:
     decide_plan = _update(DecidePlan)
     reply = _update(Reply)
     decide_tool_call = _update(DecideToolCall)
+    decide = _update(Decide)
     pause = _update(Pause)
     resume = _update(Resume)
     steer = _update(Steer)
     retry_subtask = _update(RetrySubtask)
     skip_subtask = _update(SkipSubtask)
 
+    def _check_room(self, update: Update) -> None:
+        """Raises an error of a type of its own if a decision has to come as a signal, as few updates are left."""
+        if isinstance(update, Decide | Decided) and self._run_state().updates >= limits.UPDATES_FOR_DECISIONS:
+            words = (
+                f"this run has taken {limits.UPDATES_FOR_DECISIONS} updates and the server allows few more, which are "
+                "kept for resume, extend_limits and the like: send this as the signal `decide`"
+            )
+            raise ApplicationError(words, type=UPDATES_USED_UP, non_retryable=True)
+
     def _check(self, update: Update) -> None:
         """Raises ValueError with what is current if an update cannot be taken: nothing of it is written then."""
         state = self._run_state()
         if state.phase in ("done", "failed", "cancelled"):
             raise ValueError(f"this run has ended: it is {state.phase}")
-        is_own = isinstance(update, Steer | RetrySubtask | SkipSubtask) or (
-            isinstance(update, Resume) and not state.steering.paused
-        )
-        if self._parent is not None and not is_own:
-            raise ValueError(f"this is a nested run: send this to its root '{self._parent.root_id}'")
+        self._check_level(state, update)
         if update.request_id in state.requests:
             return
         match update:
             case DecidePlan() | Reply() | DecideToolCall():
-                state.decisions.check(decision_in(update), update.waits, state.waits.current)
-                if isinstance(update, DecidePlan) and update.plan is not None:
-                    self._check_plan(state, update.plan)
+                self._check_decision(state, update)
+            case Decide():
+                self._check_any(state, update)
             case ExtendLimits():
                 state.time_and_budget.check(update.budget, update.deadline)
             case Steer():
@@ -152,6 +179,55 @@ class Handlers:
                 state.steering.check_retry(update, state.phase, has_time=state.time_and_budget.time_left)
             case SkipSubtask():
                 state.steering.check_open(update.subtask_id)
+
+    def _check_level(self, state: RunState, update: Update) -> None:
+        """Raises ValueError if only the root takes such an update."""
+        if self._parent is None or isinstance(update, Decide | Decided | Steer | RetrySubtask | SkipSubtask):
+            return
+        if not isinstance(update, Resume) or state.steering.paused:
+            raise ValueError(f"this is a nested run: send this to its root '{self._parent.root_id}'")
+
+    def _check_decision(self, state: RunState, update: Decided) -> None:
+        """Raises ValueError if a decision cannot be taken here and now."""
+        decision = decision_in(update, self._path)
+        self._check_place(decision.id)
+        state.decisions.check(decision, state.waits.own)
+        if isinstance(update, DecidePlan) and update.plan is not None:
+            self._check_plan(state, update.plan)
+
+    def _check_any(self, state: RunState, update: Decide) -> None:
+        """Raises ValueError if no decision of a list can be taken."""
+        refusals = [self._refusal(state, each) for each in update.decisions]
+        if all(refusals):
+            raise ValueError("; ".join(dict.fromkeys(filter(None, refusals[:_REFUSALS_SHOWN]))))
+
+    def _refusal(self, state: RunState, update: Decided) -> str | None:
+        """Returns why a decision cannot be taken; None if it can."""
+        try:
+            self._check_decision(state, update)
+        except ValueError as error:
+            return str(error)
+        return None
+
+    def _check_place(self, wait_id: str) -> None:
+        """Raises ValueError, with the right run, if a wait of that id stands in another run than this one."""
+        own_id = workflow.info().workflow_id
+        root_id = self._parent.root_id if self._parent else own_id
+        if (there := supervisor_of(root_id, wait_id)) != own_id:
+            raise ValueError(f"'{wait_id}' waits in the run '{there}': send this to it (-w {there})")
+
+    @property
+    def _path(self) -> str:
+        """Where this run stands, from the root, with a slash at its end; empty for the root."""
+        if self._parent is None:
+            return ""
+        return workflow.info().workflow_id.removeprefix(f"{self._parent.root_id}/") + "/"
+
+    def _count(self, state: RunState) -> None:
+        """Counts an update that is taken; shows the number, once it is large, where `describe` finds it."""
+        state.updates += 1
+        if state.updates >= limits.UPDATES_WARNED and state.updates % _UPDATES_SHOWN_EACH == 0:
+            workflow.upsert_memo({"updates": state.updates})
 
     def _check_plan(self, state: RunState, plan: WrittenPlan) -> None:
         if self._context is not None:
@@ -171,7 +247,7 @@ class Handlers:
         steering = state.steering
         match update:
             case DecidePlan() | Reply() | DecideToolCall():
-                message = state.decisions.take(decision_in(update))
+                message = state.decisions.take(decision_in(update, self._path), state.waits.own)
             case ExtendLimits():
                 state.extend(update.budget, update.deadline)
                 self._children.limits_changed()
@@ -194,7 +270,8 @@ class Handlers:
             case RetrySubtask():
                 if (wait := state.waits.for_help(update.subtask_id)) is not None:
                     words = {"text": update.instruction or "", "by": update.by or ""}
-                    state.decisions.take(Decision(id=wait.id, choice="retry", **words))
+                    tried_again = Decision(id=wait.id, choice="retry", about=("finding",), **words)
+                    state.decisions.take(tried_again, [wait])
                 else:
                     steering.retry(update)
                 state.trace.note("retry_asked", update.subtask_id, **said(update, instruction=update.instruction))
@@ -203,6 +280,20 @@ class Handlers:
                 steering.skip(update)
                 state.trace.note("skip_asked", update.subtask_id, **said(update))
                 message = f"{update.subtask_id} is skipped"
+        return self._done(state, update, message)
+
+    def _take_all(self, state: RunState, update: Decide) -> list[DecisionReply]:
+        """Takes those decisions of a list that can be taken. Returns what became of each."""
+        results = []
+        for each in update.decisions:
+            decision = decision_in(each, self._path)
+            refusal = self._refusal(state, each)
+            said = refusal or state.decisions.take(decision, state.waits.own)
+            results.append(DecisionReply(id=decision.id, accepted=refusal is None, message=said))
+        return results
+
+    def _done(self, state: RunState, update: Update, message: str) -> str:
+        """Has the work heed an update that was taken, and returns what its sender reads, then and if it comes again."""
         if update.request_id:
             state.requests[update.request_id] = message
         self._heed(state)
@@ -219,7 +310,23 @@ class Handlers:
     nested_report = _signal("nested_report", NestedReport)
     nested_terms = _signal("nested_terms", NestedTerms)
     instructions = _signal("instructions", Instructions)
-    decided = _signal("decided", Decision)
+
+    @workflow.signal(name="decide", description=_BY_SIGNAL)
+    def decide_by_signal(self, decisions: object = None, *surplus: object) -> None:
+        """Takes the body of the update `decide`, checked alike, for whoever may send no more updates."""
+        if not isinstance(self._state, RunState):
+            return
+        try:
+            update = read_update(Decide, decisions)
+            self._check(update)
+        except ValueError as error:  # nobody reads a reply to a signal
+            self._state.trace.note("decision_refused", why=one_line(str(error), limits.SENTENCE_BYTES))
+            return
+        results = self._take_all(self._state, update)
+        for refused in (result for result in results if not result.accepted):
+            why = one_line(refused.message, limits.SENTENCE_BYTES)
+            self._state.trace.note("decision_refused", id=refused.id, why=why)
+        self._done(self._state, update, "taken")
 
     async def _hear(self, state: RunState, message: BaseModel) -> None:
         """Takes a report of a nested supervisor, or what the ones above have sent."""
@@ -238,11 +345,11 @@ class Handlers:
                 self._changed.set()
                 self._show()
         elif isinstance(message, Instructions):
+            if not self._parent.knows(message):
+                return
             if state.steering.take(message):
                 state.models.retry_all()
             self._heed(state)
-        elif isinstance(message, Decision):
-            state.decisions.take(message)
 
     def _run_state(self) -> RunState:
         if isinstance(self._state, SupervisionError):

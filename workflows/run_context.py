@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from temporalio import workflow
 
@@ -18,7 +18,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.finding import Labels
     from supervision.contract.model_choice import Effort, OptionalStep, is_off
     from supervision.contract.progress import Phase
-    from supervision.contract.status import TraceEvent, Wait
+    from supervision.contract.status import TraceEvent, Wait, WaitKind
     from supervision.contract.team import TeamCard
     from supervision.run.decisions import Decision
     from supervision.run.events import decided
@@ -27,6 +27,10 @@ with workflow.unsafe.imports_passed_through():
     from supervision.run.waits import AWAITED
     from workflows.children.child_contracts import NestedInput
     from workflows.children.links import ChildLinks, ParentLink
+    from workflows.people import Awaited
+
+if TYPE_CHECKING:  # it makes calls, which need this module
+    from workflows.calls.words import Words
 
 _log = logging.getLogger("supervisor.run")
 _LOGGED = (
@@ -56,7 +60,7 @@ class RunContext:
     `described_in` has for each subtask the plan that brought it: its brief is the same then, whenever it begins.
     `plan_labels` has for each subtask those of what its description was made from.
     `written_by` has the models of the supervisor's own conversations, by their heads, `heard` how many of people's
-    words are in them.
+    words are in them. `people` wakes the work that waits for a person's decision, `words` stores what they wrote.
     """
 
     state: RunState
@@ -68,6 +72,7 @@ class RunContext:
     children: ChildLinks
     team: TeamCard
     team_ref: str
+    words: "Words"
     nested: NestedInput | None = None
     parent: ParentLink | None = None
     plan_ref: str = ""
@@ -76,6 +81,17 @@ class RunContext:
     starts: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(STARTS_AT_ONCE))
     written_by: dict[str, str] = field(default_factory=dict)
     heard: dict[str, int] = field(default_factory=dict)
+    people: Awaited = field(default_factory=Awaited)
+
+    def __post_init__(self) -> None:
+        """Has each decision wake the work that waits for it."""
+        self.state.decisions.on_taken = self.people.wake
+
+    @property
+    def path(self) -> str:
+        """Where this run stands, from the root: `t3/1/` for the nested run of t3's first attempt."""
+        own = workflow.info().workflow_id.removeprefix(self.run.run_id).strip("/")
+        return f"{own}/" if self.nested and own else ""
 
     @property
     def assignable_roles(self) -> TeamCard:
@@ -154,6 +170,17 @@ class RunContext:
         finally:
             state.refused.discard(subtask_id)
 
+    def new_wait(self, place: str, kind: WaitKind, *source: str | None, **fields: Any) -> Wait:
+        """Returns a wait at a place of this run; `source` is where what it shows came from."""
+        wait = Wait(
+            id=f"{self.path}{place}",
+            kind=kind,
+            workflow_id=workflow.info().workflow_id,
+            since=workflow.now().isoformat(),
+            **fields,
+        )
+        return wait.bound_to(*source)
+
     async def wait_for(
         self,
         wait: Wait,
@@ -207,11 +234,30 @@ class RunContext:
         Raises SupervisionError `DeadlineExceeded` if the run's time is over first.
         """
         decisions, until = self.state.decisions, workflow.now() + timeout
-        if (known := decisions.on(wait)) is None:
+        if decisions.on(wait) is None and wait.subtask_id is None:
             await self.wait_for(wait, lambda: decisions.on(wait) is not None, until=lambda: until, content=content)
-            known = decisions.on(wait)
+        elif decisions.on(wait) is None:
+            await self._until_decided(wait, until, content)
+        known = decisions.on(wait)
         self.state.trace.note("decided", wait.subtask_id, **decided(wait, known))
         return known
+
+    async def _until_decided(self, wait: Wait, until: datetime, content: str | None) -> None:
+        """Returns once a wait of a subtask is decided, or at the time `until`.
+
+        Of these there may be a thousand at once: they share one timer, and the dispatch ends them at the deadline.
+        """
+        log_line(self.run.run_id, "waits", wait.subject, kind=wait.kind)
+        self.state.waits.show(wait, until, content)
+        self.show()
+        self.changed.set()  # the dispatch holds the clock if nothing else is left to do
+        try:
+            await self.people.decided(wait.sha256, lambda: self.state.decisions.on(wait) is not None, until)
+        finally:
+            self.state.waits.end(wait)
+        log_line(self.run.run_id, "waits no longer", wait.subject, kind=wait.kind)
+        self.changed.set()  # the dispatch lets the clock run again, before the work that follows has ended
+        self.show()
 
     def hold_clock(self, why: str, wanted: bool = True) -> None:
         """Holds the run's clock for a reason, or no longer for that one; nested runs follow."""

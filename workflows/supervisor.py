@@ -2,9 +2,9 @@
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey
@@ -38,12 +38,15 @@ with workflow.unsafe.imports_passed_through():
     from workflows.answer.write_answer import Drafts, sole_finding, tabulate, write_answer
     from workflows.calls import activity_calls
     from workflows.calls.activity_calls import CallFailed
+    from workflows.calls.words import Words
     from workflows.children.child_contracts import NestedInput
     from workflows.children.links import ChildLinks, ParentLink, nested_result
     from workflows.handlers import Handlers
     from workflows.plan.make_plan import Replanning, make_plan, next_step
     from workflows.run_context import RunContext, let_ready_tasks_finish, log_event, stop_all
     from workflows.subtasks.dispatch import Dispatch
+
+_T = TypeVar("_T")
 
 PHASE = SearchAttributeKey.for_keyword("SupervisorPhase")
 TEAM = SearchAttributeKey.for_keyword("SupervisorTeam")
@@ -106,8 +109,8 @@ class SupervisorWorkflow(Handlers):
         except (SupervisionError, CallFailed) as error:
             problem = _run_problem(error)
             if self._keep_findings(state, problem):
-                return await self._closed(state, "done")
-            raise await self._failed(state, problem) from error
+                return await _to_its_end(self._closed(state, "done"))
+            raise await _to_its_end(self._failed(state, problem)) from error
         except asyncio.CancelledError:
             # Temporal asks for a cancellation once: what closes the books below is not cancelled again.
             why = Problem(type=ErrorKind.CANCELLED, message="the run was cancelled")
@@ -182,6 +185,7 @@ class SupervisorWorkflow(Handlers):
             children=self._children,
             team=setup.team,
             team_ref=setup.team_ref,
+            words=Words(run),
             nested=self._nested,
             parent=self._parent,
         )
@@ -197,7 +201,8 @@ class SupervisorWorkflow(Handlers):
         replanning = Replanning(context, replans)
         dispatch = Dispatch(context, replanning, drafts)
         await dispatch.execute()
-        while state.steering.retries or (way.plans_steps and await next_step(context)):
+        # A retry may be asked for while the planner looks for the next step, and finds that none is needed.
+        while state.steering.retries or (way.plans_steps and (await next_step(context) or state.steering.retries)):
             await dispatch.execute()
         state.check_success()
         if self._is_reviewed(context, strategy) and not context.leaves_out("review"):
@@ -259,6 +264,15 @@ class SupervisorWorkflow(Handlers):
         if self._parent is not None:
             self._parent.report()
         self._children.update()
+
+
+async def _to_its_end(closing: Coroutine[Any, Any, _T]) -> _T:
+    """Returns what the closing of a run comes to: a cancellation that comes meanwhile changes nothing any more."""
+    task = asyncio.create_task(closing)
+    while not task.done():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.shield(task)
+    return task.result()
 
 
 def _run_problem(error: SupervisionError | CallFailed) -> Problem:

@@ -244,7 +244,7 @@ class ToolLoop:
                 role=agent.role.name,
                 model=agent.role.model,
                 effort=agent.effort,
-                step=f"turn.{turn}",
+                step=f"turn.{progress.earlier_turns + turn}",
                 brief=agent.brief if progress.head is None or progress.feedback_due else None,
                 head=progress.head,
                 anew_from=progress.anew_from,
@@ -266,7 +266,7 @@ class ToolLoop:
         self.trace.note(
             "turn",
             agent.subtask_id,
-            turn=turn,
+            turn=progress.number,
             stop_reason=reply.stop_reason,
             preview=reply.preview[:200],
             tokens=reply.usage.tokens,
@@ -312,6 +312,7 @@ class ToolLoop:
                 progress.pending.append(call.model_copy(update=waits))
                 continue
             progress.results.append(tool_reply.result)
+            progress.effects += filter(None, [tool_reply.effect])
         if progress.pending:
             raise self.failure(Problem(type=ErrorKind.NEEDS_PERSON, message="it waits for a person"))
 
@@ -354,6 +355,7 @@ class ToolLoop:
             usage=progress.usage,
             head=progress.head or progress.anew_from or None,
             heard=progress.heard,
+            effects=progress.effects,
             labels=progress.labels,
             progress=progress.model_copy(update={"worked_seconds": self._worked()}) if resumable else None,
         )

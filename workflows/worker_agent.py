@@ -53,13 +53,16 @@ class WorkerAgentWorkflow:
 
     @workflow.signal
     def instructions(self, instructions: object = None, *surplus: object) -> None:
-        """Instructions of people. What does not fit is ignored: an error would block the workflow."""
+        """Instructions of people. What does not fit, or is a stranger's, is ignored: an error would block it."""
         try:
-            valid = Instructions.model_validate(instructions)
+            new = Instructions.model_validate(instructions)
         except ValueError:
             return
-        if self._loop is not None and valid.number > self._loop.instructions.number:
-            self._loop.instructions = valid
+        if self._loop is None:
+            return
+        known = self._loop.instructions
+        if known.key and new.key == known.key and new.number > known.number:
+            self._loop.instructions = new
 
     @workflow.query
     def trace(self, cursor: int = 0) -> TracePage:

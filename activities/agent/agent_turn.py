@@ -130,6 +130,7 @@ class AgentTurnActivities:
                 room=list_bytes(tokens),
                 names_items=brief.names_items,
                 tables=tables,
+                effects=brief.effects,
             )
             outputs = prompts.earlier_outputs(shown, list_bytes(tokens))
             return "\n\n".join(filter(None, [request, outputs]))
@@ -238,6 +239,8 @@ class AgentTurnActivities:
             elif policy.decide(tool, labels, arguments) == "ask":
                 call.waits_for, asked = "tool", json.dumps(arguments, ensure_ascii=False, indent=1)
                 call.after = labels.path
+                definition = {"shown": loaded.toolbox.definitions([name]), "effects": tool.effects}
+                call.definition_sha256 = arguments_sha256(definition)
             else:
                 continue
             call.asked_ref = await self._calls.store.put_output(turn.run.run_id, asked)

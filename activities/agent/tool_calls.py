@@ -1,7 +1,9 @@
 """The activity that runs one tool call of a worker agent, within the rights of its role."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from functools import partial
 from itertools import pairwise
 
@@ -39,7 +41,7 @@ from supervision.base import limits, spans
 from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, READ_OUTPUT_TOOL
 from supervision.base.store_keys import effect_keys
-from supervision.base.text import cut
+from supervision.base.text import clean, cut, one_line
 from supervision.contract.finding import ArtifactRef
 from supervision.replies.written_calls import same_arguments
 
@@ -100,7 +102,8 @@ class ToolActivities:
                 words = NOT_APPROVED if verdict == "ask" else REFUSED
                 return await self._reply(request, ToolRun(words, is_error=True))
             if tool.effects != "read":
-                return await self._once(request, partial(self._run, request, loaded, block))
+                done = f"{name}({_values(block.get('input'))})"
+                return await self._once(request, done, partial(self._run, request, loaded, block))
         return await self._reply(request, await self._run(request, loaded, block))
 
     async def _read_output(self, request: ToolInput, entry: Entry, block: Json) -> ToolRun:
@@ -140,16 +143,24 @@ class ToolActivities:
             seen += len(results)
         return None
 
-    async def _once(self, request: ToolInput, run: Callable[[], Awaitable[ToolRun]]) -> ToolReply:
-        """Runs a call with effects unless it was begun before, be it before a reset: then its result is returned."""
+    async def _once(self, request: ToolInput, done: str, run: Callable[[], Awaitable[ToolRun]]) -> ToolReply:
+        """Runs a call with effects unless it was begun before, be it before a reset: then its result is returned.
+
+        `done` is what is said of it to whoever takes over the subtask.
+        """
         again = f".{len(request.call.replies)}" if request.call.replies else ""
         call = f"{request.head}/{request.call.index}{again}"
         started, result = effect_keys(request.run.run_id, call)
         if not await self._store.create(started, b""):
             if (stored := await self._store.find(result)) is not None:
                 return ToolReply.model_validate_json(stored)
-            return await self._reply(request, ToolRun(UNKNOWN_OUTCOME, is_error=True))
+            unknown = await self._reply(request, ToolRun(UNKNOWN_OUTCOME, is_error=True))
+            return unknown.model_copy(update={"effect": f"{done} was begun, its outcome is unknown"})
+        began_at = datetime.now(UTC)
         reply = await self._reply(request, await run())
+        if not reply.asks:
+            how = "failed" if reply.result.is_error else "was run"
+            reply.effect = f"{done} {how} at {began_at:%H:%M} UTC"
         await until_stored(lambda: self._store.put(result, reply.model_dump_json().encode()))
         return reply
 
@@ -195,6 +206,13 @@ def _is_same(one: Json, other: Json) -> bool:
     given, meant = one.get("input"), other.get("input")
     named = one.get("name") == other.get("name")
     return named and isinstance(given, dict) and isinstance(meant, dict) and same_arguments(given, meant)
+
+
+def _values(arguments: object) -> str:
+    """Returns the values of a call's arguments in one line, as much of them as tells calls apart."""
+    values = arguments.values() if isinstance(arguments, dict) else [arguments]
+    shown = (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in values)
+    return one_line(clean(", ".join(shown)), limits.LINE_BYTES)
 
 
 def _shown_block(blocks: list[Json], call: ToolCallRef) -> Json | None:

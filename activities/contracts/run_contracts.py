@@ -9,7 +9,7 @@ import zlib
 from base64 import b64decode, b64encode
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BeforeValidator, JsonValue, SerializerFunctionWrapHandler, WrapSerializer
+from pydantic import BeforeValidator, Field, JsonValue, SerializerFunctionWrapHandler, WrapSerializer
 from pydantic_core import from_json, to_json
 
 from supervision.base import limits
@@ -161,7 +161,7 @@ class SubtaskBrief(Model):
 
     `description_ref` is a refined description in place of the plan's. In a round of review `feedback` says what to
     fix in the finding at `previous_ref`. `names_items` is True if the finding has to name items for a template.
-    `labels` are those of all texts in it.
+    `effects` are calls with effects that were made for the subtask before. `labels` are those of all texts in it.
     """
 
     plan_ref: str
@@ -173,6 +173,7 @@ class SubtaskBrief(Model):
     feedback: str | None = None
     previous_ref: str | None = None
     names_items: bool = False
+    effects: Annotated[list[str], Field(exclude_if=lambda effects: not effects)] = []
     labels: Read = Labels()
 
 
@@ -313,12 +314,18 @@ class AdoptInput(Model):
     label: str | None = None
 
 
-class WordsInput(Model):
-    """What a person wrote for a run: the reply to a question, or a finding; `source` is who it was."""
+class PersonWords(Model):
+    """What a person wrote: the reply to a question, or a finding; `source` is who it was."""
 
-    run: RunRef
     text: str
     source: str
+
+
+class WordsInput(Model):
+    """What people wrote for a run: all that came together."""
+
+    run: RunRef
+    words: list[PersonWords]
 
 
 class WorkNote(Model):

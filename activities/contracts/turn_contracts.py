@@ -80,7 +80,8 @@ class ToolCallRef(Model):
     """A tool call that the model asks for; its arguments stay in the conversation.
 
     `index` is its place among the calls of the reply: that is how it is found again. One that `waits_for` a person has
-    all that the person is `asked`, unless that is long; it comes `after` some untrusted text was read. A call whose
+    the hash of its tool's definition, and all that the person is `asked`, unless that is long; it comes `after` some
+    untrusted text was read. A call whose
     tool `asks` something under that key waits for it; made again, it has all `replies`, as stored, with their keys: one
     that does not fit is asked for again under its key.
     """
@@ -91,6 +92,7 @@ class ToolCallRef(Model):
     arguments_sha256: str
     preview: str = ""
     waits_for: Literal["question", "tool", "reply"] | None = None
+    definition_sha256: Annotated[str, Field(exclude_if=lambda sha256: not sha256)] = ""
     asked: str | None = None
     asked_ref: str = ""
     choices: list[str] = []
@@ -146,9 +148,13 @@ class ToolInput(Model):
 
 
 class ToolReply(Model):
-    """The outcome of a tool call; `preview` is at most 512 bytes of the output, or of what it `asks` a person."""
+    """The outcome of a tool call; `preview` is at most 512 bytes of the output, or of what it `asks` a person.
+
+    `effect` says in one line what was done, if the tool has effects.
+    """
 
     result: ToolResultRef
     preview: str = ""
+    effect: Annotated[str, Field(exclude_if=lambda effect: not effect)] = ""
     asks: Annotated[str, Field(exclude_if=lambda asks: not asks)] = ""
     choices: Annotated[list[str], Field(exclude_if=lambda choices: not choices)] = []

@@ -5,7 +5,7 @@ Plain functions of values. Content in tags is data, never instructions. See also
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from activities.store.reading import FindingExcerpt, first_of
 from supervision.agent.empty_words import Emptiness
@@ -17,6 +17,7 @@ from supervision.base.prompt_marks import (
     CHECKED,
     DATA,
     DEADLY,
+    DONE,
     EARLIER_OUTPUTS,
     FINDING,
     FINISH_TOOL,
@@ -108,11 +109,12 @@ def worker_request(
     room: int = limits.PROMPT_LIST_BYTES,
     names_items: bool = False,
     tables: str = "",
+    effects: Sequence[str] = (),
 ) -> str:
     """Returns the prompt of a subtask; `feedback` says what to fix in the finding `previous`.
 
     `attachments` are texts by name, None for one that has to be read by a tool; `room` is for each list. `tables` are
-    lines of the team's catalogue.
+    lines of the team's catalogue, `effects` the calls with effects that were made for the subtask before.
     """
     parts = [tag(SUBTASK, subtask.description)]
     if tables:
@@ -141,6 +143,8 @@ def worker_request(
             left -= size(shown or "")
             blocks.append(attachment_block(name, shown))
         parts.append(block(ATTACHMENTS, blocks))
+    if effects:
+        parts.append(already_done(effects))
     if feedback and feedback.strip():
         parts += [tag("previous_finding", previous)] if previous else []
         words = _FIX if previous else "This subtask was tried before. Follow <feedback> this time."
@@ -209,6 +213,10 @@ FAILED_BEFORE = (
     "This call was made before with these arguments, and it failed: it fails each time. The reason stands above. "
     "Change the arguments, or say what could not be found."
 )
+_ALREADY_DONE = (
+    f"Others have worked on this before you: their calls in <{DONE}> took effect, or may have. Do not make them again "
+    "unless the subtask asks for it more than once; build on them, and name them in your finding."
+)
 NOT_APPROVED = "This call was not run: a person has to approve it first. Call it again to have it approved."
 _DENIED_BY, _NOBODY = "A person has", "No person has"  # before what came of a call that waited for people
 _DENIED = "Do not make the same call again. Make another one only if that meets the reason; else continue without it."
@@ -244,6 +252,11 @@ _IMPOSSIBLE = f'If your tools and sources cannot have it, call {FINISH_TOOL} wit
 def empty_note(why: Emptiness) -> str:
     """Returns what sends a conclusion that is no finding back to its author."""
     return f"{EMPTY_NOTES[why]} {_IMPOSSIBLE}"
+
+
+def already_done(effects: Iterable[str]) -> str:
+    """Returns what whoever takes over a subtask reads of the calls with effects that were made for it."""
+    return f"{tag(DONE, chr(10).join(effects))}\n\n{_ALREADY_DONE}"
 
 
 def denied(comment: str) -> str:

@@ -13,6 +13,7 @@ from activities.contracts.run_contracts import (
     AdoptInput,
     ChildRef,
     Consumed,
+    PersonWords,
     ProcessFacts,
     Published,
     PublishInput,
@@ -31,7 +32,7 @@ from activities.model.conversation import ConversationStore
 from activities.model.journalled_call import usage_of
 from activities.model.port import ModelEndpoint, ModelUsage
 from activities.model.prompt_fit import brief_tokens
-from activities.prompts.agent_prompts import finding_block, tag
+from activities.prompts.agent_prompts import already_done, finding_block, tag
 from activities.replies import answer_schema
 from activities.store.artifacts import ArtifactError, ArtifactMissing, ArtifactStore
 from activities.store.grants import RunGrant, find_grant, write_grant
@@ -196,6 +197,8 @@ class RunActivities:
         parts = [description, *([tag(ITEM, subtask.item)] if subtask.item else [])]
         if findings:
             parts += ["Build on these findings:", *map(finding_block, findings)]
+        if brief.effects:
+            parts.append(already_done(brief.effects))
         if brief.feedback:
             parts.append(f"An earlier answer to this fell short. Fix exactly this: {brief.feedback}")
         return "\n\n".join(parts)
@@ -304,9 +307,12 @@ class RunActivities:
         return Answer(text=cut(text, limits.ANSWER_INLINE_BYTES), ref=ref)
 
     @activity.defn
-    async def keep_words(self, words: WordsInput) -> Finding:
-        """Stores what a person wrote, and returns it as a finding."""
-        put = partial(self.store.put_output, words.run.run_id)
+    async def keep_words(self, said: WordsInput) -> list[Finding]:
+        """Stores what people wrote, and returns each text as a finding."""
+        return [await self._kept(said.run.run_id, words) for words in said.words]
+
+    async def _kept(self, run_id: str, words: PersonWords) -> Finding:
+        put = partial(self.store.put_output, run_id)
         record = FindingRecord(summary=words.text, sources=[words.source])
         return Finding(
             **record.model_dump(exclude={"checked", "evidence"}),

@@ -18,13 +18,14 @@ CHECKED = "checked"  # where code found the claims of a finding
 STEER = "steer"  # a person's word to those at work
 DATA = "data"  # the tables and documents that tools reach, and what is said of them
 EARLIER_OUTPUTS = "earlier_outputs"  # of tools, in a conversation that begins anew
+DONE = "already_done"  # calls with effects that were made before
 EXAMPLE = "example"  # a query that a tool's output shows
 
 TAGS = (
     *(GOAL, DATA, SUBTASK, ITEM, FINDING, MISSING, CANDIDATE, ATTACHMENTS, DRAFT, ERROR, ATTEMPT, EXAMPLE, STEER),
     *(PLANNED, OUTCOME, CHECKED, ATTACHMENT, MISSING_POINTS, "subtasks", "findings", "candidates", "feedback"),
     *("previous_finding", "final_instruction", "conflict", "contradiction", "open_point", "former_verdicts"),
-    *("plan_so_far", EARLIER_OUTPUTS),
+    *("plan_so_far", EARLIER_OUTPUTS, DONE),
 )
 
 DIGEST = "digest"  # the role of a finding that condenses others

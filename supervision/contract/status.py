@@ -1,5 +1,7 @@
 """The replies to the queries `status` and `trace`."""
 
+import hashlib
+import json
 from typing import Literal
 
 from pydantic import JsonValue
@@ -11,6 +13,7 @@ from supervision.contract.result import Problem, SubtaskReport
 from supervision.contract.usage import Spend, Usage
 
 WaitKind = Literal["provider", "resume", "plan", "question", "tool", "finding"]
+_SHOWN = ("id", "kind", "workflow_id", "prompt_preview", "arguments_sha256", "choices", "content_ref", "after")
 
 
 class Flags(Model):
@@ -30,14 +33,17 @@ class Flags(Model):
 class Wait(Model):
     """A wait for the provider of `model`, or for a person.
 
-    `id` and `subtask_id` are paths from the run that shows the wait: `plan.2` is the second revision of its plan,
-    `t3/1` the first attempt of t3, `t3/1:4.0` the first call of that attempt's fourth turn, `t3/t2/1:4.0` one in the
-    nested run of t3, `levels` below. The supervisor's own work has its name as id. `workflow_id` is the supervisor
-    whose work waits. `content_ref` is where all of what is asked is stored. At `expires_at` the wait ends by itself.
-    `after` says which untrusted text was read before the call.
+    `id` is the place, for people to type, as a path from the root with the attempt on every level: `plan.2`, `t3/1`
+    for the first attempt of t3, `t3/1:4.0` for the first call of that attempt's fourth turn, `t3/1/t2/1:4.0` for one
+    in the nested run of t3. The supervisor's own work has its name as id. `sha256` is the hash of what is shown and
+    of where it came from: a decision holds for that alone. `subtask_id` is a path from the run that shows the wait.
+    `workflow_id` is the supervisor whose work waits, and in whose run the wait is decided. `content_ref` is where all
+    of what is asked is stored. At `expires_at` the wait ends by itself. `after` says which untrusted text was read
+    before the call.
     """
 
     id: str
+    sha256: str = ""
     kind: WaitKind
     workflow_id: str
     subtask_id: str | None = None
@@ -49,7 +55,6 @@ class Wait(Model):
     since: str
     expires_at: str | None = None
     model: str = ""
-    levels: int = 0
 
     @property
     def subject(self) -> str:
@@ -69,13 +74,18 @@ class Wait(Model):
     def below(self, subtask_id: str) -> "Wait":
         """Returns the wait as the run above shows it, in which this run works on that subtask."""
         path = f"{subtask_id}/{self.subtask_id}" if self.subtask_id else subtask_id
-        moved = {"id": f"{subtask_id}/{self.id}", "subtask_id": path, "levels": self.levels + 1}
-        return self.model_copy(update=moved)
+        return self.model_copy(update={"subtask_id": path})
 
-    @property
-    def own_id(self) -> str:
-        """The id in the run whose work waits."""
-        return self.id.split("/", self.levels)[-1]
+    def bound_to(self, *source: str | None) -> "Wait":
+        """Returns the wait with its hash: of what it shows, and of the `source`, where that came from.
+
+        Whatever changes when the same work is done again (times, the deadline) has no part in it: after a reset a wait
+        for the same thing has the same hash.
+        """
+        shown = self.model_dump(mode="json", include={*_SHOWN})
+        text = json.dumps([shown, *source], sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        sha256 = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        return self.model_copy(update={"sha256": sha256})
 
 
 class Asked(Model):
@@ -101,7 +111,10 @@ class RunLimits(Model):
 
 
 class Status(Model):
-    """The state of a run; subtasks in pages of 100, the next page with `cursor = next_cursor`."""
+    """The state of a run; subtasks in pages of 100, the next page with `cursor = next_cursor`.
+
+    `updates` is how many the run has taken: the server allows 2,000.
+    """
 
     goal: str
     team: str
@@ -118,6 +131,7 @@ class Status(Model):
     spend: list[Spend] = []
     limits: RunLimits
     deadline_at: str
+    updates: int = 0
     warnings: list[str] = []
     model_notice: str | None = None
     error: Problem | None = None

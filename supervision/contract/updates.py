@@ -3,7 +3,7 @@
 import re
 from typing import Annotated, ClassVar, Literal, TypeVar
 
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, ValidationError, model_validator
 
 from supervision.base import limits
 from supervision.base.text import clean, size
@@ -13,6 +13,7 @@ from supervision.contract.progress import Phase
 from supervision.contract.request import Budget, describe_errors
 from supervision.contract.status import WaitKind
 
+UPDATES_USED_UP = "UpdatesUsedUp"  # the type of the refusal of a decision that has to come as a signal
 REPLY_BYTES = 16 * limits.KIB  # of one reply of a person: a longer text is an attachment of the next run
 _COMMENT_BYTES = 4 * limits.KIB
 _STEER_BYTES = 2 * limits.KIB  # it is part of several prompts
@@ -30,6 +31,8 @@ def _text(most: int) -> AfterValidator:
 
 
 _Id = Annotated[str, Field(min_length=1, max_length=400)]
+_Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+_PLAN_ID = re.compile(r"(?:\S*/)?plan\.(\d{1,9})")
 _Comment = Annotated[str, _text(_COMMENT_BYTES)]
 
 
@@ -47,15 +50,27 @@ class Update(StrictModel):
 
 
 class DecidePlan(Update):
-    """Decides about a plan: {"revision": 1, "decision": "approve"}, or "reject".
+    """Decides about a plan: {"revision": 1, "decision": "approve", "sha256": "..."}, or "reject".
 
-    "change" has a "comment" for the planner, "edit" the "plan".
+    "change" has a "comment" for the planner, "edit" the "plan". The revision is the number in the id, the hash that of
+    the wait, both as in the status.
     """
 
     waits: ClassVar[tuple[WaitKind, ...]] = ("plan",)
     revision: int
     decision: Literal["approve", "edit", "change", "reject"]
     plan: WrittenPlan | None = None
+    sha256: _Sha256 | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_id(cls, value: object) -> object:
+        """Takes the id of the wait, as in other decisions, in place of the revision."""
+        if not isinstance(value, dict) or "revision" in value:
+            return value
+        number = _PLAN_ID.fullmatch(str(value.get("id", "")))
+        rest = {name: part for name, part in value.items() if name != "id"}
+        return {**rest, "revision": int(number[1])} if number else value
 
     @model_validator(mode="after")
     def _whole(self) -> "DecidePlan":
@@ -67,23 +82,65 @@ class DecidePlan(Update):
 
 
 class Reply(Update):
-    """Replies to a question, or hands in a person's finding: {"id": "t3/1:4.0", "text": "..."}, as in the status."""
+    """Replies to a question, or hands in a finding: {"id": "t3/1:4.0", "text": "...", "sha256": "..."}.
+
+    Id and hash are those in the status.
+    """
 
     waits: ClassVar[tuple[WaitKind, ...]] = ("question", "finding")
     id: _Id
     text: Annotated[str, _text(REPLY_BYTES)]
+    sha256: _Sha256 | None = None
 
 
 class DecideToolCall(Update):
-    """Decides about a tool call: {"id": "t3/1:4.0", "decision": "approve", "arguments_sha256": "..."}, or "deny".
+    """Decides about a tool call: {"id": "t3/1:4.0", "decision": "approve", "sha256": "..."}, or "deny".
 
-    Id and hash are those in the status; the model reads the "comment".
+    Id and hash are those in the status; in place of the hash of the wait that of the arguments alone will do:
+    "arguments_sha256". The model reads the "comment".
     """
 
     waits: ClassVar[tuple[WaitKind, ...]] = ("tool",)
     id: _Id
     decision: Literal["approve", "deny"]
-    arguments_sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    arguments_sha256: _Sha256 | None = None
+    sha256: _Sha256 | None = None
+
+    @model_validator(mode="after")
+    def _names_content(self) -> "DecideToolCall":
+        if self.arguments_sha256 is None and self.sha256 is None:
+            raise ValueError("arguments_sha256 or sha256 says which call was seen: the status has both")
+        return self
+
+
+Decided = DecidePlan | Reply | DecideToolCall
+
+
+def _kind_of(value: object) -> str:
+    """Returns the name of the update that a decision in a list would be by itself."""
+    if isinstance(value, Update):
+        return value.name()
+    fields = value if isinstance(value, dict) else {}
+    if "revision" in fields or _PLAN_ID.fullmatch(str(fields.get("id", ""))):
+        return DecidePlan.name()
+    return Reply.name() if "text" in fields else DecideToolCall.name()
+
+
+_AnyDecision = Annotated[
+    Annotated[DecidePlan, Tag("decide_plan")]
+    | Annotated[Reply, Tag("reply")]
+    | Annotated[DecideToolCall, Tag("decide_tool_call")],
+    Discriminator(_kind_of),
+]
+
+
+class Decide(Update):
+    """Decides about many things at once: {"decisions": [...]}, each as `decide_plan`, `reply` or `decide_tool_call`.
+
+    What cannot be taken is named in the reply, the rest is taken.
+    """
+
+    decisions: Annotated[list[_AnyDecision], Field(min_length=1, max_length=limits.DECISIONS_AT_ONCE)]
 
 
 class Pause(Update):
@@ -152,9 +209,21 @@ def read_update(kind: type[U], value: object) -> U:
         raise ValueError(describe_errors(error, root="update")) from None
 
 
+class DecisionReply(Model):
+    """What became of one decision of a list."""
+
+    id: str
+    accepted: bool
+    message: str = ""
+
+
 class UpdateReply(Model):
-    """The answer to an update: if it was accepted, the run's phase, and a message for people."""
+    """The answer to an update: if it was accepted, the run's phase, and a message for people.
+
+    A list of decisions has one of the `results` for each.
+    """
 
     accepted: bool
     phase: Phase
     message: str = ""
+    results: Annotated[list[DecisionReply], Field(exclude_if=lambda results: not results)] = []

@@ -65,6 +65,13 @@ def is_child_id(workflow_id: str, parent_id: str | None) -> bool:
     return above.rpartition("/")[0] == parent_id and attempt.replace(".", "").isdecimal()
 
 
+def supervisor_of(root_id: str, wait_id: str) -> str:
+    """Returns the workflow id of the supervisor in whose run a wait of that id stands: the root's for what is no id."""
+    place = wait_id.partition(":")[0].split("/")
+    above = place[:-1] if place[-1].startswith("plan.") else place[:-2]
+    return root_id if len(above) % 2 else "/".join([root_id, *above])
+
+
 def subtask_path(workflow_id: str, run_id: str) -> str:
     """Returns the path of a worker agent's subtask from the root, such as t3/t1; "" for the run itself."""
     return "/".join(workflow_id.removeprefix(run_id).split("/")[1::2])

@@ -1,6 +1,6 @@
 """What people said to a run: decisions about its waits, words to its agents, subtasks to do again or to skip."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from supervision.base.errors import ErrorKind
@@ -10,7 +10,7 @@ from supervision.contract.plan import Plan, folded, template_of
 from supervision.contract.progress import Phase
 from supervision.contract.result import Problem, SubtaskReport
 from supervision.contract.status import Wait, WaitKind
-from supervision.contract.updates import DecidePlan, DecideToolCall, Reply, RetrySubtask, SkipSubtask, Steer
+from supervision.contract.updates import Decided, DecidePlan, Reply, RetrySubtask, SkipSubtask, Steer
 from supervision.run.board import Board, is_blocked
 
 Choice = Literal["approve", "edit", "change", "reject", "deny", "reply", "retry"]
@@ -22,71 +22,105 @@ _MOST_STEERS = 20  # in one run: each is part of all later prompts that it is fo
 
 
 class Decision(Model):
-    """What a person decided about the wait `id`: for these arguments, if it is about a tool call.
+    """What a person decided about the wait `id`: about what it showed, by its hash `sha256`.
 
-    `text` is the reply, or the comment; `plan` replaces the one that was shown; `by` is who says that he decided.
+    It is `about` a wait of one of these kinds. `text` is the reply, or the comment; `plan` replaces the one that was
+    shown; `by` is who says that he decided. Without a hash it is about what waits under the id when it arrives, with
+    these arguments if it names their hash.
     """
 
     id: str
     choice: Choice
+    about: tuple[WaitKind, ...]
     text: str = ""
     plan: Plan | None = None
     by: str = ""
     arguments_sha256: str | None = None
+    sha256: str | None = None
+
+    def is_same(self, other: "Decision") -> bool:
+        """True if another one says the same, whoever says it."""
+        return (self.choice, self.text, self.plan) == (other.choice, other.text, other.plan)
 
 
-def decision_in(update: DecidePlan | Reply | DecideToolCall) -> Decision:
-    """Returns the decision in an update."""
-    by = update.by or ""
+def decision_in(update: Decided, path: str = "") -> Decision:
+    """Returns the decision in an update; `path` is that of the run, from the root, with a slash at its end."""
+    said = {"about": update.waits, "by": update.by or "", "sha256": update.sha256}
     if isinstance(update, Reply):
-        return Decision(id=update.id, choice="reply", text=update.text, by=by)
-    text = update.comment or ""
+        return Decision(id=update.id, choice="reply", text=update.text, **said)
+    said["text"] = update.comment or ""
     if isinstance(update, DecidePlan):
-        return Decision(id=f"plan.{update.revision}", choice=update.decision, text=text, plan=update.plan, by=by)
-    sha256 = update.arguments_sha256
-    return Decision(id=update.id, choice=update.decision, text=text, by=by, arguments_sha256=sha256)
+        return Decision(id=f"{path}plan.{update.revision}", choice=update.decision, plan=update.plan, **said)
+    return Decision(id=update.id, choice=update.decision, arguments_sha256=update.arguments_sha256, **said)
 
 
 class Decisions:
-    """The decisions of a run by wait. The first one stands, after a reset, too: ids and hashes are the same then.
+    """The decisions of a run, each by the hash of what was decided about: it is applied to nothing else.
 
-    `in_advance` is True once the run was reset: a decision may then come again before the work waits for it.
+    The first one stands, after a reset, too: hashes are the same then. `in_advance` is True once the run was reset: a
+    decision may then come again before the work waits for it. `on_taken` gets the hash of each one that is taken.
     """
 
     def __init__(self) -> None:
         self.in_advance = False
-        self._taken: dict[tuple[str, str | None], Decision] = {}
+        self.on_taken: Callable[[str], None] = lambda sha256: None
+        self._taken: dict[tuple[str, WaitKind], Decision] = {}
+        self._hashes: dict[str, str] = {}  # of what was decided, by the id of the wait: no id comes twice
 
-    def take(self, decision: Decision) -> str:
-        """Takes a decision over, unless there was one. Returns what became of it."""
-        taken = self._taken.setdefault((decision.id, decision.arguments_sha256), decision)
-        return f"{taken.id}: {taken.choice}" if taken is decision else "decided before: the first decision stands"
+    def take(self, decision: Decision, waits: Sequence[Wait]) -> str:
+        """Takes a decision over that was checked, unless there was one. Returns what became of it."""
+        sha256 = self._hash_of(decision, waits)
+        assert sha256 is not None  # see `check`
+        if (sha256, decision.about[0]) in self._taken:
+            return "decided before: the first decision stands"
+        self._taken |= {(sha256, kind): decision for kind in decision.about}
+        self._hashes[decision.id] = sha256
+        self.on_taken(sha256)
+        return f"{decision.id}: {decision.choice}"
 
     def on(self, wait: Wait) -> Decision | None:
         """Returns the decision about a wait, if there is one."""
-        return self._taken.get((wait.id, wait.arguments_sha256))
+        return self._taken.get((wait.sha256, wait.kind))
 
-    def check(self, decision: Decision, kinds: Sequence[WaitKind], waits: Sequence[Wait]) -> None:
-        """Raises ValueError, with what is possible now, if nothing that waits can be decided so."""
-        taken = self._taken.get((decision.id, decision.arguments_sha256))
+    def check(self, decision: Decision, waits: Sequence[Wait]) -> None:
+        """Raises ValueError, with what is possible now, if it is about nothing that is among the `waits`."""
+        sha256 = self._hash_of(decision, waits)
+        taken = self._taken.get((sha256, decision.about[0])) if sha256 else None
         if taken is not None:
-            if taken.model_copy(update={"by": decision.by}) != decision:
+            if not taken.is_same(decision):
                 by = f" by {taken.by}" if taken.by else ""
                 raise ValueError(f"'{decision.id}' is decided already: {taken.choice}{by}. The first decision stands")
             return
-        wait = next((wait for wait in waits if wait.id == decision.id), None)
+        wait = _named(decision, waits)
         if wait is None:
-            if not self.in_advance:
+            if not (self.in_advance and decision.sha256):
                 raise ValueError(f"nothing with the id '{decision.id}' waits for a person; {_waiting(waits)}")
-        elif wait.kind not in kinds:
+        elif wait.kind not in decision.about:
             raise ValueError(f"'{wait.id}' waits for something else: it is of the kind '{wait.kind}'")
         elif wait.kind == "plan" and decision.choice not in wait.choices:
             raise ValueError(f"'{wait.id}' cannot be decided so: possible are {', '.join(wait.choices)}")
-        elif wait.arguments_sha256 != decision.arguments_sha256:
+        elif decision.arguments_sha256 not in (None, wait.arguments_sha256):
             raise ValueError(
                 f"'{wait.id}' has other arguments than those that were decided about: their SHA-256 is "
                 f"{wait.arguments_sha256}. Look at it again, then decide"
             )
+        elif sha256 != wait.sha256:
+            raise ValueError(
+                f"'{wait.id}' shows something else than what was decided about: its SHA-256 is {wait.sha256}. "
+                "Look at it again, then decide"
+            )
+
+    def _hash_of(self, decision: Decision, waits: Sequence[Wait]) -> str | None:
+        """Returns the hash of what a decision is about: its own, else that of what waits, or waited, under its id."""
+        if decision.sha256 is not None:
+            return decision.sha256
+        wait = _named(decision, waits)
+        return wait.sha256 if wait else self._hashes.get(decision.id)
+
+
+def _named(decision: Decision, waits: Sequence[Wait]) -> Wait | None:
+    """Returns what waits under the id of a decision."""
+    return next((wait for wait in waits if wait.id == decision.id), None)
 
 
 def _waiting(waits: Sequence[Wait]) -> str:
@@ -100,10 +134,12 @@ def _waiting(waits: Sequence[Wait]) -> str:
 class Instructions(Model):
     """All words to the agents of a subtask so far: the signal `instructions`, also to nested supervisors.
 
-    The `number` grows with each word, pause and resume: a smaller one comes late. While `paused` they begin no
-    call; `now`, they also stop the one in flight. `resumes` is how often the waits for a provider were ended.
+    Only a child and the supervisor above it know the `key`: without it a signal is a stranger's. The `number` grows
+    with each word, pause and resume: a smaller one comes late. While `paused` they begin no call; `now`, they also
+    stop the one in flight. `resumes` is how often the waits for a provider were ended.
     """
 
+    key: str = ""
     number: int = 0
     paused: bool = False
     now: bool = False

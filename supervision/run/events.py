@@ -44,6 +44,7 @@ SENTENCES: dict[str, tuple[str, Mood]] = {
     "deadline_reached": ("the deadline is reached: writing the answer from what exists", "bad"),
     "waiting_provider": ("waits for `resume`: {why}", "bad"),
     "decided": ("{id}: {decision}[by? by {by}][text?: {text}][after? ({after})]", "good"),
+    "decision_refused": ("a decision was refused[id?, on {id}]: {why}", "bad"),
     "paused": ("the run is paused" + _BY, "head"),
     "resumed": ("the run is resumed" + _BY, "head"),
     "steered": ("a person says: {word}" + _BY, "good"),

@@ -17,7 +17,7 @@ from supervision.contract.plan import Estimate, Plan
 from supervision.contract.progress import Phase
 from supervision.contract.request import RunRequest
 from supervision.contract.result import Contradiction, Gap, Problem, RunResult, SubtaskReport, Timing
-from supervision.contract.status import Flags, Status
+from supervision.contract.status import Flags, Status, Wait
 from supervision.contract.updates import NewBudget
 from supervision.contract.usage import Usage
 from supervision.results.answer import ANSWER, ANSWER_JSON, Answer, findings_as_answer, grounding_of, with_gaps
@@ -43,7 +43,8 @@ class RunState:
     ones; `estimate` is what was shown with the last of them. `planned` is how many subtasks the first plan had.
     `requests` are what updates were replied by their ids, `labels` those of all that worker agents wrote, findings and
     failures, `refused` the subtasks that are refused for all alike and wait for the run's first finding. A run that
-    `extracts` is the stand-in model's, and has no confidence.
+    `extracts` is the stand-in model's, and has no confidence. `effects` are the calls with effects that its worker
+    agents made.
     """
 
     def __init__(
@@ -83,6 +84,9 @@ class RunState:
         self.started_at = started_at
         self.finished_at: datetime | None = None
         self.requests: dict[str, str] = {}
+        self.updates = 0  # that were taken: the server allows so many
+        self.plans_asked = 0  # the number of the last plan that a person was asked about
+        self.effects: list[str] = []
         self._now = now
         self._open_points: dict[str, Gap] = {}
         self._lacks: list[Gap] = []
@@ -205,6 +209,11 @@ class RunState:
         self.plan = plan
         self.board.extend(plan)
 
+    def next_plan_number(self, revision: int) -> int:
+        """Returns the number of the next plan that a person is asked about: its revision, unless that is used up."""
+        self.plans_asked = max(self.plans_asked + 1, revision)
+        return self.plans_asked
+
     def next_number(self, series: Literal["judge", "synthesis"]) -> int:
         """Returns the number of the next call of that kind, from 1: it is part of the call's step."""
         self._numbers[series] += 1
@@ -254,15 +263,25 @@ class RunState:
             usage=self.usage + self.nested.usage,
             spend=self.spending.rows(),
             limits=self.time_and_budget.card(self.request),
-            waiting=waiting[cursor:following],
+            waiting=[self._until_deadline(wait) for wait in waiting[cursor:following]],
             breakers=[*self.waits.cards()[: limits.STATUS_PAGE]],
             review=f"up to {self.request.max_reviews} rounds" if self.request.max_reviews else "off",
             deadline_at=self.time_and_budget.deadline_at.isoformat(),
+            updates=self.updates,
             warnings=self.warnings,
             model_notice=self.model_notice,
             error=self.error,
         )
         return cut_to(status, PAYLOAD_ROOM_BYTES)
+
+    def _until_deadline(self, wait: Wait) -> Wait:
+        """Returns a wait with the end that the run's deadline sets it, if that comes first and the clock runs."""
+        if self.time_and_budget.held or wait.expires_at is None:
+            return wait
+        deadline = self.time_and_budget.work_until
+        if datetime.fromisoformat(wait.expires_at) <= deadline:
+            return wait
+        return wait.model_copy(update={"expires_at": deadline.isoformat()})
 
     def result(self) -> RunResult:
         """Returns the result so far; final once the phase is `done`."""

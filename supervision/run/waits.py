@@ -101,16 +101,21 @@ class Waits:
         self._own.pop(id(wait), None)
 
     def asked(self, wait_id: str) -> Asked:
-        """Returns a wait with all of what is asked. Raises ValueError if there is none of that id."""
-        for asked in [*self._own.values(), *(Asked(wait=wait) for wait in self._below())]:
+        """Returns a wait of this run with all of what is asked. Raises ValueError if there is none of that id."""
+        for asked in self._own.values():
             if asked.wait.id == wait_id:
                 return asked
         raise ValueError(f"nothing with the id '{wait_id}' waits")
 
     def for_help(self, subtask_id: str) -> Wait | None:
         """Returns the wait of a subtask that failed for good, and that a person may have tried again."""
-        own = [asked.wait for asked in self._own.values()]
-        return next((wait for wait in own if wait.subtask_id == subtask_id and "retry" in wait.choices), None)
+        failed = (wait for wait in self.own if wait.subtask_id == subtask_id and "retry" in wait.choices)
+        return next(failed, None)
+
+    @property
+    def own(self) -> list[Wait]:
+        """The waits of this run, which are decided here."""
+        return [asked.wait for asked in self._own.values()]
 
     def of_subtasks(self) -> set[str]:
         """Returns the subtasks of which some work waits for a person's decision, here or in a nested run."""
@@ -119,7 +124,7 @@ class Waits:
     @property
     def current(self) -> list[Wait]:
         """All waits, here and in nested supervisors."""
-        return [*(asked.wait for asked in self._own.values()), *self._below()]
+        return [*self.own, *self._below()]
 
     @property
     def for_provider(self) -> bool:

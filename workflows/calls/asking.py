@@ -12,7 +12,6 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base import limits
     from supervision.base.errors import ACCOUNT, ErrorKind, SupervisionError, run_kind
     from supervision.budget.ledger import SUPERVISOR, call_estimate
-    from supervision.contract.status import Wait
     from supervision.contract.usage import Usage
     from supervision.run.serving_models import Outage
     from workflows.calls.activity_calls import CallFailed, model_call
@@ -152,13 +151,11 @@ async def wait_for_model(
     if outage is None:
         return
     outage.first, resumes = work, state.steering.resumes
-    wait = Wait(
-        id=subject if attempt is None else f"{subject}/{attempt}",
-        kind="provider" if outage.until else "resume",
-        workflow_id=workflow.info().workflow_id,
+    wait = context.new_wait(
+        subject if attempt is None else f"{subject}/{attempt}",
+        "provider" if outage.until else "resume",
         subtask_id=None if attempt is None else subject,
         prompt_preview=outage.why,
-        since=workflow.now().isoformat(),
         model=model,
     )
     await context.wait_for(wait, lambda: state.steering.resumes > resumes, until=lambda: outage.until, last=last)

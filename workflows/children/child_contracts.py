@@ -23,7 +23,9 @@ from supervision.run.slots import SlotLease
 class LoopProgress(Model):
     """Where a tool loop stands; carried over when a worker agent continues as new, and after a wait.
 
-    Of its turns `turns_booked`, and the usage before, are in the supervisor's books already. `worked_seconds` is the
+    Turns of the attempt that other models took are the `earlier_turns`: its own are numbered on from them. Of its own
+    turns `turns_booked`, and the usage and `effects` before, are in the supervisor's books already. `effects` are the
+    calls with effects that were made. `worked_seconds` is the
     time that the attempt took so far, without its waits. `objected` is True once a conclusion went back to its author,
     `returned` that conclusion as a finding, `empty_replies` how many were none and went back; `feedback_due` is True
     until a review's feedback was given in the conversation at `head`. Of the last turn's calls `pending` ones wait for
@@ -35,6 +37,7 @@ class LoopProgress(Model):
     head: str | None = None
     results: list[ToolResultRef] = []
     turn: int = 0
+    earlier_turns: Annotated[int, Field(exclude_if=lambda turns: not turns)] = 0
     turns_booked: int = 0
     pauses: int = 0
     usage: Usage = Usage()
@@ -51,11 +54,21 @@ class LoopProgress(Model):
     approved: list[ToolCallRef] = []
     note: str | None = None
     heard: int = 0
+    effects: Annotated[list[str], Field(exclude_if=lambda effects: not effects)] = []
     labels: Read = Labels()
+
+    @property
+    def number(self) -> int:
+        """The number of the latest turn, over all models that worked in the attempt."""
+        return self.earlier_turns + self.turn
 
     def booked(self) -> "LoopProgress":
         """Returns this progress once the supervisor has booked what it took."""
-        return self.model_copy(update={"usage": Usage(), "turns_booked": self.turn})
+        return self.model_copy(update={"usage": Usage(), "turns_booked": self.turn, "effects": []})
+
+    def continued(self, turns: int) -> "LoopProgress":
+        """Returns this progress with its next turn numbered on from all `turns` that the attempt has had."""
+        return self.model_copy(update={"earlier_turns": turns - self.turn})
 
 
 class WorkerAgentInput(Model):
@@ -92,8 +105,8 @@ class WorkerAgentResult(Model):
     supervisor adds that from the error, which carries the rest in its details, and the `model`. `progress` is what a
     next try can resume from, `retry_after` the seconds that a provider's breaker stays open, `spend` that of a nested
     run. `head` is its conversation's, with `heard` of people's words in it; `finish_call_id` names the call in it that
-    gave the finding, if one did; it `repeats` if its last two replies are the same. `labels` are those of all that its
-    work has read.
+    gave the finding, if one did; it `repeats` if its last two replies are the same. `effects` are the calls with effects
+    that were made. `labels` are those of all that its work has read.
     """
 
     finding: Finding | None = None
@@ -111,6 +124,7 @@ class WorkerAgentResult(Model):
     nested: NestedRun | None = None
     gaps: list[Gap] = []
     spend: list[Spend] = []
+    effects: Annotated[list[str], Field(exclude_if=lambda effects: not effects)] = []
     labels: Read = Labels()
 
     @property
@@ -182,4 +196,5 @@ class NestedResult(RunResult):
     nested: NestedRun
     stopped: bool = False
     turns: int = 0
+    effects: Annotated[list[str], Field(exclude_if=lambda effects: not effects)] = []
     labels: Read = Labels()

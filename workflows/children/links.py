@@ -128,6 +128,11 @@ class ParentLink:
             )
         return ledger.has_room(tokens)
 
+    def knows(self, instructions: Instructions) -> bool:
+        """True if the parent has sent these instructions: a stranger does not know their key."""
+        key = self._nested.instructions.key
+        return bool(key) and instructions.key == key
+
     def take(self, terms: NestedTerms) -> bool:
         """Takes over the terms that the parent has sent. Returns False if they are a stranger's."""
         if not terms.report_key or terms.report_key != self._nested.terms.report_key:
@@ -160,6 +165,7 @@ def nested_result(state: RunState, whole: RunResult, fitted: RunResult, record_r
         nested=nested_run(state).model_copy(update=ended),
         stopped=state.phase == "cancelled",
         turns=sum(report.turns for report in whole.subtasks),
+        effects=state.effects[-limits.EFFECTS_TOLD :],
         labels=state.labels,
         **dict(fitted),
     )
@@ -206,16 +212,19 @@ class ChildLinks:
         self._parent = parent
         self._links: dict[str, _Link] = {}
         self._mailboxes: dict[str, list[Mailbox[Any]]] = defaultdict(list)  # by the child's id
-        self._delivered: dict[str, asyncio.Task[None]] = {}
 
     # --- their lives ------------------------------------------------------------------------------
 
     def listen(self, workflow_id: str, subtask_id: str) -> Instructions:
         """Returns the instructions of people for a child that is about to start; later ones are sent to it."""
-        latest = partial(self._state.steering.instructions, subtask_id)
+        latest = partial(self._instructions, str(workflow.uuid4()), subtask_id)
         instructions = latest()
         self._mailboxes[workflow_id].append(Mailbox("instructions", latest, instructions))
         return instructions
+
+    def _instructions(self, key: str, subtask_id: str) -> Instructions:
+        """Returns the instructions for the child that has that key."""
+        return self._state.steering.instructions(subtask_id).model_copy(update={"key": key})
 
     def started(self, workflow_id: str) -> None:
         """Sends a child that has started what came meanwhile."""
@@ -303,27 +312,15 @@ class ChildLinks:
         self.update()
 
     def update(self) -> None:
-        """Sends changed terms to the runs that have started, and what people decided."""
+        """Sends changed terms to the runs that have started."""
         if not self._links:
             return  # after every event of a run without nested ones
-        if self._parent is None:
-            self._deliver()
         self._state.slots.grow(self._state.board.under_way)
         for link in self._links.values():
             lease = self._state.slots.leases[link.subtask_id].model_copy(update={"returned": 0, "wanted": False})
             changes = {"root_has_finding": self._state.has_finding, "lease": lease}
             link.terms = link.terms.model_copy(update=changes)
             link.mailbox.post()
-
-    def _deliver(self) -> None:
-        """Sends what was decided to the supervisors whose work waits for it, once to each wait."""
-        waits = {f"{wait.id} {wait.since}": wait for wait in self._state.nested.waits() if wait.for_decision}
-        self._delivered = {key: task for key, task in self._delivered.items() if key in waits}
-        for key, wait in waits.items():
-            decision = self._state.decisions.on(wait)
-            if decision is not None and key not in self._delivered:
-                own = decision.model_copy(update={"id": wait.own_id})
-                self._delivered[key] = asyncio.create_task(send_signal(wait.workflow_id, "decided", own))
 
     def _deadline(self, own_end: datetime | None) -> datetime:
         left = (self._state.time_and_budget.work_until - workflow.now()) * limits.NESTED_DEADLINE_SHARE

@@ -20,7 +20,6 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.finding import Labels
     from supervision.contract.plan import Estimate, Plan
     from supervision.contract.result import Problem, SubtaskReport
-    from supervision.contract.status import Wait
     from supervision.contract.strategy import StrategyName
     from supervision.planning.expansion import room_for
     from supervision.results.success_rule import reachable
@@ -125,7 +124,7 @@ async def make_plan(context: RunContext, strategy: StrategyName, missing: Sequen
         missing=list(missing),
         own_plan=None if plan.subtasks else state.request.plan,
         answer_schema_ref=setup.answer_schema_ref,
-        revision=plan.revision + 1 if plan.subtasks else 1,
+        revision=max(plan.revision, state.plans_asked) + 1 if plan.subtasks else 1,
     )
     reply = await _planned(context, call)
     if call.own_plan and not reply.plan:
@@ -204,8 +203,9 @@ def _note_text(report: SubtaskReport) -> str:
 async def _approved(context: RunContext, call: PlanInput, reply: PlanReply) -> PlanReply:
     """Returns the plan that may run: that in the `reply` to a call, or what a person made of it."""
     state, problem = context.state, ""
-    number = reply.plan.revision if reply.plan else 0
     while _needs_approval(context, reply):
+        # Each plan that is shown has a number of its own, and one that is shown again has another one.
+        number = state.next_plan_number(reply.plan.revision if reply.plan else 0)
         choices = ["approve", "edit", "reject", *(["change"] if reply.head else [])]
         decision = await _decision(context, reply, number, choices, problem)
         if decision.choice == "approve":
@@ -213,8 +213,7 @@ async def _approved(context: RunContext, call: PlanInput, reply: PlanReply) -> P
         if decision.choice == "reject":
             words = f"the plan was rejected: {decision.text}".removesuffix(": ")
             raise SupervisionError(ErrorKind.PLAN_REJECTED, words)
-        number += 1
-        changed: dict[str, object] = {"revision": number, "own_plan": decision.plan}
+        changed: dict[str, object] = {"revision": number + 1, "own_plan": decision.plan}
         if decision.plan is None:
             changed |= {"head": reply.head, "comment": decision.text}
         try:
@@ -248,14 +247,12 @@ async def _decision(context: RunContext, reply: PlanReply, number: int, choices:
     state, plan = context.state, reply.plan
     assert plan is not None
     is_first = not state.plan.subtasks
-    wait = Wait(
-        id=f"plan.{number}",
-        kind="plan",
-        workflow_id=workflow.info().workflow_id,
+    wait = context.new_wait(
+        f"plan.{number}",
+        "plan",
         prompt_preview=problem or _preview(plan, reply.estimate),
         choices=choices,
         content_ref=reply.plan_ref or "",
-        since=workflow.now().isoformat(),
     )
     state.proposed, state.estimate = plan, reply.estimate
     if is_first:
@@ -270,7 +267,7 @@ async def _decision(context: RunContext, reply: PlanReply, number: int, choices:
         context.enter("planning")
     if decision is None and state.request.on_approval_timeout == "reject":
         raise SupervisionError(ErrorKind.PLAN_REJECTED, "no decision on the plan came in time")
-    return decision or Decision(id=wait.id, choice="approve")
+    return decision or Decision(id=wait.id, choice="approve", about=("plan",))
 
 
 def _preview(plan: Plan, estimate: Estimate | None) -> str:

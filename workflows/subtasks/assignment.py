@@ -17,7 +17,6 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base.text import cut, one_line
     from supervision.contract.finding import Finding
     from supervision.contract.result import Problem
-    from supervision.contract.status import Wait
     from supervision.contract.team import Person, RoleCard
     from supervision.run.attempt_rules import DECLINED, back_off, child_id, is_retried, is_tried_again
     from supervision.run.decisions import Decision
@@ -155,6 +154,7 @@ class Assignment(Work):
             keeps_better=reviewed,
             last=last,
             results=[] if finding else self.results,
+            effects=self.effects,
         )
 
     def _take(self, result: WorkerAgentResult) -> Problem | None:
@@ -237,26 +237,28 @@ class Assignment(Work):
         for dependency in context.state.board.completed_for(self.subtask_id):
             if dependency.finding is not None:
                 parts.append(f"{dependency.id} ({dependency.role}) found: {dependency.finding.summary}")
-        decision = await self._ask(f"{report.role} ({person.who}): {parts[0]}", parts, person.expires)
+        attempt = f"{self.subtask_id}/{report.attempts}"
+        decision = await self._ask(attempt, f"{report.role} ({person.who}): {parts[0]}", parts, person.expires)
         if decision is not None:
             return WorkerAgentResult(finding=await kept(context, decision))
         why = f"{person.who} gave no finding in time"
         return WorkerAgentResult(problem=Problem(type=ErrorKind.TIMEOUT, message=why))
 
     async def _ask(
-        self, preview: str, parts: list[str], timeout: timedelta, choices: Sequence[str] = ()
+        self, place: str, preview: str, parts: list[str], timeout: timedelta, choices: Sequence[str] = ()
     ) -> Decision | None:
         """Returns the finding that a person hands in for the subtask, or what else they decide, if in time."""
-        wait = Wait(
-            id=f"{self.subtask_id}/{self.report.attempts}",
-            kind="finding",
-            workflow_id=workflow.info().workflow_id,
+        content = "\n\n".join(parts)
+        wait = self.context.new_wait(
+            place,
+            "finding",
+            content,
+            self.context.described_in[self.subtask_id],
             subtask_id=self.subtask_id,
             prompt_preview=one_line(preview, limits.PARAGRAPH_BYTES),
             choices=[*choices],
-            since=workflow.now().isoformat(),
         )
-        return await self.context.decision(wait, timeout, cut("\n\n".join(parts), limits.PAYLOAD_AIM_BYTES))
+        return await self.context.decision(wait, timeout, cut(content, limits.PAYLOAD_AIM_BYTES))
 
     async def _helped(self, problem: Problem) -> bool:
         """True if a person has a subtask that failed for good tried again; else it has ended."""
@@ -271,8 +273,10 @@ class Assignment(Work):
         description = context.state.board.subtask(self.subtask_id).whole
         parts = [description, f"It {failed}", *([self.so_far.summary] if self.so_far else [])]
         timeout, choices = context.state.request.approval_timeout, ("reply", "retry", "skip")
+        # A person who gave no finding in time was asked under the attempt's own id.
+        place = f"{self.subtask_id}/{report.attempts}{':failed' if self.role.person else ''}"
         try:
-            decision = await self._ask(f"{failed}: {description}", parts, timeout, choices)
+            decision = await self._ask(place, f"{failed}: {description}", parts, timeout, choices)
         except SupervisionError:  # the run's time is over
             self.stop()
             return False

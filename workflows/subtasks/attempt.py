@@ -7,22 +7,19 @@ from itertools import cycle
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.run_contracts import SubtaskBrief, WordsInput, as_refs, shown_gaps
+    from activities.contracts.run_contracts import PersonWords, SubtaskBrief, as_refs, shown_gaps
     from activities.contracts.turn_contracts import ToolCallRef, ToolResultRef
-    from activities.prompts.agent_prompts import denied, unanswered
-    from activities.run.run_activities import RunActivities
+    from activities.prompts.agent_prompts import already_done, denied, unanswered
     from supervision.base import limits
     from supervision.base.errors import FATAL, ErrorKind, SupervisionError
     from supervision.base.queues import pool_queue
     from supervision.budget.ledger import Amount
     from supervision.contract.finding import Finding, Labels
     from supervision.contract.result import Problem, SubtaskReport
-    from supervision.contract.status import Wait
     from supervision.contract.team import RoleCard
     from supervision.run.attempt_rules import AfterAgent, after_agent, child_id
     from supervision.run.decisions import Decision
     from supervision.run.slots import Slot
-    from workflows.calls import activity_calls
     from workflows.calls.activity_calls import CallFailed
     from workflows.calls.asking import judge, wait_for_model
     from workflows.children.child_contracts import LoopProgress, WorkerAgentInput, WorkerAgentResult
@@ -36,7 +33,8 @@ class Work:
 
     The attempt takes up the `slot`, described as in `description_ref` if that is set. In a round of review `previous`
     is the finding to improve by `feedback`, and `resume_from` where its conversation stands, for the role and the
-    attempt that continue it. `results` are of all worker agents so far, candidates included.
+    attempt that continue it. `results` are of all worker agents so far, candidates included, `effects` their calls
+    with effects, which each next one is told of.
     """
 
     context: RunContext
@@ -48,6 +46,7 @@ class Work:
     previous: Finding | None = None
     resume_from: LoopProgress | None = None
     results: list[WorkerAgentResult] = field(default_factory=list)
+    effects: list[str] = field(default_factory=list)
 
     @property
     def report(self) -> SubtaskReport:
@@ -213,7 +212,10 @@ class _Agent:
         models.leave(self._slot)
         if result.progress is not None:
             self._stood[self._model] = result.progress.booked()
-        self._model, self._progress = other, self._stood.get(other) or LoopProgress()
+        self._model = other
+        self._progress = self._stood.get(other, LoopProgress()).continued(self._booked.turns)
+        if self._progress.head is not None and self._work.effects:
+            self._progress.note = already_done(self._work.effects)  # by other models, after this one was left
         return True
 
     async def _fund(self) -> Amount | None:
@@ -269,6 +271,8 @@ class _Agent:
             state.spending.add_team(self.role.name, result.spend, result.usage)
         else:
             state.note_spending(self.role.name, result.model, result.usage)
+        self._work.effects += result.effects
+        state.effects += result.effects
         state.labels |= result.finding.labels if result.finding and result.succeeded else result.labels
         state.board.record(self._subtask_id, result.turns, result.usage, result.gaps)
         self._work.results.append(result)
@@ -285,7 +289,7 @@ class _Agent:
         subtask = board.subtask(self._subtask_id)
         completed, missing = board.completed_for(self._subtask_id), shown_gaps(board.missing_for(self._subtask_id))
         labels = Labels.of(report.finding for report in completed) | context.plan_labels[self._subtask_id]
-        if missing or work.feedback or work.description_ref:  # words of others on the work so far
+        if missing or work.feedback or work.description_ref or work.effects:  # words of others on the work so far
             labels |= self._state.labels
         if subtask.attachments or subtask.template:
             labels |= context.setup.data_labels
@@ -299,6 +303,8 @@ class _Agent:
             feedback=work.feedback,
             previous_ref=work.previous.text_ref if work.previous else None,
             names_items=board.names_items(self._subtask_id),
+            # Sorted, as those of candidates come in any order: after a reset the brief is the same.
+            effects=sorted(work.effects[-limits.EFFECTS_TOLD :]),
             labels=labels,
         )
 
@@ -331,7 +337,8 @@ async def ask_about_calls(context: RunContext, place: str, progress: LoopProgres
     What they replied and denied are results; what they approved is to be run. Raises SupervisionError
     `DeadlineExceeded` if the run's time is over first.
     """
-    asking = [_ask_about(context, f"{place}:{progress.turn}", call) for call in progress.pending]
+    head = progress.head or ""
+    asking = [_ask_about(context, f"{place}:{progress.number}", head, call) for call in progress.pending]
     results, approved = [*progress.results], [*progress.approved]
     for outcome in await asyncio.gather(*asking, return_exceptions=True):
         if isinstance(outcome, BaseException):
@@ -343,21 +350,22 @@ async def ask_about_calls(context: RunContext, place: str, progress: LoopProgres
     return progress.model_copy(update={"pending": [], "results": results, "approved": approved})
 
 
-async def _ask_about(context: RunContext, place: str, call: ToolCallRef) -> ToolCallRef | ToolResultRef:
+async def _ask_about(context: RunContext, place: str, head: str, call: ToolCallRef) -> ToolCallRef | ToolResultRef:
     """Returns the call if it is to be run; else its result: a person's reply, or why there is none."""
     is_tool = call.waits_for == "tool"
     again = f".{len(call.replies)}" if call.waits_for == "reply" else ""
-    wait = Wait(
-        id=f"{place}.{call.index}{again}",
-        kind="tool" if is_tool else "question",
-        workflow_id=workflow.info().workflow_id,
+    # The head names the whole conversation: workflow, turn and model are part of it.
+    source = (head, str(call.index), call.name, call.definition_sha256, call.arguments_sha256, call.asks, call.asked)
+    wait = context.new_wait(
+        f"{place}.{call.index}{again}",
+        "tool" if is_tool else "question",
+        *source,
         subtask_id=place.partition("/")[0],
         prompt_preview=f"{call.name} {call.preview}" if is_tool else (call.asks and call.asked) or call.preview,
         arguments_sha256=call.arguments_sha256 if is_tool else None,
         choices=["approve", "deny"] if is_tool else call.choices,
         content_ref=call.asked_ref,
         after=call.after,
-        since=workflow.now().isoformat(),
     )
     decision = await context.decision(wait, context.state.request.approval_timeout, call.asked)
     if decision is None:
@@ -375,5 +383,4 @@ async def _ask_about(context: RunContext, place: str, call: ToolCallRef) -> Tool
 async def kept(context: RunContext, decision: Decision) -> Finding:
     """Returns a person's words, stored, as a finding. Raises CallFailed."""
     source = f"person {decision.by}" if decision.by else "a person"
-    words = WordsInput(run=context.run, text=decision.text, source=source)
-    return await activity_calls.with_store(RunActivities.keep_words, limits.PUBLISH_TIMEOUT, "store a reply", words)
+    return await context.words.kept(PersonWords(text=decision.text, source=source))
