@@ -28,9 +28,7 @@ async def test_a_retry_that_was_accepted_is_done_though_the_planner_needs_no_ste
             return steps.pop(0) if len(steps) > 1 else steps[0]
         if step.kind == "turn":
             turns.append(step.call)
-            return IMPOSSIBLE if len(turns) < 3 else FOUND
-        if step.kind == "refine":
-            return as_json({"description": "another way"})
+            return IMPOSSIBLE if len(turns) < 2 else FOUND
         return answer() if step.kind == "synthesis" else as_json({"verdicts": [], "conflicts": []})
 
     lab.play(play)
