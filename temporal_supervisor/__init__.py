@@ -13,7 +13,7 @@ import asyncio
 import atexit
 import secrets
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -52,8 +52,20 @@ from supervision.contract import UpdateReply as UpdateReply
 from supervision.contract import Wait as Wait
 from supervision.contract.base import Undecodable
 from supervision.contract.status import Asked as Asked
-from supervision.contract.updates import DecidePlan, DecideToolCall, Pause, Reply, Resume, Steer, Update, read_update
-from supervision.run.attempt_rules import is_child_id
+from supervision.contract.updates import (
+    UPDATES_USED_UP,
+    Decide,
+    DecidePlan,
+    DecideToolCall,
+    DecisionReply,
+    Pause,
+    Reply,
+    Resume,
+    Steer,
+    Update,
+    read_update,
+)
+from supervision.run.attempt_rules import is_child_id, supervisor_of
 from supervision.run.waits import AWAITED
 
 _RUN_TYPE = "SupervisorWorkflow"
@@ -174,6 +186,8 @@ OWNER = SearchAttributeKey.for_keyword("SupervisorOwner")
 _QUERY_WAIT = timedelta(seconds=3)  # a query waits for a Worker: with none it would hang for its default
 _UPDATE_WAIT = timedelta(seconds=10)  # an update needs one workflow task; on a busy Worker some seconds
 _ASKED_AT_ONCE = 16  # runs, for the inbox
+# How the server refuses an update of a run that has too many under way, or has had all that it may have.
+_NO_UPDATES = (RPCStatusCode.RESOURCE_EXHAUSTED, RPCStatusCode.FAILED_PRECONDITION)
 _PlanDecision = Literal["approve", "edit", "change", "reject"]
 _ON_PLAN: dict[str, _PlanDecision] = {"approve": "approve", "deny": "reject", "reply": "change"}
 _T = TypeVar("_T")
@@ -252,7 +266,7 @@ async def waiting(client: Client, run_id: str) -> list[Item]:
 
 async def asked(client: Client, run_id: str, wait_id: str) -> Asked:
     """Returns a wait with all of what is asked. Raises UpdateRefused if nothing of that id waits."""
-    return await query(client, run_id, "waiting", Asked, wait_id)
+    return await query(client, _place_of(run_id, wait_id), "waiting", Asked, wait_id)
 
 
 async def decide(
@@ -260,21 +274,62 @@ async def decide(
 ) -> UpdateReply:
     """Decides about anything in the inbox: `approve`, `deny`, or `reply` with a text for the agent that asks.
 
-    With a `plan`, that one is approved in place of the one that waits. Raises ValueError if the word does not fit.
+    The decision holds for what the item shows. With a `plan`, that one is approved in place of the one that waits.
+    Raises ValueError if the word does not fit.
     """
-    run_id, wait = item.run_id, item.wait
+    kind, fields = _decision(item.wait, word, text, plan)
+    return await send(client, item.wait.workflow_id, kind, **fields, by=by)
+
+
+async def decide_all(
+    client: Client, items: Sequence[Item], word: str, text: str | None = None, *, by: str | None = None
+) -> list[DecisionReply]:
+    """Decides alike about many things in the inbox, with one update for up to 100 of a run.
+
+    Returns what became of each; of those of a run that takes none of them, all with its refusal. Raises ValueError if
+    the word does not fit one of them, before anything is sent.
+    """
+    by_run: dict[str, list[dict[str, object]]] = {}
+    for item in items:
+        kind, fields = _decision(item.wait, word, text, None)
+        given = {name: value for name, value in {**fields, "by": by}.items() if value is not None}
+        by_run.setdefault(item.wait.workflow_id, []).append(read_update(kind, given).model_dump(exclude_none=True))
+    replies: list[DecisionReply] = []
+    for run_id, decisions in by_run.items():
+        for start in range(0, len(decisions), limits.DECISIONS_AT_ONCE):
+            page = decisions[start : start + limits.DECISIONS_AT_ONCE]
+            try:
+                answer = await send(client, run_id, Decide, decisions=page, by=by)
+            except UpdateRefused as error:
+                ids = [str(each.get("id") or f"plan.{each['revision']}") for each in page]
+                replies += [DecisionReply(id=each, accepted=False, message=str(error)) for each in ids]
+            else:
+                replies += answer.results
+    return replies
+
+
+def _decision(
+    wait: Wait, word: str, text: str | None, plan: Plan | None
+) -> tuple[type[DecidePlan | Reply | DecideToolCall], dict[str, object]]:
+    """Returns the update that decides about a wait, and its fields. Raises ValueError if the word does not fit."""
     match wait.kind, word:
         case "plan", ("approve" | "deny" | "reply") if plan is None or word == "approve":
             decision = "edit" if plan else _ON_PLAN[word]
             revision = int(wait.id.rpartition(".")[2])
-            return await decide_plan(client, run_id, revision, decision, plan=plan, comment=text, by=by)
-        case "tool", ("approve" | "deny" as decided) if plan is None:
-            sha256 = wait.arguments_sha256 or ""
-            return await decide_tool_call(client, run_id, wait.id, decided, sha256, comment=text, by=by)
+            fields = {"revision": revision, "decision": decision, "plan": plan, "comment": text}
+            return DecidePlan, {**fields, "sha256": wait.sha256}
+        case "tool", ("approve" | "deny") if plan is None:
+            return DecideToolCall, {"id": wait.id, "decision": word, "comment": text, "sha256": wait.sha256}
         case (("question" | "finding"), "reply"):
-            return await reply(client, run_id, wait.id, text or "", by=by)
+            return Reply, {"id": wait.id, "text": text or "", "sha256": wait.sha256}
     fits = {"plan": "approve, deny or reply", "tool": "approve or deny"}.get(wait.kind, "reply")
     raise ValueError(f"'{wait.id}' waits for {AWAITED[wait.kind]}: '{word}' does not fit, {fits} does")
+
+
+def _place_of(run_id: str, wait_id: str) -> str:
+    """Returns the id of the run in which a wait stands, be `run_id` that one or its root."""
+    there = supervisor_of(run_id, wait_id)
+    return run_id if run_id.endswith(there.removeprefix(run_id)) else there
 
 
 async def decide_plan(
@@ -283,18 +338,21 @@ async def decide_plan(
     revision: int,
     decision: _PlanDecision,
     *,
+    sha256: str,
     plan: Plan | None = None,
     comment: str | None = None,
     by: str | None = None,
 ) -> UpdateReply:
-    """Decides about a plan; `edit` brings a `plan`, `change` a `comment` for the planner."""
-    fields = {"revision": revision, "decision": decision, "plan": plan}
+    """Decides about a plan, shown by a wait of that `sha256`; `edit` brings a `plan`, `change` a `comment`."""
+    fields = {"revision": revision, "decision": decision, "sha256": sha256, "plan": plan}
     return await send(client, run_id, DecidePlan, **fields, comment=comment, by=by)
 
 
-async def reply(client: Client, run_id: str, wait_id: str, text: str, *, by: str | None = None) -> UpdateReply:
-    """Replies to a question, or hands in the finding of a person's subtask."""
-    return await send(client, run_id, Reply, id=wait_id, text=text, by=by)
+async def reply(
+    client: Client, run_id: str, wait_id: str, text: str, *, sha256: str, by: str | None = None
+) -> UpdateReply:
+    """Replies to a question, or hands in the finding of a person's subtask, shown by a wait of that `sha256`."""
+    return await send(client, _place_of(run_id, wait_id), Reply, id=wait_id, text=text, sha256=sha256, by=by)
 
 
 async def decide_tool_call(
@@ -302,14 +360,14 @@ async def decide_tool_call(
     run_id: str,
     wait_id: str,
     decision: Literal["approve", "deny"],
-    arguments_sha256: str,
     *,
+    sha256: str,
     comment: str | None = None,
     by: str | None = None,
 ) -> UpdateReply:
-    """Decides about a tool call with the arguments of that hash; the `comment` goes to the model."""
-    fields = {"id": wait_id, "decision": decision, "arguments_sha256": arguments_sha256}
-    return await send(client, run_id, DecideToolCall, **fields, comment=comment, by=by)
+    """Decides about a tool call, shown by a wait of that `sha256`; the `comment` goes to the model."""
+    fields = {"id": wait_id, "decision": decision, "sha256": sha256}
+    return await send(client, _place_of(run_id, wait_id), DecideToolCall, **fields, comment=comment, by=by)
 
 
 async def pause(client: Client, run_id: str, *, now: bool = False, by: str | None = None) -> UpdateReply:
@@ -328,7 +386,10 @@ async def steer(client: Client, run_id: str, text: str, *, to: str = "*", by: st
 
 
 async def send(client: Client, run_id: str, kind: type[Update], **fields: object) -> UpdateReply:
-    """Sends an update with these fields; one that is sent twice with the same `request_id` counts once."""
+    """Sends an update with these fields; one that is sent twice with the same `request_id` counts once.
+
+    A decision goes as the signal `decide` to a run that takes no more updates: then its reply says so.
+    """
     given = {name: value for name, value in fields.items() if value is not None}
     update = read_update(kind, {"request_id": secrets.token_hex(8), **given})
     try:
@@ -337,12 +398,32 @@ async def send(client: Client, run_id: str, kind: type[Update], **fields: object
             answer: UpdateReply = await handle.execute_update(kind.name(), update, result_type=UpdateReply)
             return answer
     except WorkflowUpdateFailedError as error:
+        if isinstance(error.cause, ApplicationError) and error.cause.type == UPDATES_USED_UP:
+            return await _signalled(client, run_id, update)
         why = error.cause.message if isinstance(error.cause, FailureError) else str(error.cause)
         raise UpdateRefused(why) from error
     except (TimeoutError, WorkflowUpdateRPCTimeoutOrCancelledError) as error:
         raise NoAnswer(run_id) from error
     except RPCError as error:
+        is_decision = isinstance(update, Decide | DecidePlan | Reply | DecideToolCall)
+        if is_decision and error.status in _NO_UPDATES and "update" in error.message.lower():
+            return await _signalled(client, run_id, update)
         raise _not_open(run_id, error) from error
+
+
+async def _signalled(client: Client, run_id: str, update: Update) -> UpdateReply:
+    """Sends a decision, or a list of them, as a signal. Its reply can only say that it was sent."""
+    decisions = update.decisions if isinstance(update, Decide) else [update]
+    body = Decide.model_validate({"decisions": decisions, "by": update.by, "request_id": update.request_id})
+    try:
+        await client.get_workflow_handle(run_id).signal("decide", body.model_dump(mode="json", exclude_none=True))
+        phase = (await query(client, run_id, "status", Status)).phase
+    except RPCError as error:
+        raise _not_open(run_id, error) from error
+    ids = [each.id if not isinstance(each, DecidePlan) else f"plan.{each.revision}" for each in body.decisions]
+    words = "sent as a signal, as the run takes no more updates"
+    results = [DecisionReply(id=each, accepted=True, message=words) for each in ids]
+    return UpdateReply(accepted=True, phase=phase, message=words, results=results)
 
 
 async def query(client: Client, run_id: str, name: str, kind: type[_T], *arguments: object) -> _T:

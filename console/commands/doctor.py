@@ -147,7 +147,12 @@ async def _open_runs(client: Client) -> AsyncIterator[CheckRow]:
     found = [each.id for each in await roots(client, _RUNS, "Running") if each.task_queue == WORKFLOW_QUEUE]
     still = 0
     for run in (RunHandle(client, run_id) for run_id in found):
-        causes = await causes_of(run, await run.describe())
+        described = await run.describe()
+        if updates := (await described.memo()).get("updates"):
+            text = f"'{run.id}' has taken {updates} updates: the server allows 2,000"
+            fix = "the last ones are kept for resume and extend; decisions go as the signal `decide` then"
+            yield CheckRow("warning", "open run", text, fix)
+        causes = await causes_of(run, described)
         still += bool(causes)
         for cause in causes:
             fix = f"{cause.helps}; {hint('status', run.id)} says more"

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
@@ -26,9 +26,11 @@ from supervision.base import limits
 from supervision.contract.status import Wait
 from supervision.contract.updates import ExtendLimits, Pause, Resume, RetrySubtask, SkipSubtask, Steer, Update
 from supervision.run.waits import AWAITED
-from temporal_supervisor import Item, asked, decide, inbox, send, waiting
+from temporal_supervisor import Item, asked, decide, decide_all, inbox, send, waiting
 
 Words = Annotated[list[str], typer.Argument(metavar="[RUN_ID] ID", help="an id as `inbox` lists it")]
+Many = Annotated[list[str], typer.Argument(metavar="[RUN_ID] ID...", help="ids as `inbox` lists them")]
+Seen = Annotated[str | None, typer.Option("--sha256", help="what `show` printed: nothing else is decided about")]
 By = Annotated[str, typer.Option(help="who says so", default_factory=user, show_default="the user")]
 Why = Annotated[str | None, typer.Option(help="a comment")]
 SubtaskPath = Annotated[str, typer.Argument(metavar="SUBTASK", help="such as t3, or t3/t2 below a team")]
@@ -131,6 +133,7 @@ async def require_open(run: RunHandle) -> None:
         raise CommandFailed(FAILED, f"run '{run.id}' has ended ({state_word(described)}): nothing to change")
 
 
+_ONE = 2  # words name one thing that waits: RUN_ID ID
 _LINE_END = re.compile(r"(?<!\\)(?:\\\\)*\\n(?!\")")  # as JSON writes it
 _HOW = "show ID · approve ID · deny ID --why TEXT · reply ID TEXT"
 
@@ -187,6 +190,8 @@ async def item_report(access: Access, item: Item, *, commands: bool = True) -> R
             yield Text(f"! {safe_line(wait.after, limits.PARAGRAPH_BYTES)}", style="yellow")
         if wait.arguments_sha256:
             yield f"SHA-256 of the arguments: {wait.arguments_sha256}"
+        if commands:
+            yield f"SHA-256 of all that is shown, and of where it came from: {wait.sha256}"
         yield ""
         if page is not None:
             yield from page.rows()
@@ -225,10 +230,25 @@ def way_rows(run_id: str, wait: Wait) -> list[Text]:
 
 
 async def decision_report(
-    access: Access, words: Sequence[str], word: str, text: str | None, by: str, *, plan: Path | None = None
+    access: Access,
+    words: Sequence[str],
+    word: str,
+    text: str | None,
+    by: str,
+    *,
+    plan: Path | None = None,
+    seen: str | None = None,
 ) -> Report:
-    """Decides about what `words` name, and returns what the run says to it; `plan` is the file of another plan."""
+    """Decides about what `words` name, and returns what the run says to it; `plan` is the file of another plan.
+
+    The decision holds for what waits now; `seen` is the beginning of its hash, if it is known.
+    """
     item = await _named(access, words)
+    if seen is not None and not (seen and item.wait.sha256.startswith(seen)):
+        look = hint("show", short_id(item.run_id), item.wait.id)
+        raise CommandFailed(
+            FAILED, f"'{item.wait.id}' shows something else now, with the hash {item.wait.sha256}: {look}"
+        )
     run = RunHandle(await access.client(), item.run_id)
     edited = parsed_plan(read_text_file(plan), str(plan)) if plan else None
     answer = await decide(run.client, item, word, text, plan=edited, by=by)
@@ -238,17 +258,40 @@ async def decision_report(
 
 async def approve(
     access: Access,
-    words: Words,
+    words: Many,
     by: By,
     plan: Annotated[Path | None, typer.Option(help="with this plan in place of the one that waits")] = None,
+    sha256: Seen = None,
 ) -> Report:
-    """Approve a plan or a tool call."""
-    return await decision_report(access, words, "approve", None, by, plan=plan)
+    """Approve a plan or a tool call, or many: RUN_ID ID ID..."""
+    if len(words) > _ONE and plan is None and sha256 is None:
+        return await _many_report(access, words, "approve", None, by)
+    return await decision_report(access, words, "approve", None, by, plan=plan, seen=sha256)
 
 
-async def deny(access: Access, words: Words, by: By, why: Why = None) -> Report:
-    """Deny a tool call, with a word to the model, or reject a plan."""
-    return await decision_report(access, words, "deny", why, by)
+async def deny(access: Access, words: Many, by: By, why: Why = None, sha256: Seen = None) -> Report:
+    """Deny a tool call, with a word to the model, or reject a plan; or many calls: RUN_ID ID ID..."""
+    if len(words) > _ONE and sha256 is None:
+        return await _many_report(access, words, "deny", why, by)
+    return await decision_report(access, words, "deny", why, by, seen=sha256)
+
+
+async def _many_report(access: Access, words: Sequence[str], word: str, text: str | None, by: str) -> Report:
+    """Decides alike about many things of one run, and returns what became of each."""
+    run_word, *wait_ids = words
+    client = await access.client()
+    run = RunHandle(client, await find_run(client, run_word))
+    await require_open(run)
+    here = {item.wait.id: item for item in await waiting(client, run.id)}
+    if unknown := [wait_id for wait_id in wait_ids if wait_id not in here]:
+        raise CommandFailed(FAILED, _nothing_waits(unknown[0], here))
+    items = [here[wait_id] for wait_id in dict.fromkeys(wait_ids)]
+    replies = await decide_all(client, items, word, text, by=by)
+    run_id = run.id
+    data = {"run_id": run_id, "decisions": [reply.model_dump() for reply in replies]}
+    lines = [f"run '{run_id}': {reply.message}" for reply in replies]
+    code = DONE if all(reply.accepted for reply in replies) else FAILED
+    return Report(data, lambda _: lines, code=code)
 
 
 async def reply_report(
@@ -256,13 +299,14 @@ async def reply_report(
     words: Annotated[list[str], typer.Argument(metavar="[RUN_ID] ID TEXT", help="an id as `inbox` lists it, a text")],
     by: By,
     file: Annotated[Path | None, typer.Option(help="the text, in place of TEXT")] = None,
+    sha256: Seen = None,
 ) -> Report:
     """Reply to a question, hand in a person's finding, or say what should be different in a plan."""
     if file is None and len(words) < 2:
         example = hint("reply", "ID", "TEXT")
         raise CommandFailed(BAD_INPUT, f"no reply: give the text in quotes, or --file F, as in {example}")
     text = read_text_file(file).decode("utf-8-sig") if file else words[-1]
-    return await decision_report(access, words if file else words[:-1], "reply", text, by)
+    return await decision_report(access, words if file else words[:-1], "reply", text, by, seen=sha256)
 
 
 async def _named(access: Access, words: Sequence[str]) -> Item:
@@ -283,9 +327,13 @@ async def _named(access: Access, words: Sequence[str]) -> Item:
         first = hint("show", short_id(items[0].run_id), wait_id)
         raise CommandFailed(BAD_INPUT, f"'{wait_id}' waits in several runs ({runs}): name the run, too, as in {first}")
     if not items:
-        ids = ", ".join(dict.fromkeys(item.wait.id for item in here)) or "nothing, as far as Workers say"
-        raise CommandFailed(FAILED, f"nothing with the id '{wait_id}' waits for a person; what does: {ids}")
+        raise CommandFailed(FAILED, _nothing_waits(wait_id, dict.fromkeys(item.wait.id for item in here)))
     return items[0]
+
+
+def _nothing_waits(wait_id: str, ids: Iterable[str]) -> str:
+    known = ", ".join(ids) or "nothing, as far as Workers say"
+    return f"nothing with the id '{wait_id}' waits for a person; what does: {known}"
 
 
 def _pretty(text: str) -> str:

@@ -29,7 +29,7 @@ from supervision.contract.progress import Counts
 from supervision.contract.request import parse_request
 from supervision.contract.result import AnswerParts, RunResult
 from supervision.contract.status import Wait, WaitKind
-from supervision.contract.updates import DecidePlan, DecideToolCall, Steer
+from supervision.contract.updates import Steer
 
 _LOOK = timedelta(seconds=1)
 _MOST_SECONDS = 50  # clients give up at 60
@@ -41,6 +41,7 @@ _ARTIFACT_URI = "supervisor://run/{run_id}/artifact/{sha256}"
 Ctx = Context[Access, Any]
 RunId = Annotated[str, Field(description="as `research` returned it, or its last word")]
 AskedId = Annotated[str, Field(description="the `id` in `asked` of `wait`, or in `inbox`")]
+AskedHash = Annotated[str, Field(description="the `sha256` of what the person saw, beside that `id`")]
 
 
 class StartedRun(BaseModel):
@@ -269,30 +270,38 @@ async def decide(
     run_id: RunId,
     id: AskedId,  # noqa: A002 - as in the run's updates
     decision: Annotated[Literal["approve", "change", "deny"], Field(description="`change` asks for another plan")],
+    sha256: AskedHash,
     ctx: Ctx,
     comment: Annotated[str | None, Field(description="what should be different, or why not")] = None,
-    arguments_sha256: Annotated[str | None, Field(description="of a tool call, as it was shown")] = None,
 ) -> Taken:
     """Tells a run what a person decided about a plan or a tool call. Only with the word of a person who saw it."""
     run = await _run(ctx, run_id)
     await require_open(run)
-    words = {"decision": decision, "comment": comment, "by": _by(ctx)}
-    revision = id.removeprefix("plan.")
+    revision, by = id.removeprefix("plan."), _by(ctx)
     if revision.isdecimal():
-        words["decision"] = "reject" if decision == "deny" else decision
-        answer = await temporal_supervisor.send(run.client, run.id, DecidePlan, revision=int(revision), **words)
-    elif arguments_sha256:
-        given = {"id": id, "arguments_sha256": arguments_sha256, **words}
-        answer = await temporal_supervisor.send(run.client, run.id, DecideToolCall, **given)
+        given: Literal["approve", "change", "reject"] = "reject" if decision == "deny" else decision
+        answer = await temporal_supervisor.decide_plan(
+            run.client, run.id, int(revision), given, sha256=sha256, comment=comment, by=by
+        )
+    elif decision == "change":
+        raise CommandFailed(BAD_INPUT, "only a plan can be changed: approve or deny a tool call")
     else:
-        raise CommandFailed(BAD_INPUT, "a tool call is decided with the `arguments_sha256` that `wait` shows")
+        answer = await temporal_supervisor.decide_tool_call(
+            run.client, run.id, id, decision, sha256=sha256, comment=comment, by=by
+        )
     return Taken(message=answer.message)
 
 
-async def reply(run_id: RunId, id: AskedId, text: str, ctx: Ctx) -> Taken:  # noqa: A002 - as in the run's updates
+async def reply(
+    run_id: RunId,
+    id: AskedId,  # noqa: A002 - as in the run's updates
+    sha256: AskedHash,
+    text: str,
+    ctx: Ctx,
+) -> Taken:
     """Gives a run a person's answer to its question, or their finding for a subtask that is theirs."""
     run = await _run(ctx, run_id)
-    answer = await temporal_supervisor.reply(run.client, run.id, id, text, by=_by(ctx))
+    answer = await temporal_supervisor.reply(run.client, run.id, id, text, sha256=sha256, by=_by(ctx))
     return Taken(message=answer.message)
 
 

@@ -260,15 +260,31 @@ def test_the_tables_of_a_result_are_those_that_stand_for_templates() -> None:
 
 
 def test_a_wait_is_shown_by_its_path_from_the_run_above() -> None:
-    below = Wait(id="t2/1", subtask_id="t2", kind="question", workflow_id="w", since="")
-    own = Wait(id="synthesis", kind="provider", workflow_id="w", since="")
+    below = Wait(id="t3/1/t2/1", subtask_id="t2", kind="question", workflow_id="w", since="")
+    own = Wait(id="t3/1/synthesis", kind="provider", workflow_id="w", since="")
     assert [(w.id, w.subtask_id) for w in (below.below("t3"), own.below("t3"))] == [
-        ("t3/t2/1", "t3/t2"),
-        ("t3/synthesis", "t3"),
+        ("t3/1/t2/1", "t3/t2"),
+        ("t3/1/synthesis", "t3"),
     ]
-    assert [(w.subject, w.for_person) for w in (below, own)] == [("t2", True), ("synthesis", False)]
+    assert [(w.subject, w.for_person) for w in (below, own)] == [("t2", True), ("t3/1/synthesis", False)]
     assert [w.for_decision for w in (below, own)] == [True, False]
-    assert below.below("t3").below("t1").own_id == "t2/1"
+
+
+def test_the_hash_of_a_wait_is_of_what_it_shows_and_where_that_came_from() -> None:
+    wait = Wait(id="t2/1:1.0", kind="tool", workflow_id="w", prompt_preview="pay 100", since="now")
+    bound = wait.bound_to("head", "0")
+    later = {"since": "later", "expires_at": "tomorrow", "subtask_id": "t3/t2"}
+    assert wait.model_copy(update=later).bound_to("head", "0").sha256 == bound.sha256
+    others = [
+        wait.bound_to("head", "1"),
+        wait.bound_to("head0"),
+        *(wait.model_copy(update={name: "x"}).bound_to("head", "0") for name in ("id", "prompt_preview", "after")),
+        wait.model_copy(update={"choices": ["deny"]}).bound_to("head", "0"),
+        wait.model_copy(update={"arguments_sha256": "a" * 64}).bound_to("head", "0"),
+        wait.model_copy(update={"workflow_id": "other"}).bound_to("head", "0"),
+        wait.model_copy(update={"content_ref": "other"}).bound_to("head", "0"),
+    ]
+    assert len({bound.sha256, *(other.sha256 for other in others)}) == 1 + len(others)
 
 
 def test_of_several_conditions_the_most_urgent_is_shown() -> None:

@@ -14,9 +14,19 @@ from supervision.contract.progress import Counts
 from supervision.contract.request import RunRequest
 from supervision.contract.result import Problem, SubtaskReport
 from supervision.contract.status import Wait
-from supervision.contract.updates import DecidePlan, DecideToolCall, Reply, RetrySubtask, SkipSubtask, Steer
+from supervision.contract.updates import (
+    Decide,
+    DecidePlan,
+    DecideToolCall,
+    Reply,
+    RetrySubtask,
+    SkipSubtask,
+    Steer,
+    read_update,
+)
 from supervision.contract.usage import Usage
 from supervision.results.answer import Answer
+from supervision.run.attempt_rules import supervisor_of
 from supervision.run.board import Board
 from supervision.run.decisions import ALL, Decision, Decisions, Instructions, Steering, decision_in
 from supervision.run.run_state import RunState
@@ -25,98 +35,179 @@ from supervision.run.web_details import markdown
 from tests.unit.shapes import ERROR, FINDING, START, Clock, any_text, plan, subtask
 
 HASH, OTHER = "a" * 64, "b" * 64
-QUESTION = Wait(id="t1/1:1.0", kind="question", workflow_id="r", subtask_id="t1", since="now")
-CALL = Wait(id="t2/1:1.0", kind="tool", workflow_id="r", subtask_id="t2", since="now", arguments_sha256=HASH)
-OUTAGE = Wait(id="t3/1", kind="provider", workflow_id="r", subtask_id="t3", since="now")
+QUESTION = Wait(id="t1/1:1.0", kind="question", workflow_id="r", subtask_id="t1", since="now").bound_to("head")
+CALL = Wait(id="t2/1:1.0", kind="tool", workflow_id="r", subtask_id="t2", since="now", arguments_sha256=HASH).bound_to(
+    "head"
+)
+OUTAGE = Wait(id="t3/1", kind="provider", workflow_id="r", subtask_id="t3", since="now").bound_to()
 HELP = Wait(id="t4/3", kind="finding", workflow_id="r", subtask_id="t4", since="now", choices=["reply", "retry"])
 WAITS = [QUESTION, CALL, OUTAGE]
 
 
 def reply(text: str = "yes", **more: Any) -> Decision:
-    return Decision(**{"id": QUESTION.id, "choice": "reply", "text": text, **more})
+    said = {"id": QUESTION.id, "choice": "reply", "about": ("question", "finding"), "text": text}
+    return Decision(**{**said, **more})
 
 
-def approval(sha256: str = HASH) -> Decision:
-    return Decision(id=CALL.id, choice="approve", arguments_sha256=sha256)
+def approval(**more: Any) -> Decision:
+    return Decision(**{"id": CALL.id, "choice": "approve", "about": ("tool",), **more})
 
 
 def test_the_first_decision_stands() -> None:
     decisions = Decisions()
+    told: list[str] = []
+    decisions.on_taken = told.append
     assert decisions.on(QUESTION) is None
-    assert decisions.take(reply(by="ann")) == f"{QUESTION.id}: reply"
-    assert "the first decision stands" in decisions.take(reply("no"))
+    assert decisions.take(reply(by="ann"), WAITS) == f"{QUESTION.id}: reply"
+    assert "the first decision stands" in decisions.take(reply("no"), WAITS)
     taken = decisions.on(QUESTION)
     assert taken is not None
     assert taken.text == "yes"
-    decisions.check(reply(by="bob"), ["question"], [])  # the same once more, whoever says it
+    assert told == [QUESTION.sha256]
+    for again in (reply(by="bob"), reply(by="bob", sha256=QUESTION.sha256)):
+        decisions.check(again, [])  # the same once more, whoever says it
     with pytest.raises(ValueError, match="decided already: reply by ann"):
-        decisions.check(reply("no"), ["question"], WAITS)
+        decisions.check(reply("no"), WAITS)
 
 
-def test_a_decision_holds_for_the_arguments_that_were_seen() -> None:
+def test_a_decision_holds_for_what_was_seen() -> None:
     decisions = Decisions()
-    decisions.check(approval(), ["tool"], WAITS)
-    decisions.take(approval(OTHER))
+    for seen in ({"sha256": CALL.sha256}, {"arguments_sha256": HASH}, {}):
+        decisions.check(approval(**seen), WAITS)
+    decisions.take(approval(sha256=OTHER), [])
     assert decisions.on(CALL) is None
-    decisions.take(approval())
-    assert decisions.on(CALL) == approval()
+    decisions.take(approval(sha256=CALL.sha256), WAITS)
+    assert decisions.on(CALL) == approval(sha256=CALL.sha256)
+    assert decisions.on(CALL.bound_to("another head")) is None
+
+
+def test_a_decision_without_a_hash_holds_for_what_waits_when_it_arrives() -> None:
+    decisions = Decisions()
+    decisions.take(reply(), WAITS)
+    assert decisions.on(QUESTION) is not None
+    assert decisions.on(QUESTION.bound_to("another head")) is None
 
 
 @pytest.mark.parametrize(
-    ("decision", "kinds", "waits", "why"),
+    ("decision", "waits", "why"),
     [
-        (reply(id="t9/1:1.0"), ["question"], WAITS, "'t9/1:1.0' waits for a person; what does: t1/1:1.0, t2/1:1.0$"),
-        (reply(id="x"), ["question"], [OUTAGE], "nothing does now"),
-        (reply(id="x"), ["question"], [QUESTION] * 8, r"what does: (t1/1:1.0, ){5}t1/1:1.0$"),
-        (reply(), ["tool"], WAITS, "of the kind 'question'"),
-        (approval(OTHER), ["tool"], WAITS, f"their SHA-256 is {HASH}"),
+        (reply(id="t9/1:1.0"), WAITS, "'t9/1:1.0' waits for a person; what does: t1/1:1.0, t2/1:1.0$"),
+        (reply(id="x"), [OUTAGE], "nothing does now"),
+        (reply(id="x"), [QUESTION] * 8, r"what does: (t1/1:1.0, ){5}t1/1:1.0$"),
+        (approval(id=QUESTION.id), WAITS, "of the kind 'question'"),
+        (approval(arguments_sha256=OTHER), WAITS, f"their SHA-256 is {HASH}"),
+        (approval(sha256=OTHER), WAITS, f"its SHA-256 is {CALL.sha256}"),
+        (reply(sha256=CALL.sha256), WAITS, f"its SHA-256 is {QUESTION.sha256}"),
     ],
 )
-def test_what_cannot_be_decided_says_what_can(decision: Decision, kinds: Any, waits: list[Wait], why: str) -> None:
+def test_what_cannot_be_decided_says_what_can(decision: Decision, waits: list[Wait], why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        Decisions().check(decision, kinds, waits)
+        Decisions().check(decision, waits)
 
 
-def test_a_decision_may_come_back_before_its_wait_once_the_run_was_reset() -> None:
+def test_a_decision_about_content_may_come_back_before_its_wait_once_the_run_was_reset() -> None:
     decisions = Decisions()
     decisions.in_advance = True
-    decisions.check(reply(), ["question"], [])
-    with pytest.raises(ValueError, match="other arguments"):
-        decisions.check(approval(OTHER), ["tool"], WAITS)
+    decisions.check(reply(sha256=QUESTION.sha256), [])
+    with pytest.raises(ValueError, match="nothing with the id"):
+        decisions.check(reply(), [])
+    with pytest.raises(ValueError, match="something else than"):
+        decisions.check(approval(sha256=OTHER), WAITS)
+
+
+def test_a_decision_of_another_kind_keeps_nobody_from_deciding() -> None:
+    decisions = Decisions()
+    decisions.in_advance = True
+    decisions.take(reply(id=CALL.id, sha256=CALL.sha256), [])
+    assert decisions.on(CALL) is None
+    decisions.check(approval(sha256=CALL.sha256), WAITS)
 
 
 def test_a_plan_is_decided_as_its_wait_offers() -> None:
     wait = Wait(id="plan.2", kind="plan", workflow_id="r", since="now", choices=["approve", "reject"])
-    Decisions().check(Decision(id="plan.2", choice="reject"), ["plan"], [wait])
+    Decisions().check(Decision(id="plan.2", choice="reject", about=("plan",)), [wait])
     with pytest.raises(ValueError, match="possible are approve, reject$"):
-        Decisions().check(Decision(id="plan.2", choice="change"), ["plan"], [wait])
+        Decisions().check(Decision(id="plan.2", choice="change", about=("plan",)), [wait])
 
 
 def test_a_decision_has_what_its_update_says() -> None:
     edited = plan(subtask("t1"))
     assert [
-        decision_in(DecidePlan(revision=2, decision="edit", plan=edited, comment="less", by="ann")),
+        decision_in(DecidePlan(revision=2, decision="edit", plan=edited, comment="less", by="ann", sha256=HASH)),
+        decision_in(DecidePlan(revision=2, decision="approve"), "t3/1/"),
         decision_in(Reply(id="t1/1:1.0", text="yes", by="ann")),
         decision_in(DecideToolCall(id="t2/1:1.0", decision="deny", arguments_sha256=HASH, comment="no", by="ann")),
-        decision_in(DecideToolCall(id="t2/1:1.0", decision="deny", arguments_sha256=HASH)),
+        decision_in(DecideToolCall(id="t2/1:1.0", decision="deny", sha256=OTHER)),
     ] == [
-        Decision(id="plan.2", choice="edit", plan=edited, text="less", by="ann"),
-        Decision(id="t1/1:1.0", choice="reply", text="yes", by="ann"),
-        Decision(id="t2/1:1.0", choice="deny", arguments_sha256=HASH, text="no", by="ann"),
-        Decision(id="t2/1:1.0", choice="deny", arguments_sha256=HASH),
+        Decision(id="plan.2", choice="edit", about=("plan",), plan=edited, text="less", by="ann", sha256=HASH),
+        Decision(id="t3/1/plan.2", choice="approve", about=("plan",)),
+        reply(by="ann"),
+        approval(choice="deny", arguments_sha256=HASH, text="no", by="ann"),
+        approval(choice="deny", sha256=OTHER),
     ]
 
 
+def test_a_list_of_decisions_has_each_as_its_own_update() -> None:
+    listed = [
+        {"revision": 2, "decision": "approve"},
+        {"id": "plan.3", "decision": "reject", "sha256": HASH},
+        {"id": "t1/1:1.0", "text": "yes"},
+        {"id": "t2/1:1.0", "decision": "deny", "sha256": HASH},
+    ]
+    assert read_update(Decide, {"decisions": listed}).decisions == [
+        DecidePlan(revision=2, decision="approve"),
+        DecidePlan(revision=3, decision="reject", sha256=HASH),
+        Reply(id="t1/1:1.0", text="yes"),
+        DecideToolCall(id="t2/1:1.0", decision="deny", sha256=HASH),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ({"decisions": []}, "decisions"),
+        ({}, "decisions"),
+        ({"decisions": [{"id": "t1/1:1.0", "decision": "approve"}]}, "arguments_sha256 or sha256"),
+        ({"decisions": [{"id": "t1/1:1.0", "text": "yes"}] * 101}, "100"),
+        ({"decisions": ["yes"]}, "decisions"),
+        ({"decisions": [{"id": "plan.x", "decision": "approve", "sha256": "0"}]}, "sha256"),
+    ],
+)
+def test_what_is_no_list_of_decisions_is_refused(body: Any, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        read_update(Decide, body)
+
+
+@pytest.mark.parametrize(
+    ("wait_id", "there"),
+    [
+        ("plan.2", "r"),
+        ("t3/1", "r"),
+        ("t3/1:4.0", "r"),
+        ("t3/1.2:4.0", "r"),
+        ("t3/1/plan.2", "r/t3/1"),
+        ("t3/1/t2/1:4.0", "r/t3/1"),
+        ("t3/1/t2/2/t9/1.3:4.0.0", "r/t3/1/t2/2"),
+        ("", "r"),
+        ("t3/t2/1:4.0", "r"),
+    ],
+)
+def test_an_id_says_in_which_run_it_waits(wait_id: str, there: str) -> None:
+    assert supervisor_of("r", wait_id) == there
+
+
 def test_waits_are_asked_for_by_their_ids() -> None:
-    nested = QUESTION.below("t7").below("t8")
+    nested = QUESTION.model_copy(update={"id": "t8/1/t7/1/t1/1:1.0"}).below("t7").below("t8")
     waits = Waits(Clock(), lambda: [nested])
     waits.show(CALL, None, '{"to": "all"}')
     waits.show(OUTAGE, START)
     waits.show(Wait(id="plan.2", kind="plan", workflow_id="r", since="now"), None)
     assert waits.of_subtasks() == {"t8", "t2"}
-    assert (waits.asked(CALL.id).content, waits.asked(nested.id).content) == ('{"to": "all"}', None)
-    with pytest.raises(ValueError, match="'t1' waits"):
-        waits.asked("t1")
+    assert waits.asked(CALL.id).content == '{"to": "all"}'
+    assert [wait.id for wait in waits.own] == [CALL.id, OUTAGE.id, "plan.2"]
+    for unknown in ("t1", nested.id):
+        with pytest.raises(ValueError, match=f"'{unknown}' waits"):
+            waits.asked(unknown)
 
 
 def test_only_a_subtask_that_failed_for_good_asks_for_help() -> None:

@@ -124,7 +124,7 @@ def test_what_a_person_did_has_only_what_there_is() -> None:
     assert said(Update(by="Ann"), now=False, word="go\non", warm=True) == {"word": "go on", "by": "Ann", "warm": True}
     wait = Wait(id="q", kind="question", workflow_id="w", since="", after="page")
     assert decided(wait, None) == {"id": "q", "kind": "question", "after": "page", "decision": "expired"}
-    reply = Decision(id="q", choice="reply", by="Ann")
+    reply = Decision(id="q", choice="reply", about=("question",), by="Ann")
     assert decided(wait.model_copy(update={"after": ""}), reply) == {
         "id": "q", "kind": "question", "decision": "reply", "by": "Ann"
     }  # fmt: skip
