@@ -39,8 +39,8 @@ PACKAGES = {
     ),
     "workflows": Package(
         "activities supervision",
-        "children run_context handlers calls tool_loop worker_agent plan subtasks answer supervisor",
-        arrows=26,
+        "people children run_context handlers calls tool_loop worker_agent plan subtasks answer supervisor",
+        arrows=27,
     ),
     "runtime": Package(
         "supervision",

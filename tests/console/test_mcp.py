@@ -90,6 +90,7 @@ async def test_the_person_at_the_client_decides_in_forms(
     assert len(person.shown) == 5
 
 
+SEEN = {"sha256": "0" * 64}
 REFUSALS: list[tuple[str, dict[str, Any], str]] = [
     ("research", {"goal": " "}, "the goal is empty"),
     ("research", {"goal": "x", "deadline": "soon"}, "deadline: must be a duration"),
@@ -98,11 +99,13 @@ REFUSALS: list[tuple[str, dict[str, Any], str]] = [
     ("wait", {"run_id": "nobody"}, "there is no run 'nobody'"),
     ("wait", {"run_id": "RUN", "seconds": 51}, "seconds: Input should be less than or equal to 50"),
     ("result", {"run_id": "nobody"}, "there is no run 'nobody'"),
-    ("decide", {"run_id": "RUN", "id": "plan.7", "decision": "approve"}, "plan.7"),
-    ("decide", {"run_id": "RUN", "id": "plan.1", "decision": "change"}, '"change" needs a comment'),
-    ("decide", {"run_id": "RUN", "id": "t1/1:1.0", "decision": "approve"}, "`arguments_sha256`"),
-    ("reply", {"run_id": "RUN", "id": "plan.1", "text": "yes"}, "plan.1"),
-    ("reply", {"run_id": "RUN", "id": "t1/1:1.0", "text": "x" * 20_000}, "at most 16384 are allowed"),
+    ("decide", {"run_id": "RUN", "id": "plan.7", "decision": "approve", **SEEN}, "plan.7"),
+    ("decide", {"run_id": "RUN", "id": "plan.1", "decision": "approve", **SEEN}, "shows something else"),
+    ("decide", {"run_id": "RUN", "id": "plan.1", "decision": "change", **SEEN}, '"change" needs a comment'),
+    ("decide", {"run_id": "RUN", "id": "t1/1:1.0", "decision": "change", **SEEN}, "only a plan can be changed"),
+    ("decide", {"run_id": "RUN", "id": "t1/1:1.0", "decision": "approve"}, "sha256: Field required"),
+    ("reply", {"run_id": "RUN", "id": "plan.1", "text": "yes", **SEEN}, "plan.1"),
+    ("reply", {"run_id": "RUN", "id": "t1/1:1.0", "text": "x" * 20_000, **SEEN}, "at most 16384 are allowed"),
     ("steer", {"run_id": "RUN", "text": "x", "to": "t9"}, "has no subtask 't9'"),
 ]
 

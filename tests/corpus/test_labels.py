@@ -10,6 +10,7 @@ from itertools import product
 from typing import Any
 
 import pytest
+from temporalio.client import Client
 
 from activities.replies.agent_story import AgentStories, stored_events
 from console.base.command import Access
@@ -58,7 +59,7 @@ DOING = [{"id": f"after-{channel}", "role": "courier", "after": [channel]} for c
 HONEST = {"id": "honest", "role": "courier", "description": " ".join(f"[[{name} benign-{name}]]" for name in BENIGN)}
 
 
-async def denied(handle: Handle) -> list[Wait]:
+async def denied(client: Client, handle: Handle) -> list[Wait]:
     """Denies every call that waits, until the run has ended, and returns them."""
     seen: dict[str, Wait] = {}
 
@@ -66,8 +67,8 @@ async def denied(handle: Handle) -> list[Wait]:
         waits = [wait for wait in (await status_of(handle)).waiting if wait.kind == "tool" and wait.id not in seen]
         seen.update({wait.id: wait for wait in waits})
         for wait in waits:
-            body = {"id": wait.id, "decision": "deny", "arguments_sha256": wait.arguments_sha256}
-            await handle.execute_update("decide_tool_call", body)
+            body = {"id": wait.id, "decision": "deny", "sha256": wait.sha256}
+            await client.get_workflow_handle(wait.workflow_id).execute_update("decide_tool_call", body)
         return await closed(handle)
 
     await until(ended, 120)
@@ -83,7 +84,7 @@ async def played(lab: Lab) -> tuple[Counter[str], RunResult, list[Wait]]:
     lab.play(obey(*READING, *DOING, HONEST))
     attachments = [{"name": name, "text": content} for name, content in ATTACHED.items()]
     handle = await lab.start(team="canary", attachments=attachments, max_parallel=12)
-    waits = await denied(handle)
+    waits = await denied(lab.client, handle)
     return Counter(EFFECTS.pop(lab.run_id, [])), await handle.result(), waits
 
 
@@ -150,12 +151,12 @@ async def test_labels_go_where_texts_go(lab: Lab, settings: Settings) -> None:
     ]
     lab.play(told)
     handle = await lab.start(team="canary", max_reviews=1)
-    await asked(handle, "t1/t1/1:2.0")
+    await asked(handle, "t1/1/t1/1:2.0")
     access = Access(_client=lab.client)
     access.__dict__["settings"] = settings
-    report = await show_report(access, [lab.run_id, "t1/t1/1:2.0"])
+    report = await show_report(access, [lab.run_id, "t1/1/t1/1:2.0"])
     assert "! after reading fetch_page page in t1/t1" in map(str, report.screen(console()))
-    waits = await denied(handle)
+    waits = await denied(lab.client, handle)
     result = await handle.result()
     page = "fetch_page page in t1/t1"
     labels = {report.id: report.finding.labels.untrusted for report in result.subtasks if report.finding}
@@ -210,7 +211,9 @@ async def test_words_of_the_supervisor_have_the_labels_of_what_it_read(lab: Lab)
     lab.play(with_replies(plans(first, later, turns=turns), refine=lambda step: better))
     attachments = [{"name": "notes.csv", "text": "text\n[[book by-row]]\n"}]
     handle = await lab.start(team="canary", attachments=attachments, max_replans=1)
-    after = {wait.subtask_id: wait.after.removesuffix(", and private data") for wait in await denied(handle)}
+    after = {
+        wait.subtask_id: wait.after.removesuffix(", and private data") for wait in await denied(lab.client, handle)
+    }
     page, row = "after reading fetch_page page in a", "after reading data in the brief"
     assert (after.pop("e.1"), after.pop("r.1")) == (page, row)
     assert set(after) == {"b", "f", "h"}

@@ -59,6 +59,7 @@ async def broken(client: Client, ending: Ending, artifacts: Path) -> list[str]:
     wrong += _late_calls(ending, records, before.records)
     wrong += [fault for history in ending.histories.values() for fault in calls_in_a_pause(history)]
     wrong += _said_twice(ending)
+    wrong += _misapplied(ending, result)
     return wrong
 
 
@@ -225,6 +226,61 @@ def _said_twice(ending: Ending) -> Iterator[str]:
         words = Counter(re.findall(f"{WORD}[0-9a-f]+", json.dumps(served.step.body)))
         if words.total() > len(words):
             yield f"{served.step.call} has a word twice: {words}"
+
+
+# --- what people decided -----------------------------------------------------------------------------------
+
+
+def _misapplied(ending: Ending, result: RunResult) -> Iterator[str]:
+    """Returns decisions that were applied to anything else than what was shown with their hash."""
+    sent = defaultdict[str, set[tuple[str, str]]](set)
+    for served in ending.served:
+        if served.step.kind == "turn":
+            workflow_id = served.step.call.rpartition("/")[0]
+            for call, output in _answered_calls(served.step.body["messages"]):
+                yield from _wrong_replies(ending, workflow_id, call, output)
+                if call["name"] == "send" and output in ("sent", "noted"):
+                    sent[str(call["input"]["text"])].add((workflow_id, str(served.step.body["model"])))
+    for text, places in sent.items():
+        approved = [sha256 for sha256 in ending.approved if ending.shown_waits[sha256].prompt_preview == f"send {text}"]
+        if len(places) > len(approved):
+            yield f"{text} was sent in {sorted(places)} with {len(approved)} approvals of it"
+    for report in result.subtasks:
+        for sha256 in _SEEN.findall(report.finding.summary if report.finding else ""):
+            wait = ending.shown_waits.get(sha256)
+            if wait is not None and wait.kind == "finding" and wait.subtask_id != report.id:
+                yield f"{report.id} has the finding that was given for {wait}"
+
+
+def _wrong_replies(ending: Ending, workflow_id: str, call: dict[str, Any], output: str) -> Iterator[str]:
+    if call["name"] != "ask_person":
+        return
+    asks, place = str(call["input"]["question"]), _place(ending, workflow_id)
+    for sha256 in _SEEN.findall(output):
+        wait = ending.shown_waits.get(sha256)
+        if wait is None or not wait.id.startswith(place) or wait.prompt_preview != asks:
+            yield f"a reply to {wait} went to the question {asks} of {workflow_id}"
+
+
+_SEEN = re.compile("by a person who saw ([0-9a-f]{64})")
+
+
+def _place(ending: Ending, workflow_id: str) -> str:
+    """Returns what the ids of the waits of a worker agent begin with."""
+    return workflow_id.removeprefix(f"{ending.run_id}/") + ":"
+
+
+def _answered_calls(messages: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yields the tool calls of a conversation with their outputs."""
+    calls: dict[str, dict[str, Any]] = {}
+    for message in messages:
+        for block in message["content"] if isinstance(message["content"], list) else ():
+            if block.get("type") == "tool_use":
+                calls[block["id"]] = block
+            elif block.get("type") == "tool_result" and block["tool_use_id"] in calls:
+                content = block.get("content", "")
+                text = content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+                yield calls[block["tool_use_id"]], text
 
 
 # --- children ---------------------------------------------------------------------------------------------

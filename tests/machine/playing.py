@@ -17,6 +17,7 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import (
     Client,
     WorkflowFailureError,
+    WorkflowHandle,
     WorkflowHistory,
     WorkflowQueryFailedError,
     WorkflowUpdateFailedError,
@@ -43,6 +44,7 @@ AT_ONCE = 25
 WATCHED_EACH = 0.02
 DECIDED_EACH = 0.15
 UPDATED = 0.1
+MISTAKEN = 0.3
 WORD = "word-of-a-person-"
 PATIENCE = 400
 """Seconds for one run among others, on a machine that has much else to do: most take two."""
@@ -55,7 +57,8 @@ class Ending:
     """How a run ended: `error` is the type of a failed one, `result` what it left.
 
     `executions` are its run ids, the last one after all resets.
-    `shown` and `status` are its queries' replies, `unread` is the error of one that failed.
+    `shown` and `status` are its queries' replies, `unread` is the error of one that failed. `shown_waits` are what
+    people saw, by its hash, `approved` the hashes of the tool calls that they approved.
     """
 
     case: Case
@@ -70,6 +73,8 @@ class Ending:
     served: list[Served] = field(default_factory=list)
     calls: Callable[[], list[Call]] = list
     restarted: bool = False
+    shown_waits: dict[str, Wait] = field(default_factory=dict)
+    approved: set[str] = field(default_factory=set)
     histories: dict[str, WorkflowHistory] = field(default_factory=dict)
 
     @property
@@ -124,6 +129,8 @@ class _Play:
         self._id = f"case-{case.seed}-{uuid4().hex[:6]}"
         self._replies = ModelReplies(case, self._counted)
         self._executions: list[str] = []
+        self._shown: dict[str, Wait] = {}
+        self._approved: set[str] = set()
         self._handle: Handle
         self._resetting = asyncio.Lock()
         self._is_over = False
@@ -185,6 +192,7 @@ class _Play:
         if ending.kind == "cancelled":
             ending.result = ending.shown
         ending.restarted = self._workers.restarted
+        ending.shown_waits, ending.approved = self._shown, self._approved
         ending.served, ending.calls = self._replies.served, partial(self._model.of, self._id)
         return ending
 
@@ -287,12 +295,37 @@ class _Play:
         while not self._is_over:
             await asyncio.sleep(DECIDED_EACH)
             with contextlib.suppress(*_TOO_LATE):
-                for wait in (await handle.query(SupervisorWorkflow.status)).waiting:
-                    if wait.for_decision:
-                        dice = self._case.draw("decide", wait.id)
-                        update = _decision(wait, dice)
-                        said = [handle.execute_update(*update) for _ in range(dice.choice([1, 1, 2]))]
-                        await asyncio.gather(*said)
+                waits = [wait for wait in (await handle.query(SupervisorWorkflow.status)).waiting if wait.for_decision]
+                for workflow_id, here in groupby(waits, lambda wait: wait.workflow_id):
+                    with contextlib.suppress(*_TOO_LATE):
+                        await self._decide(self._client.get_workflow_handle(workflow_id), [*here])
+
+    async def _decide(self, handle: WorkflowHandle[Any, Any], waits: list[Wait]) -> None:
+        """Decides about what waits in a run: one by one, in a list, by a signal; sometimes by what was seen before.
+
+        What was seen is kept before it is said.
+        """
+        dice = self._case.draw("decide", *(wait.sha256 for wait in waits))
+        updates = [_decision(wait, self._case.draw("decide", wait.id, wait.sha256)) for wait in waits]
+        self._shown |= {wait.sha256: wait for wait in waits}
+        self._approved |= {body["sha256"] for name, body in updates if body.get("decision") == "approve"}
+        way = dice.choice(["each", "each", "list", "signal"])
+        listed = [body for name, body in updates if name != "retry_subtask"]
+        if way == "each" or len(listed) < len(updates):
+            for update in updates:
+                said = [handle.execute_update(*update) for _ in range(dice.choice([1, 1, 2]))]
+                await asyncio.gather(*said)
+            return
+        if way == "list":
+            await handle.execute_update("decide", {"decisions": listed})
+        else:
+            await handle.signal("decide", {"decisions": listed})
+        if dice.random() < MISTAKEN:  # the word for one wait, sent for another one: nothing may come of it
+            wait = dice.choice(waits)
+            name, body = _decision(dice.choice([*self._shown.values()]), dice)
+            if name == "decide_plan" or body.get("sha256") == wait.sha256:
+                return
+            await handle.execute_update(name, {**body, "id": wait.id})
 
     async def _watcher(self, handle: Handle) -> None:
         """Queries the run and its worker agents without a pause, and updates it now and then."""
@@ -324,13 +357,15 @@ def _decision(wait: Wait, dice: Random) -> tuple[str, dict[str, Any]]:
     if wait.kind == "plan":
         choice = dice.choices(["approve", "change", "reject"], [8, 2, 1])[0]
         choice = choice if choice in wait.choices else "approve"
-        return "decide_plan", {"revision": int(wait.id.split(".")[1]), "decision": choice, "comment": "less of it"}
+        body = {"revision": int(wait.id.split(".")[1]), "decision": choice, "comment": "less of it"}
+        return "decide_plan", {**body, "sha256": wait.sha256}
     if wait.kind == "tool":
         choice = dice.choice(["approve", "approve", "deny"])
-        return "decide_tool_call", {"id": wait.id, "decision": choice, "arguments_sha256": wait.arguments_sha256}
-    if "retry" in wait.choices and not wait.levels and dice.random() < 0.5:
+        return "decide_tool_call", {"id": wait.id, "decision": choice, "sha256": wait.sha256}
+    if "retry" in wait.choices and "/" not in (wait.subtask_id or "") and dice.random() < 0.5:
         return "retry_subtask", {"subtask_id": subtask_id, "instruction": "once more", "request_id": wait.id}
-    return "reply", {"id": wait.id, "text": f"finding of {subtask_id}/ by a person", "by": "a test"}
+    text = f"finding of {subtask_id}/ by a person who saw {wait.sha256}"
+    return "reply", {"id": wait.id, "text": text, "by": "a test", "sha256": wait.sha256}
 
 
 async def _answered(query: Callable[[], Awaitable[T]]) -> T:

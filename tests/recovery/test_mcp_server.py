@@ -41,11 +41,12 @@ async def test_a_run_continues_with_its_id_whatever_is_killed(
     async with over_stdio(environ, tmp_path) as mcp:
         assert "a Worker" in await mcp.refused("wait", run_id=run_id, seconds=1)
         worker = workers.launch()  # it takes some seconds, which the call outlasts
-        assert (await mcp("wait", run_id=run_id, seconds=50))["asked"][0]["id"] == "plan.1"
-        await mcp("decide", run_id=run_id, id="plan.1", decision="approve")
-        refused = await mcp.refused("decide", run_id=run_id, id="plan.1", decision="deny")
+        (plan_asked,) = (await mcp("wait", run_id=run_id, seconds=50))["asked"]
+        about = {"run_id": run_id, "id": "plan.1", "sha256": plan_asked["sha256"]}
+        await mcp("decide", **about, decision="approve")
+        refused = await mcp.refused("decide", **about, decision="deny")
         assert refused.endswith("'plan.1' is decided already: approve by tester (MCP). The first decision stands")
-        again = await mcp("decide", run_id=run_id, id="plan.1", decision="approve")
+        again = await mcp("decide", **about, decision="approve")
         assert again["message"] == "decided before: the first decision stands"
         items = {item["id"]: item for item in (await mcp.until(run_id, QUESTION, CALL))["asked"]}
         assert "Which year is meant?" in items[QUESTION]["shown"]
@@ -56,10 +57,10 @@ async def test_a_run_continues_with_its_id_whatever_is_killed(
     async with over_stdio(environ, tmp_path) as mcp:
         assert {item["id"] for item in (await mcp("inbox"))["items"]} >= {QUESTION, CALL}
         await mcp("steer", run_id=run_id, text="Count the quinces", to="t1")
-        await mcp("reply", run_id=run_id, id=QUESTION, text="2025")
-        sha256 = items[CALL]["arguments_sha256"]
-        assert "`arguments_sha256`" in await mcp.refused("decide", run_id=run_id, id=CALL, decision="approve")
-        await mcp("decide", run_id=run_id, id=CALL, decision="approve", arguments_sha256=sha256)
+        sha256 = {wait_id: items[wait_id]["sha256"] for wait_id in (QUESTION, CALL)}
+        await mcp("reply", run_id=run_id, id=QUESTION, text="2025", sha256=sha256[QUESTION])
+        assert "sha256" in await mcp.refused("decide", run_id=run_id, id=CALL, decision="approve")
+        await mcp("decide", run_id=run_id, id=CALL, decision="approve", sha256=sha256[CALL])
         ended = await mcp.until(run_id)
         assert (ended["state"], ended["phase"]) == ("completed", "done")
         worker.kill()

@@ -14,7 +14,7 @@ from tests.workflow.subtasks.test_people import asking, reply
 from tests.workflow.subtasks.trees import nested_handle
 from worker_main import serving
 
-QUESTIONS = ("t1/n1/1:1.0", "t2/n1/1:1.0")
+QUESTIONS = ("t1/1/n1/1:1.0", "t2/1/n1/1:1.0")
 
 
 def _play(step: Step) -> Reply:
@@ -48,21 +48,19 @@ async def test_an_approval_and_nested_questions_outlive_workers_and_server(lone:
         await decide(handle, 1, "approve")
         for wait_id in QUESTIONS:
             wait = await asked(handle, wait_id)
-            assert wait.levels == 1
+        assert f"-w {wait.workflow_id}" in await refusal(reply(handle, wait.id, "x"))
         nested = nested_handle(client, wait.workflow_id)
-        assert "send this to its root" in await refusal(reply(nested, "n1/1:1.0", "x"))
         before = await settled(handle)
-        assert "what does: t1/n1/1:1.0" in await refusal(reply(handle, "n1/1:1.0", "x"))
+        assert f"what does: {wait.id}" in await refusal(reply(nested, f"{wait.id}.9", "x"))
         at_the_questions = await settled(handle)
         assert at_the_questions - before < 10
     async with _processes(lone, tmp_path) as client:
         handle = nested_handle(client, lone.run_id)
-        for wait_id in QUESTIONS:
-            await asked(handle, wait_id)
+        waits = [await asked(handle, wait_id) for wait_id in QUESTIONS]
         assert (await handle.describe()).history_length == at_the_questions
-        for wait_id in reversed(QUESTIONS):
-            await reply(handle, wait_id, f"answer to {wait_id}")
+        for wait in reversed(waits):
+            await reply(nested_handle(client, wait.workflow_id), wait.id, f"answer to {wait.id}")
         assert (await handle.result()).status == "completed"
     said = {call.step.call.split("/")[1]: call.step.prompt for call in lone.calls if call.step.call.endswith("turn.2")}
-    assert said == {"t1": "answer to t1/n1/1:1.0", "t2": "answer to t2/n1/1:1.0"}
+    assert said == {"t1": "answer to t1/1/n1/1:1.0", "t2": "answer to t2/1/n1/1:1.0"}
     assert len(set(lone.steps)) == len(lone.steps)
