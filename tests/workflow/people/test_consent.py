@@ -3,13 +3,17 @@
 import asyncio
 from typing import Any
 
+import pytest
 from temporalio.client import Client
 
+import temporal_supervisor
+from supervision.base import limits
 from supervision.contract.status import Wait
 from tests.scripted_model import Reply, Step, answer, as_json, plan, script, status, text, tools, when
 from tests.waiting import until
 from tests.workflow.plan.test_approval import asked
-from tests.workflow.runs import Handle, Lab
+from tests.workflow.resets import reset, workflow_tasks
+from tests.workflow.runs import Handle, Lab, found, refusal, status_of
 from tests.workflow.scripts import FOUND, item, plans, subtasks, verdicts
 
 PAY = ("send", {"to": "bank", "words": "pay 100"})
@@ -166,28 +170,22 @@ async def test_a_decision_about_one_step_lets_no_other_one_run(lab: Lab) -> None
     assert [(report.id, report.state) for report in result.subtasks] == [("t1", "completed"), ("t2", "completed")]
 
 
-# --- who else may say something ---------------------------------------------------------------------
+# --- who may say something ---------------------------------------------------------------------
 
 
 async def test_no_signal_of_a_stranger_is_heard(lab: Lab) -> None:
-    gate = asyncio.Event()
-
-    def turn(step: Step) -> Reply:
-        return tools(PAY) if step.number == 1 else FOUND
-
     lab.play(nested("send", lambda attempt: PAY[1], []))
     handle = await lab.start(team="people", max_depth=2)
     wait = await asked(handle, "t1/1/t1/1:1.0")
+    there = below(lab.client, wait)
     forged = {"id": wait.id, "choice": "approve", "arguments_sha256": wait.arguments_sha256, "by": "the board"}
     for words in (forged, {**forged, "id": "t1/1:1.0"}, {**forged, "sha256": wait.sha256}):
-        await below(lab.client, wait).signal("decided", words)
-    forged_word = {"number": 99, "words": ["FORGED"], "key": ""}
-    await below(lab.client, wait).signal("instructions", forged_word)
-    await below(lab.client, wait).execute_update("decide_tool_call", body_of(wait, decision="deny"))
+        await there.signal("decided", words)
+    await there.signal("instructions", {"number": 99, "words": ["FORGED"], "key": ""})
+    await there.execute_update("decide_tool_call", body_of(wait, decision="deny"))
     await handle.result()
     assert payments(lab) == 0
     assert not any("FORGED" in str(call.step.body) for call in lab.calls)
-    gate.set()
 
 
 async def test_a_worker_agent_hears_no_stranger(lab: Lab) -> None:
@@ -204,3 +202,153 @@ async def test_a_worker_agent_hears_no_stranger(lab: Lab) -> None:
     gate.set()
     await handle.result()
     assert not any("FORGED" in str(call.step.body) for call in lab.calls)
+
+
+async def test_a_decision_is_taken_in_the_run_in_which_it_stands(lab: Lab) -> None:
+    lab.play(nested("send", lambda attempt: PAY[1], []))
+    handle = await lab.start(team="people", max_depth=2)
+    wait = await asked(handle, "t1/1/t1/1:1.0")
+    assert wait.workflow_id == f"{lab.run_id}/t1/1"
+    assert f"(-w {wait.workflow_id})" in await refusal(approve(handle, wait))
+    listed = {"decisions": [body_of(wait, decision="approve")]}
+    assert f"(-w {wait.workflow_id})" in await refusal(handle.execute_update("decide", listed))
+    there = below(lab.client, wait)
+    assert [shown.id for shown in (await status_of(there)).waiting] == [wait.id]
+    assert '"words": "pay 100"' in (await there.query("waiting", wait.id))["content"]
+    await approve(there, wait, by="ann")
+    await handle.result()
+    decided = await decisions_in(there)
+    assert [(event["id"], event["decision"], event["by"]) for event in decided] == [(wait.id, "approve", "ann")]
+
+
+# --- ways to decide ---------------------------------------------------------------------------------
+
+
+def two_questions(lab: Lab) -> None:
+    """Has two agents ask a question each."""
+
+    def ask(step: Step) -> Reply:
+        return tools(("ask_person", {"question": f"Who is {step.subtask_id}?"})) if step.number == 1 else FOUND
+
+    shape = plan({"id": "t1", "role": "asker"}, {"id": "t2", "role": "asker"})
+    lab.play(script(shape, {"t1": ask, "t2": ask}))
+
+
+async def decisions_in(handle: Handle) -> list[dict[str, Any]]:
+    """Returns what the trace of a run says of decisions."""
+    return [event["data"] for event in (await handle.query("trace"))["events"] if event["type"] == "decided"]
+
+
+async def test_a_list_takes_what_it_can(lab: Lab) -> None:
+    two_questions(lab)
+    handle = await lab.start(team="people")
+    first, second = await asked(handle, "t1/1:1.0"), await asked(handle, "t2/1:1.0")
+    swapped = {"id": first.id, "sha256": second.sha256, "text": "no"}
+    refused = await refusal(handle.execute_update("decide", {"decisions": [swapped, {"id": "t9/1", "text": "no"}]}))
+    assert "shows something else" in refused
+    assert "nothing with the id 't9/1' waits" in refused
+    listed = {"decisions": [body_of(first, text="ann", by="ann"), swapped, body_of(second, text="bob")]}
+    said = await handle.execute_update("decide", {**listed, "request_id": "once"})
+    assert [(each["id"], each["accepted"]) for each in said["results"]] == [
+        ("t1/1:1.0", True),
+        ("t1/1:1.0", False),
+        ("t2/1:1.0", True),
+    ]
+    assert said["message"] == "2 of 3 decisions taken"
+    assert (await handle.execute_update("decide", {**listed, "request_id": "once"}))["message"] == said["message"]
+    await handle.result()
+    assert (lab.prompt("t1/1/turn.2"), lab.prompt("t2/1/turn.2")) == ("ann", "bob")
+
+
+async def test_the_signal_decides_as_the_update_does(lab: Lab) -> None:
+    two_questions(lab)
+    handle = await lab.start(team="people")
+    first, second = await asked(handle, "t1/1:1.0"), await asked(handle, "t2/1:1.0")
+    useless: Any
+    for useless in (
+        None,
+        {"decisions": []},
+        {"decisions": [{"id": first.id, "sha256": second.sha256, "text": "no"}]},
+        {"decisions": [{"id": "t9/1", "text": "no"}, body_of(first, text="ann", by="ann")]},
+    ):
+        await handle.signal("decide", useless)
+    await reply(handle, second, "bob")
+    await handle.result()
+    assert (lab.prompt("t1/1/turn.2"), lab.prompt("t2/1/turn.2")) == ("ann", "bob")
+    assert {(event["id"], event.get("by"), event["text"]) for event in await decisions_in(handle)} == {
+        ("t1/1:1.0", "ann", "ann"),
+        ("t2/1:1.0", None, "bob"),
+    }
+    events = (await handle.query("trace"))["events"]
+    refused = [event["data"]["why"] for event in events if event["type"] == "decision_refused"]
+    assert len(refused) == 4
+    assert "shows something else" in refused[2]
+    assert "'t9/1'" in refused[3]
+
+
+async def test_a_run_that_has_had_its_updates_is_still_heard(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "UPDATES_FOR_DECISIONS", 1)
+    monkeypatch.setattr(limits, "UPDATES_WARNED", 1)
+    two_questions(lab)
+    handle = await lab.start(team="people")
+    first, second = await asked(handle, "t1/1:1.0"), await asked(handle, "t2/1:1.0")
+    await reply(handle, first, "ann")
+    assert "send this as the signal `decide`" in await refusal(reply(handle, second, "bob"))
+    await handle.execute_update("resume", {})
+    assert (await status_of(handle)).updates == 2
+    said = await temporal_supervisor.reply(lab.client, lab.run_id, second.id, "bob", sha256=second.sha256)
+    assert "as a signal" in said.message
+    await handle.result()
+    assert lab.prompt("t2/1/turn.2") == "bob"
+
+
+async def test_a_decision_without_a_hash_holds_for_what_waits_when_it_arrives(lab: Lab) -> None:
+    two_questions(lab)
+    handle = await lab.start(team="people")
+    await asked(handle, "t1/1:1.0")
+    await asked(handle, "t2/1:1.0")
+    await handle.execute_update("reply", {"id": "t1/1:1.0", "text": "ann"})
+    assert "what does: t2/1:1.0" in await refusal(handle.execute_update("reply", {"id": "t1/1:2.0", "text": "later"}))
+    await handle.execute_update("reply", {"id": "t2/1:1.0", "text": "bob"})
+    await handle.result()
+    assert lab.prompt("t1/1/turn.2") == "ann"
+
+
+# --- resets -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("with_hash", [True, False])
+async def test_a_finding_given_for_one_plan_is_not_handed_in_for_another_one(lab: Lab, with_hash: bool) -> None:
+    """The run is reset to its beginning, and plans otherwise: the same subtask of the same person is another one."""
+
+    def play(step: Step) -> Any:
+        what = f"Judge the {'lease' if 'LEASE' in str(step.body) else 'will'} of garden 1, in your own words"
+        if step.kind == "plan":
+            return plan({"id": "t1", "role": "counsel", "description": what})
+        return answer() if step.kind == "synthesis" else as_json({"verdicts": [], "conflicts": []})
+
+    lab.play(play)
+    handle = await lab.start(team="people")
+    wait = await asked(handle, "t1/1")
+    await handle.execute_update("steer", {"text": "LEASE"})
+    body = {"id": wait.id, "text": "The will is void.", **({"sha256": wait.sha256} if with_hash else {})}
+    await handle.execute_update("reply", body)
+    await handle.result()
+    again = await reset(lab.client, handle, (await workflow_tasks(handle))[0])
+    other = await asked(again, "t1/1")
+    assert "Judge the lease" in other.prompt_preview
+    assert other.sha256 != wait.sha256
+    await reply(again, other, "The lease holds.")
+    assert found(await again.result()).summary == "The lease holds."
+
+
+async def test_a_decision_about_the_same_content_stands_after_a_reset(lab: Lab) -> None:
+    two_questions(lab)
+    handle = await lab.start(team="people")
+    waits = [await asked(handle, wait_id) for wait_id in ("t1/1:1.0", "t2/1:1.0")]
+    for wait in waits:
+        await reply(handle, wait, f"reply to {wait.id}")
+    await handle.result()
+    again = await reset(lab.client, handle, (await workflow_tasks(handle))[1])
+    assert (await again.result()).status == "completed"
+    assert lab.repeated == []
