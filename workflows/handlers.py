@@ -46,7 +46,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.run_context import RunContext
 
 
-_UPDATES_SHOWN_EACH = 100  # in the memo, once there are many
+UPDATES_SHOWN_EACH = 100  # in the memo, once there are many
 _REFUSALS_SHOWN = 5  # of a list of decisions of which none can be taken
 _BY_SIGNAL = "Decides as the update of this name, where a run takes no more updates."
 
@@ -226,7 +226,7 @@ class Handlers:
     def _count(self, state: RunState) -> None:
         """Counts an update that is taken; shows the number, once it is large, where `describe` finds it."""
         state.updates += 1
-        if state.updates >= limits.UPDATES_WARNED and state.updates % _UPDATES_SHOWN_EACH == 0:
+        if state.updates >= limits.UPDATES_WARNED and state.updates % UPDATES_SHOWN_EACH == 0:
             workflow.upsert_memo({"updates": state.updates})
 
     def _check_plan(self, state: RunState, plan: WrittenPlan) -> None:

@@ -7,6 +7,10 @@ import pytest
 from temporalio.client import Client
 
 import temporal_supervisor
+from console.base.command import Access, CommandFailed
+from console.commands.doctor import server_rows
+from console.commands.people_commands import approve as approve_many
+from console.commands.people_commands import deny
 from supervision.base import limits
 from supervision.contract.status import Wait
 from tests.scripted_model import Reply, Step, answer, as_json, plan, script, status, text, tools, when
@@ -15,6 +19,7 @@ from tests.workflow.plan.test_approval import asked
 from tests.workflow.resets import reset, workflow_tasks
 from tests.workflow.runs import Handle, Lab, found, refusal, status_of
 from tests.workflow.scripts import FOUND, item, plans, subtasks, verdicts
+from workflows import handlers
 
 PAY = ("send", {"to": "bank", "words": "pay 100"})
 CHAIN = ["claude-opus-5-5", "claude-haiku-5-5"]
@@ -352,3 +357,59 @@ async def test_a_decision_about_the_same_content_stands_after_a_reset(lab: Lab) 
     again = await reset(lab.client, handle, (await workflow_tasks(handle))[1])
     assert (await again.result()).status == "completed"
     assert lab.repeated == []
+
+
+# --- the commands -----------------------------------------------------------------------------------
+
+
+async def test_commands_decide_about_many_things_and_about_what_was_seen_only(lab: Lab) -> None:
+    def pay(step: Step) -> Reply:
+        return tools(PAY) if step.number == 1 else FOUND
+
+    ids = ["t1", "t2", "t3"]
+    shape = plan(*({"id": subtask_id, "role": "sender"} for subtask_id in ids))
+    lab.play(script(shape, dict.fromkeys(ids, pay)))
+    handle = await lab.start(team="people")
+    waits = [await asked(handle, f"{subtask_id}/1:1.0") for subtask_id in ids]
+    access = Access(_client=lab.client)
+    with pytest.raises(CommandFailed, match="shows something else now"):
+        await deny(access, [lab.run_id, waits[0].id], "ann", sha256=waits[1].sha256[:8])
+    with pytest.raises(CommandFailed, match="nothing with the id 't9/1:1.0'"):
+        await approve_many(access, [lab.run_id, waits[1].id, "t9/1:1.0"], "ann")
+    await deny(access, [lab.run_id, waits[0].id], "ann", sha256=waits[0].sha256[:8])
+    report = await approve_many(access, [lab.run_id, *(wait.id for wait in waits[1:])], "ann")
+    assert report.code == 0
+    await handle.result()
+    assert payments(lab) == 2
+    assert {(event["id"], event["decision"]) for event in await decisions_in(handle)} == {
+        ("t1/1:1.0", "deny"),
+        ("t2/1:1.0", "approve"),
+        ("t3/1:1.0", "approve"),
+    }
+
+
+async def test_the_client_finds_the_run_in_which_a_wait_stands(lab: Lab) -> None:
+    lab.play(nested("ask_person", lambda attempt: {"question": "Which year?"}, []))
+    handle = await lab.start(team="people", max_depth=2)
+    wait = await asked(handle, "t1/1/t1/1:1.0")
+    whole = await temporal_supervisor.asked(lab.client, lab.run_id, wait.id)
+    assert (whole.content, whole.wait.sha256) == ("Which year?", wait.sha256)
+    (item,) = await temporal_supervisor.waiting(lab.client, lab.run_id)
+    await temporal_supervisor.decide(lab.client, item, "reply", "2026")
+    await handle.result()
+    assert [event["text"] for event in await decisions_in(below(lab.client, wait))] == ["2026"]
+
+
+async def test_the_doctor_warns_of_a_run_with_many_updates(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "UPDATES_WARNED", 1)
+    monkeypatch.setattr(handlers, "UPDATES_SHOWN_EACH", 2)
+    two_questions(lab)
+    handle = await lab.start(team="people")
+    waits = [await asked(handle, wait_id) for wait_id in ("t1/1:1.0", "t2/1:1.0")]
+    for _ in range(2):
+        await handle.execute_update("resume", {})
+    rows = [row.text async for row in server_rows(lab.client, None)]
+    assert f"'{lab.run_id}' has taken 2 updates: the server allows 2,000" in rows
+    for wait in waits:
+        await reply(handle, wait, "ann")
+    await handle.result()
