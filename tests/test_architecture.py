@@ -40,7 +40,7 @@ PACKAGES = {
     "workflows": Package(
         "activities supervision",
         "people children run_context handlers calls tool_loop worker_agent plan subtasks answer supervisor",
-        arrows=27,
+        arrows=28,
     ),
     "runtime": Package(
         "supervision",

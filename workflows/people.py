@@ -1,10 +1,17 @@
-"""The waits for people of a run's subtasks: a decision wakes the work that waits for it, one timer the rest."""
+"""What people are asked about a run's subtasks, and what they write: waits that end, words that are stored."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from temporalio import workflow
+
+with workflow.unsafe.imports_passed_through():
+    from activities.contracts.run_contracts import PersonWords
+    from supervision.base import limits
+    from supervision.base.text import size
+    from supervision.contract.finding import Finding
 
 
 class Awaited:
@@ -56,3 +63,61 @@ class Awaited:
         await workflow.sleep(left, summary="the first wait for a person that ends by itself")
         for sha256 in self._waiting:
             self.wake(sha256)
+
+
+@dataclass
+class _Due:
+    """Words that are to be stored, and who waits for that."""
+
+    words: PersonWords
+    stored: "asyncio.Future[Finding]" = field(default_factory=asyncio.Future)
+
+
+class Words:
+    """Stores what people wrote: all that came together in one activity, so that fifty replies cost what one does."""
+
+    def __init__(self, keep: Callable[[list[PersonWords]], Awaitable[list[Finding]]]) -> None:
+        """`keep` stores texts, and returns each as a finding."""
+        self._keep = keep
+        self._due: list[_Due] = []
+        self._storing: asyncio.Task[None] | None = None
+
+    async def kept(self, words: PersonWords) -> Finding:
+        """Returns a person's words, stored, as a finding. Raises the error of storing them."""
+        due = _Due(words)
+        self._due.append(due)
+        if self._storing is None or self._storing.done():
+            self._storing = asyncio.create_task(self._store())
+        return await due.stored
+
+    async def _store(self) -> None:
+        while self._due:
+            # The decisions of one update wake their work one after the other: by then all have said what they have.
+            await workflow.wait_condition(lambda: True)
+            batch = self._next_batch()
+            try:
+                findings = await self._keep([due.words for due in batch])
+            except Exception as failed:  # it is theirs who wait for it
+                for due in _awaited(batch):
+                    due.stored.set_exception(failed)
+                continue
+            by_place = dict(zip(map(id, batch), findings, strict=True))
+            for due in _awaited(batch):
+                due.stored.set_result(by_place[id(due)])
+
+    def _next_batch(self) -> list[_Due]:
+        """Takes the first words that fit into one payload, and at least one text."""
+        batch: list[_Due] = []
+        room = limits.PAYLOAD_AIM_BYTES
+        for due in self._due:
+            room -= size(due.words.text)
+            if batch and room < 0:
+                break
+            batch.append(due)
+        self._due = self._due[len(batch) :]
+        return batch
+
+
+def _awaited(batch: list[_Due]) -> list[_Due]:
+    """Returns the words that somebody waits for still: the others' work was stopped meanwhile."""
+    return [due for due in batch if not due.stored.done()]

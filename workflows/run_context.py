@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict
 
 from temporalio import workflow
 
@@ -27,10 +27,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.run.waits import AWAITED
     from workflows.children.child_contracts import NestedInput
     from workflows.children.links import ChildLinks, ParentLink
-    from workflows.people import Awaited
-
-if TYPE_CHECKING:  # it makes calls, which need this module
-    from workflows.calls.words import Words
+    from workflows.people import Awaited, Words
 
 _log = logging.getLogger("supervisor.run")
 _LOGGED = (
@@ -72,7 +69,7 @@ class RunContext:
     children: ChildLinks
     team: TeamCard
     team_ref: str
-    words: "Words"
+    words: Words
     nested: NestedInput | None = None
     parent: ParentLink | None = None
     plan_ref: str = ""

@@ -38,10 +38,10 @@ with workflow.unsafe.imports_passed_through():
     from workflows.answer.write_answer import Drafts, sole_finding, tabulate, write_answer
     from workflows.calls import activity_calls
     from workflows.calls.activity_calls import CallFailed
-    from workflows.calls.words import Words
     from workflows.children.child_contracts import NestedInput
     from workflows.children.links import ChildLinks, ParentLink, nested_result
     from workflows.handlers import Handlers
+    from workflows.people import Words
     from workflows.plan.make_plan import Replanning, make_plan, next_step
     from workflows.run_context import RunContext, let_ready_tasks_finish, log_event, stop_all
     from workflows.subtasks.dispatch import Dispatch
@@ -185,7 +185,7 @@ class SupervisorWorkflow(Handlers):
             children=self._children,
             team=setup.team,
             team_ref=setup.team_ref,
-            words=Words(run),
+            words=Words(partial(activity_calls.keep_words, run)),
             nested=self._nested,
             parent=self._parent,
         )

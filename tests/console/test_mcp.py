@@ -127,7 +127,7 @@ async def test_what_is_refused_is_said_in_one_sentence(lab: Lab, environ: dict[s
         for tool in ("cancel", "steer"):
             words = {"text": "x"} if tool == "steer" else {}
             assert "has ended (cancelled)" in await mcp.refused(tool, run_id=lab.run_id, **words)
-        ended = {"run_id": lab.run_id, "id": "plan.1", "decision": "approve"}
+        ended = {"run_id": lab.run_id, "id": "plan.1", "decision": "approve", **SEEN}
         assert "has ended (cancelled)" in await mcp.refused("decide", **ended)
 
 

@@ -18,14 +18,16 @@ from temporalio.exceptions import TimeoutError as TemporalTimeout
 
 with workflow.unsafe.imports_passed_through():
     from activities.agent.tool_calls import ToolActivities
-    from activities.contracts.run_contracts import Notice, SupervisorCall
+    from activities.contracts.run_contracts import Notice, PersonWords, RunRef, SupervisorCall, WordsInput
     from activities.contracts.turn_contracts import FailedCall, ToolInput, ToolReply, TurnInput
     from activities.run.notices import NoticeActivities
+    from activities.run.run_activities import RunActivities
     from supervision.agent.turn_rules import attempt_time
     from supervision.base import limits
     from supervision.base.errors import ErrorKind, call_kind
     from supervision.base.queues import fairness_key
     from supervision.base.text import label
+    from supervision.contract.finding import Finding
     from supervision.contract.result import Problem
     from supervision.contract.usage import Usage
     from workflows.run_context import let_ready_tasks_finish
@@ -242,3 +244,10 @@ def _innermost(error: BaseException) -> BaseException:
     while isinstance(error, FailureError) and not isinstance(error, ApplicationError) and error.cause:
         error = error.cause
     return error
+
+
+async def keep_words(run: RunRef, words: list[PersonWords]) -> list[Finding]:
+    """Returns what people wrote, stored, each text as a finding. Raises CallFailed."""
+    summary = "store a reply" if len(words) == 1 else f"store {len(words)} replies"
+    said = WordsInput(run=run, words=words)
+    return await with_store(RunActivities.keep_words, limits.PUBLISH_TIMEOUT, summary, said)
