@@ -79,6 +79,7 @@ class RunContext:
     written_by: dict[str, str] = field(default_factory=dict)
     heard: dict[str, int] = field(default_factory=dict)
     people: Awaited = field(default_factory=Awaited)
+    _showing: asyncio.Task[None] | None = None
 
     def __post_init__(self) -> None:
         """Has each decision wake the work that waits for it."""
@@ -246,7 +247,7 @@ class RunContext:
         """
         log_line(self.run.run_id, "waits", wait.subject, kind=wait.kind)
         self.state.waits.show(wait, until, content)
-        self.show()
+        self.show_soon()
         self.changed.set()  # the dispatch holds the clock if nothing else is left to do
         try:
             await self.people.decided(wait.sha256, lambda: self.state.decisions.on(wait) is not None, until)
@@ -254,6 +255,14 @@ class RunContext:
             self.state.waits.end(wait)
         log_line(self.run.run_id, "waits no longer", wait.subject, kind=wait.kind)
         self.changed.set()  # the dispatch lets the clock run again, before the work that follows has ended
+        self.show_soon()
+
+    def show_soon(self) -> None:
+        """Makes what changed visible, once for all waits that begin or end in the same moment: each look sees all."""
+        if self._showing is None or self._showing.done():
+            self._showing = asyncio.create_task(self._show_now())
+
+    async def _show_now(self) -> None:
         self.show()
 
     def hold_clock(self, why: str, wanted: bool = True) -> None:

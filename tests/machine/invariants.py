@@ -239,8 +239,10 @@ def _misapplied(ending: Ending, result: RunResult) -> Iterator[str]:
             workflow_id = served.step.call.rpartition("/")[0]
             for call, output in _answered_calls(served.step.body["messages"]):
                 yield from _wrong_replies(ending, workflow_id, call, output)
-                if call["name"] == "send" and output in ("sent", "noted"):
-                    sent[str(call["input"]["text"])].add((workflow_id, str(served.step.body["model"])))
+                text = str(call["input"].get("text", ""))  # names the call that asked for it
+                is_own = text.startswith(f"{workflow_id}/")  # a review goes on with the conversation of another attempt
+                if call["name"] == "send" and is_own and output in ("sent", "noted"):
+                    sent[text].add((workflow_id, str(served.step.body["model"])))
     for text, places in sent.items():
         approved = [sha256 for sha256 in ending.approved if ending.shown_waits[sha256].prompt_preview == f"send {text}"]
         if len(places) > len(approved):

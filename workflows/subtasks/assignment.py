@@ -86,7 +86,7 @@ class Assignment(Work):
         report.workflow_id = child_id(workflow.info().workflow_id, subtask_id, report.attempts, int(count > 1))
         why = one_line(subtask.reasoning, limits.SENTENCE_BYTES)
         state.trace.note("subtask_started", subtask_id, attempt=report.attempts, role=role.name, reasoning=why)
-        self.context.show()
+        self.context.show_soon()
         if role.person is None:
             return await run_agents(self, count)
         if self.slot is not None:
