@@ -257,19 +257,14 @@ def _misapplied(ending: Ending, result: RunResult) -> Iterator[str]:
 def _wrong_replies(ending: Ending, workflow_id: str, call: dict[str, Any], output: str) -> Iterator[str]:
     if call["name"] != "ask_person":
         return
-    asks, place = str(call["input"]["question"]), _place(ending, workflow_id)
+    asks = str(call["input"]["question"])  # names the call that asked, as a review goes on with its conversation
     for sha256 in _SEEN.findall(output):
         wait = ending.shown_waits.get(sha256)
-        if wait is None or not wait.id.startswith(place) or wait.prompt_preview != asks:
+        if wait is None or wait.prompt_preview != asks:
             yield f"a reply to {wait} went to the question {asks} of {workflow_id}"
 
 
 _SEEN = re.compile("by a person who saw ([0-9a-f]{64})")
-
-
-def _place(ending: Ending, workflow_id: str) -> str:
-    """Returns what the ids of the waits of a worker agent begin with."""
-    return workflow_id.removeprefix(f"{ending.run_id}/") + ":"
 
 
 def _answered_calls(messages: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
