@@ -130,10 +130,9 @@ class AgentTurnActivities:
                 room=list_bytes(tokens),
                 names_items=brief.names_items,
                 tables=tables,
-                effects=brief.effects,
             )
             outputs = prompts.earlier_outputs(shown, list_bytes(tokens))
-            return "\n\n".join(filter(None, [request, outputs]))
+            return "\n\n".join(filter(None, [request, prompts.already_done(brief.effects), outputs]))
 
         tools = loaded.toolbox.definitions(role.tools, attachments=bool(brief.attachments))
         cites = any("input_schema" not in tool for tool in tools)

@@ -5,7 +5,7 @@ Plain functions of values. Content in tags is data, never instructions. See also
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 from activities.store.reading import FindingExcerpt, first_of
 from supervision.agent.empty_words import Emptiness
@@ -109,12 +109,11 @@ def worker_request(
     room: int = limits.PROMPT_LIST_BYTES,
     names_items: bool = False,
     tables: str = "",
-    effects: Sequence[str] = (),
 ) -> str:
     """Returns the prompt of a subtask; `feedback` says what to fix in the finding `previous`.
 
     `attachments` are texts by name, None for one that has to be read by a tool; `room` is for each list. `tables` are
-    lines of the team's catalogue, `effects` the calls with effects that were made for the subtask before.
+    lines of the team's catalogue.
     """
     parts = [tag(SUBTASK, subtask.description)]
     if tables:
@@ -143,8 +142,6 @@ def worker_request(
             left -= size(shown or "")
             blocks.append(attachment_block(name, shown))
         parts.append(block(ATTACHMENTS, blocks))
-    if effects:
-        parts.append(already_done(effects))
     if feedback and feedback.strip():
         parts += [tag("previous_finding", previous)] if previous else []
         words = _FIX if previous else "This subtask was tried before. Follow <feedback> this time."
@@ -255,8 +252,9 @@ def empty_note(why: Emptiness) -> str:
 
 
 def already_done(effects: Iterable[str]) -> str:
-    """Returns what whoever takes over a subtask reads of the calls with effects that were made for it."""
-    return f"{tag(DONE, chr(10).join(effects))}\n\n{_ALREADY_DONE}"
+    """Returns what whoever takes over a subtask reads of the calls with effects that were made for it, if any were."""
+    listed = "\n".join(effects)
+    return f"{tag(DONE, listed)}\n\n{_ALREADY_DONE}" if listed else ""
 
 
 def denied(comment: str) -> str:

@@ -105,8 +105,8 @@ class WorkerAgentResult(Model):
     supervisor adds that from the error, which carries the rest in its details, and the `model`. `progress` is what a
     next try can resume from, `retry_after` the seconds that a provider's breaker stays open, `spend` that of a nested
     run. `head` is its conversation's, with `heard` of people's words in it; `finish_call_id` names the call in it that
-    gave the finding, if one did; it `repeats` if its last two replies are the same. `effects` are the calls with effects
-    that were made. `labels` are those of all that its work has read.
+    gave the finding, if one did; it `repeats` if its last two replies are the same. `effects` are the calls with
+    effects that were made. `labels` are those of all that its work has read.
     """
 
     finding: Finding | None = None
