@@ -19,7 +19,7 @@ from activities.prompts.agent_prompts import (
     repair,
     tag,
 )
-from activities.questions.known_texts import KnownFinding, known_findings, known_to
+from activities.questions.known_texts import KnownFinding, known_findings, known_to, outputs_behind
 from activities.questions.planning_prompts import role_means
 from activities.questions.question import Desk, Question, ask
 from activities.replies.agent_story import attempt_story
@@ -242,7 +242,9 @@ async def _review(desk: Desk, call: ReviewInput) -> ReviewReply:
 
     findings = await known_findings(desk.store, call.findings)
     given = [goal, *(subtask.whole for subtask in plan.subtasks)]
-    known = await known_to(desk.store, given, findings) if _says_anything(draft) else Known([])
+    says_anything = _says_anything(draft)
+    outputs = await outputs_behind(desk.store, findings) if says_anything else []
+    known = await known_to(given, findings, outputs) if says_anything else Known([])
     asked = {subtask.id: subtask.whole for subtask in plan.subtasks}
     by_id = {finding.subtask_id: finding for finding in findings}
 
@@ -250,7 +252,8 @@ async def _review(desk: Desk, call: ReviewInput) -> ReviewReply:
     failing = [each for each in draft.verdicts if not each.ok and each.feedback.strip() and each.subtask_id in reviewed]
     for verdict in failing[: limits.VERDICTS]:
         words = cut(known.standing(verdict.feedback), limits.FEEDBACK_BYTES)
-        if words and _has_effect(words, asked.get(verdict.subtask_id, goal), by_id[verdict.subtask_id]):
+        subtask = asked.get(verdict.subtask_id, goal)
+        if words and _has_effect(words, subtask, by_id[verdict.subtask_id], outputs):
             reply.feedback[verdict.subtask_id] = words
         else:
             reply.without_effect.append(verdict.subtask_id)
@@ -275,11 +278,11 @@ def _says_anything(draft: ReviewDraft) -> bool:
     return any(not verdict.ok for verdict in draft.verdicts) or bool(draft.conflicts or draft.missing)
 
 
-def _has_effect(feedback: str, asked: str, finding: KnownFinding) -> bool:
+def _has_effect(feedback: str, asked: str, finding: KnownFinding, outputs: list[str]) -> bool:
     """True if a refusal counts: code has doubts itself, or the refusal names what code can see."""
     if not finding.is_all_found or finding.record.outcome == "partial":
         return True
-    return names_a_fault(feedback, asked, finding.text, finding.calls)
+    return names_a_fault(feedback, asked, finding.text, finding.calls, outputs)
 
 
 # --- A choice, a conflict -------------------------------------------------------------------------
@@ -361,7 +364,8 @@ async def _judge(desk: Desk, call: JudgeInput) -> JudgeReply:
         chosen = judged.choice or 0
         reply.choice = chosen - 1 if 1 <= chosen <= len(call.findings) else None
         goal, findings = await read_text(desk.store, call.goal_ref), await known_findings(desk.store, call.findings)
-        known = await known_to(desk.store, [goal, call.description], findings)
+        outputs = await outputs_behind(desk.store, findings)
+        known = await known_to([goal, call.description], findings, outputs)
         reply.resolution = cut(known.standing(judged.reason), limits.PARAGRAPH_BYTES)
     return reply
 

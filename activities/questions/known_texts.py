@@ -41,11 +41,15 @@ async def known_findings(store: ArtifactStore, refs: list[DependencyRef]) -> lis
     ]
 
 
-async def known_to(store: ArtifactStore, given: list[str], findings: list[KnownFinding]) -> Known:
-    """Returns what is known to a run: the texts that were `given`, its findings, and the outputs behind them."""
+async def outputs_behind(store: ArtifactStore, findings: list[KnownFinding]) -> list[str]:
+    """Returns the outputs that some findings rest on, as many as are read."""
     behind = [item for finding in findings for item in finding.record.evidence if item.output_ref]
     refs = list(dict.fromkeys(item.output_ref for item in behind))[:_OUTPUTS_READ]
-    outputs = [text for ref in refs if (text := await _output(store, ref))]
+    return [text for ref in refs if (text := await _output(store, ref))]
+
+
+async def known_to(given: list[str], findings: list[KnownFinding], outputs: list[str]) -> Known:
+    """Returns what is known to a run: the texts that were `given`, its findings, and the outputs behind them."""
     calls = [finding.calls for finding in findings]
     texts = [*given, *(finding.text for finding in findings), *calls, *outputs]
     return await asyncio.to_thread(Known, texts)

@@ -2,7 +2,8 @@
 
 A sentence of theirs stands only if each figure, quotation, address and name in it stands in something known: the goal,
 a subtask, a finding, an output of a tool. A refusal of a finding whose figures were all found must name something that
-code can see: a figure, or a word of the subtask that neither the finding nor its calls have.
+code can see: a figure, a word of the subtask that neither the finding nor its calls have, or a word of the finding
+that stands nowhere else.
 """
 
 import re
@@ -43,18 +44,23 @@ class Known:
         return all(self._support.supports(claim) for claim in claims(sentence))
 
 
-def names_a_fault(said: str, asked: str, finding: str, calls: str) -> bool:
+def names_a_fault(said: str, asked: str, finding: str, calls: str, outputs: Sequence[str] = ()) -> bool:
     """True if a refusal names something that code can see in a finding, its `calls`, or what it was `asked`.
 
-    That is a figure, or a word of the subtask that is missing in both. The year and the place for which a query asked
-    are not missing from its result.
+    That is a figure; a word of the subtask that is missing in both; or a word of the finding that neither the subtask
+    nor an output has, as "fell" of a finding whose table shows no fall. The year and the place for which a query
+    asked are not missing from its result.
     """
     stated = Support([Source(asked)])
     if any(claim.figure is not None and not stated.supports(claim) for claim in claims(said)):
         return True
 
-    missing = (_parts(said) & _parts(asked)) - _parts(finding) - _parts(calls) - SMALL_WORDS - WORDS_OF_WORK
-    return any(len(word) >= _LEAST_CHARS for word in missing)
+    named = _parts(said) - SMALL_WORDS - WORDS_OF_WORK
+    missing = (named & _parts(asked)) - _parts(finding) - _parts(calls)
+    added = (named & _parts(finding)) - _parts(asked) - _parts(calls)
+    for output in outputs:
+        added -= _parts(output)
+    return any(len(word) >= _LEAST_CHARS for word in missing | added)
 
 
 def _parts(text: str) -> set[str]:

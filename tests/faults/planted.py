@@ -113,7 +113,13 @@ AS_JSON = replace(
 )
 IMPOSSIBLE = finish("The harvest book has no year 2010.", "impossible")
 HALF = answering(TWO, "The garden yielded 4,412 kg of pears in 2009 [t1]. What is missing: 2010.")
-DIRECT = Play((), {}, (), reviews=(), plan_more={"direct_answer": "You asked for 2009 and 2010.", "strategy": "plan"})
+DIRECT = Play(
+    (),
+    {},
+    (),
+    reviews=(),
+    plan_more={"direct_answer": "How many kilograms of pears, in 2009 and in 2010.", "strategy": "plan"},
+)
 CONFLICT = {"subtask_ids": ["t1", "t2"], "description": "the pears of 2009 weigh 4,412 or 4,950 kg"}
 CONFLICTING = replace(
     ends(TWO, "t2", book(2010), finish("The garden yielded 4,950 kg of pears in the year before 2010.")),
@@ -122,7 +128,7 @@ CONFLICTING = replace(
     answers=(says("The garden yielded 4,412 kg of pears in 2009 [t1]."),),
 )
 OPEN_CONFLICT = {"subtask_ids": ["t1", "t2"], "description": "4,412 or 4,950", "resolution": ""}
-ONCE_MORE = (flags(t1="name the book"), NO_FAULT)
+ONCE_MORE = (flags(t1="name the weight"), NO_FAULT)
 AGAIN = ends(
     ends(replace(YEARS, reviews=ONCE_MORE), "t1", *YEARS.turns["t1"], finish(f"{FIRST} Book of 2009.")),
     "t3",
@@ -179,13 +185,10 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "figure of the reviewer taken as a source",
         "unsupported",
-        ends(replace(ONE, reviews=ONCE_MORE), "t1", book(2009), finish(FIRST), finish(FIRST)),
+        ONE,
         replace(
-            answering(
-                ends(ONE, "t1", book(2009), finish(FIRST), finish("The garden yielded 4,777 kg of pears.")),
-                "4,777 kg [t1].",
-            ),
-            reviews=(flags(t1="is it not 4,777 kg?"), NO_FAULT),
+            answering(ends(ONE, "t1", book(2009), finish("The garden yielded 4,777 kg of pears.")), "4,777 kg [t1]."),
+            reviews=(flags(t1="is it not 4,777 kg?"),),
         ),
     ),
     # --- quotations and addresses -----------------------------------------------------------------------
@@ -232,7 +235,7 @@ FAULTS: tuple[Fault, ...] = (
     _ending("impossible subtask", "gap", TWO, "t2", IMPOSSIBLE, like=HALF),
     Fault(
         "impossible subtask called done in plain words",
-        "lower confidence",
+        "gap",
         ONE,
         answering(ends(ONE, "t1", text("I could not do this.\n\nConfidence: 0.0")), "It is not known [t1]."),
     ),

@@ -103,7 +103,7 @@ async def test_the_same_run_without_the_fault_raises_no_alarm(honest: tuple[str,
     result = ending.result
     assert (result.status, result.unsupported, result.gaps, result.contradictions) == ("completed", [], [], [])
     assert len(ending.calls) == play.calls, ending.calls
-    assert result.confidence == (plays.SURE if play.answers else None)
+    assert result.confidence == (plays.SURE if play.answers else 1.0)
 
 
 def test_the_page_lists_every_fault_and_its_sign() -> None:
