@@ -29,6 +29,7 @@ from activities.questions.synthesis import SYNTHESIS
 from activities.run.notices import NoticeActivities
 from activities.run.run_activities import DefaultModels, RunActivities
 from activities.store.artifacts import open_store
+from activities.store.waits import StoreWaits
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles, roles_of_teams
 from activities.tools.secrets import Secrets
@@ -118,6 +119,7 @@ async def serving(
                 run.publish_result,
                 NoticeActivities(settings.notice_words).notify,
                 run.child_consumed,
+                StoreWaits().await_store,
             ],
             model_activities=of_model if "model" in roles else [],
             tool_activities=[ToolActivities(store, teams, endpoint).run_tool],

@@ -6,7 +6,7 @@ grant of its run: workflows can be started with any input, and models may obey a
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -16,13 +16,14 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.service import RPCError
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
-from activities.contracts.run_contracts import RunRef, SetupInput
+from activities.contracts.run_contracts import Notice, RunRef, SetupInput, StoreWatch
 from activities.heartbeat import beating
 from activities.steps import ParentOf, stepped
 from activities.store.artifacts import ArtifactStore
 from activities.store.grants import RunGrant, find_grant
+from activities.store.waits import report_away
 from supervision.base import limits
-from supervision.base.errors import AWAITED, RUN_KINDS, ErrorKind, SupervisionError
+from supervision.base.errors import AWAITED, RUN_KINDS, STORE_AWAY, ErrorKind, SupervisionError
 from supervision.base.store_keys import is_key, is_named, run_prefix
 from supervision.base.text import cut
 
@@ -40,11 +41,15 @@ async def _refusal(store: ArtifactStore, workflow_id: str | None, argument: obje
     run = getattr(argument, "run", None)
     if not isinstance(run, RunRef) or workflow_id is None:
         return "only a run itself may do this"
+    if isinstance(argument, StoreWatch) or (isinstance(argument, Notice) and argument.kind == "store"):
+        # They read nothing of the store, which is away.
+        return None if run.run_id == workflow_id else f"workflow '{workflow_id}' is not the run '{run.run_id}'"
     if run.store_id:
         await store.require(run.store_id)
     if isinstance(argument, SetupInput) and argument.brief is None:
         return None if run.run_id == workflow_id else f"workflow '{workflow_id}' is not the run '{run.run_id}'"
-    grant = await find_grant(store, run.run_id, run.grant_ref)
+    is_of_run = workflow_id == run.run_id or workflow_id.startswith(f"{run.run_id}/")
+    grant = await find_grant(store, run.run_id, run.grant_ref) if is_of_run else None
     if grant is None or not grant.covers(workflow_id):
         return f"workflow '{workflow_id}' does not belong to run '{run.run_id}'"
     return excess(grant, argument, datetime.now(UTC))
@@ -82,8 +87,6 @@ def references(value: object, name: str = "") -> Iterator[tuple[str, str]]:
         yield name, value
 
 
-MISSING_ATTEMPTS = 3  # a folder that machines share may show a new file a little later
-
 _QUIET = RUN_KINDS | {ErrorKind.CANCELLED}  # ends that the Worker's log shows without an alarm
 
 
@@ -101,8 +104,9 @@ class Attempts(Interceptor):
         class Attempted(ActivityInboundInterceptor):
             async def execute_activity(self, call: ExecuteActivityInput) -> Any:
                 argument = call.args[0] if call.args else None
+                run = getattr(argument, "run", None)
                 with shown(argument):
-                    async with attempted():
+                    async with attempted(run if isinstance(run, RunRef) else None):
                         await check(store, activity.info(), argument)
                         return await super().execute_activity(call)
 
@@ -110,17 +114,28 @@ class Attempts(Interceptor):
 
 
 @asynccontextmanager
-async def attempted() -> AsyncIterator[None]:
-    """Heartbeats until the block ends, and its errors as Temporal gets them."""
+async def attempted(run: RunRef | None = None) -> AsyncIterator[None]:
+    """Heartbeats until the block ends, and its errors as Temporal gets them; the `run` hears of a lost store."""
+    report = partial(report_away, run)
     try:
-        async with beating():
+        async with beating(report):
             yield
     except (SupervisionError, RPCError) as error:  # failures of model calls are typed by `journalled_call`
         kind = error.kind if isinstance(error, SupervisionError) else ErrorKind.SERVER_UNAVAILABLE
-        # What a Worker or another store may have is tried again. What this run's own store lacks is gone for good, but
-        # for a moment in which a shared folder does not show yet what another machine wrote.
-        is_new = kind is ErrorKind.ARTIFACT_MISSING and activity.info().attempt < MISSING_ATTEMPTS
+        words = cut(str(error), limits.ERROR_BYTES)
+        if kind in STORE_AWAY and activity.info().attempt >= limits.STORE_REPORTED:
+            await report(words)
+        # What a Worker or a store lacks is tried again: another Worker may have it, or the store when it is back.
+        pause = _pause(activity.info().attempt) if kind in STORE_AWAY else None
         category = ApplicationErrorCategory.BENIGN if kind in _QUIET else ApplicationErrorCategory.UNSPECIFIED
-        words, final = cut(str(error), limits.ERROR_BYTES), kind not in AWAITED and not is_new
         # Not from the error: it may quote what the store's backend said, and causes travel into history.
-        raise ApplicationError(words, type=kind, non_retryable=final, category=category) from None
+        raise ApplicationError(
+            words, type=kind, non_retryable=kind not in AWAITED, category=category, next_retry_delay=pause
+        ) from None
+
+
+def _pause(attempt: int) -> timedelta:
+    """Returns when a call that needs the store is tried again, whatever its policy says: soon after it is back."""
+    doublings = min(attempt - 1, 10)  # far beyond the longest pause
+    grown: timedelta = limits.STORE_RETRY_INITIAL * 2.0**doublings
+    return min(grown, limits.STORE_RETRY_MAX)

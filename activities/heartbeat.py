@@ -19,13 +19,18 @@ from supervision.base.prompt_marks import DEADLY
 
 T = TypeVar("T")
 Details = Callable[[], dict[str, Any]]
+Report = Callable[[str], Awaitable[None]]
 
 
 class _Beats:
-    """The heartbeats of one attempt. `deaths` are those of the attempts before; `suspect` if the last left no word."""
+    """The heartbeats of one attempt. `deaths` are those of the attempts before; `suspect` if the last left no word.
 
-    def __init__(self, info: activity.Info) -> None:
+    `report` tells the run why the attempt waits for its store.
+    """
+
+    def __init__(self, info: activity.Info, report: Report) -> None:
         self.details: Details = dict
+        self.report = report
         self.deaths, self.suspect = _deaths(info)
         self._info = info
         self._task = asyncio.current_task()
@@ -91,18 +96,24 @@ async def until_stored(write: Callable[[], Awaitable[T]]) -> T:
             show(held.copy)
             activity.logger.warning("a result can't be stored yet: %s", error)
             async with waiting():
+                if attempt and pause > limits.STORE_RETRY_INITIAL:  # the second try has failed
+                    await attempt.report(str(error))
                 await asyncio.sleep(pause.total_seconds())
             pause = min(2 * pause, limits.STORE_RETRY_MAX)
 
 
+async def _unheard(_: str) -> None:
+    """Reports to nobody."""
+
+
 @contextlib.asynccontextmanager
-async def beating() -> AsyncIterator[None]:
+async def beating(report: Report = _unheard) -> AsyncIterator[None]:
     """Heartbeats until the block ends. The idle watchdog, not the heartbeat, detects a stalled call.
 
     Raises SupervisionError if the call ended its process too often, and `Cancelled` if the activity's workflow is gone:
     that keeps stack traces of deliberate cancellations out of the log.
     """
-    attempt = _Beats(activity.info())
+    attempt = _Beats(activity.info(), report)
     if attempt.deaths >= limits.CALL_DEATHS:
         raise SupervisionError(ErrorKind.UNEXPECTED, DEADLY)
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Coroutine, Iterator
+from datetime import timedelta
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -21,6 +22,7 @@ with workflow.unsafe.imports_passed_through():
         RunFacts,
         RunRef,
         SetupInput,
+        StoreReport,
     )
     from activities.run.run_activities import RunActivities
     from supervision.base import limits
@@ -44,6 +46,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.people import Words
     from workflows.plan.make_plan import Replanning, make_plan, next_step
     from workflows.run_context import RunContext, let_ready_tasks_finish, log_event, stop_all
+    from workflows.store_wait import StoreWait
     from workflows.subtasks.dispatch import Dispatch
 
 _T = TypeVar("_T")
@@ -78,6 +81,7 @@ class SupervisorWorkflow(Handlers):
             run_id = self._nested.run.run_id if self._nested else workflow.info().workflow_id
             state.trace.seen, state.models.outage_ended = partial(log_event, run_id), self._changed.set
             self._children = ChildLinks(state, self._parent)
+            self._store_wait = StoreWait(self._own_run(), state, self._hold_clock, self._show)
             workflow.register_random_seed_callback(lambda seed: self._reset.set())
         except SupervisionError as error:
             self._state = error
@@ -115,13 +119,39 @@ class SupervisorWorkflow(Handlers):
             # Temporal asks for a cancellation once: what closes the books below is not cancelled again.
             why = Problem(type=ErrorKind.CANCELLED, message="the run was cancelled")
             self._keep_findings(state, why)
-            result = await self._closed(state, "cancelled", why)
+            # A store that is away is not waited for: a cancelled run closes without it.
+            patience = limits.CLOSING_PATIENCE / (self._nested.depth if self._nested else 1)
+            result = await self._closed(state, "cancelled", why, patience)
             if self._nested is not None:
                 return result  # what it has, for the supervisor above
             self._visibility.keep_partial(result)
             raise
         finally:
             restarts.cancel()
+
+    @workflow.signal
+    def store_away(self, report: object = None, *surplus: object) -> None:
+        """The word of a call of this run that it can't use the store. What does not fit is ignored."""
+        try:
+            valid = StoreReport.model_validate(report)
+        except ValidationError:
+            return
+        if isinstance(self._state, RunState):
+            self._store_wait.take(valid)
+
+    def _own_run(self) -> RunRef:
+        """Returns the run as its first activity gets it: the root's."""
+        if self._nested:
+            return self._nested.run
+        info = workflow.info()
+        date = info.workflow_start_time.date().isoformat()
+        return RunRef(run_id=info.workflow_id, first_run_id=info.first_execution_run_id, date=date)
+
+    def _hold_clock(self, why: str, wanted: bool) -> None:
+        """Holds the run's clock for a reason, or no longer for that one; nested runs and the dispatch follow."""
+        if self._run_state().time_and_budget.hold(why, wanted):
+            self._children.limits_changed()
+        self._changed.set()
 
     async def _restart_after_resets(self, state: RunState) -> None:
         """Notices each reset at its place in history: only there the seed of random numbers changes.
@@ -150,10 +180,7 @@ class SupervisorWorkflow(Handlers):
 
     async def _prepare(self, state: RunState) -> RunContext:
         """Returns the run's surroundings, fixed by its first activity."""
-        info = workflow.info()
-        date = info.workflow_start_time.date().isoformat()
-        own = RunRef(run_id=info.workflow_id, first_run_id=info.first_execution_run_id, date=date)
-        run = self._nested.run if self._nested else own
+        run, info = self._own_run(), workflow.info()
         setup = await activity_calls.with_store(
             RunActivities.prepare_run,
             limits.FILES_TIMEOUT if state.request.attachments else limits.SETUP_TIMEOUT,
@@ -236,14 +263,18 @@ class SupervisorWorkflow(Handlers):
         result = await self._closed(state, "failed", problem)
         return ApplicationError(message, result, type=problem.type, non_retryable=True)
 
-    async def _closed(self, state: RunState, phase: Phase, why: Problem | None = None) -> RunResult:
+    async def _closed(
+        self, state: RunState, phase: Phase, why: Problem | None = None, patience: timedelta | None = None
+    ) -> RunResult:
+        """Returns the result once all of it is stored. With `patience` a store that is away is waited for so long."""
         if self._drafts is not None:  # under way if the run ends before its answer is written
             await stop_all(self._drafts.tasks())
         state.finished_at = workflow.now()
         if why is not None:
             state.board.close(why)
         self._enter(state, phase)
-        result = await _published(state, self._context, self._parent)
+        result = await _published(state, self._context, self._parent, patience)
+        self._store_wait.end()
         if self._notices is not None:
             await self._notices.all_sent()
         # An update that was accepted gets its reply before the run is closed.
@@ -289,18 +320,20 @@ def _nested_input(surplus: tuple[object, ...]) -> tuple[NestedInput | None, tupl
     return None, surplus
 
 
-async def _published(state: RunState, context: RunContext | None, parent: ParentLink | None) -> RunResult:
+async def _published(
+    state: RunState, context: RunContext | None, parent: ParentLink | None, patience: timedelta | None
+) -> RunResult:
     """Returns the result as it fits into a payload, after all of it was stored; a nested one is for its parent.
 
     If it cannot be stored it is returned all the same, with as much as a payload takes. Without a `context` the run
     ended before it had a store.
     """
     if context is not None and not state.tables:
-        await tabulate(context)
+        await tabulate(context, patience)
     result, room, record_ref = state.result(), limits.PAYLOAD_AIM_BYTES, ""
     if context is not None:
         try:
-            stored = await _stored(state, context, result)
+            stored = await _stored(state, context, result, patience)
         except CallFailed as failed:
             state.warn(f"the result could not be stored: {failed}")
             room = _PUBLISH_BYTES
@@ -317,14 +350,14 @@ async def _published(state: RunState, context: RunContext | None, parent: Parent
     return fit(result, room)
 
 
-async def _stored(state: RunState, context: RunContext, result: RunResult) -> Published:
+async def _stored(state: RunState, context: RunContext, result: RunResult, patience: timedelta | None) -> Published:
     """Stores the result: page by page what does not fit into one activity input, then the whole of it."""
     *earlier, last = pages(result.subtasks, limits.PAYLOAD_AIM_BYTES)
     head = fit(result.model_copy(update={"subtasks": [], "artifacts": state.tables}), limits.PAYLOAD_AIM_BYTES)
     refs: list[str] = []
     for page in earlier:
         kept = PublishInput(run=context.run, result=RunResult(subtasks=page), is_page=True)
-        refs.append((await _publish(kept, [])).result_ref)
+        refs.append((await _publish(kept, [], patience)).result_ref)
     publication = PublishInput(
         run=context.run,
         result=head.model_copy(update={"subtasks": last}),
@@ -344,12 +377,12 @@ async def _stored(state: RunState, context: RunContext, result: RunResult) -> Pu
             began_at=workflow.info().workflow_start_time.isoformat(),
         ),
     )
-    return await _publish(publication, state.trace.recent(_PUBLISH_BYTES))
+    return await _publish(publication, state.trace.recent(_PUBLISH_BYTES), patience)
 
 
-async def _publish(result: PublishInput, trace: list[TraceEvent]) -> Published:
+async def _publish(result: PublishInput, trace: list[TraceEvent], patience: timedelta | None) -> Published:
     activity, summary = RunActivities.publish_result, "store result and trace"
-    return await activity_calls.with_store(activity, limits.PUBLISH_TIMEOUT, summary, result, trace)
+    return await activity_calls.with_store(activity, limits.PUBLISH_TIMEOUT, summary, result, trace, patience=patience)
 
 
 class Visibility:

@@ -96,6 +96,9 @@ class RunActivities:
         model of unknown price, and for what is above the operator's ceilings.
         """
         request, facts, run = setup.request, self.facts, setup.run
+        # Only a root may begin with an empty store. What a nested run began with was required by the guard.
+        was_reset = bool(setup.own_first_run_id) and setup.own_first_run_id != activity.info().workflow_run_id
+        store_id = run.store_id or await self.store.begin(again=was_reset)
         parent = await find_grant(self.store, run.run_id, run.grant_ref) if setup.brief else None
         if setup.brief is not None and parent is None:
             raise SupervisionError(ErrorKind.NOT_GRANTED, "a nested run needs its parent's grant")
@@ -139,7 +142,7 @@ class RunActivities:
         put = partial(self.store.put_output, run.run_id)
         return RunSetup(
             **facts.model_dump(exclude={"warnings"}),
-            store_id=await self.store.identity(),
+            store_id=store_id,
             grant_ref=await write_grant(self.store, grant),
             goal_ref=await put(await self._goal(setup, self._room(known, supervisor[0]))),
             team_ref=team_ref,
@@ -159,7 +162,7 @@ class RunActivities:
                 *([unread] if unread else []),
             ],
             data_labels=loaded.toolbox.labels_of_data(),
-            was_reset=bool(setup.own_first_run_id) and setup.own_first_run_id != activity.info().workflow_run_id,
+            was_reset=was_reset,
         )
 
     async def _known_endpoint(self) -> EndpointFacts:

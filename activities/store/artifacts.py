@@ -12,7 +12,9 @@ import os
 import re
 import secrets
 import shutil
+import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -90,6 +92,9 @@ class ArtifactStore:
 
     `root` is the directory of a local store. With a `seal` content is encrypted, but for the store's id; names of
     content are hashes of it as it was before. Every method raises ArtifactUnavailable for any failure of the backend.
+
+    A store that is not mounted, or another one in its place, looks like an empty one. So after `require` the work of a
+    run believes "not there" only once it has seen the id of the run's store again, and writes nowhere else.
     """
 
     def __init__(
@@ -100,29 +105,71 @@ class ArtifactStore:
         self._root = root
         self._fix = fix
         self._seal = seal
-        self._identity: str | None = None
+        # The id that the run at work in a task knows: a process serves runs of many, and its store may be swapped.
+        self._wanted_id: ContextVar[str | None] = ContextVar("wanted_id", default=None)
+        self._known_id: str | None = None  # the last one that was required and there
+        self._seen_at: float | None = None  # when it was, by `time.monotonic`; None if it no longer is
         self._parsed: LRUCache[object, tuple[Any, int]] = LRUCache(_PARSED_BYTES, getsizeof=itemgetter(1))
 
-    async def identity(self) -> str:
-        """Returns the store's random id, made when the store is used for the first time."""
-        if self._identity is None:
-            if await self.find(store_keys.STORE_ID) is None:
-                await self.create(store_keys.STORE_ID, secrets.token_hex(16).encode())
-            self._identity = (await self.get(store_keys.STORE_ID)).decode()
-        return self._identity
+    async def identity(self) -> str | None:
+        """Returns the random id that the store has now; None if it has none: nothing but `begin` makes one."""
+        data = await self._lookup(store_keys.STORE_ID)
+        return None if data is None else data.decode()
+
+    async def begin(self, *, again: bool = False) -> str:
+        """Returns the id of the store for a run that begins, which makes it in an empty store, and requires it.
+
+        Raises ArtifactUnavailable if this process has seen another id here, and for a run that begins `again` if there
+        is none: then the store was lost or swapped meanwhile.
+        """
+        found = await self.identity()
+        if found is None and self._known_id is None and not again:
+            await self._write(store_keys.STORE_ID, secrets.token_hex(16).encode(), "create")
+            found = await self.identity()  # of several that begin at once one has made it
+        wanted = self._known_id or found
+        if wanted is None:
+            raise ArtifactUnavailable(f"artifact store {self.url} has no id, though the run used one. {self._fix}")
+        self._wanted_id.set(wanted)
+        await self._see_again(now=True)
+        return wanted
 
     async def require(self, store_id: str) -> None:
-        """Raises ArtifactUnavailable if this is not the store of that id."""
-        if (own_id := await self.identity()) != store_id:
-            words = f"artifact store {self.url} has the id {own_id}, the run uses the store {store_id}"
-            raise ArtifactUnavailable(f"{words}: set SUPERVISOR_ARTIFACTS_URL to the same store in every process")
+        """Makes this the store of the run at work in this task. Raises ArtifactUnavailable if it has another id."""
+        self._wanted_id.set(store_id)
+        await self._see_again()
+
+    async def _see_again(self, *, now: bool = False) -> None:
+        """Raises ArtifactUnavailable unless the store has the id that the run at work knows.
+
+        The id of a local store is read each time (0.1 ms), of a remote one after STORE_ID_AGE, or `now`.
+        """
+        wanted = self._wanted_id.get()
+        if wanted is None:
+            return
+        if self._root is None and not now and self._known_id == wanted and self._is_recent:
+            return
+        self._seen_at = None
+        found = await self.identity()
+        if found != wanted:
+            has = f"has the id {found}" if found else "has no id"
+            words = f"artifact store {self.url} {has}, the run uses the store {wanted}"
+            helps = "it is not mounted, was emptied, or SUPERVISOR_ARTIFACTS_URL of this process names another one"
+            raise ArtifactUnavailable(f"{words}: {helps}")
+        self._known_id, self._seen_at = found, time.monotonic()
+
+    @property
+    def _is_recent(self) -> bool:
+        """True if the known id was seen a moment ago."""
+        return self._seen_at is not None and time.monotonic() - self._seen_at < limits.STORE_ID_AGE.total_seconds()
 
     async def put(self, key: str, data: bytes) -> None:
         """Writes an object, over an older one if there is one. Raises SupervisionError, ValueError for a bad key."""
+        await self._see_again()
         await self._write(key, data, "overwrite")
 
     async def create(self, key: str, data: bytes) -> bool:
         """Writes an object unless the key is taken. Returns True if it was written; raises as `put` does."""
+        await self._see_again()
         return await self._write(key, data, "create")
 
     async def get(self, key: str) -> bytes:
@@ -135,18 +182,28 @@ class ArtifactStore:
         """Returns the object's content, None if there is none."""
         if not store_keys.is_key(key):  # references come from people, too
             return None
-        with self._reported(f"read '{key}'"):
-            try:
-                found = await self._done("get", key)
-                data = bytes(found.bytes() if self._root else await found.bytes_async())
-            except FileNotFoundError as error:
-                if _NO_BUCKET.search(str(error)):
-                    raise
-                return None
+        data = await self._lookup(key)
+        if data is None and self._wanted_id.get() is not None:
+            # It was looked for while the store was away, perhaps: once that is back, it may be there.
+            await self._see_again(now=True)
+            data = await self._lookup(key)
+        if data is None:
+            return None
         data, digest = self._opened(key, data), store_keys.digest_of(key)
         if digest is not None and hashlib.sha256(data).hexdigest() != digest:
             raise ArtifactChanged(f"'{key}' in artifact store {self.url} is not what was stored: it was changed")
         return data
+
+    async def _lookup(self, key: str) -> bytes | None:
+        """Returns an object as it is stored, None if there is none at this moment."""
+        with self._reported(f"read '{key}'"):
+            try:
+                found = await self._done("get", key)
+                return bytes(found.bytes() if self._root else await found.bytes_async())
+            except FileNotFoundError as error:
+                if _NO_BUCKET.search(str(error)):
+                    raise
+        return None
 
     async def parsed(self, key: str, parse: Callable[[bytes], T]) -> T | None:
         """Returns what `parse` makes of an object that is written once, None if there is none. Do not change it."""
@@ -213,10 +270,12 @@ class ArtifactStore:
         key = store_keys.output_key(run_id, store_keys.digest_of(upload) or "")
         if not store_keys.is_upload(upload):
             raise self._missing(upload)
+        await self._see_again()
         with self._reported(f"copy '{upload}'"):
             try:
                 await self._done("copy", upload, key)
             except FileNotFoundError:
+                await self._see_again(now=True)
                 raise self._missing(upload) from None
         return key
 
@@ -292,6 +351,7 @@ class ArtifactStore:
             async for batch in obstore.list(self._backend, prefix or None, chunk_size=1000):
                 for meta in batch:
                     yield meta
+        await self._see_again(now=True)  # a store that is away has no objects either
 
     def _missing(self, key: str) -> ArtifactMissing:
         return ArtifactMissing(f"artifact store {self.url} has no object '{key}': it was never stored there, or pruned")

@@ -34,9 +34,11 @@ async def write_grant(store: ArtifactStore, grant: RunGrant) -> str:
 
 
 async def find_grant(store: ArtifactStore, run_id: str, ref: str) -> RunGrant | None:
-    """Returns the grant at `ref`; None if this run has no such grant. Raises as the store does."""
-    grant = await store.parsed(ref, RunGrant.model_validate_json) if is_named("grant", ref, run_id) else None
-    return grant if grant and grant.run_id == run_id else None
+    """Returns the grant at `ref`; None if that names none of this run. Raises as the store does, which may lack it."""
+    if not is_named("grant", ref, run_id):
+        return None
+    grant = await store.read(ref, RunGrant.model_validate_json)
+    return grant if grant.run_id == run_id else None
 
 
 async def granted_traits(store: ArtifactStore, run_id: str, ref: str, model: str) -> ModelTraits:

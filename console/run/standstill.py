@@ -113,6 +113,9 @@ def stated(status: Status, run_id: str) -> list[Standstill]:
             asked = safe_line(wait.prompt_preview, _ASKED[wait.for_decision])
             text, helps = f"{AWAITED[wait.kind]} ({asked})", _first_way(run_id, wait)
             causes.append(Standstill("person", (wait.subject,), text, helps, wait.since))
+        elif wait.kind == "store":
+            text = f"{AWAITED[wait.kind]}: {safe_line(wait.prompt_preview, limits.PARAGRAPH_BYTES)}"
+            causes.append(Standstill("store", ("the run",), text, _STORE_HELPS, wait.since))
         else:
             why = wait.prompt_preview.partition(": the provider of ")[0]  # the rest says when in its own way
             text = f"{AWAITED[wait.kind]}: {safe_line(why, limits.LINE_BYTES)}, {_next_try(wait.expires_at)}"

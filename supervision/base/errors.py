@@ -82,10 +82,12 @@ FATAL = ACCOUNT | {_K.NOT_GRANTED}
 RESUMABLE = ACCOUNT | {_K.BUDGET_EXHAUSTED, _K.NEEDS_PERSON, _K.PAUSED, _K.CIRCUIT_OPEN}
 # Expected: the Web UI and the Worker's log show no alarm.
 WAITING = frozenset({_K.NEEDS_PERSON, _K.PAUSED, _K.RATE_LIMITED, _K.OVERLOADED, _K.CIRCUIT_OPEN})
+# The artifact store is away, or has lost what the history of a run names: the run waits until it is back.
+STORE_AWAY = frozenset({_K.ARTIFACT_UNAVAILABLE, _K.ARTIFACT_MISSING})
 # The artifact store failed, not the work.
-STORE = frozenset({_K.ARTIFACT_UNAVAILABLE, _K.ARTIFACT_MISSING, _K.ARTIFACT_TOO_LARGE, _K.ARTIFACT_CHANGED})
+STORE = STORE_AWAY | {_K.ARTIFACT_TOO_LARGE, _K.ARTIFACT_CHANGED}
 # The infrastructure is away: retried until it is back, or another Worker has it.
-AWAITED = frozenset({_K.ARTIFACT_UNAVAILABLE, _K.TEAM_UNAVAILABLE, _K.SERVER_UNAVAILABLE})
+AWAITED = STORE_AWAY | {_K.TEAM_UNAVAILABLE, _K.SERVER_UNAVAILABLE}
 
 _RUN_KIND = {
     ErrorKind.PROVIDER_BILLING: ErrorKind.PROVIDER_REJECTED,

@@ -162,7 +162,11 @@ GRACEFUL_SHUTDOWN = timedelta(minutes=2)  # SIGTERM lets calls in flight finish:
 FILES_TIMEOUT = timedelta(minutes=10)  # the first activity of a run with files: 200 MB of tables take half a minute
 SETUP_TIMEOUT = timedelta(seconds=90)  # waits for what the endpoint takes, reads a team file, writes small objects
 PUBLISH_TIMEOUT = timedelta(seconds=60)  # writes the result and the trace, some MiB at most
-STORE_ATTEMPTS = 20  # a store that is away for minutes delays a run, it does not end it
+STORE_ID_AGE = timedelta(seconds=5)  # a remote store's id is read again after this: a request of milliseconds
+STORE_REPORTED = 2  # attempts that must fail before a run shows that it waits for its store: one may be a moment's
+STORE_WATCHED = 50  # calls that one look at what the store holds up asks the server about, one request each
+STORE_WATCH_MAX = timedelta(seconds=5)  # the longest that a run shows such a wait after its end
+CLOSING_PATIENCE = timedelta(seconds=20)  # of a cancelled run with a store that is away: then it closes without it
 STORE_RETRY_INITIAL = timedelta(milliseconds=200)  # a store answers in milliseconds
 STORE_RETRY_MAX = timedelta(seconds=15)  # the longest that a store is back unnoticed
 ARTIFACT_BYTES = 16 * KIB * KIB  # one object

@@ -12,7 +12,7 @@ from supervision.contract.progress import Counts, Phase
 from supervision.contract.result import Problem, SubtaskReport
 from supervision.contract.usage import Spend, Usage
 
-WaitKind = Literal["provider", "resume", "plan", "question", "tool", "finding"]
+WaitKind = Literal["provider", "resume", "store", "plan", "question", "tool", "finding"]
 _SHOWN = ("id", "kind", "workflow_id", "prompt_preview", "arguments_sha256", "choices", "content_ref", "after")
 
 
@@ -22,16 +22,22 @@ class Flags(Model):
     paused: bool = False
     waiting_provider: bool = False
     waiting_person: bool = False
+    waiting_store: bool = False
 
     @property
     def most_urgent(self) -> str | None:
         """The condition that the server's lists show."""
-        conditions = {"person": self.waiting_person, "provider": self.waiting_provider, "paused": self.paused}
+        conditions = {
+            "person": self.waiting_person,
+            "store": self.waiting_store,
+            "provider": self.waiting_provider,
+            "paused": self.paused,
+        }
         return next((name for name, holds in conditions.items() if holds), None)
 
 
 class Wait(Model):
-    """A wait for the provider of `model`, or for a person.
+    """A wait for the provider of `model`, for the artifact store, or for a person.
 
     `id` is the place, for people to type, as a path from the root with the attempt on every level: `plan.2`, `t3/1`
     for the first attempt of t3, `t3/1:4.0` for the first call of that attempt's fourth turn, `t3/1/t2/1:4.0` for one
@@ -63,13 +69,13 @@ class Wait(Model):
 
     @property
     def for_person(self) -> bool:
-        """True if a person can end it: all but the waits for a provider, which is retried by itself."""
-        return self.kind != "provider"
+        """True if a person can end it: not the waits for a provider or the store, which are retried by themselves."""
+        return self.kind not in ("provider", "store")
 
     @property
     def for_decision(self) -> bool:
         """True if it needs what only a person can say. The run's clock runs in the waits for a provider."""
-        return self.kind not in ("provider", "resume")
+        return self.kind not in ("provider", "resume", "store")
 
     def below(self, subtask_id: str) -> "Wait":
         """Returns the wait as the run above shows it, in which this run works on that subtask."""

@@ -43,6 +43,7 @@ SENTENCES: dict[str, tuple[str, Mood]] = {
     "limits_extended": ("new limits: {limits}", "good"),
     "deadline_reached": ("the deadline is reached: writing the answer from what exists", "bad"),
     "waiting_provider": ("waits for `resume`: {why}", "bad"),
+    "waiting_store": ("waits for the artifact store: {why}", "bad"),
     "decided": ("{id}: {decision}[by? by {by}][text?: {text}][after? ({after})]", "good"),
     "decision_refused": ("a decision was refused[id?, on {id}]: {why}", "bad"),
     "paused": ("the run is paused" + _BY, "head"),

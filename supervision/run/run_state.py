@@ -107,7 +107,12 @@ class RunState:
     def flags(self) -> Flags:
         """The conditions beside the phase."""
         paused = self.steering.paused and self.finished_at is None
-        return Flags(paused=paused, waiting_provider=self.waits.for_provider, waiting_person=self.waits.for_person)
+        return Flags(
+            paused=paused,
+            waiting_provider=self.waits.for_provider,
+            waiting_person=self.waits.for_person,
+            waiting_store=self.waits.for_store,
+        )
 
     @property
     def ending(self) -> Literal["completed", "partial", "failed", "cancelled"] | None:

@@ -12,6 +12,7 @@ from supervision.contract.status import Asked, Wait, WaitKind
 AWAITED: dict[WaitKind, str] = {
     "provider": "the model provider",
     "resume": "resume",
+    "store": "the artifact store",
     "plan": "a decision on the plan",
     "question": "a reply",
     "tool": "a decision on a tool call",
@@ -132,6 +133,11 @@ class Waits:
         return any(wait.kind in _ON_PROVIDER for wait in self.current)
 
     @property
+    def for_store(self) -> bool:
+        """True if the artifact store holds up some work."""
+        return any(wait.kind == "store" for wait in self.current)
+
+    @property
     def for_person(self) -> bool:
         """True if something waits for a person."""
         return any(wait.for_person for wait in self.current)
@@ -139,13 +145,13 @@ class Waits:
     def cards(self) -> list[dict[str, JsonValue]]:
         """Returns the breakers that are open or have counted failures, of roles and of providers."""
         roles = [breaker.card() for breaker in self._breakers.values() if breaker.failures]
-        return roles + [_provider_card(wait) for wait in self.current if not wait.for_person]
+        return roles + [_provider_card(wait) for wait in self.current if wait.kind == "provider"]
 
     def notes(self) -> list[str]:
         """Returns one line for people on each wait."""
         breakers = [breaker_note(card) for card in self.cards() if card["state"] != "closed"]
-        persons = [wait for wait in self.current if wait.for_person]
-        return breakers + [f"{wait.subject} waits for {AWAITED[wait.kind]}: {wait.prompt_preview}" for wait in persons]
+        others = [wait for wait in self.current if wait.kind != "provider"]
+        return breakers + [f"{wait.subject} waits for {AWAITED[wait.kind]}: {wait.prompt_preview}" for wait in others]
 
 
 def breaker_note(card: Mapping[str, JsonValue]) -> str:

@@ -80,7 +80,7 @@ class Desk:
         """The run as an activity's input names it, with a journal of its own: what was asked before is asked again."""
         self._journals += 1
         first_run_id = f"first-{self._journals}"
-        return RunRef(run_id=self.run_id, store_id=await self.store.identity(), first_run_id=first_run_id)
+        return RunRef(run_id=self.run_id, store_id=await self.store.begin(), first_run_id=first_run_id)
 
     async def new_call(self, step: str) -> TurnInput:
         """A call that the run has not made."""

@@ -113,7 +113,7 @@ class Desk:
     async def run(self, **fields: Any) -> RunRef:
         """The run with a grant."""
         ref = await write_grant(self.store, grant(**{"expires_at": self.ends, **fields}))
-        return RUN.model_copy(update={"store_id": await self.store.identity(), "grant_ref": ref})
+        return RUN.model_copy(update={"store_id": await self.store.begin(), "grant_ref": ref})
 
     async def check(self, argument: object, workflow_id: str | None = "run") -> str | None:
         """Returns why this is refused; None if it is not."""

@@ -95,7 +95,7 @@ class Shop:
         await ConversationStore(self.store).save(head, entry)
         team_ref, _ = await self._teams.save(RUN, "crew", ["m"])
         call = ToolCallRef(call_id="c0", name=name, arguments_sha256=arguments_sha256(arguments))
-        run = RunRef(run_id=RUN, store_id=await self.store.identity())
+        run = RunRef(run_id=RUN, store_id=await self.store.begin())
         return ToolInput(run=run, team_ref=team_ref, role="hand", head=head, call=call)
 
     async def turn(self, number: int, before: str, results: list[Json], block: Json, cleared: int = 0) -> ToolInput:

@@ -89,7 +89,7 @@ async def run_ref(client: Client, settings: Settings, run_id: str) -> dict[str, 
     calls = [key for key in keys if key.count("/") == 4]
     grant_ref = next(key for key in keys if is_named("grant", key, run_id))
     first_run_id = calls[0].split("/")[1]
-    return {"run_id": run_id, "store_id": await store.identity(), "first_run_id": first_run_id, "grant_ref": grant_ref}
+    return {"run_id": run_id, "store_id": await store.begin(), "first_run_id": first_run_id, "grant_ref": grant_ref}
 
 
 async def test_a_run_with_an_id_used_before_leaves_the_first_one_as_it_was(

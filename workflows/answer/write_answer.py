@@ -4,6 +4,7 @@ Drafts of it may be written while subtasks still run, at most one in flight.
 """
 
 import asyncio
+from datetime import timedelta
 
 from temporalio import workflow
 
@@ -134,8 +135,11 @@ async def _take(context: RunContext, report: SubtaskReport) -> bool:
     return True
 
 
-async def tabulate(context: RunContext) -> TableReply:
-    """Puts the tables of templates whose items gave outputs into the run's state; one of them may be the answer."""
+async def tabulate(context: RunContext, patience: timedelta | None = None) -> TableReply:
+    """Puts the tables of templates whose items gave outputs into the run's state; one of them may be the answer.
+
+    With `patience` a store that is away is not waited for longer.
+    """
     items = [report for report in context.state.board.reports() if report.template and report.state == "completed"]
     if not any(report.finding and report.finding.output_ref for report in items):
         return TableReply()
@@ -148,7 +152,9 @@ async def tabulate(context: RunContext) -> TableReply:
     )
     try:
         summary = f"tables of {len(payload.findings)} items"
-        reply = await activity_calls.with_store(Expansions.tabulate, limits.FILES_TIMEOUT, summary, payload)
+        reply = await activity_calls.with_store(
+            Expansions.tabulate, limits.FILES_TIMEOUT, summary, payload, patience=patience
+        )
     except CallFailed as failed:
         context.state.warn(f"the outputs of items could not be made a table: {failed}")
         return TableReply()

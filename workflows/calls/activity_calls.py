@@ -18,10 +18,11 @@ from temporalio.exceptions import TimeoutError as TemporalTimeout
 
 with workflow.unsafe.imports_passed_through():
     from activities.agent.tool_calls import ToolActivities
-    from activities.contracts.run_contracts import Notice, PersonWords, RunRef, SupervisorCall, WordsInput
+    from activities.contracts.run_contracts import Notice, PersonWords, RunRef, StoreWatch, SupervisorCall, WordsInput
     from activities.contracts.turn_contracts import FailedCall, ToolInput, ToolReply, TurnInput
     from activities.run.notices import NoticeActivities
     from activities.run.run_activities import RunActivities
+    from activities.store.waits import StoreWaits
     from supervision.agent.turn_rules import attempt_time
     from supervision.base import limits
     from supervision.base.errors import ErrorKind, call_kind
@@ -66,7 +67,6 @@ _PAUSED = Problem(type=ErrorKind.PAUSED, message="the run was paused")
 _STORE_RETRY = RetryPolicy(
     initial_interval=limits.STORE_RETRY_INITIAL,
     maximum_interval=limits.STORE_RETRY_MAX,
-    maximum_attempts=limits.STORE_ATTEMPTS,
     non_retryable_error_types=_LASTING,
 )
 _TOOL_RETRY = RetryPolicy(initial_interval=limits.TOOL_RETRY_INITIAL, maximum_interval=limits.STORE_RETRY_MAX)
@@ -197,10 +197,23 @@ def _left_by(failed: CallFailed) -> FailedCall:
 
 
 async def with_store(
-    activity: Callable[..., Coroutine[Any, Any, T]], timeout: timedelta, summary: str, *arguments: object
+    activity: Callable[..., Coroutine[Any, Any, T]],
+    timeout: timedelta,
+    summary: str,
+    *arguments: object,
+    patience: timedelta | None = None,
 ) -> T:
-    """Returns the reply to a call that needs the store for a moment; one that is away is waited for."""
-    return await _replied(activity, arguments, summary, timeout, _STORE_RETRY)
+    """Returns the reply to a call that needs the store for a moment; one that is away is waited for.
+
+    With `patience` for no longer than that: it then raises CallFailed.
+    """
+    return await _replied(activity, arguments, summary, timeout, _STORE_RETRY, schedule_to_close_timeout=patience)
+
+
+async def await_store(watch: StoreWatch) -> None:
+    """Returns when the store holds up none of the calls that have reported to the run."""
+    summary = f"wait for the artifact store: {watch.reports[0].why}"
+    await _replied(StoreWaits.await_store, [watch], summary, limits.SETUP_TIMEOUT, _STORE_RETRY)
 
 
 async def notify(notice: Notice) -> None:

@@ -140,7 +140,11 @@ class _Child:
             child = ChildRef(run=self.context.run, workflow_id=self.workflow_id)
             summary = f"cost of {self.workflow_id}"
             consumed = await activity_calls.with_store(
-                RunActivities.child_consumed, limits.PUBLISH_TIMEOUT, summary, child
+                RunActivities.child_consumed,
+                limits.PUBLISH_TIMEOUT,
+                summary,
+                child,
+                patience=limits.CLOSING_PATIENCE if self.is_cancelled else None,
             )
         except CallFailed as failed:
             workflow.logger.warning("the cost of %s is not known: %s", self.workflow_id, failed)

@@ -41,7 +41,7 @@ class Attempts:
     async def make(self) -> Answered:
         """Makes the next attempt."""
         store = open_store(self.folder)
-        run = RunRef(run_id="run", store_id=await store.identity(), first_run_id="first")
+        run = RunRef(run_id="run", store_id=await store.begin(), first_run_id="first")
         asked = TURN.model_copy(update={"run": run})
         async with adapter(self.server) as model:
             calls = ModelCalls(model, store)

@@ -20,7 +20,6 @@ from activities.store.spending import RunSpend, keep_run_spend, keep_sample, new
 from supervision.base import limits
 from supervision.base.errors import SupervisionError
 from supervision.base.store_keys import (
-    STORE_ID,
     call_key,
     is_upload,
     output_key,
@@ -47,7 +46,7 @@ async def test_namespaces_that_share_a_store_see_nothing_of_each_other(store_url
     await theirs.put("run/goal", b"second")
     assert await ours.list_keys() == ["run/goal"]
     assert sorted(await whole.list_keys()) == ["ours/run/goal", "the%2Firs/run/goal"]
-    assert await ours.identity() != await theirs.identity()
+    assert await ours.begin() != await theirs.begin()
     assert await ours.delete_run("run/") == 1
     assert await theirs.get("run/goal") == b"second"
 
@@ -115,21 +114,6 @@ async def test_what_a_run_has_cost_is_kept_as_one_sum_and_rows_of_an_older_versi
     await store.put(f"{spend_prefix(START.date(), 'runs')}old", json.dumps(old).encode())
     assert await run_spends(store, 1, START.date()) == [spent, spent.model_copy(update={"run_id": "old"})]
     assert b'"spend"' not in await store.get(f"{spend_prefix(START.date(), 'runs')}new")
-
-
-async def test_a_store_keeps_its_identity(store_url: str) -> None:
-    ids = await asyncio.gather(*(open_store(store_url).identity() for _ in range(6)))
-    reopened = open_store(store_url)
-    assert {await reopened.identity()} == set(ids)
-    assert len(ids[0]) == 32
-    await reopened.require(ids[0])
-    assert await reopened.list_keys() == [STORE_ID]
-
-
-async def test_another_store_is_refused_with_the_way_out(store_url: str, tmp_path: Path) -> None:
-    other = await open_store(tmp_path / "other").identity()
-    with pytest.raises(ArtifactUnavailable, match=f"{other}.*SUPERVISOR_ARTIFACTS_URL"):
-        await open_store(store_url).require(other)
 
 
 async def test_deleting_a_run_leaves_those_whose_ids_only_begin_alike(store_url: str) -> None:

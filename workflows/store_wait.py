@@ -1,0 +1,85 @@
+"""A root's wait for the artifact store: one, however many calls the store holds up, with the clock standing still."""
+
+import asyncio
+from collections.abc import Callable
+
+from temporalio import workflow
+
+with workflow.unsafe.imports_passed_through():
+    from activities.contracts.run_contracts import RunRef, StoreReport, StoreWatch
+    from supervision.contract.status import Wait
+    from supervision.run.run_state import RunState
+    from workflows.calls import activity_calls
+    from workflows.calls.activity_calls import CallFailed
+
+_WHY = "store"
+
+
+class StoreWait:
+    """Shows that the run waits for its store, from the first report of a call until none is held up any more.
+
+    The calls are tried again by themselves: this wait begins and ends no work. `hold_clock` stops the run's clock for a
+    reason, or lets it run, here and below; `show` makes a change visible.
+    """
+
+    def __init__(
+        self, run: RunRef, state: RunState, hold_clock: Callable[[str, bool], None], show: Callable[[], None]
+    ) -> None:
+        self._run = run
+        self._state = state
+        self._hold_clock = hold_clock
+        self._show = show
+        self._reports: dict[tuple[str, str], StoreReport] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    def take(self, report: StoreReport) -> None:
+        """Takes the word of a call that it can't use the store; the first one begins the wait.
+
+        Only a root takes it, and only of work of its own.
+        """
+        root_id, own_id = self._run.run_id, workflow.info().workflow_id
+        is_of_run = report.workflow_id == root_id or report.workflow_id.startswith(f"{root_id}/")
+        if own_id != root_id or not is_of_run:
+            return
+        self._reports[report.key] = report
+        if self._task is None:
+            self._task = asyncio.create_task(self._until_back())
+
+    def end(self) -> None:
+        """Ends the wait: the run closes."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _until_back(self) -> None:
+        self._hold_clock(_WHY, True)
+        try:
+            # Reports may come while this awaits: then the next round looks at these.
+            while self._reports:
+                await self._look_at(list(self._reports.values()))
+        except asyncio.CancelledError:
+            self._reports.clear()
+        self._task = None
+        self._hold_clock(_WHY, False)
+        self._show()
+
+    async def _look_at(self, reports: list[StoreReport]) -> None:
+        """Returns when none of the calls that have reported so far is held up."""
+        first = reports[0]
+        wait = Wait(
+            id=_WHY,
+            kind="store",
+            workflow_id=first.workflow_id,
+            prompt_preview=first.why,
+            since=workflow.now().isoformat(),
+        )
+        self._state.trace.note("waiting_store", why=first.why)
+        self._state.waits.show(wait, None)
+        self._show()
+        try:
+            await activity_calls.await_store(StoreWatch(run=self._run, reports=reports))
+        except CallFailed as failed:  # it says nothing about the calls, which report again
+            workflow.logger.warning("the run no longer knows whether its store is away: %s", failed)
+        finally:
+            self._state.waits.end(wait)
+        for report in reports:
+            del self._reports[report.key]
