@@ -11,6 +11,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.run.run_state import RunState
     from workflows.calls import activity_calls
     from workflows.calls.activity_calls import CallFailed
+    from workflows.run_context import stop_all
 
 _WHY = "store"
 
@@ -45,10 +46,10 @@ class StoreWait:
         if self._task is None:
             self._task = asyncio.create_task(self._until_back())
 
-    def end(self) -> None:
-        """Ends the wait: the run closes."""
+    async def end(self) -> None:
+        """Ends the wait: the run closes, and nothing may follow that command."""
         if self._task is not None:
-            self._task.cancel()
+            await stop_all([self._task])
 
     async def _until_back(self) -> None:
         self._hold_clock(_WHY, True)
@@ -82,4 +83,4 @@ class StoreWait:
         finally:
             self._state.waits.end(wait)
         for report in reports:
-            del self._reports[report.key]
+            self._reports.pop(report.key, None)

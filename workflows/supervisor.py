@@ -274,7 +274,7 @@ class SupervisorWorkflow(Handlers):
             state.board.close(why)
         self._enter(state, phase)
         result = await _published(state, self._context, self._parent, patience)
-        self._store_wait.end()
+        await self._store_wait.end()
         if self._notices is not None:
             await self._notices.all_sent()
         # An update that was accepted gets its reply before the run is closed.

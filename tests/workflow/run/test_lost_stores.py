@@ -1,0 +1,214 @@
+"""A store that is unmounted, swapped or emptied under open runs: they wait, pay nothing twice, and go on."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from temporalio.client import Client, WorkflowExecutionStatus
+
+from activities.store.artifacts import open_store
+from runtime.settings import Settings
+from supervision.base import limits
+from supervision.contract.status import Status
+from tests.scripted_model import Reply, Step, answer, plan, script, text, tools, when
+from tests.serving import own_server, store_of
+from tests.waiting import until
+from tests.workflow.runs import Handle, Lab, search_attribute, status_of
+from worker_main import serving
+
+RUNS = 9
+LOOK = tools(("lookup", {"query": "pears"}))
+SHAPE = plan({"id": "t1"}, {"id": "t2"}, {"id": "t3", "after": ["t1"]})
+
+
+@pytest.fixture(autouse=True)
+def soon_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets what waits for the store look again after half a second."""
+    monkeypatch.setattr(limits, "STORE_RETRY_MAX", timedelta(seconds=0.5))
+    monkeypatch.setattr(limits, "STORE_WATCH_MAX", timedelta(seconds=0.5))
+
+
+class Disk:
+    """The directory of a store, which can be away: then its mount point is an empty directory."""
+
+    def __init__(self, root: Path) -> None:
+        self.mount = root / "store"
+        self._root = root
+
+    def unmount(self) -> None:
+        """Takes the store away."""
+        self.mount.rename(self._root / "away")
+        self.mount.mkdir()
+
+    async def swap(self, client: Client) -> None:
+        """Puts another store in its place, which other runs have used."""
+        self.mount.rename(self._root / "away")
+        await (await store_of(client, self.mount)).begin()
+
+    async def empty(self, client: Client) -> None:
+        """Leaves only the folders of the store, as one that was emptied has."""
+        self.mount.rename(self._root / "away")
+        (await store_of(client, self.mount)).url  # noqa: B018 (opening it makes the folder)
+
+    def mount_again(self) -> None:
+        """Brings the true store back."""
+        if (self._root / "away").exists():
+            shutil.rmtree(self.mount)
+            (self._root / "away").rename(self.mount)
+
+    @property
+    def written(self) -> list[str]:
+        """What was written into the place of the store, beside the id of another one."""
+        return [str(path) for path in self.mount.rglob("*") if path.is_file() and path.name != "store-id"]
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Disk:
+    """A disk of this test's own."""
+    return Disk(tmp_path)
+
+
+@asynccontextmanager
+async def served(settings: Settings, disk: Disk) -> AsyncIterator[Client]:
+    """Gives a client of a server with Workers that use the disk."""
+    own = settings.model_copy(update={"artifacts_url": str(disk.mount)})
+    async with own_server() as client, serving(client, own):
+        try:
+            yield client
+        finally:
+            disk.mount_again()  # calls that hold an answer would keep the Worker from ending
+
+
+async def waits_for_store(handle: Handle) -> bool:
+    """True if a run shows that it waits for its store."""
+    return (await status_of(handle)).flags.waiting_store
+
+
+def store_wait(status: Status) -> str:
+    """Returns what the run says of its wait for the store."""
+    (words,) = [wait.prompt_preview for wait in status.waiting if wait.kind == "store"]
+    return words
+
+
+def turns(go: asyncio.Event) -> Callable[[Step], Reply]:
+    """A look-up, then a finding: the second turn of each subtask is answered when `go` is set."""
+    found = text("found it\n\nConfidence: 0.8\nLimitations: none")
+    return lambda step: LOOK if step.number == 1 else when(go, found)
+
+
+async def begun(lab: Lab, client: Client, go: asyncio.Event, **fields: object) -> list[tuple[Lab, Handle]]:
+    """Returns open runs in all kinds of states: at the plan, in agents' first and second turns."""
+    labs = [lab.on(client).named(f"{lab.run_id}-{number}") for number in range(RUNS)]
+    for own in labs:
+        own.play(script(SHAPE, dict.fromkeys(("t1", "t2", "t3"), turns(go)), answer()))
+    handles = [await own.start(**fields) for own in labs]
+    await until(lambda: all("t1/1/turn.1" in own.steps for own in labs), 60)
+    return list(zip(labs, handles, strict=True))
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("how", ["unmounted", "swapped", "emptied"])
+async def test_runs_wait_for_a_lost_store_and_go_on_when_it_is_back(
+    lab: Lab, settings: Settings, disk: Disk, how: str
+) -> None:
+    go = asyncio.Event()
+    async with served(settings, disk) as client:
+        open_runs = await begun(lab, client, go)
+        own_id = await (await store_of(client, disk.mount)).identity()
+        if how == "unmounted":
+            disk.unmount()
+        elif how == "swapped":
+            await disk.swap(client)
+        else:
+            await disk.empty(client)
+        go.set()  # the answers that come now can't be stored, and no call can be made
+        for _, handle in open_runs:
+            await until(lambda handle=handle: waits_for_store(handle), 60)  # type: ignore[misc]
+            status = await status_of(handle)
+            assert f"the run uses the store {own_id}" in store_wait(status)
+            assert ("has the id" if how == "swapped" else "has no id") in store_wait(status)
+            assert await search_attribute(handle, "SupervisorWaiting") == "store"
+        assert disk.written == []
+        disk.mount_again()
+        results = await asyncio.wait_for(asyncio.gather(*(handle.result() for _, handle in open_runs)), 60)
+    assert [result.status for result in results] == ["completed"] * RUNS
+    assert [own.repeated for own, _ in open_runs] == [[]] * RUNS
+    assert [result.usage.model_calls for result in results] == [8] * RUNS
+
+
+@pytest.mark.timeout(120)
+async def test_the_clock_stands_still_while_the_store_is_away(lab: Lab, settings: Settings, disk: Disk) -> None:
+    go = asyncio.Event()
+    lab.play(script(plan({"id": "t1"}), {"t1": turns(go)}))
+    async with served(settings, disk) as client:
+        handle = await lab.on(client).start(deadline="PT15S")
+        await until(lab.sent("t1/1/turn.2"))
+        disk.unmount()
+        go.set()
+        await until(lambda: waits_for_store(handle))
+        deadline_at = datetime.fromisoformat((await status_of(handle)).deadline_at)
+        await until(lambda: datetime.now(UTC) > deadline_at + timedelta(seconds=2), 40)
+        disk.mount_again()
+        result = await handle.result()
+    assert (result.status, result.gaps) == ("completed", [])
+    assert lab.repeated == []
+
+
+@pytest.mark.timeout(120)
+async def test_a_cancelled_run_closes_without_its_store(
+    lab: Lab, settings: Settings, disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "CLOSING_PATIENCE", timedelta(seconds=2))
+    go = asyncio.Event()
+    lab.play(script(plan({"id": "t1"}), {"t1": turns(go)}))
+    async with served(settings, disk) as client:
+        handle = await lab.on(client).start()
+        await until(lab.sent("t1/1/turn.2"))
+        disk.unmount()
+        go.set()
+        await until(lambda: waits_for_store(handle))
+        await handle.cancel()
+
+        async def is_cancelled() -> bool:
+            return (await handle.describe()).status is WorkflowExecutionStatus.CANCELED
+
+        await until(is_cancelled, 30)
+        assert (await (await handle.describe()).memo())["partial"]["ref"] is None
+        assert disk.written == []
+
+
+@pytest.mark.timeout(120)
+async def test_a_run_whose_answer_cannot_be_stored_waits_and_a_cancel_closes_it(
+    lab: Lab, settings: Settings, disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "CLOSING_PATIENCE", timedelta(seconds=2))
+    go = asyncio.Event()
+    lab.play(script(plan({"id": "t1"}), answer_reply=when(go, answer())))
+    async with served(settings, disk) as client:
+        handle = await lab.on(client).start()
+        await until(lab.sent("synthesis.1"))
+        disk.unmount()
+        go.set()
+        await until(lambda: waits_for_store(handle))
+        await handle.cancel()
+
+        async def is_cancelled() -> bool:
+            return (await handle.describe()).status is WorkflowExecutionStatus.CANCELED
+
+        await until(is_cancelled, 30)
+        assert await search_attribute(handle, "SupervisorStatus") == "cancelled"
+
+
+async def test_a_store_that_nobody_used_yet_gets_its_id_from_a_run_and_from_no_worker(
+    lab: Lab, settings: Settings, disk: Disk
+) -> None:
+    lab.play(script(plan({"id": "t1"})))
+    async with served(settings, disk) as client:
+        store = await store_of(client, disk.mount)
+        assert await store.identity() is None
+        assert (await lab.on(client).run()).status == "completed"
+        assert await open_store(store.url).identity() is not None
