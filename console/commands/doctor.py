@@ -47,7 +47,8 @@ async def _rows(access: Access) -> AsyncIterator[CheckRow]:
         store_id = await store.identity()
         keys = access.settings.keys
         sealed = f", encrypted with key {keys.names[0]}" if keys else ""
-        yield CheckRow("ok", "artifact store", f"{store.url}, id {store_id}{sealed}")
+        known = f"id {store_id}" if store_id else "without an id yet: the first run that uses it makes one"
+        yield CheckRow("ok", "artifact store", f"{store.url}, {known}{sealed}")
     except (ArtifactUnavailable, ValueError) as error:
         url = access.settings.artifacts_url
         fix = "create that bucket, check its credentials," if "://" in url else f"make {url} a folder of yours,"
@@ -132,12 +133,13 @@ async def _build_rows(client: Client, seen: Polled) -> AsyncIterator[CheckRow]:
 
 
 async def _other_store(client: Client, store_id: str | None) -> CheckRow | None:
-    """Returns a problem if the newest run uses another artifact store than this environment."""
+    """Returns a problem if the newest run uses another artifact store than this environment, or this one is lost."""
     for execution in await roots(client, 1):
         used = await RunHandle(client, execution.id).recorded_store()
-        if used and store_id and used != store_id:
-            text = f"run '{execution.id}' uses the store {used}, this environment another one"
-            fix = "set SUPERVISOR_ARTIFACTS_URL to the same store in every process"
+        if used and used != store_id:
+            own = f"the store {store_id}" if store_id else "one without an id: it is not mounted, or was emptied"
+            text = f"run '{execution.id}' uses the store {used}, this environment {own}"
+            fix = "mount that store again, or set SUPERVISOR_ARTIFACTS_URL to the same store in every process"
             return CheckRow("problem", "artifact store", text, fix)
     return None
 

@@ -1,22 +1,28 @@
-"""The command `repair`: resets workflows that do not replay to the last task up to which they do."""
+"""The command `repair`: resets workflows that do not replay to the last task up to which they do.
+
+With `--pay-again` it resets those whose history names objects that the store has lost, to before they were made.
+"""
 
 import re
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from typing import Annotated
 from uuid import uuid4
 
+import typer
 from temporalio.api.common.v1 import WorkflowExecution as WorkflowExecutionRef
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
-from temporalio.client import Client, WorkflowHistory
+from temporalio.client import Client, WorkflowExecutionDescription, WorkflowHistory
 from temporalio.worker import Replayer
 from temporalio.workflow import NondeterminismError
 
-from console.base.command import DONE, FAILED, CommandFailed
+from console.base.command import DONE, FAILED, Access, CommandFailed
 from console.base.terminal import print_err, print_out, safe_line
+from console.commands.lost_objects import Loss, losses_of
 from console.run.command_line import AnyRun
-from console.run.run_handle import is_open, state_word, stuck, tree
+from console.run.run_handle import RunHandle, is_open, state_word, stuck, tree
 from supervision.base import limits
 
 _RESET_WAIT = timedelta(seconds=10)
@@ -28,21 +34,60 @@ class CodeFails(Exception):
     """Workflow code raises an error in a replay; the message is what it said. A reset does not help."""
 
 
-async def repair(run: AnyRun) -> int:
+Anyway = Annotated[bool, typer.Option("--anyway", help="even if no workflow task fails, or for a run of another build")]
+PayAgain = Annotated[bool, typer.Option("--pay-again", help="make and pay again what the artifact store has lost")]
+
+
+async def repair(run: AnyRun, access: Access, pay_again: PayAgain = False, anyway: Anyway = False) -> int:
     """Mend a run whose history does not replay: reset it to the last task up to which it does."""
+    described = await run.require()
+    if not is_open(described):
+        raise CommandFailed(FAILED, f"run '{run.id}' has ended ({state_word(described)}): nothing to repair")
+    below = [(each.id, each.run_id) for each in await tree(run.client, run.id, "Running") if each.id != run.id]
+    own = (run.id, described.run_id)
+    if pay_again:
+        return await _make_again(run, access, [own, *below])
+    if not anyway:
+        _check_build(described, access.settings.build_id)
+        failing = stuck(described) or await _first_stuck(run, below)
+        if not failing:
+            replays = (
+                "`--anyway` replays their histories with the code of this program, and resets what does not replay"
+            )
+            print_out(f"no workflow task of run '{run.id}' or below it fails: nothing to repair ({replays})")
+            return DONE
+    below.sort(key=lambda child: (-child[0].count("/"), child[0]))  # deepest first: one that is reset looks for them
+    return await _mend(run, described, [*below, own])
+
+
+def _check_build(described: WorkflowExecutionDescription, own_build: str | None) -> None:
+    """Raises CommandFailed for a run that stays with the Workers of another build: their code replays it."""
+    versioning = described.raw_description.workflow_execution_info.versioning_info
+    build = versioning.deployment_version.build_id
+    if build and build != own_build:
+        own = f"build {own_build}" if own_build else "of no build (SUPERVISOR_BUILD_ID is not set)"
+        helps = f"use the program of build {build}, or `--anyway` to have it go on with this one's code"
+        raise CommandFailed(FAILED, f"run '{described.id}' belongs to build {build}, this program is {own}: {helps}")
+
+
+async def _first_stuck(run: RunHandle, below: Sequence[tuple[str, str]]) -> str | None:
+    """Returns what fails in one of the workflows below a run; None if nothing does."""
+    for workflow_id, _ in below:
+        if failing := stuck(await run.describe(workflow_id)):
+            return failing
+    return None
+
+
+async def _mend(run: RunHandle, described: WorkflowExecutionDescription, places: Sequence[tuple[str, str]]) -> int:
+    """Resets those workflows that do not replay. Returns the exit code."""
     # these load the workflows with their contracts: 0.3 s for one command only
     from runtime.workers import replayer
     from workflows.supervisor import SupervisorWorkflow
     from workflows.worker_agent import WorkerAgentWorkflow
 
-    described = await run.require()
-    if not is_open(described):
-        raise CommandFailed(FAILED, f"run '{run.id}' has ended ({state_word(described)}): nothing to repair")
     replays = replayer([SupervisorWorkflow, WorkerAgentWorkflow], converter=run.client.data_converter)
     mended, left = 0, 0
-    below = [(each.id, each.run_id) for each in await tree(run.client, run.id, "Running") if each.id != run.id]
-    below.sort(key=lambda child: (-child[0].count("/"), child[0]))  # deepest first: one that is reset looks for them
-    for workflow_id, execution_id in [*below, (run.id, described.run_id)]:
+    for workflow_id, execution_id in places:
         history = await run.client.get_workflow_handle(workflow_id, run_id=execution_id).fetch_history()
         try:
             fault = await fault_of(history, replays)
@@ -52,7 +97,8 @@ async def repair(run: AnyRun) -> int:
             continue
         if fault is not None:
             event_id, why = fault
-            await _reset(run.client, workflow_id, execution_id, event_id, why)
+            reason = f"the history did not replay from event {event_id} on: {why}"
+            await _reset(run.client, workflow_id, execution_id, event_id, reason)
             mended += 1
             reset = "it was reset to the workflow task that ends there, and continues"
             _say(print_out, workflow_id, f"did not replay from event {event_id} on ({why}): {reset}")
@@ -61,6 +107,22 @@ async def repair(run: AnyRun) -> int:
         yet = f"; yet {failing}: start its Workers with the code of this program" if failing else ""
         print_out(f"the histories of run '{run.id}' and what is open below it replay: nothing to repair{yet}")
     return FAILED if left else DONE
+
+
+async def _make_again(run: RunHandle, access: Access, places: Sequence[tuple[str, str]]) -> int:
+    """Resets those workflows that name lost objects to before these were made: what was paid for is paid again."""
+    store = await access.store()
+    if store_id := await run.recorded_store():
+        await store.require(store_id)  # in another store, or in one that is not mounted, nothing counts as lost
+    losses: list[Loss] = await losses_of(run, store, places)
+    for loss in losses:
+        reason = f"the store has lost what event {loss.event_id} names: {loss.key}"
+        await _reset(run.client, loss.workflow_id, loss.execution_id, loss.reset_to, reason)
+        words = f"was reset to before event {loss.event_id}, which names an object that the store has lost ({loss.key})"
+        _say(print_out, loss.workflow_id, f"{words}: it is made again, and paid again")
+    if not losses:
+        print_out(f"the store has all that the histories of run '{run.id}' and of what is open below it name")
+    return DONE
 
 
 def _say(write: Callable[[str], None], workflow_id: str, words: str) -> None:
@@ -113,7 +175,7 @@ async def _reset(client: Client, workflow_id: str, execution_id: str, event_id: 
     request = ResetWorkflowExecutionRequest(
         namespace=client.namespace,
         workflow_execution=WorkflowExecutionRef(workflow_id=workflow_id, run_id=execution_id),
-        reason=f"mended by the command repair: the history did not replay from event {event_id} on: {why}",
+        reason=safe_line(f"mended by the command repair: {why}", limits.ERROR_BYTES),
         workflow_task_finish_event_id=event_id,
         request_id=str(uuid4()),
     )

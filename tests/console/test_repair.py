@@ -16,6 +16,7 @@ from temporalio.client import Client
 
 import temporal_supervisor
 from console.commands.repair_command import CodeFails, fault_of
+from console.run.run_handle import stuck
 from runtime.settings import Settings
 from supervision.base import limits
 from supervision.contract.result import RunResult
@@ -169,7 +170,12 @@ async def test_a_nested_run_is_mended_with_the_run_above_it(workshop: Workshop) 
             await until(lambda: "t1/1/t1/1/turn.1" in workshop.model.steps(run_id))
     workshop.released.set()
     async with serving(workshop.client, workshop.settings, strict_sandbox=False):
-        await until(lambda: workshop.model.steps(run_id).count("t1/1/t1/1/turn.1") > 1)
+
+        async def fails() -> bool:
+            described = await workshop.client.get_workflow_handle(f"{run_id}/t1/1").describe()
+            return stuck(described) is not None
+
+        await until(fails)
         done = await workshop.cli("repair", run_id)
         assert done.code == 0, done.err
         assert {line.split("'")[1] for line in done.out.splitlines()} == {run_id, f"{run_id}/t1/1"}
@@ -186,7 +192,9 @@ async def test_a_healthy_run_an_ended_one_and_none_are_left_alone(workshop: Work
         length = (await handle.describe()).history_length
         done = await workshop.cli("repair")
         assert (done.code, done.err) == (0, "")
-        assert done.out == ("the histories of run 'healthy' and what is open below it replay: nothing to repair\n")
+        assert done.out.startswith("no workflow task of run 'healthy' or below it fails: nothing to repair")
+        replayed = await workshop.cli("repair", "healthy", "--anyway")
+        assert replayed.out == "the histories of run 'healthy' and what is open below it replay: nothing to repair\n"
         assert (await handle.describe()).history_length == length
         workshop.released.set()
         await ends_whole(handle)
@@ -194,6 +202,17 @@ async def test_a_healthy_run_an_ended_one_and_none_are_left_alone(workshop: Work
         assert await workshop.cli.refused("repair", "healthy") == ended
         assert "not a run" in await workshop.cli.refused("repair", "healthy/t1/1")
         assert "there is no run 'nobodys'" in await workshop.cli.refused("repair", "nobodys")
+
+
+async def test_a_run_that_waits_is_not_reset_by_a_program_with_other_code(workshop: Workshop) -> None:
+    """As the new build's command line would have it, while the run's own Workers serve it."""
+    handle = await workshop.broken("waits", STARTS_CHILDREN)
+    length = (await handle.describe()).history_length
+    done = await workshop.cli("repair", "waits")
+    assert done.code == 0
+    assert "nothing to repair" in done.out
+    assert "--anyway" in done.out
+    assert (await handle.describe()).history_length == length
 
 
 async def test_code_that_raises_an_error_is_not_mended_by_a_reset(monkeypatch: pytest.MonkeyPatch) -> None:

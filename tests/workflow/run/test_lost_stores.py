@@ -127,7 +127,7 @@ async def test_runs_wait_for_a_lost_store_and_go_on_when_it_is_back(
             await disk.empty(client)
         go.set()  # the answers that come now can't be stored, and no call can be made
         for _, handle in open_runs:
-            await until(lambda handle=handle: waits_for_store(handle), 60)  # type: ignore[misc]
+            await until(lambda handle=handle: waits_for_store(handle), 60)
             status = await status_of(handle)
             assert f"the run uses the store {own_id}" in store_wait(status)
             assert ("has the id" if how == "swapped" else "has no id") in store_wait(status)
