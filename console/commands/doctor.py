@@ -44,7 +44,7 @@ async def _rows(access: Access) -> AsyncIterator[CheckRow]:
     store_id = None
     try:
         store = await access.store()
-        store_id = await store.identity()
+        store_id = await store.identity() or ""
         keys = access.settings.keys
         sealed = f", encrypted with key {keys.names[0]}" if keys else ""
         known = f"id {store_id}" if store_id else "without an id yet: the first run that uses it makes one"
@@ -75,7 +75,10 @@ async def _teams(settings: Settings) -> AsyncIterator[CheckRow]:
 
 
 async def server_rows(client: Client, store_id: str | None) -> AsyncIterator[CheckRow]:
-    """Yields the rows; `store_id` is that of this environment's store. Raises RPCError if the server goes away."""
+    """Yields the rows. Raises RPCError if the server goes away.
+
+    `store_id` is that of this environment's store: empty if it has none, None if it can't be read.
+    """
     info = await client.workflow_service.get_system_info(GetSystemInfoRequest(), timeout=RPC_TIMEOUT)
     yield CheckRow("ok", "server", f"{server_address(client)}, version {info.server_version}")
     yield CheckRow("ok", "namespace", client.namespace)
@@ -136,7 +139,7 @@ async def _other_store(client: Client, store_id: str | None) -> CheckRow | None:
     """Returns a problem if the newest run uses another artifact store than this environment, or this one is lost."""
     for execution in await roots(client, 1):
         used = await RunHandle(client, execution.id).recorded_store()
-        if used and used != store_id:
+        if used and store_id is not None and used != store_id:
             own = f"the store {store_id}" if store_id else "one without an id: it is not mounted, or was emptied"
             text = f"run '{execution.id}' uses the store {used}, this environment {own}"
             fix = "mount that store again, or set SUPERVISOR_ARTIFACTS_URL to the same store in every process"
