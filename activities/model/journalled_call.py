@@ -42,6 +42,7 @@ from supervision.base import limits, spans
 from supervision.base.errors import WAITING, ErrorKind
 from supervision.base.store_keys import call_header, call_key
 from supervision.base.text import cut
+from supervision.budget.ledger import USUAL_REPLY_TOKENS
 from supervision.contract.finding import Labels
 from supervision.contract.usage import Usage
 from supervision.provider.endpoint_facts import ModelTraits
@@ -187,7 +188,6 @@ class ModelCalls:
             traits=await self._traits(asked.run, prompt.opening.model),
         )
         try:
-            await self._afford(request.model)
             message, draft = await self._fitted(prompt, request, earlier)
         except ModelFailure as failure:
             # Temporal counts attempts that were held back as well: an outage would use up all patience.
@@ -212,14 +212,14 @@ class ModelCalls:
         )
         return self._answered(key, await until_stored(partial(self.conversations.save, key, entry)))
 
-    async def _afford(self, model: str) -> None:
-        """Raises ModelFailure if the operator's ceiling of a day allows no call, or can't count this one."""
-        if self._daily.ceiling is not None and self.model.price(model, ModelUsage(input_tokens=1)) is None:
+    def _estimate(self, model: str, draft: CallDraft) -> float | None:
+        """Returns about how many dollars a call takes. Raises ModelFailure if the operator's ceiling can't count it."""
+        tokens = ModelUsage(input_tokens=draft.tokens, output_tokens=USUAL_REPLY_TOKENS)
+        estimate = self.model.price(model, tokens)
+        if self._daily.ceiling is not None and estimate is None:
             words = f"not sent: SUPERVISOR_DAILY_USD is set, and the price of '{model}' is unknown"
             raise ModelFailure(ErrorKind.MODEL_NOT_SERVED, words)
-        if held := await self._daily.reached():
-            why, wait = held
-            raise ModelFailure(ErrorKind.CIRCUIT_OPEN, why, wait.total_seconds())
+        return estimate
 
     async def _fitted(
         self, prompt: FirstPrompt | NextPrompt, request: ModelRequest, earlier: FailedCall
@@ -249,8 +249,13 @@ class ModelCalls:
         show(sent)
         model, tokens = request.model, None
         try:
-            async with waiting():
-                message = await self._gate.complete(request, progress)
+            async with self._daily.call(self._estimate(model, draft)) as refused:
+                if refused is not None:
+                    # Over for the day is like an outage; a call that only others in flight hold back is tried soon.
+                    kind = ErrorKind.CIRCUIT_OPEN if refused.is_over else ErrorKind.RATE_LIMITED
+                    raise ModelFailure(kind, refused.why, refused.wait.total_seconds())
+                async with waiting():
+                    message = await self._gate.complete(request, progress)
             model, tokens = message.model, message.usage
             return message
         except ModelFailure:

@@ -4,9 +4,10 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from datetime import UTC, date, datetime, timedelta
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
@@ -21,6 +22,7 @@ M = TypeVar("M", bound=Model)
 _KEPT = 200  # samples of each team: more would say little more, and are read for each plan that waits for approval
 _SUM_AGE = 5.0  # seconds: calls that begin in them may go beyond the ceiling
 _DAY = timedelta(days=1)
+_IN_FLIGHT_WAIT = timedelta(seconds=5)  # most calls end within some seconds, and cost less than their estimate
 _LOOK_AGAIN = timedelta(minutes=10)  # a raised ceiling, of Workers that were started again, is noticed by then
 
 
@@ -75,8 +77,19 @@ async def _read(store: ArtifactStore, keys: Iterable[str], kind: type[M]) -> lis
     return found
 
 
+class NoCall(NamedTuple):
+    """Why no call may begin now, and after how long to ask again; `is_over`: for the rest of the day."""
+
+    why: str
+    wait: timedelta
+    is_over: bool
+
+
 class DailySpend:
-    """The ceiling of dollars per UTC day over all Workers of a store: each has an object a day, and reads others."""
+    """The ceiling of dollars per UTC day over all Workers of a store: each has an object a day, and reads others.
+
+    Calls in flight count by their estimates, so that a burst does not pass the ceiling; one at a time always may.
+    """
 
     def __init__(self, store: ArtifactStore, ceiling: float | None) -> None:
         self.ceiling = ceiling
@@ -84,8 +97,27 @@ class DailySpend:
         self._name = secrets.token_hex(8)
         self._day = datetime.now(UTC).date()
         self._own = self._others = 0.0
+        self._in_flight: list[float] = []  # the estimates of calls that are not paid yet
         self._summed_at: float | None = None
+        self._summing: asyncio.Task[None] | None = None
         self._writing = asyncio.Lock()
+
+    @asynccontextmanager
+    async def call(self, estimate: float | None) -> AsyncIterator[NoCall | None]:
+        """A call of about so many dollars, which is in flight until the block ends; yields why it may not begin."""
+        if self.ceiling is None:
+            yield None
+            return
+        await self._sum_others()
+        # From here to the reservation nothing is awaited: of many calls that wait for the sum each sees the others.
+        if refused := self._refusal(self.ceiling, estimate or 0.0):
+            yield refused
+            return
+        self._in_flight.append(estimate or 0.0)
+        try:
+            yield None
+        finally:
+            self._in_flight.remove(estimate or 0.0)
 
     async def add(self, usd: float | None) -> None:
         """Counts a call that was paid."""
@@ -96,25 +128,36 @@ class DailySpend:
         async with self._writing:  # an older sum must not be written last
             await self._store.put(self._key, _Spent(usd=self._own).model_dump_json().encode())
 
-    async def reached(self) -> tuple[str, timedelta] | None:
-        """Returns why no call may begin now, and when to ask again; None below the ceiling."""
-        if self.ceiling is None:
-            return None
-        self._begin_day()
-        now = time.monotonic()
-        if self._summed_at is None or now - self._summed_at > _SUM_AGE:
-            self._summed_at = now
-            keys = set(await self._store.list_keys(spend_prefix(self._day, "workers"))) - {self._key}
-            self._others = sum(spent.usd for spent in await _read(self._store, keys, _Spent))
+    def _refusal(self, ceiling: float, estimate: float) -> NoCall | None:
         spent = self._own + self._others
-        if spent < self.ceiling:
-            return None
-        ends = datetime.combine(self._day + _DAY, datetime.min.time(), UTC)
-        why = (
-            f"the ceiling of {money(self.ceiling)} a day is reached (SUPERVISOR_DAILY_USD, {money(spent)} spent since "
-            f"00:00 UTC): calls begin again at {ends:%Y-%m-%d %H:%M} UTC"
-        )
-        return why, min(ends - datetime.now(UTC), _LOOK_AGAIN)
+        if spent >= ceiling:
+            now = datetime.now(UTC)
+            ends = datetime.combine(self._day + _DAY, datetime.min.time(), UTC)
+            why = (
+                f"the ceiling of {money(ceiling)} a day is reached (SUPERVISOR_DAILY_USD, {money(spent)} spent since "
+                f"00:00 UTC): calls begin again at {ends:%Y-%m-%d %H:%M} UTC"
+            )
+            return NoCall(why, min(ends - now, _LOOK_AGAIN), is_over=True)
+        if self._in_flight and spent + sum(self._in_flight) + estimate > ceiling:
+            why = f"calls in flight may use up what is left of {money(ceiling)} a day (SUPERVISOR_DAILY_USD)"
+            return NoCall(why, _IN_FLIGHT_WAIT, is_over=False)
+        return None
+
+    async def _sum_others(self) -> None:
+        """Returns once it is known what the other Workers have spent until a moment ago: all wait for one look."""
+        self._begin_day()
+        if self._summed_at is not None and time.monotonic() - self._summed_at <= _SUM_AGE:
+            return
+        if self._summing is None or self._summing.done():
+            self._summing = asyncio.create_task(self._read_others())
+        await asyncio.shield(self._summing)  # others wait for it, too
+
+    async def _read_others(self) -> None:
+        day, own_key = self._day, self._key
+        keys = set(await self._store.list_keys(spend_prefix(day, "workers"))) - {own_key}
+        others = sum(spent.usd for spent in await _read(self._store, keys, _Spent))
+        if day == self._day:
+            self._others, self._summed_at = others, time.monotonic()
 
     @property
     def _key(self) -> str:

@@ -20,6 +20,7 @@ from tests.waiting import until
 from tests.workflow import runs
 from tests.workflow.runs import Handle, status_of
 from worker_main import serving
+from workflows.supervisor import SupervisorWorkflow
 
 RUN = "restored"
 LOOK = tools(("lookup", {"query": "pears"}))
@@ -128,7 +129,7 @@ async def test_what_is_lost_for_good_is_paid_again_when_a_person_says_so(worksho
         done = await workshop.cli("repair", RUN, "--pay-again")
         assert done.code == 0, done.err
         assert "names an object that the store has lost" in done.out
-        handle = workshop.client.get_workflow_handle_for(runs.SupervisorWorkflow.run, RUN)
+        handle = workshop.client.get_workflow_handle_for(SupervisorWorkflow.run, RUN)
         result = await asyncio.wait_for(handle.result(), 60)
         assert not (await status_of(handle)).flags.waiting_store
     assert (result.status, result.gaps) == ("completed", [])

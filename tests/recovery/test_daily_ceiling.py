@@ -8,11 +8,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 from temporalio.client import Client
 
 from activities.store import spending
 from activities.store.artifacts import open_store
-from activities.store.spending import DailySpend
+from activities.store.spending import DailySpend, NoCall
 from supervision.contract.status import Status
 from temporal_supervisor import RunRequest, start
 from tests.scripted_model import ScriptedModel, plan, script
@@ -62,18 +63,24 @@ async def test_a_run_waits_when_another_worker_has_spent_the_dollars_of_the_day(
     assert owner["usd"] > 0
 
 
+async def refused(daily: DailySpend) -> NoCall | None:
+    """Returns why no call may begin now."""
+    async with daily.call(0.0) as no_call:
+        return no_call
+
+
 async def test_each_worker_counts_what_the_others_have_spent_on_this_day_alone(
     tmp_path: Path, monkeypatch: Any
 ) -> None:
     store = open_store(tmp_path)
     one, other = DailySpend(store, 1.0), DailySpend(store, 1.0)
     await asyncio.gather(*(worker.add(0.15) for worker in (one, other) for _ in range(3)))
-    assert await one.reached() is None
+    assert await refused(one) is None
     await other.add(0.2)
-    assert await one.reached() is None  # what it has read is some seconds old
+    assert await refused(one) is None  # what it has read is some seconds old
     monkeypatch.setattr(spending, "_SUM_AGE", -1.0)
-    assert await one.reached() is not None
-    assert await DailySpend(store, 1.2).reached() is None
+    assert await refused(one) is not None
+    assert await refused(DailySpend(store, 1.2)) is None
 
     class Tomorrow(datetime):
         @classmethod
@@ -81,4 +88,38 @@ async def test_each_worker_counts_what_the_others_have_spent_on_this_day_alone(
             return datetime.now(tz) + timedelta(days=1)
 
     monkeypatch.setattr(spending, "datetime", Tomorrow)
-    assert await one.reached() is None
+    assert await refused(one) is None
+
+
+@pytest.mark.parametrize("spent", [2.5, 0.4])
+async def test_a_burst_in_a_fresh_process_does_not_pass_the_ceiling(tmp_path: Path, spent: float) -> None:
+    """Of 200 calls at once, as after a crash: none, or as many as their estimates have room for."""
+    store = open_store(tmp_path)
+    await DailySpend(store, 1.0).add(spent)
+    fresh, ends = DailySpend(store, 1.0), asyncio.Event()
+    sent, held = list[int](), list[NoCall]()
+
+    async def one_call(number: int) -> None:
+        async with fresh.call(0.25) as no_call:
+            if no_call is not None:
+                held.append(no_call)
+                return
+            sent.append(number)
+            await ends.wait()
+
+    calls = [asyncio.create_task(one_call(number)) for number in range(200)]
+    await until(lambda: len(sent) + len(held) == len(calls))
+    ends.set()
+    await asyncio.gather(*calls)
+    assert len(sent) == (0 if spent > 1 else 2)
+    assert {no_call.is_over for no_call in held} == {spent > 1}
+    assert (await refused(fresh) is None) == (spent < 1)
+
+
+async def test_a_call_dearer_than_what_is_left_is_made_alone(tmp_path: Path) -> None:
+    daily = DailySpend(open_store(tmp_path), 1.0)
+    async with daily.call(5.0) as first, daily.call(0.1) as second:
+        assert first is None
+        assert second is not None
+        assert not second.is_over
+    assert await refused(daily) is None
