@@ -86,7 +86,9 @@ async def server_rows(client: Client, store_id: str | None) -> AsyncIterator[Che
         yield row
     missing = search_attributes.warnings(await search_attributes.usable(client))
     for warning in missing:
-        yield CheckRow("warning", "search attributes", warning, "runs work without: their phase is in the memo")
+        # A run sets the attributes that there were when it began: without one of them the server refuses its tasks.
+        fix = "new runs work without: their phase is in the memo; one that began with it stands still until it is back"
+        yield CheckRow("warning", "search attributes", warning, fix)
     if not missing:
         yield CheckRow("ok", "search attributes", "all usable")
     if other := await _other_store(client, store_id):

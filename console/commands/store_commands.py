@@ -80,12 +80,14 @@ async def delete_run(run: RunId, access: Access, yes: Yes = False) -> int:
     workflows = await tree(run.client, run.id)
     if not keys and not workflows:
         await run.require()
-    if any(map(is_open, workflows)) or not await _is_closed(run.client, run.id):
-        raise CommandFailed(FAILED, f"run '{run.id}' is open: {hint('cancel', run.id)} ends it")
+    if any(map(is_open, workflows)):
+        raise _is_open(run.id)
+    await _check_closed(run)
     parts = counted(len(workflows), "workflow")
     if not _confirmed(f"delete run '{run.id}', {counted(len(keys), 'object')} and {parts}?", yes):
         print_err("nothing was deleted: pass --yes to delete it")
         return DONE
+    await _check_closed(run)  # it may have been started again in the meantime
     deleted = await store.delete_run(run_prefix(run.id))
     for found in workflows:
         which = WorkflowExecution(workflow_id=found.id, run_id=found.run_id)
@@ -94,6 +96,16 @@ async def delete_run(run: RunId, access: Access, yes: Yes = False) -> int:
     going = f"; the server is deleting {parts}, which may take a minute" if workflows else ""
     print_err(f"deleted run '{run.id}': {counted(deleted, 'object')}{going}")
     return DONE
+
+
+async def _check_closed(run: RunId) -> None:
+    """Raises CommandFailed if the run is open."""
+    if not await _is_closed(run.client, run.id):
+        raise _is_open(run.id)
+
+
+def _is_open(run_id: str) -> CommandFailed:
+    return CommandFailed(FAILED, f"run '{run_id}' is open: {hint('cancel', run_id)} ends it")
 
 
 def _confirmed(question: str, yes: bool) -> bool:

@@ -23,6 +23,8 @@ _LISTS = frozenset(
 _ANSWERS = ("answer", "direct_answer")
 _LEAST_ANSWER_BYTES = 2048
 PAYLOAD_ROOM_BYTES = limits.PAYLOAD_HARD_BYTES * 7 // 8  # the rest is for what a payload has around its value
+_GAP_BYTES = 8 * 1024  # of the descriptions, and of the reasons, of all gaps in a result without other texts
+_LEAST_GAP_BYTES = 24  # of one of them: less says nothing
 _BARE_TABLES = 10  # of templates, in a result without texts
 
 M = TypeVar("M", bound=BaseModel)
@@ -57,16 +59,35 @@ def fit(result: RunResult, limit: int = limits.PAYLOAD_AIM_BYTES) -> RunResult:
         return shorter
     fields = dict(shorter) | {"citations": [], "contradictions": [], "unsupported": []}
     fields |= {"artifacts": shorter.tables[:_BARE_TABLES], "answer": cut(result.answer, _LEAST_ANSWER_BYTES)}
-    gaps = [Gap(subtask_id=gap.subtask_id, reason="") for gap in result.gaps]
     unknown = Usage(usd=None)  # not 0
     reports = [SubtaskReport(id=r.id, state=r.state, counts=r.counts, usage=unknown) for r in result.subtasks]
-    fitted = RunResult.model_construct(**fields | {"gaps": gaps, "subtasks": reports})
-    if _bytes(fitted) <= max(limit, PAYLOAD_ROOM_BYTES):
-        return fitted
+    # What is missing, and why, comes before what else there is to say of the rows: few gaps keep their words.
+    share = min(_GAP_BYTES // max(1, len(result.gaps)), limits.SENTENCE_BYTES)
+    with_words, without = (
+        RunResult.model_construct(
+            **fields | {"gaps": [_short_gap(gap, room) for gap in result.gaps], "subtasks": reports}
+        )
+        for room in (share, 0)
+    )
+    bare = _bytes(without)
+    # Of many subtasks the rows alone are above the aim: there the few words of gaps are no matter.
+    most = max(limit, PAYLOAD_ROOM_BYTES) if bare > limits.PAYLOAD_AIM_BYTES else limit
+    if _bytes(with_words) <= most:
+        return with_words
+    if bare <= max(limit, PAYLOAD_ROOM_BYTES):
+        return without
+    gaps = without.gaps
     few = limits.STATUS_PAGE
     counted = f"of {len(reports)} subtasks and {len(gaps)} gaps the first {few} are here, all in the stored result"
     fields |= {"gaps": gaps[:few], "subtasks": reports[:few], "warnings": [counted, *shorter.warnings]}
     return RunResult.model_construct(**fields)
+
+
+def _short_gap(gap: Gap, room: int) -> Gap:
+    """Returns a gap with so many bytes of description and reason each; with too few of them it has neither."""
+    if room < _LEAST_GAP_BYTES:
+        return Gap(subtask_id=gap.subtask_id, reason="")
+    return gap.model_copy(update={"description": cut(gap.description, room), "reason": cut(gap.reason, room)})
 
 
 def pages(items: list[M], limit: int) -> list[list[M]]:

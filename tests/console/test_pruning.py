@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 from temporalio.client import Client
 
-from runtime.connection import namespace_id
+from activities.store.artifacts import ArtifactStore, open_store
+from console.base.command import Access, CommandFailed
+from console.commands import store_commands
+from console.run.run_handle import RunHandle
+from runtime.connection import connect, namespace_id
 from supervision.base.store_keys import encode, named_key, output_key, run_prefix
 from tests.console.conftest import GOAL, Cli
 from tests.waiting import until
@@ -111,3 +115,37 @@ async def test_an_ended_run_is_deleted_with_its_objects_and_an_open_one_never(pr
 
     await until(known, 20)
     assert not kept[0].exists()
+
+
+async def test_a_run_that_is_started_again_while_the_question_is_open_keeps_its_objects(
+    pruning: Cli, own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = _stored(own, "again")
+    client = await connect(address=pruning.environ["TEMPORAL_ADDRESS"])
+
+    def starts_again(question: str, yes: bool) -> bool:
+        asked.append(question)
+        return True
+
+    asked: list[str] = []
+
+    class Opened(Access):
+        async def store(self) -> ArtifactStore:
+            return open_store(own.parent, await namespace_id(client))
+
+    closed = store_commands._is_closed
+    looks = 0
+
+    async def closed_until_asked(client: Client, run_id: str) -> bool:
+        nonlocal looks
+        looks += 1
+        if asked and looks == 2:
+            await _open(pruning, "again")
+        return await closed(client, run_id)
+
+    monkeypatch.setattr(store_commands, "_confirmed", starts_again)
+    monkeypatch.setattr(store_commands, "_is_closed", closed_until_asked)
+    with pytest.raises(CommandFailed, match="run 'again' is open"):
+        await store_commands.delete_run(RunHandle(client, "again"), Opened())
+    assert len(asked) == 1
+    assert list(folder.rglob("grant.*"))

@@ -210,6 +210,8 @@ class _ServerProcess:
                 while line := await reader.readline():
                     message = json.loads(line)
                     if "progress" in message:
+                        if message["id"] not in self._waiting:
+                            continue  # late: its call has ended
                         self._progress[message["id"]] = cut(message["progress"], limits.HEARTBEAT_TAIL_CHARS)
                     elif "end" in message:
                         self._reason = message["end"]

@@ -222,3 +222,12 @@ def test_beyond_the_hard_cap_the_first_subtasks_and_gaps_stay_and_a_warning_says
     assert fitted.warnings[0].startswith("of 3000 subtasks and 2500 gaps the first 100 are here")
     assert [r.id for r in fitted.subtasks] == [r.id for r in whole.subtasks[:few]]
     assert [gap.subtask_id for gap in fitted.gaps] == [gap.subtask_id for gap in whole.gaps[:few]]
+
+
+def test_a_few_gaps_keep_their_reasons_when_the_rows_of_many_subtasks_give_way() -> None:
+    reports = [subtask_report(number, "word " * 400, 0) for number in range(0, 480, 6)]  # completed, all of them
+    gaps = [Gap(subtask_id=f"x{n}", description=f"part {n}", reason=f"the server refused part {n}") for n in range(3)]
+    fitted = fit(RunResult(answer="a", subtasks=reports, gaps=gaps))
+    assert fitted.truncated
+    assert [(gap.description, gap.reason) for gap in fitted.gaps] == [(gap.description, gap.reason) for gap in gaps]
+    assert [report.id for report in fitted.subtasks] == [report.id for report in reports]
