@@ -27,6 +27,7 @@ from activities.questions.planning import PLAN
 from activities.questions.question import Desk
 from activities.questions.synthesis import SYNTHESIS
 from activities.run.notices import NoticeActivities
+from activities.run.orphans import Orphans
 from activities.run.run_activities import DefaultModels, RunActivities
 from activities.store.artifacts import open_store
 from activities.store.waits import StoreWaits
@@ -120,6 +121,7 @@ async def serving(
                 NoticeActivities(settings.notice_words).notify,
                 run.child_consumed,
                 StoreWaits().await_store,
+                Orphans().end_orphans,
             ],
             model_activities=of_model if "model" in roles else [],
             tool_activities=[ToolActivities(store, teams, endpoint).run_tool],

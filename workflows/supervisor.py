@@ -24,6 +24,7 @@ with workflow.unsafe.imports_passed_through():
         SetupInput,
         StoreReport,
     )
+    from activities.run.orphans import Orphans, OrphansInput
     from activities.run.run_activities import RunActivities
     from supervision.base import limits
     from supervision.base.errors import ErrorKind, SupervisionError, run_kind
@@ -74,6 +75,7 @@ class SupervisorWorkflow(Handlers):
         self._changed, self._reset = asyncio.Event(), asyncio.Event()
         self._context: RunContext | None = None
         self._drafts: Drafts | None = None
+        self._orphans: asyncio.Task[None] | None = None
         self._state: RunState | SupervisionError
         self._parent: ParentLink | None = None
         try:
@@ -162,8 +164,29 @@ class SupervisorWorkflow(Handlers):
             await self._reset.wait()
             self._reset.clear()
             state.restart()
+            self._leave_no_orphans()
             self._changed.set()
             self._show()
+
+    def _leave_no_orphans(self) -> None:
+        """Begins to end the children that the execution before a reset has started, and that this one does not know."""
+        if self._orphans is None or self._orphans.done():
+            self._orphans = asyncio.create_task(self._end_orphans())
+
+    async def _end_orphans(self) -> None:
+        await workflow.wait_condition(lambda: self._context is not None)
+        assert self._context is not None
+        orphans = OrphansInput(run=self._context.run)
+        try:
+            await activity_calls.with_store(
+                Orphans.end_orphans,
+                limits.PUBLISH_TIMEOUT,
+                "end what worked before the reset",
+                orphans,
+                patience=limits.FILES_TIMEOUT,
+            )
+        except CallFailed as failed:
+            self._run_state().warn(f"worker agents of before the reset may still be at work: {failed}")
 
     async def _supervise(self, state: RunState) -> RunResult:
         context = await self._prepare(state)
@@ -198,6 +221,7 @@ class SupervisorWorkflow(Handlers):
         state.prepared(None if self._nested else setup.ceilings)
         if setup.was_reset:
             state.restart()
+            self._leave_no_orphans()
         state.warnings, state.model_notice = list(setup.warnings), setup.model_notice
         state.extracts = setup.extracts
         self._visibility.usable = [] if self._nested else setup.search_attributes
@@ -274,6 +298,11 @@ class SupervisorWorkflow(Handlers):
             state.board.close(why)
         self._enter(state, phase)
         result = await _published(state, self._context, self._parent, patience)
+        if self._orphans is not None:
+            if self._context is not None:  # else the run ended before it could know of any
+                left = patience.total_seconds() if patience else None
+                await workflow.wait([self._orphans], timeout=left)
+            await stop_all([self._orphans])
         await self._store_wait.end()
         if self._notices is not None:
             await self._notices.all_sent()

@@ -1,0 +1,87 @@
+"""Ending the children that a supervisor had started before it was reset, and that its new execution does not know."""
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+
+from temporalio import activity
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.history.v1 import HistoryEvent
+from temporalio.client import Client
+from temporalio.service import RPCError, RPCStatusCode
+
+from activities.contracts.run_contracts import RunRef
+from supervision.contract.base import Model
+
+_REASON = "its supervisor was reset to before it was started"
+
+
+class OrphansInput(Model):
+    """The run whose supervisor, the workflow of the activity, was reset."""
+
+    run: RunRef
+
+
+class Orphans:
+    """The activity that a supervisor begins with after a reset."""
+
+    @activity.defn
+    async def end_orphans(self, reset: OrphansInput) -> int:
+        """Terminates what the executions before a reset left at work. Returns how many workflows that were.
+
+        Children that the new execution has started under the same ids stay: each is named by its first execution.
+        """
+        info, client, ended = activity.info(), activity.client(), 0
+        events = await _history(client, info.workflow_id or "", info.workflow_run_id or "")
+        for base_run_id, fork in _resets(events):
+            for child in _children_since(await _history(client, info.workflow_id or "", base_run_id), fork):
+                ended += await _terminated(client, child)
+        if ended:
+            activity.logger.info("%d workflows were terminated: %s", ended, _REASON)
+        return ended
+
+
+async def _history(client: Client, workflow_id: str, run_id: str) -> Sequence[HistoryEvent]:
+    """Returns the events of an execution; none of one that the server has forgotten."""
+    events = client.get_workflow_handle(workflow_id, run_id=run_id).fetch_history_events()
+    try:
+        return [event async for event in _kept(events)]
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            return []
+        raise
+
+
+async def _kept(events: AsyncIterator[HistoryEvent]) -> AsyncIterator[HistoryEvent]:
+    """Yields the events that say something of resets and children."""
+    async for event in events:
+        if event.HasField("workflow_task_failed_event_attributes") or event.HasField(
+            "child_workflow_execution_started_event_attributes"
+        ):
+            yield event
+
+
+def _resets(events: Sequence[HistoryEvent]) -> Iterator[tuple[str, int]]:
+    """Yields each reset in a history: the execution that it left, and the event up to which both are the same."""
+    for event in events:
+        failed = event.workflow_task_failed_event_attributes
+        if failed.base_run_id:
+            yield failed.base_run_id, event.event_id
+
+
+def _children_since(events: Sequence[HistoryEvent], fork: int) -> Iterator[WorkflowExecution]:
+    """Yields the children that an execution started after an event."""
+    for event in events:
+        started = event.child_workflow_execution_started_event_attributes
+        if started.initiated_event_id > fork:
+            yield started.workflow_execution
+
+
+async def _terminated(client: Client, child: WorkflowExecution) -> bool:
+    """Terminates a child, with all below it. Returns False if it has ended, or another one has its id now."""
+    handle = client.get_workflow_handle(child.workflow_id, first_execution_run_id=child.run_id)
+    try:
+        await handle.terminate(reason=_REASON)
+    except RPCError as error:
+        if error.status in (RPCStatusCode.NOT_FOUND, RPCStatusCode.FAILED_PRECONDITION):
+            return False
+        raise
+    return True
