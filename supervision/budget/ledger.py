@@ -83,6 +83,9 @@ class Ledger:
         self._total = Amount(tokens=tokens, usd=usd)
         self._spent = Usage()
         self._grants: dict[str, Amount] = {}
+        # Sums of the grants, kept up to date: they are asked for after every event, and a large run has hundreds.
+        self._promised_tokens = 0
+        self._promised_usd = 0.0
         self._reserved = 0  # tokens of own calls in flight
 
     @property
@@ -135,7 +138,7 @@ class Ledger:
             raise ValueError(f"'{subtask_id}' has a grant that is not settled")
         if self.exhausted:
             return None
-        self._grants[subtask_id] = Amount(tokens=0, usd=0.0)
+        self._promise(subtask_id, Amount(tokens=0, usd=0.0))
         return self.top_up(subtask_id, share_of, limits.LEAST_GRANT_TOKENS)
 
     def top_up(self, subtask_id: str, share_of: float, least_tokens: int) -> Amount | None:
@@ -150,8 +153,7 @@ class Ledger:
         if free.usd is not None and grant.usd is not None:
             wanted = max(free.usd / share, least_tokens * token_price(self._spent))
             usd = grant.usd + min(free.usd, wanted)
-        self._grants[subtask_id] = Amount(tokens=tokens, usd=usd)
-        return self._grants[subtask_id]
+        return self._promise(subtask_id, Amount(tokens=tokens, usd=usd))
 
     def shortfall(self, tokens: int) -> int:
         """Returns by how much the total must grow until that many tokens are free."""
@@ -164,14 +166,29 @@ class Ledger:
 
     def last_grant(self, subtask_id: str) -> Amount:
         """Returns whatever is free, even nothing: for the one call in which an attempt can still conclude."""
-        grant = self.free
-        self._grants[subtask_id] = grant
-        return grant
+        return self._promise(subtask_id, self.free)
 
     def settle(self, subtask_id: str, usage: Usage) -> None:
         """Ends a grant with what the attempt consumed, which counts even where there is no such grant."""
-        self._grants.pop(subtask_id, None)
+        self._take_back(subtask_id)
         self._spent += usage
+
+    def _promise(self, subtask_id: str, grant: Amount) -> Amount:
+        """Makes this the grant of a subtask. Returns it."""
+        self._take_back(subtask_id)
+        self._grants[subtask_id] = grant
+        self._promised_tokens += grant.tokens or 0
+        self._promised_usd += grant.usd or 0.0
+        return grant
+
+    def _take_back(self, subtask_id: str) -> None:
+        """Ends the grant of a subtask, if it has one."""
+        grant = self._grants.pop(subtask_id, None)
+        if grant is None:
+            return
+        self._promised_tokens -= grant.tokens or 0
+        # Without any grant the sum is exactly nothing, whatever rounding has left of it.
+        self._promised_usd = max(0.0, self._promised_usd - (grant.usd or 0.0)) if self._grants else 0.0
 
     def check(self, tokens: int | None, usd: float | None) -> None:
         """Raises ValueError if a total would be below what is spent and promised."""
@@ -205,11 +222,9 @@ class Ledger:
 
     def _gone(self) -> tuple[int, float]:
         """Returns tokens and dollars that are spent or promised."""
-        promised_tokens = sum(grant.tokens or 0 for grant in self._grants.values())
-        promised_usd = sum(grant.usd or 0.0 for grant in self._grants.values())
         reserved_usd = self._reserved * token_price(self._spent)
-        tokens = self._spent.tokens + self._reserved + promised_tokens
-        return tokens, (self._spent.usd or 0.0) + reserved_usd + promised_usd
+        tokens = self._spent.tokens + self._reserved + self._promised_tokens
+        return tokens, (self._spent.usd or 0.0) + reserved_usd + self._promised_usd
 
     def _reserve(self) -> Amount:
         share, total = SYNTHESIS_HOLDBACK_SHARE, self._total

@@ -63,12 +63,14 @@ class Board:
                 self._replace(subtask)
         self._reports = {subtask.id: self._reports[subtask.id] for subtask in plan.subtasks}
         self._templates = [subtask.id for subtask in plan.subtasks if subtask.for_each]
+        self._named = len(plan.named)
         self._order = [subtask.id for subtask in plan.subtasks]
         self._place = {subtask_id: place for place, subtask_id in enumerate(self._order)}
         self._dependents: dict[str, list[str]] = {}
         for subtask in plan.subtasks:
             for dependency in subtask.depends_on:
                 self._dependents.setdefault(dependency, []).append(subtask.id)
+        self._at_work = {self._place[r.id] for r in self._reports.values() if r.state == "running" and r.counts is None}
         self._ready: set[int] = set()  # places in the plan
         self._blocked: set[int] = set()
         for subtask_id in self._order:
@@ -107,6 +109,11 @@ class Board:
         """True if the finding of a subtask is to name items."""
         own = template_of(subtask_id) or subtask_id
         return any(self._subtasks[template].names_items_of == own for template in self._templates)
+
+    @property
+    def named(self) -> int:
+        """How many subtasks the plan names: all but those of items."""
+        return self._named
 
     @property
     def items(self) -> int:
@@ -301,6 +308,10 @@ class Board:
             report.started_at = report.started_at or self._now().isoformat()
         if before != state:
             report.state = state
+            if state == "running":
+                self._at_work.add(self._place[subtask_id])
+            else:
+                self._at_work.discard(self._place[subtask_id])
             self._states[before] -= 1
             self._states[state] += 1
             if template := template_of(subtask_id):
@@ -322,8 +333,8 @@ class Board:
         return [report for report in self._reports.values() if report.replaced_by is None]
 
     def running(self) -> list[str]:
-        """Returns the ids of the subtasks that are worked on."""
-        return [r.id for r in self._reports.values() if r.state == "running" and r.counts is None]
+        """Returns the ids of the subtasks that are worked on, in the order of the plan."""
+        return [self._order[place] for place in sorted(self._at_work)]
 
     def in_flight(self) -> Counter[str]:
         """Returns how many subtasks of each role are running."""

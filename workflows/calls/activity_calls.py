@@ -63,6 +63,7 @@ _MODEL_RETRY = RetryPolicy(
     maximum_interval=limits.MODEL_RETRY_MAX,
     non_retryable_error_types=_LASTING,
 )
+_CALL_PRIORITY = 3  # of all model calls alike: else they had that of their workflows, which is for workflow tasks
 _PAUSED = Problem(type=ErrorKind.PAUSED, message="the run was paused")
 _STORE_RETRY = RetryPolicy(
     initial_interval=limits.STORE_RETRY_INITIAL,
@@ -140,7 +141,7 @@ async def model_call(
         retry_policy=_MODEL_RETRY,
         summary=payload.terms.summary,
         # Behind a rate limit runs take turns, as whole trees.
-        priority=Priority(fairness_key=fairness_key(payload.run.run_id)),
+        priority=Priority(priority_key=_CALL_PRIORITY, fairness_key=fairness_key(payload.run.run_id)),
         # Not awaited, but the reply to a call that was answered meanwhile is not dropped.
         cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     )

@@ -59,7 +59,7 @@ class Replanning(BackgroundTask):
     @property
     def _possible(self) -> bool:
         state = self._context.state
-        room = len(state.plan.named) < state.request.max_subtasks
+        room = state.board.named < state.request.max_subtasks
         budget = state.time_and_budget
         return bool(self._left and room and budget.time_left and not budget.ledger.exhausted)
 
@@ -136,7 +136,7 @@ async def make_plan(context: RunContext, strategy: StrategyName, missing: Sequen
 async def next_step(context: RunContext) -> bool:
     """Asks the planner for the next subtask. Returns False if it needs none, or gives no usable answer."""
     state = context.state
-    room = len(state.plan.named) < state.request.max_subtasks
+    room = state.board.named < state.request.max_subtasks
     if not room or not state.time_and_budget.time_left:
         return False
     if not await context.more_budget(limits.LEAST_GRANT_TOKENS):

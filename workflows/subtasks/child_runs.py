@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from temporalio import workflow
-from temporalio.common import WorkflowIDReusePolicy
+from temporalio.common import Priority, WorkflowIDReusePolicy
 from temporalio.exceptions import FailureError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
@@ -27,6 +27,9 @@ with workflow.unsafe.imports_passed_through():
     from workflows.worker_agent import WorkerAgentWorkflow
 
 _CANCELLED = Problem(type=ErrorKind.CANCELLED, message="its worker agent was cancelled")
+# Of workflow tasks; a run has the middle one, 3, unless its caller gives it another. Lower ones come first.
+NESTED_PRIORITY = 4
+AGENTS_PRIORITY = 5
 _LABEL_BYTES = 64  # a child's label in the timeline: longer ones run out of the picture
 
 
@@ -64,7 +67,7 @@ async def run_nested(
     )
     nested = NestedInput(run=context.run, depth=context.depth + 1, brief=brief, terms=terms)
     start = {"workflow": "SupervisorWorkflow", "args": [request, nested], "result_type": WorkerAgentResult}
-    child = _Child(context, subtask_id, name, booked, f"team {request.team_name}", start)
+    child = _Child(context, subtask_id, name, booked, f"team {request.team_name}", start, NESTED_PRIORITY)
     result = WorkerAgentResult()
     try:
         result = await child.run()
@@ -89,6 +92,7 @@ class _Child:
     booked: WorkerAgentResult
     worker: str
     start: dict[str, Any]
+    priority: int = AGENTS_PRIORITY
     is_started: bool = False
     is_cancelled: bool = False
 
@@ -165,6 +169,8 @@ class _Child:
                     id=self.workflow_id,
                     # An open workflow of the same id is the child that an execution before a reset left.
                     id_reuse_policy=WorkflowIDReusePolicy.TERMINATE_IF_RUNNING,
+                    # After the loss of a Worker the supervisors replay first: nothing new begins without them.
+                    priority=Priority(priority_key=self.priority),
                     static_summary=label(f"{self.subtask_id} · {self.worker}: {description}", _LABEL_BYTES),
                     **self.start,
                 )
