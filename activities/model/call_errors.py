@@ -88,6 +88,10 @@ _AFTER_HEADERS = {
 }
 
 
+_SHOULD_RETRY: Mapping[str, bool] = {"true": True, "false": False}
+"""What the header `x-should-retry` says: it is the provider's own word on its error."""
+
+
 def classify(
     error: BaseException, *, model: str = "", endpoint: str = "the provider", credentials: Credentials = NO_CREDENTIALS
 ) -> ModelFailure:
@@ -108,10 +112,14 @@ def classify(
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """Returns the seconds of `retry-after`, at most RETRY_AFTER_MAX; None for a date, or if there are none."""
+    """Returns the seconds of `retry-after`, at most RETRY_AFTER_MAX; None if there are none that can be meant.
+
+    So it is for a date, and for more than RETRY_AFTER_BELIEVED: one such header would hold up all runs of the model.
+    """
     with contextlib.suppress(KeyError, ValueError):
         seconds = float(headers["retry-after"])
-        return min(seconds, limits.RETRY_AFTER_MAX.total_seconds()) if seconds > 0 else None
+        if 0 < seconds <= limits.RETRY_AFTER_BELIEVED.total_seconds():
+            return min(seconds, limits.RETRY_AFTER_MAX.total_seconds())
     return None
 
 
@@ -126,11 +134,13 @@ def _status_failure(error: Any, model: str, endpoint: str, credentials: Credenti
         kind, advice = ErrorKind.MODEL_NOT_SERVED, _LACKING  # every call to this model would be refused alike
     # A provider's message about a key may quote it: that kind gets our words only.
     detail = "" if kind == ErrorKind.PROVIDER_AUTHENTICATION else credentials.withheld(words)
+    should_retry = _SHOULD_RETRY.get(error.response.headers.get("x-should-retry", "").strip().lower())
     label = " ".join(credentials.withheld(str(part)) for part in (status, error.error_code or error.type) if part)
     return ModelFailure(
         kind,
         _message(f"{endpoint} answered {label}", advice, detail),
-        retry_after_seconds(error.response.headers) if kind in RETRIED else None,
+        retry_after_seconds(error.response.headers) if kind in RETRIED or should_retry else None,
+        should_retry=should_retry,
         request_id=credentials.withheld(error.request_id) if error.request_id else None,
     )
 

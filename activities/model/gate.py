@@ -1,6 +1,7 @@
 """The gate between this process and the provider: by model a breaker, a window of calls in flight, a wait after 429."""
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Callable
@@ -82,24 +83,26 @@ class ModelGate:
         of_run, of_model = (self._lines.setdefault(line, asyncio.Lock()) for line in lines)
         try:
             async with asyncio.timeout(limits.GATE_PATIENCE.total_seconds()), of_run, of_model:
-                return await self._first_in_line(request.model)
+                return await self._first_in_line(request)
         except TimeoutError:
             words = f"other calls of {request.model} are in flight, as many as its provider takes at present"
             raise _held_back(words, GATE_WAIT.total_seconds()) from None
 
-    async def _first_in_line(self, model: str) -> CallTicket:
+    async def _first_in_line(self, request: ModelRequest) -> CallTicket:
+        model = request.model
         breaker = self.breaker(model)
-        while isinstance(held := breaker.ask(self._clock()), Hold):
+        while isinstance(held := breaker.ask(self._clock(), request.call), Hold):
             if held.why == "open":
                 raise _circuit_open(model, held.seconds, self._last_failures.get(model, "not sent"))
+            if held.why == "no room":
+                # Calls report meanwhile, so the breaker is asked again after every change, or when one has stalled.
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._changed.wait(), breaker.next_stall(self._clock()))
+                continue
             if held.seconds > GATE_WAIT.total_seconds():
                 words = f"the provider of {model} asked for no calls for another {held.seconds:.0f} s"
                 raise _held_back(words, held.seconds)
-            if held.seconds:
-                await asyncio.sleep(held.seconds)
-            else:
-                # Calls report meanwhile, so the breaker is asked again after every change.
-                await self._changed.wait()
+            await asyncio.sleep(held.seconds)
         self._note(model)
         return held
 

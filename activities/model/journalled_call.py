@@ -39,7 +39,7 @@ from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
 from activities.store.grants import granted_traits
 from activities.store.spending import DailySpend
 from supervision.base import limits, spans
-from supervision.base.errors import WAITING, ErrorKind
+from supervision.base.errors import RETRIED, WAITING, ErrorKind
 from supervision.base.store_keys import call_header, call_key
 from supervision.base.text import cut
 from supervision.budget.ledger import USUAL_REPLY_TOKENS
@@ -69,7 +69,8 @@ def earlier_attempts() -> FailedCall:
 def to_application_error(failure: ModelFailure, failed: FailedCall) -> ApplicationError:
     """Returns the failure as Temporal sees it; the wait grows with the failures of its kind that the call has had."""
     failures = failed.failures[failure.kind]
-    is_odd = failure.kind is ErrorKind.BAD_RESPONSE
+    # An endpoint that answers nonsense, or that asks for another attempt at what it has rejected, is asked a few times.
+    is_odd = failure.kind not in RETRIED - {ErrorKind.BAD_RESPONSE} | {ErrorKind.CIRCUIT_OPEN}
     retryable = failure.retryable and not (is_odd and failures >= ODD_REPLY_ATTEMPTS)
     growth = limits.MODEL_RETRY_FACTOR ** min(failures - 1, 20)  # a power of thousands overflows
     grown = min(limits.MODEL_RETRY_INITIAL * growth, limits.MODEL_RETRY_MAX)
@@ -186,6 +187,7 @@ class ModelCalls:
             headers={CALL_HEADER: call_header(workflow_id, asked.terms.step)} if self._call_header else {},
             run=asked.run.run_id,
             traits=await self._traits(asked.run, prompt.opening.model),
+            call=f"{workflow_id}/{asked.terms.step}",
         )
         try:
             message, draft = await self._fitted(prompt, request, earlier)

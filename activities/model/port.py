@@ -33,6 +33,7 @@ class ModelRequest:
 
     `room` is what the window has left for the reply, `run` the run that asks, `traits` what this knows of the model.
     `tokens` are about those of the prompt.
+    `call` names this call, alike in all attempts.
     """
 
     model: str
@@ -49,6 +50,7 @@ class ModelRequest:
     concludes: bool = False
     headers: dict[str, str] = field(default_factory=dict)
     run: str = ""
+    call: str = ""
 
 
 Count = Annotated[int, Field(ge=0, le=10**12)]  # budgets rely on it: an endpoint may say anything
@@ -119,16 +121,22 @@ class StreamProgress:
 
 @dataclass(eq=False)
 class ModelFailure(Exception):
-    """A call without a usable answer, classified once. `message` is safe to show, `retry_after` is clamped seconds."""
+    """A call without a usable answer, classified once. `message` is safe to show, `retry_after` is clamped seconds.
+
+    `should_retry` is what the provider itself says of another attempt; None if it says nothing.
+    """
 
     kind: ErrorKind
     message: str
     retry_after: float | None = None
     request_id: str | None = None
+    should_retry: bool | None = None
 
     @property
     def retryable(self) -> bool:
         """True if the same call may succeed later. An outage that lasts longer is its run's to wait for."""
+        if self.should_retry is not None:
+            return self.should_retry
         is_short = (self.retry_after or 0) < limits.CIRCUIT_RETRY_BELOW.total_seconds()
         return self.kind in RETRIED or (self.kind is ErrorKind.CIRCUIT_OPEN and is_short)
 

@@ -138,10 +138,14 @@ MODEL_RETRY_INITIAL = timedelta(seconds=1)  # a 429 or an outage may name a long
 MODEL_RETRY_MAX = timedelta(seconds=60)  # reached with the seventh retry
 MODEL_RETRY_FACTOR = 2.0  # Temporal's default
 RETRY_AFTER_MAX = timedelta(minutes=15)  # a longer retry-after is cut to this
+RETRY_AFTER_BELIEVED = timedelta(days=1)  # one of more is a slip, such as a time in place of seconds, and ignored
 RETRY_JITTER = 0.2  # share added at random, so that many runs do not return in step
 
 # --- The gate before the provider -----------------------------------------------------------------
 BREAKER_FAILURES = 5  # outages in a row: fewer happen by chance, more are wasted
+BREAKER_SHARE = 0.5  # and of the calls that the provider has just decided: of many calls five in a row fail by chance
+BREAKER_RECENT = timedelta(seconds=10)  # what was decided before says nothing about the present
+STALLED_AFTER = timedelta(seconds=15)  # a call without content for so long takes no place that a 429 has left
 BREAKER_COOLDOWN = timedelta(seconds=10)  # one probe per 10 s, by contract
 BREAKER_COOLDOWN_MAX = timedelta(minutes=5)  # a provider in an outage that names a longer wait is asked after this
 CIRCUIT_RETRY_BELOW = timedelta(seconds=30)  # longer outages are the workflow's to wait for, by contract

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from activities.contracts.turn_contracts import FailedCall
 from activities.model.call_errors import classify, retry_after_seconds
+from activities.model.journalled_call import to_application_error
 from supervision.base import limits
 
 LONGEST = limits.RETRY_AFTER_MAX.total_seconds()
@@ -33,7 +35,8 @@ class APIStatusError(Exception):
     [
         ({}, None),
         ({"retry-after": " 2.5 "}, 2.5),
-        ({"retry-after": "1e9"}, LONGEST),
+        ({"retry-after": "3600"}, LONGEST),
+        ({"retry-after": "1e9"}, None),  # a time, or a slip: nobody waits for years
         ({"retry-after": "-60"}, None),
         ({"retry-after": "nan"}, None),
         ({"retry-after": "Sat, 01 Jan 2050 00:00:00 -0000"}, None),
@@ -41,6 +44,29 @@ class APIStatusError(Exception):
 )
 def test_a_wish_to_wait_is_read_in_seconds(headers: dict[str, str], seconds: float | None) -> None:
     assert retry_after_seconds(headers) == seconds
+
+
+@pytest.mark.parametrize(
+    ("status", "header", "retryable"),
+    [
+        (529, None, True),
+        (529, "false", False),
+        (500, " False ", False),
+        (400, None, False),
+        (400, "true", True),
+        (409, "perhaps", True),
+    ],
+)
+def test_a_providers_own_word_on_another_attempt_is_kept_both_ways(
+    status: int, header: str | None, retryable: bool
+) -> None:
+    headers = {} if header is None else {"x-should-retry": header}
+    judged = classify(APIStatusError(status, headers))
+    assert judged.retryable == retryable
+    first = to_application_error(judged, FailedCall(failures={judged.kind: 1}))
+    assert first.non_retryable is not retryable
+    after_three = to_application_error(judged, FailedCall(failures={judged.kind: 3}))
+    assert after_three.non_retryable is (status == 400 or not retryable), "what was rejected is not sent for ever"
 
 
 @given(st.text())

@@ -112,6 +112,18 @@ async def test_a_429_holds_the_models_other_calls_back_and_opens_nothing(clock: 
         assert (await call(gate)).text() == "fine"
 
 
+@pytest.mark.parametrize(("status", "kind"), [(429, "rate_limit_error"), (529, "overloaded_error")])
+async def test_a_wish_for_years_holds_up_no_other_run(clock: Clock, status: int, kind: str) -> None:
+    async with gated(GOOD, clock) as (server, gate):
+        await call(gate)
+        server.reply = http.error(status, kind, retry_after="31536000000")
+        with pytest.raises(ModelFailure) as caught:
+            await call(gate, run="unlucky")
+        assert caught.value.retry_after is None
+        server.reply = GOOD
+        assert (await call(gate, run="other")).text() == "fine"
+
+
 async def test_runs_are_served_in_turn(clock: Clock) -> None:
     began: list[str] = []
 

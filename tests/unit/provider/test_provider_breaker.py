@@ -343,3 +343,91 @@ def test_it_is_never_below_one_nor_above_the_most_and_halved_once_a_second(
         if window.size < before:
             assert now - halved >= 1
             halved = now
+
+
+# --- bad luck and stalls ------------------------------------------------------------------------------
+
+RECENT = limits.BREAKER_RECENT.total_seconds()
+STALLED = limits.STALLED_AFTER.total_seconds()
+
+
+def _busy(served: int, now: float = 0) -> ProviderBreaker:
+    breaker = ProviderBreaker()
+    for number in range(served):
+        ticket = breaker.ask(now, f"good-{number}")
+        assert not isinstance(ticket, Hold)
+        breaker.succeeded(ticket, now)
+    return breaker
+
+
+def _fail(breaker: ProviderBreaker, call: str, now: float) -> None:
+    ticket = breaker.ask(now, call)
+    assert not isinstance(ticket, Hold)
+    breaker.failed(ticket, now, ErrorKind.OVERLOADED)
+
+
+def test_five_failures_in_a_row_among_many_good_calls_are_bad_luck() -> None:
+    breaker = _busy(20)
+    for number in range(FAILURES):
+        _fail(breaker, f"bad-{number}", 1)
+    assert breaker.state(1) == "closed"
+
+
+def test_a_call_that_fails_again_and_again_is_one_call() -> None:
+    breaker = _busy(FAILURES + 1)
+    for _ in range(4 * FAILURES):
+        _fail(breaker, "the same", 1)
+    assert breaker.state(1) == "closed"
+
+
+def test_a_call_that_was_answered_at_last_has_not_failed() -> None:
+    """The first send of each call fails, the second is answered: no outage, however often five fail in a row."""
+    breaker = _busy(1)
+    for number in range(10):
+        _fail(breaker, f"call-{number}", number / 10)
+        ticket = breaker.ask(number / 10, f"call-{number}")
+        assert not isinstance(ticket, Hold)
+        breaker.succeeded(ticket, number / 10)
+    for number in range(FAILURES):
+        _fail(breaker, f"late-{number}", 2)
+    assert breaker.state(2) == "closed"
+
+
+def test_as_many_failed_calls_as_good_ones_are_an_outage() -> None:
+    breaker = _busy(8)
+    for number in range(8):
+        assert breaker.state(1) == "closed"
+        _fail(breaker, f"bad-{number}", 1)
+    assert breaker.state(1) == "open"
+
+
+def test_what_was_decided_long_ago_does_not_hide_an_outage() -> None:
+    breaker = _busy(50)
+    for number in range(FAILURES):
+        _fail(breaker, f"bad-{number}", RECENT + 1)
+    assert breaker.state(RECENT + 1) == "open"
+
+
+def test_a_stalled_call_does_not_hold_the_last_place_of_a_narrowed_model() -> None:
+    breaker = _trusted()
+    first = _go(breaker)
+    breaker.failed(_go(breaker), 0, ErrorKind.RATE_LIMITED)
+    assert breaker.window.size == 1
+    later = limits.PACE_MAX.total_seconds()
+    breaker.answering(first, later)
+    breaker.succeeded(first, later)
+    stalled = _go(breaker, later)
+    breaker.window.size = 1
+    assert breaker.ask(later) == NO_ROOM
+    assert breaker.next_stall(later) == STALLED
+    assert breaker.ask(later + STALLED - 0.1) == NO_ROOM
+    assert not isinstance(breaker.ask(later + STALLED), Hold)
+    breaker.succeeded(stalled, later + STALLED)  # it was only slow
+
+
+def test_a_call_with_content_holds_its_place_for_as_long_as_it_takes() -> None:
+    breaker = _trusted()
+    breaker.answering(_go(breaker), 0)
+    breaker.window.size = 1
+    assert breaker.ask(100 * STALLED) == NO_ROOM
+    assert breaker.next_stall(STALLED / 2) is not None
