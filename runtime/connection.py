@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from runtime.encryption import Keys
 
 _CONNECT_RETRY = timedelta(seconds=1)
+_NAMESPACE_TRIES = 3  # of five seconds each: beside four other programs one was not enough
+_NO_ANSWER = (RPCStatusCode.CANCELLED, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.UNAVAILABLE)
 
 # the SDK gives the debug text of another language: these parts of it are stable, and say enough
 _REASONS = re.compile(
@@ -83,10 +85,8 @@ async def connect(
 
 async def namespace_id(client: Client) -> str:
     """Returns the id of the client's namespace, which no other server's has; its name where it may not be asked for."""
-    request = DescribeNamespaceRequest(namespace=client.namespace)
     try:
-        described = await client.workflow_service.describe_namespace(request, timeout=limits.CONNECT_TIMEOUT)
-        return described.namespace_info.id
+        return await _asked_namespace_id(client)
     except RPCError as error:
         if error.status is RPCStatusCode.NOT_FOUND:
             raise ConnectionFailed(
@@ -97,6 +97,20 @@ async def namespace_id(client: Client) -> str:
         if error.status not in (RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNIMPLEMENTED):
             raise
         return client.namespace
+
+
+async def _asked_namespace_id(client: Client) -> str:
+    """Returns what the server says, asked again if it does not answer in time: it may be busy, or have just begun."""
+    request = DescribeNamespaceRequest(namespace=client.namespace)
+    for _ in range(_NAMESPACE_TRIES - 1):
+        try:
+            described = await client.workflow_service.describe_namespace(request, timeout=limits.CONNECT_TIMEOUT)
+            return described.namespace_info.id
+        except RPCError as error:
+            if error.status not in _NO_ANSWER:
+                raise
+    described = await client.workflow_service.describe_namespace(request, timeout=limits.CONNECT_TIMEOUT)
+    return described.namespace_info.id
 
 
 def _explain(address: str, error: Exception) -> str:

@@ -24,7 +24,7 @@ from activities.files.descriptions import (
     Written,
     mistakes,
 )
-from activities.files.values import VERSION, WITH_TABLES, is_data, literal, numbered
+from activities.files.values import VERSION, WITH_TABLES, literal, numbered, unread_kind
 from supervision.base import limits
 from supervision.base.text import clean, one_line
 from supervision.contract.base import Model
@@ -202,9 +202,8 @@ class FileCache:
         if PurePosixPath(file.name).name == DATA_TOML:
             words = f"only the {DATA_TOML} of the folder itself counts: name these tables there, by their paths"
             return [{"name": file.name, "problem": words}]
-        if not is_data(file.name):
-            kind = PurePosixPath(file.name).suffix or file.name
-            return [{"name": file.name, "problem": f"files of the kind '{kind}' are not read"}]
+        if why := unread_kind(file.name):
+            return [{"name": file.name, "problem": why}]
         reading = described.reading if described else ""  # words alone change nothing that was made
         content = " ".join(filter(None, [file.sha256, file.name, reading]))
         key = hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()

@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from activities.files.descriptions import DATA_TOML
 from activities.files.file_cache import GONE, FileCache, FileEntry, FileReport, Files
+from activities.files.values import unread_kind
 from activities.store.artifacts import ArtifactMissing, ArtifactStore
 from supervision.base import limits
 from supervision.base.store_keys import is_upload, upload_key
@@ -48,7 +50,10 @@ def found_files(paths: Sequence[Path]) -> list[DataFile]:
             if any(map(_is_hidden, PurePosixPath(name).parts)):
                 continue
             name = name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-            if found.setdefault(name, DataFile(name, file, _problem(file, folder))).path != file:
+            # What is never read is not uploaded either: it may be a private key that lies in the folder.
+            unread = "" if PurePosixPath(name).name == DATA_TOML else unread_kind(name)
+            problem = _problem(file, folder) or unread or None
+            if found.setdefault(name, DataFile(name, file, problem)).path != file:
                 raise FilesRefused(f"two files have the name {name}: pass the folder above them")
     total = sum(file.path.stat().st_size for file in found.values() if not file.problem)
     if not found:

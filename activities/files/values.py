@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 from math import isfinite
+from pathlib import PurePosixPath
 
 _NOISE = 1e-14  # of a value: less than its 15th digit
 _LEAST, _LARGEST = 1e-9, 1e15  # of numbers without an exponent
@@ -32,6 +33,13 @@ _READABLE = (*TABLES, *DOCUMENTS, ".json", ".zip")
 def is_data(name: str) -> bool:
     """True if a file of that name may hold a table or a document."""
     return name.lower().endswith(_READABLE)
+
+
+def unread_kind(name: str) -> str:
+    """Returns why a file of that name is never read; empty if it may be."""
+    if is_data(name):
+        return ""
+    return f"files of the kind '{PurePosixPath(name).suffix or name}' are not read"
 
 
 def shown(value: object) -> str:

@@ -89,6 +89,21 @@ async def test_a_process_that_does_not_start_says_nothing_of_a_file(
     assert [report.problem for report in reports] == [None] * len(reports)
 
 
+async def test_what_is_never_read_is_not_uploaded(store: ArtifactStore, folder: Path) -> None:
+    secret = b"-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEA"
+    for name in ("id_rsa", "server.pem", "photo.png"):
+        (folder / name).write_bytes(secret)
+    manifest = Manifest.model_validate_json(await store.get(await put_files(store, found_files([folder]))))
+    unread = {file.name: file.problem for file in manifest.files if not file.parts}
+    assert unread == {
+        "id_rsa": "files of the kind 'id_rsa' are not read",
+        "server.pem": "files of the kind '.pem' are not read",
+        "photo.png": "files of the kind '.png' are not read",
+    }
+    stored = [await store.get(key) for key in await store.list_keys()]
+    assert not any(b"PRIVATE KEY" in data for data in stored)
+
+
 async def test_what_is_there_is_not_sent_again(store: ArtifactStore, folder: Path) -> None:
     sent: list[tuple[str, int]] = []
     first = await put_files(store, found_files([folder]), lambda name, size: sent.append((name, size)))
