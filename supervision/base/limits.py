@@ -153,11 +153,12 @@ PACE_MAX = timedelta(seconds=60)  # a 429 holds the model's other calls back for
 GATE_PATIENCE = timedelta(minutes=10)  # in line for room: of an attempt's twenty minutes and more, half is left
 
 # --- Heartbeats and recovery ----------------------------------------------------------------------
-HEARTBEAT_EVERY = timedelta(seconds=1)  # carries cancellation to a call and the text's tail to `follow`; 4 may be late
+HEARTBEAT_EVERY = timedelta(seconds=2)  # carries cancellation to a call and the text's tail to `follow`, by contract
 HEARTBEAT_THROTTLE = timedelta(seconds=0.1)  # far below the beat: what an attempt says of itself is sent at once
 HEARTBEAT_SENT = timedelta(seconds=0.2)  # by then the server has a heartbeat, one that waited for its window, too
 CALL_DEATHS = 3  # a call that ended its process three times is not tried again
-HEARTBEAT_TIMEOUT = timedelta(seconds=4)  # a killed worker's calls are retried 1 s after this: within 5 s in all
+# By contract; a killed Worker's calls are retried 1 s after this. A process that is paused for less pays nothing again.
+HEARTBEAT_TIMEOUT = timedelta(seconds=10)
 HEARTBEAT_TAIL_CHARS = 200
 STICKY_TIMEOUT = timedelta(seconds=2)  # a killed worker's workflows move to a live one after this (default 10 s)
 GRACEFUL_SHUTDOWN = timedelta(minutes=2)  # SIGTERM lets calls in flight finish: most model calls are shorter
