@@ -30,7 +30,7 @@ from activities.run.notices import NoticeActivities
 from activities.run.orphans import Orphans
 from activities.run.run_activities import DefaultModels, RunActivities
 from activities.store.artifacts import open_store
-from activities.store.waits import StoreWaits
+from activities.store.store_reports import StoreWaits
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles, roles_of_teams
 from activities.tools.secrets import Secrets

@@ -21,7 +21,7 @@ from activities.heartbeat import beating
 from activities.steps import ParentOf, stepped
 from activities.store.artifacts import ArtifactStore
 from activities.store.grants import RunGrant, find_grant
-from activities.store.waits import report_away
+from activities.store.store_reports import report_away
 from supervision.base import limits
 from supervision.base.errors import AWAITED, RUN_KINDS, STORE_AWAY, ErrorKind, SupervisionError
 from supervision.base.store_keys import is_key, is_named, run_prefix

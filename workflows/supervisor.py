@@ -17,9 +17,6 @@ with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import (
         Notice,
         NoticeKind,
-        Published,
-        PublishInput,
-        RunFacts,
         RunRef,
         SetupInput,
         StoreReport,
@@ -32,22 +29,22 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.progress import Phase
     from supervision.contract.request import RunRequest, parse_request
     from supervision.contract.result import Problem, RunResult
-    from supervision.contract.status import TraceEvent
     from supervision.contract.strategy import STRATEGIES, StrategyName
     from supervision.results.answer import Answer
-    from supervision.results.payload_fit import fit, pages
+    from supervision.results.payload_fit import fit
     from supervision.run.run_state import RunState
+    from workflows.answer.publish import PUBLISH_BYTES, stored_result
     from workflows.answer.review_rounds import review
     from workflows.answer.write_answer import Drafts, sole_finding, tabulate, write_answer
     from workflows.calls import activity_calls
     from workflows.calls.activity_calls import CallFailed
+    from workflows.calls.store_wait import StoreWait
     from workflows.children.child_contracts import NestedInput
     from workflows.children.links import ChildLinks, ParentLink, nested_result
     from workflows.handlers import Handlers
     from workflows.people import Words
     from workflows.plan.make_plan import Replanning, make_plan, next_step
     from workflows.run_context import RunContext, let_ready_tasks_finish, log_event, stop_all
-    from workflows.store_wait import StoreWait
     from workflows.subtasks.dispatch import Dispatch
 
 _T = TypeVar("_T")
@@ -58,7 +55,6 @@ WAITING = SearchAttributeKey.for_keyword("SupervisorWaiting")
 USD = SearchAttributeKey.for_float("SupervisorUsd")
 OWNER = SearchAttributeKey.for_keyword("SupervisorOwner")
 STATUS = SearchAttributeKey.for_keyword("SupervisorStatus")
-_PUBLISH_BYTES = 200 * 1024  # a result or trace on its way into the store, as an activity's input
 _NESTED_RESULT_BYTES = 16 * 1024  # what a nested run returns goes into two histories: its whole result is in the store
 
 
@@ -362,10 +358,10 @@ async def _published(
     result, room, record_ref = state.result(), limits.PAYLOAD_AIM_BYTES, ""
     if context is not None:
         try:
-            stored = await _stored(state, context, result, patience)
+            stored = await stored_result(state, context, result, patience)
         except CallFailed as failed:
             state.warn(f"the result could not be stored: {failed}")
-            room = _PUBLISH_BYTES
+            room = PUBLISH_BYTES
         else:
             result.result_ref = state.result_ref = stored.result_ref
             result.trace_ref = state.trace_ref = stored.trace_ref
@@ -377,41 +373,6 @@ async def _published(
     if parent is not None:
         return nested_result(state, result, fit(result, _NESTED_RESULT_BYTES), record_ref)
     return fit(result, room)
-
-
-async def _stored(state: RunState, context: RunContext, result: RunResult, patience: timedelta | None) -> Published:
-    """Stores the result: page by page what does not fit into one activity input, then the whole of it."""
-    *earlier, last = pages(result.subtasks, limits.PAYLOAD_AIM_BYTES)
-    head = fit(result.model_copy(update={"subtasks": [], "artifacts": state.tables}), limits.PAYLOAD_AIM_BYTES)
-    refs: list[str] = []
-    for page in earlier:
-        kept = PublishInput(run=context.run, result=RunResult(subtasks=page), is_page=True)
-        refs.append((await _publish(kept, [], patience)).result_ref)
-    publication = PublishInput(
-        run=context.run,
-        result=head.model_copy(update={"subtasks": last}),
-        pages=refs,
-        plan_ref=context.plan_ref or None,
-        answer_json_ref=state.answer.json_ref,
-        team=context.team.name if state.phase == "done" and context.nested is None else None,
-        planned=state.planned,
-        estimate=state.estimate.total if state.estimate else None,
-        facts=RunFacts(
-            goal_ref=context.setup.goal_ref,
-            team=context.team.name,
-            phase=state.phase,
-            error=state.error,
-            notice=state.model_notice,
-            owner=state.owner,
-            began_at=workflow.info().workflow_start_time.isoformat(),
-        ),
-    )
-    return await _publish(publication, state.trace.recent(_PUBLISH_BYTES), patience)
-
-
-async def _publish(result: PublishInput, trace: list[TraceEvent], patience: timedelta | None) -> Published:
-    activity, summary = RunActivities.publish_result, "store result and trace"
-    return await activity_calls.with_store(activity, limits.PUBLISH_TIMEOUT, summary, result, trace, patience=patience)
 
 
 class Visibility:

@@ -14,7 +14,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from activities.files.manifest import MANIFEST_TYPE, put_files
 from activities.files.values import is_data
-from activities.store.artifacts import Stored, read_contents
+from activities.store.contents import Stored, read_contents
 from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint
 from console.base.terminal import console, counted, print_err, print_out
 from console.run.command_line import RunId

@@ -22,7 +22,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.contracts.turn_contracts import FailedCall, ToolInput, ToolReply, TurnInput
     from activities.run.notices import NoticeActivities
     from activities.run.run_activities import RunActivities
-    from activities.store.waits import StoreWaits
+    from activities.store.store_reports import StoreWaits
     from supervision.agent.turn_rules import attempt_time
     from supervision.base import limits
     from supervision.base.errors import ErrorKind, call_kind

@@ -1,0 +1,55 @@
+"""Storing the result of a run with its trace, however many subtasks it has."""
+
+from datetime import timedelta
+
+from temporalio import workflow
+
+with workflow.unsafe.imports_passed_through():
+    from activities.contracts.run_contracts import Published, PublishInput, RunFacts
+    from activities.run.run_activities import RunActivities
+    from supervision.base import limits
+    from supervision.contract.result import RunResult
+    from supervision.contract.status import TraceEvent
+    from supervision.results.payload_fit import fit, pages
+    from supervision.run.run_state import RunState
+    from workflows.calls import activity_calls
+    from workflows.run_context import RunContext
+
+PUBLISH_BYTES = 200 * 1024  # a result or trace on its way into the store, as an activity's input
+
+
+async def stored_result(
+    state: RunState, context: RunContext, result: RunResult, patience: timedelta | None
+) -> Published:
+    """Stores the result: page by page what does not fit into one activity input, then the whole of it."""
+    *earlier, last = pages(result.subtasks, limits.PAYLOAD_AIM_BYTES)
+    head = fit(result.model_copy(update={"subtasks": [], "artifacts": state.tables}), limits.PAYLOAD_AIM_BYTES)
+    refs: list[str] = []
+    for page in earlier:
+        kept = PublishInput(run=context.run, result=RunResult(subtasks=page), is_page=True)
+        refs.append((await _publish(kept, [], patience)).result_ref)
+    publication = PublishInput(
+        run=context.run,
+        result=head.model_copy(update={"subtasks": last}),
+        pages=refs,
+        plan_ref=context.plan_ref or None,
+        answer_json_ref=state.answer.json_ref,
+        team=context.team.name if state.phase == "done" and context.nested is None else None,
+        planned=state.planned,
+        estimate=state.estimate.total if state.estimate else None,
+        facts=RunFacts(
+            goal_ref=context.setup.goal_ref,
+            team=context.team.name,
+            phase=state.phase,
+            error=state.error,
+            notice=state.model_notice,
+            owner=state.owner,
+            began_at=workflow.info().workflow_start_time.isoformat(),
+        ),
+    )
+    return await _publish(publication, state.trace.recent(PUBLISH_BYTES), patience)
+
+
+async def _publish(result: PublishInput, trace: list[TraceEvent], patience: timedelta | None) -> Published:
+    activity, summary = RunActivities.publish_result, "store result and trace"
+    return await activity_calls.with_store(activity, limits.PUBLISH_TIMEOUT, summary, result, trace, patience=patience)
