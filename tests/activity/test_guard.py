@@ -14,7 +14,7 @@ from temporalio.worker import ExecuteActivityInput
 from activities.attempts import Attempts, check, excess
 from activities.contracts.run_contracts import AdoptInput, RunRef, SetupInput, SubtaskBrief
 from activities.contracts.turn_contracts import ToolResultRef, TurnInput
-from activities.store.artifacts import ArtifactChanged, ArtifactUnavailable, open_store
+from activities.store.artifacts import ArtifactChanged, ArtifactMissing, ArtifactUnavailable, open_store
 from activities.store.grants import RunGrant, find_grant, write_grant
 from supervision.base import limits
 from supervision.base.errors import ErrorKind, SupervisionError
@@ -107,6 +107,7 @@ class Desk:
     """A store with the grants of a run and of a nested supervisor in it."""
 
     def __init__(self, folder: Path) -> None:
+        self.store_folder = folder
         self.store = open_store(folder)
         self.ends = datetime.now(UTC) + timedelta(hours=1)
 
@@ -209,3 +210,12 @@ async def test_a_grant_of_another_run_is_none_before_and_after_it_is_known(tmp_p
     assert await find_grant(store, "run", ref) == grant()
     assert await find_grant(store, "other", ref) is None
     assert await find_grant(store, "run2", ref) is None
+
+
+async def test_a_grant_that_the_store_has_lost_is_waited_for_and_a_strangers_is_refused(desk: Desk) -> None:
+    run = await desk.run()
+    await desk.store.delete(run.grant_ref)
+    lost = Desk(desk.store_folder)
+    with pytest.raises(ArtifactMissing):
+        await lost.check(turn(run), "run/t1/1")
+    assert await lost.check(turn(run), "other") == "workflow 'other' does not belong to run 'run'"

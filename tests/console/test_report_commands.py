@@ -74,6 +74,8 @@ async def test_the_doctor_finds_all_well_where_all_is_well_and_another_store(
     assert {row["level"] for row in rows} == {"ok"}
     other = await read.with_environ(SUPERVISOR_ARTIFACTS_URL=str(tmp_path / "other"))("doctor")
     assert (other.code, "uses the store" in other.out, "SUPERVISOR_ARTIFACTS_URL" in other.out) == (1, True, True)
+    assert "without an id: it is not mounted, or was emptied" in " ".join(other.out.split())
+    assert not list((tmp_path / "other").rglob("store-id")), "only a run that begins gives a store its id"
 
 
 async def test_the_doctor_names_what_is_missing(alone: Cli) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import shutil
 import subprocess
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -46,15 +47,27 @@ async def test_an_attribute_of_another_type_is_left_alone_and_the_run_warns(lab:
 
 
 @pytest.mark.usefixtures("short_deadlines")
-async def test_a_worker_with_another_store_never_answers_for_a_run(
+async def test_a_worker_with_another_store_never_answers_for_a_run_which_waits_for_the_right_one(
     lab: Lab, settings: Settings, tmp_path: Path
 ) -> None:
     lab.play(script(plan({"id": "t1"})))
     async with own_server() as client:
         other = settings.model_copy(update={"artifacts_url": str(tmp_path / "other")})
-        async with serving(client, settings, ["workflows"]), serving(client, other, ["model", "tools"]):
-            assert "store" in (await lab.on(client).failure(deadline="PT3S")).message
-        assert lab.calls == []
+        async with serving(client, settings, ["workflows"]):
+            async with serving(client, other, ["model", "tools"]):
+                handle = await lab.on(client).start(deadline="PT10S")
+
+                async def waits() -> bool:
+                    return (await runs.status_of(handle)).flags.waiting_store
+
+                await until(waits)
+                deadline_at = datetime.fromisoformat((await runs.status_of(handle)).deadline_at)
+                await until(lambda: datetime.now(UTC) > deadline_at + timedelta(seconds=1), 30)
+                (wait,) = (await runs.status_of(handle)).waiting
+                assert "has no id, the run uses the store" in wait.prompt_preview
+                assert lab.calls == []
+            async with serving(client, settings, ["model", "tools"]):
+                assert (await handle.result()).status == "completed"
 
 
 async def test_no_request_and_no_update_passes_the_operators_ceilings(lab: Lab, settings: Settings) -> None:

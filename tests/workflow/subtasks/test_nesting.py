@@ -78,6 +78,21 @@ async def test_three_levels_answer_upward_and_are_one_tree_in_status_and_result(
     assert (child.workflow_type, child.parent_id, child.root_id) == ("SupervisorWorkflow", lab.run_id, lab.run_id)
 
 
+async def test_supervisors_come_before_their_agents_in_the_queue(lab: Lab) -> None:
+    """After the loss of a Worker their replays are first: nothing new begins without them."""
+    lab.play(tree(PLANS))
+    await lab.run()
+
+    async def priorities(workflow_id: str) -> dict[str, int]:
+        begun = await scheduled(lab.client, workflow_id, "child")
+        children = [event.start_child_workflow_execution_initiated_event_attributes for event in begun]
+        return {child.workflow_id.removeprefix(f"{lab.run_id}/"): child.priority.priority_key for child in children}
+
+    assert await priorities(lab.run_id) == {"t1/1": 4, "t2/1": 5}
+    begun = await scheduled(lab.client, f"{lab.run_id}/t2/1", "activity")
+    assert {event.activity_task_scheduled_event_attributes.priority.priority_key for event in begun} == {3}
+
+
 async def test_a_nested_supervisor_gets_its_subtask_its_dependencies_and_attachments(lab: Lab) -> None:
     root = subtasks(item("t0"), item("t1", "storey", depends_on=["t0"], attachments=["notes.txt"]))
     nested = subtasks(item("f2", "walker", attachments=["notes.txt"]))
