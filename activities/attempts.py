@@ -16,7 +16,8 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.service import RPCError
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
-from activities.contracts.run_contracts import Notice, RunRef, SetupInput, StoreWatch
+from activities.contracts.run_contracts import Notice, RunRef, SetupInput
+from activities.contracts.store_contracts import StoreWatch
 from activities.heartbeat import beating
 from activities.steps import ParentOf, stepped
 from activities.store.artifacts import ArtifactStore

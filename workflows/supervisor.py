@@ -2,10 +2,10 @@
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine
 from datetime import timedelta
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey
@@ -15,12 +15,10 @@ with workflow.unsafe.imports_passed_through():
     from pydantic import ValidationError
 
     from activities.contracts.run_contracts import (
-        Notice,
-        NoticeKind,
         RunRef,
         SetupInput,
-        StoreReport,
     )
+    from activities.contracts.store_contracts import StoreReport
     from activities.run.orphans import Orphans, OrphansInput
     from activities.run.run_activities import RunActivities
     from supervision.base import limits
@@ -38,6 +36,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.answer.write_answer import Drafts, sole_finding, tabulate, write_answer
     from workflows.calls import activity_calls
     from workflows.calls.activity_calls import CallFailed
+    from workflows.calls.run_notices import Notices
     from workflows.calls.store_wait import StoreWait
     from workflows.children.child_contracts import NestedInput
     from workflows.children.links import ChildLinks, ParentLink, nested_result
@@ -405,63 +404,3 @@ class Visibility:
         findings = [f"{report.id}: {report.finding.summary}" for report in result.subtasks if report.finding]
         preview = cut(result.answer or "; ".join(findings) or "no findings yet", limits.REPLY_PREVIEW_BYTES)
         workflow.upsert_memo({"partial": {"ref": result.result_ref, "preview": preview}})
-
-
-class _Cause(NamedTuple):
-    """What a notice is about: the `id` of a decision that is asked for, `of` which model or ending it is."""
-
-    kind: NoticeKind
-    id: str = ""
-    of: str = ""
-
-
-class Notices:
-    """Notices to the operator: what a root run begins to wait for, and how it has ended."""
-
-    def __init__(self, run: RunRef, state: RunState) -> None:
-        self._run = run
-        self._state = state
-        self._known: dict[_Cause, None] = {}
-        self._sending: list[asyncio.Task[None]] = []
-
-    def look(self) -> None:
-        """Begins to send what has become true since the last look."""
-        before, self._known = self._known, dict.fromkeys(self._causes())
-        self._sending += [asyncio.create_task(self._send(cause)) for cause in self._known if cause not in before]
-
-    async def all_sent(self) -> None:
-        """Returns when nothing is on its way: the server drops the activities of a run that has ended."""
-        while pending := [task for task in self._sending if not task.done()]:
-            with contextlib.suppress(asyncio.CancelledError):  # it comes once, and the result is stored
-                await workflow.wait(pending)
-
-    def _causes(self) -> Iterator[_Cause]:
-        state = self._state
-        if state.ending is not None:
-            yield _Cause("ended", of=state.ending)
-            return
-        if state.steering.paused:
-            yield _Cause("paused")
-        # The wait for a model ends with each try, the outage when one has succeeded.
-        yield from (cause for cause in self._known if state.models.outage(cause.of))
-        for wait in state.waits.current:
-            yield _Cause(wait.kind, wait.id) if wait.for_decision else _Cause(wait.kind, of=wait.model)
-
-    async def _send(self, cause: _Cause) -> None:
-        state = self._state
-        has_ended = cause.kind == "ended"
-        notice = Notice(
-            run=self._run,
-            event="failed" if state.ending == "failed" else "ended" if has_ended else "waiting",
-            kind=cause.kind,
-            id=cause.id or None,
-            status=state.ending or "running",
-            error=state.error.type if state.error else None,
-            confidence=state.result().confidence if has_ended else None,
-            owner=state.owner,
-            at=workflow.now().isoformat(),
-        )
-        try:
-            await activity_calls.notify(notice)
-        except CallFailed as failed:
-            state.warn(f"a notice was not sent: {failed.problem.message}")

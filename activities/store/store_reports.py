@@ -16,7 +16,8 @@ from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.contracts.run_contracts import RunRef, StoreReport, StoreWatch
+from activities.contracts.run_contracts import RunRef
+from activities.contracts.store_contracts import StoreReport, StoreWatch
 from supervision.base import limits
 from supervision.base.errors import STORE_AWAY, ErrorKind
 from supervision.base.text import cut

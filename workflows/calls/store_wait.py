@@ -6,7 +6,8 @@ from collections.abc import Callable
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.run_contracts import RunRef, StoreReport, StoreWatch
+    from activities.contracts.run_contracts import RunRef
+    from activities.contracts.store_contracts import StoreReport, StoreWatch
     from supervision.contract.status import Wait
     from supervision.run.run_state import RunState
     from workflows.calls import activity_calls
