@@ -97,6 +97,8 @@ async def until_stored(write: Callable[[], Awaitable[T]]) -> T:
             activity.logger.warning("a result can't be stored yet: %s", error)
             async with waiting():
                 if attempt and pause > limits.STORE_RETRY_INITIAL:  # the second try has failed
+                    attempt.beat()  # the root looks there for what is held, so the server has to know it first
+                    await asyncio.sleep(limits.HEARTBEAT_SENT.total_seconds())
                     await attempt.report(str(error))
                 await asyncio.sleep(pause.total_seconds())
             pause = min(2 * pause, limits.STORE_RETRY_MAX)

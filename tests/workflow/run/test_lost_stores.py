@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowExecutionStatus
 
 from activities.store.artifacts import open_store
@@ -178,6 +179,8 @@ async def test_a_cancelled_run_closes_without_its_store(
 
         await until(is_cancelled, 30)
         assert (await (await handle.describe()).memo())["partial"]["ref"] is None
+        kinds = [event.event_type async for event in handle.fetch_history_events()]
+        assert EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED not in kinds, "nothing follows the command that closes a run"
         assert disk.written == []
 
 
