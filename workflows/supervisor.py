@@ -31,7 +31,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.results.answer import Answer
     from supervision.results.payload_fit import fit
     from supervision.run.run_state import RunState
-    from workflows.answer.publish import PUBLISH_BYTES, stored_result
+    from workflows.answer.publish import PUBLISH_BYTES, in_time, stored_result
     from workflows.answer.review_rounds import review
     from workflows.answer.write_answer import Drafts, sole_finding, tabulate, write_answer
     from workflows.calls import activity_calls
@@ -67,7 +67,7 @@ class SupervisorWorkflow(Handlers):
         self._nested, surplus = _nested_input(surplus)
         self._visibility = Visibility()
         self._notices: Notices | None = None
-        self._changed, self._reset = asyncio.Event(), asyncio.Event()
+        self._changed, self._reset, self._hurry = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._context: RunContext | None = None
         self._drafts: Drafts | None = None
         self._orphans: asyncio.Task[None] | None = None
@@ -110,8 +110,8 @@ class SupervisorWorkflow(Handlers):
         except (SupervisionError, CallFailed) as error:
             problem = _run_problem(error)
             if self._keep_findings(state, problem):
-                return await _to_its_end(self._closed(state, "done"))
-            raise await _to_its_end(self._failed(state, problem)) from error
+                return await self._to_its_end(self._closed(state, "done"))
+            raise await self._to_its_end(self._failed(state, problem)) from error
         except asyncio.CancelledError:
             # Temporal asks for a cancellation once: what closes the books below is not cancelled again.
             why = Problem(type=ErrorKind.CANCELLED, message="the run was cancelled")
@@ -292,7 +292,7 @@ class SupervisorWorkflow(Handlers):
         if why is not None:
             state.board.close(why)
         self._enter(state, phase)
-        result = await _published(state, self._context, self._parent, patience)
+        result = await _published(state, self._context, self._parent, patience, self._hurry)
         if self._orphans is not None:
             if self._context is not None:  # else the run ended before it could know of any
                 left = patience.total_seconds() if patience else None
@@ -304,6 +304,19 @@ class SupervisorWorkflow(Handlers):
         # An update that was accepted gets its reply before the run is closed.
         await workflow.wait_condition(workflow.all_handlers_finished)
         return result
+
+    async def _to_its_end(self, closing: Coroutine[Any, Any, _T]) -> _T:
+        """Returns what the closing of a run comes to.
+
+        A cancellation that comes meanwhile changes only that a store which is away is not waited for any longer.
+        """
+        task = asyncio.create_task(closing)
+        while not task.done():
+            try:
+                await asyncio.shield(task)
+            except asyncio.CancelledError:
+                self._hurry.set()
+        return task.result()
 
     def _enter(self, state: RunState, phase: Phase) -> None:
         state.phase = phase
@@ -321,15 +334,6 @@ class SupervisorWorkflow(Handlers):
         self._children.update()
 
 
-async def _to_its_end(closing: Coroutine[Any, Any, _T]) -> _T:
-    """Returns what the closing of a run comes to: a cancellation that comes meanwhile changes nothing any more."""
-    task = asyncio.create_task(closing)
-    while not task.done():
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.shield(task)
-    return task.result()
-
-
 def _run_problem(error: SupervisionError | CallFailed) -> Problem:
     if isinstance(error, SupervisionError):
         return Problem(type=error.kind, message=error.message)
@@ -345,7 +349,11 @@ def _nested_input(surplus: tuple[object, ...]) -> tuple[NestedInput | None, tupl
 
 
 async def _published(
-    state: RunState, context: RunContext | None, parent: ParentLink | None, patience: timedelta | None
+    state: RunState,
+    context: RunContext | None,
+    parent: ParentLink | None,
+    patience: timedelta | None,
+    hurry: asyncio.Event,
 ) -> RunResult:
     """Returns the result as it fits into a payload, after all of it was stored; a nested one is for its parent.
 
@@ -353,11 +361,12 @@ async def _published(
     ended before it had a store.
     """
     if context is not None and not state.tables:
-        await tabulate(context, patience)
+        with contextlib.suppress(CallFailed):
+            await in_time(tabulate(context, patience), hurry)
     result, room, record_ref = state.result(), limits.PAYLOAD_AIM_BYTES, ""
     if context is not None:
         try:
-            stored = await stored_result(state, context, result, patience)
+            stored = await in_time(stored_result(state, context, result, patience), hurry)
         except CallFailed as failed:
             state.warn(f"the result could not be stored: {failed}")
             room = PUBLISH_BYTES

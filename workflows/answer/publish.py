@@ -1,6 +1,9 @@
 """Storing the result of a run with its trace, however many subtasks it has."""
 
+import asyncio
+from collections.abc import Coroutine
 from datetime import timedelta
+from typing import Any, TypeVar
 
 from temporalio import workflow
 
@@ -8,12 +11,16 @@ with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import Published, PublishInput, RunFacts
     from activities.run.run_activities import RunActivities
     from supervision.base import limits
-    from supervision.contract.result import RunResult
+    from supervision.base.errors import ErrorKind
+    from supervision.contract.result import Problem, RunResult
     from supervision.contract.status import TraceEvent
     from supervision.results.payload_fit import fit, pages
     from supervision.run.run_state import RunState
     from workflows.calls import activity_calls
-    from workflows.run_context import RunContext
+    from workflows.calls.activity_calls import CallFailed
+    from workflows.run_context import RunContext, stop_all
+
+T = TypeVar("T")
 
 PUBLISH_BYTES = 200 * 1024  # a result or trace on its way into the store, as an activity's input
 
@@ -53,3 +60,20 @@ async def stored_result(
 async def _publish(result: PublishInput, trace: list[TraceEvent], patience: timedelta | None) -> Published:
     activity, summary = RunActivities.publish_result, "store result and trace"
     return await activity_calls.with_store(activity, limits.PUBLISH_TIMEOUT, summary, result, trace, patience=patience)
+
+
+async def in_time(storing: Coroutine[Any, Any, T], hurry: asyncio.Event) -> T:
+    """Returns what was stored. Raises CallFailed if it is not soon after there is a `hurry`: the run was cancelled."""
+    task = asyncio.create_task(storing)
+    try:
+        await workflow.wait_condition(lambda: task.done() or hurry.is_set())
+        if not task.done():
+            await workflow.wait([task], timeout=limits.CLOSING_PATIENCE.total_seconds())
+    except asyncio.CancelledError:
+        await stop_all([task])
+        raise
+    if not task.done():
+        await stop_all([task])
+        why = "the run was cancelled while its store was away"
+        raise CallFailed(Problem(type=ErrorKind.ARTIFACT_UNAVAILABLE, message=why))
+    return task.result()

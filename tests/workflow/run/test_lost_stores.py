@@ -18,7 +18,7 @@ from supervision.contract.status import Status
 from tests.scripted_model import Reply, Step, answer, plan, script, text, tools, when
 from tests.serving import own_server, store_of
 from tests.waiting import until
-from tests.workflow.runs import Handle, Lab, search_attribute, status_of
+from tests.workflow.runs import Handle, Lab, failure, search_attribute, status_of
 from worker_main import serving
 
 RUNS = 9
@@ -204,6 +204,29 @@ async def test_a_run_whose_answer_cannot_be_stored_waits_and_a_cancel_closes_it(
 
         await until(is_cancelled, 30)
         assert await search_attribute(handle, "SupervisorStatus") == "cancelled"
+
+
+@pytest.mark.timeout(120)
+async def test_a_failed_run_whose_end_cannot_be_stored_waits_and_a_cancel_closes_it_as_failed(
+    lab: Lab, settings: Settings, disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "CLOSING_PATIENCE", timedelta(seconds=2))
+    lab.play(script(plan({"id": "t1"})))
+    async with served(settings, disk) as client:
+        handle = await lab.on(client).start(approve_plan=True)
+
+        async def asks() -> bool:
+            return (await status_of(handle)).flags.waiting_person
+
+        await until(asks)
+        disk.unmount()
+        await handle.execute_update("decide_plan", {"revision": 1, "decision": "reject"})
+        await until(lambda: waits_for_store(handle))
+        await handle.cancel()
+        error = await asyncio.wait_for(failure(handle), 30)
+        assert error.type == "PlanRejected"
+        assert await search_attribute(handle, "SupervisorStatus") == "failed"
+        assert disk.written == []
 
 
 async def test_a_store_that_nobody_used_yet_gets_its_id_from_a_run_and_from_no_worker(
