@@ -126,6 +126,9 @@ async def test_what_is_lost_for_good_is_paid_again_when_a_person_says_so(worksho
         done = await workshop.cli("repair", RUN)
         assert "nothing to repair" in done.out
         assert len(workshop.steps) == paid
+        elsewhere = workshop.cli.with_environ(SUPERVISOR_ARTIFACTS_URL=str(workshop.store.with_name("elsewhere")))
+        assert "has no id, the run uses the store" in await elsewhere.refused("repair", RUN, "--pay-again", code=3)
+        assert len(workshop.steps) == paid, "in another store nothing counts as lost"
         done = await workshop.cli("repair", RUN, "--pay-again")
         assert done.code == 0, done.err
         assert "names an object that the store has lost" in done.out
