@@ -59,7 +59,7 @@ async def test_a_run_waits_when_another_worker_has_spent_the_dollars_of_the_day(
     await waiting.execute_update("resume", {})
     assert (await waiting.result())["status"] == "completed"
     (owner,) = await _command(workers, "spend", "--by", "owner")
-    assert (owner["owner"], owner["runs"], owner["tokens"]) == ("ann", 2, 2 * 3 * 20)
+    assert (owner["owner"], owner["runs"], owner["tokens"]) == ("ann", 2, 2 * 4 * 20)
     assert owner["usd"] > 0
 
 

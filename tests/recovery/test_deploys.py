@@ -69,7 +69,7 @@ async def test_open_runs_outlive_a_deploy_a_rollback_and_new_keys(lone_model: Sc
                 """Starts runs, and returns when each is at work."""
                 ids = [f"{build}-{number}" for number in range(count)]
                 for run_id in ids:
-                    turns = {"t1": lambda step: when(hold, LOOK) if step.number == 1 else text("found")}
+                    turns = {"t1": lambda step: when(hold, LOOK) if step.number == 1 else text("12 kg of pears")}
                     lone_model.play(run_id, script(plan({"id": "t1"}, {"id": "t2", "after": ["t1"]}), turns))
                     request = RunRequest(goal="Weigh the pears", team="orchard", max_reviews=0, max_replans=0)
                     await start(client, request, run_id)

@@ -97,7 +97,7 @@ async def test_kills_amid_many_documents_repeat_no_stored_answer_and_lose_no_row
 
 async def test_sigterm_lets_calls_in_flight_finish(lone: Lab, workers: WorkerProcesses) -> None:
     released = asyncio.Event()
-    lone.play(script(plan({"id": "t1"}), {"t1": lambda step: when(released, text("done"))}))
+    lone.play(script(plan({"id": "t1"}), {"t1": lambda step: when(released, text("found it"))}))
     worker = await workers.start()
     handle = await lone.start()
     await until(lone.sent("t1/1/turn.1"), 30)
@@ -106,7 +106,7 @@ async def test_sigterm_lets_calls_in_flight_finish(lone: Lab, workers: WorkerPro
     released.set()
     assert await worker.ended() == 0
     await _finish(lone, handle, workers)
-    assert lone.steps == ["plan.1.1", "t1/1/turn.1", "synthesis.1"]
+    assert lone.steps == ["plan.1.1", "t1/1/turn.1", "t1/1/turn.2", "synthesis.1"]
 
 
 async def test_a_kill_in_the_conversion_of_a_file_repeats_no_call(
