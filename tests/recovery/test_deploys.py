@@ -27,7 +27,7 @@ from tests.waiting import until
 DRAINAGE = ("VersionDrainageStatusRefreshInterval", "VersionDrainageStatusVisibilityGracePeriod")
 AT_ONCE = {f"matching.wv.{name}": "1s" for name in DRAINAGE}
 RUNS = 2  # of each build: a model that has not answered a process yet is sent four calls at a time
-LOOK = tools(("seek", {"name": "garden 1"}))
+LOOK = tools(("harvest", {"year": 2009}))
 
 
 async def _is_current(client: Client, build: str) -> bool:
