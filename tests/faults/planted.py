@@ -269,7 +269,6 @@ FAULTS: tuple[Fault, ...] = (
         "reviewer",
         reviews=(as_json({"verdicts": [], "conflicts": [], "missing": ["the pears of 2010"]}),),
     ),
-    _changed("finding lost from the store", "gap", TWO, sabotage=spoil(lambda data: None, SECOND.encode())),
     _changed(
         "finding changed in the store",
         "gap",

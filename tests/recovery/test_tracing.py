@@ -132,7 +132,7 @@ async def test_the_spans_of_a_run_are_its_steps_and_a_replay_adds_none(
         (RUN, "prepare_run"): 1,
         (RUN, large): 2,  # the plan, the answer
         (RUN, agent): 2,
-        (agent, small): 4,  # two turns of t1; two attempts at one of t2
+        (agent, small): 5,  # two turns of t1; two attempts at one of t2, and its second turn, as it rests on nothing
         (agent, "execute_tool lookup"): 1,
         (RUN, "publish_result"): 1,
     })  # fmt: skip
