@@ -33,7 +33,7 @@ _NO_GROUND = re.compile(rf"<(feedback|previous_finding|{EARLIER_OUTPUTS})>\n(?:(
 
 _STEERS = re.compile(rf"<{STEER}>\n((?:(?!<{STEER}>\n).)*?)\n</{STEER}>", re.DOTALL)
 
-_SUBTASK = re.compile(rf"<{SUBTASK}>\n((?:(?!</{SUBTASK}>).)*?)\n</{SUBTASK}>", re.DOTALL)
+_SUBTASK = re.compile(rf"<{SUBTASK}>\n((?:(?!</?{SUBTASK}>).)*?)\n</{SUBTASK}>", re.DOTALL)
 
 # In a first message: foreign text cannot open one of our tags.
 _MATERIAL = (f"<{ATTACHMENT} ", f"<{FINDING} ")

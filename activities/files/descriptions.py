@@ -225,7 +225,7 @@ def _lines(text: str) -> dict[tuple[str, ...], int]:
             for end in range(1, len(table) + 1):
                 lines.setdefault(table[:end], number)
             continue
-        key = re.match(r"""\s*((?:[\w.\- ]++|"(?:[^"\\]|\\.)*+"|'[^']*+')++)=""", line)
+        key = re.match(r"""\s*+((?:[\w.\- ]++|"(?:[^"\\]|\\.)*+"|'[^']*+')++)=""", line)
         if key and (path := _path(f"{key[1]} = 0")):
             lines.setdefault((*table, *path), number)
     return lines

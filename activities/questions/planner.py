@@ -215,7 +215,7 @@ class Planner:
     def fixed_route(self) -> Plan | None:
         """Returns the first plan of a goal that one of the team's fixed routes fits; None if none does."""
         call, team = self.call, self.loaded.team
-        if not STRATEGIES[call.strategy].fixed_routes or call.revision > 1 or call.head is not None or call.attempt > 1:
+        if not STRATEGIES[call.strategy].fixed_routes or call.revision > 1 or call.head is not None or call.problems:
             return None
         route = next((route for route in team.routes if fits(route.pattern, self.goal)), None)
         if route is None or route.role not in [role.name for role in self.roles]:

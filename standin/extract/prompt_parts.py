@@ -154,7 +154,8 @@ def _roles(prompt: str) -> list[RoleLine]:
 def _attachments(prompt: str) -> list[str]:
     """Returns the names of the attachments: one a line, with or without a size, or with their texts."""
     named = [head.get("name", "") for head, _ in blocks(prompt, marks.ATTACHMENT)]
-    listed = re.sub(rf"<{marks.ATTACHMENT}\s.*?</{marks.ATTACHMENT}>", "", block(prompt, marks.ATTACHMENTS), flags=re.S)
+    whole = rf"<{marks.ATTACHMENT}\s(?:(?!<{marks.ATTACHMENT}\s).)*?</{marks.ATTACHMENT}>"
+    listed = re.sub(whole, "", block(prompt, marks.ATTACHMENTS), flags=re.S)
     lines = filter(None, map(str.strip, listed.splitlines()))
     return named + [re.sub(r"^[-*]\s+|(?<!\s)\s*+\([^()]*+\)$", "", line) for line in lines]
 

@@ -90,9 +90,9 @@ _OTHERS = r"""
     | (?:これから|まず|申し訳|すみません|完了|検索し)
 """
 _FLAGS = re.IGNORECASE | re.VERBOSE
-_BEGINS = re.compile(rf"[\W_]*(?:{_ENGLISH})", _FLAGS)
+_BEGINS = re.compile(rf"[\W_]*+(?:{_ENGLISH})", _FLAGS)
 _BEGINS_ELSEWHERE = re.compile(
-    rf"[\W_]*(?:{'|'.join([_GERMAN, _FRENCH, _SPANISH, _ITALIAN, _PORTUGUESE, _DUTCH, _OTHERS])})", _FLAGS
+    rf"[\W_]*+(?:{'|'.join([_GERMAN, _FRENCH, _SPANISH, _ITALIAN, _PORTUGUESE, _DUTCH, _OTHERS])})", _FLAGS
 )
 
 # "The net generation per year is given in the table": where it stands, in place of what stands there.
@@ -104,7 +104,7 @@ _POINTS = re.compile(
 )
 
 _CODE = re.compile(r"^[ \t]*```(.*?)(?:^[ \t]*```|\Z)", re.MULTILINE | re.DOTALL)
-_LOOKS_LIKE_CODE = re.compile(r"\bselect\b.*\bfrom\b|^\s*[{[]|\bdef \w+\(", re.IGNORECASE | re.DOTALL)
+_LOOKS_LIKE_CODE = re.compile(r"\bselect\b.{0,400}?\bfrom\b|\A\s*+[{[]|\bdef \w+\(", re.IGNORECASE | re.DOTALL)
 _INLINE = re.compile(r"`[^`\n]*`|\b\w+_\w+\b|\b[\w/-]+\.\w{2,4}\b")  # names of tools, columns and files
 _CLAUSE_END = re.compile(r"(?<=[.!?。！？:])\s+|(?<=[。！？])|\n+|,\s+(?:so|but|because|since|as|while)\s+")
 

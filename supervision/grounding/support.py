@@ -30,6 +30,7 @@ from supervision.grounding.rows.contradictions import (
     other_words,
     wrong_unit,
 )
+from supervision.grounding.rows.queries import read_query
 from supervision.grounding.rows.row_facts import Facts, Names, Places
 from supervision.grounding.units import (
     DIMENSIONS,
@@ -246,6 +247,13 @@ def _as_span(claim: Claim) -> Found | None:
     return (CALCULATION, claim.between, "") if claim.between else None
 
 
+def _readings(figure: Figure, is_queried: bool) -> Sequence[Reading]:
+    """Returns the readings of a figure of a source; the output of a query groups no digits: 26.474 is no 26474."""
+    if is_queried and "." in figure.digits and "," not in figure.digits:
+        return figure.readings[-1:]
+    return figure.readings
+
+
 class _Read:
     """The figures of one source, sorted, and its text in the forms that are searched.
 
@@ -263,10 +271,11 @@ class _Read:
         self._scales = mentioned_scales(source.text) | heads
         # A tool that computes shows what it was given: that stands elsewhere, or nowhere.
         given = {reading.value for each in values(self._arguments) for reading in each.readings}
+        is_queried = read_query(source.arguments) is not None
         read = [
             (reading.value, each)
             for each in values(source.text)
-            for reading in each.readings
+            for reading in _readings(each, is_queried)
             if reading.value not in given
         ]
         read.sort(key=lambda item: item[0])

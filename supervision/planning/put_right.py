@@ -85,10 +85,13 @@ def _subtask(subtask: Subtask, known: Sequence[str], names: KnownNames) -> tuple
     """Returns a subtask with the names that exist, and what was changed."""
     notes: list[str] = []
     others = [subtask_id for subtask_id in known if subtask_id != subtask.id]
+    # Where the capabilities decide who does it, one that nobody has is no slip: the planner is told.
+    capabilities = subtask.capabilities if subtask.role == "auto" else names.capabilities
     changes = {
-        "depends_on": _existing("subtask", subtask.depends_on, others, notes),
+        # A subtask that depends on itself exists: that is a circle, and no name that exists nowhere.
+        "depends_on": _existing("subtask", subtask.depends_on, known, notes),
         "attachments": _existing("attachment", subtask.attachments, names.attachments, notes),
-        "capabilities": _existing("capability", subtask.capabilities, names.capabilities, notes),
+        "capabilities": _existing("capability", subtask.capabilities, capabilities, notes),
         "replaces": _replaceable(subtask, names.states, notes),
         "candidates": min(max(1, subtask.candidates), limits.CANDIDATES),
     }

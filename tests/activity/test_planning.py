@@ -110,10 +110,11 @@ async def test_a_model_that_fills_every_field_with_text_gets_a_plan(
 
 
 async def test_names_that_are_none_leave_the_plan_with_a_note(desk: Desk) -> None:
-    written = {**T2, "depends_on": ["t1", "t7"], "attachments": ["crop table"], "for_each": "rows:South"}
+    role = planned(await plan(desk, subtasks(T1, T2))).subtasks[1].role
+    written = {**T2, "role": role, "depends_on": ["t1", "t7"], "attachments": ["crop table"], "for_each": "rows:South"}
     reply = await plan(desk, subtasks(T1, {**written, "capabilities": ["flying"], "candidates": 9}))
     second = planned(reply).subtasks[1]
-    assert second == Subtask(**T2, candidates=limits.CANDIDATES)
+    assert second == Subtask(**{**T2, "role": role}, candidates=limits.CANDIDATES)
     assert reply.put_right == [
         "t2: there is no subtask 't7'",
         "t2: there is no attachment 'crop table'",

@@ -30,7 +30,7 @@ def test_every_option_of_the_request_is_a_parameter_of_the_command() -> None:
     no_option = {"budget", "models", "attachments", "metadata", "on_subtask_failure"}
     assert RunRequest.model_fields.keys() - same == no_option
     others = {"request", "attach", "data"}
-    assert parameters - read - others == {"run_id", "detach", "as_json", "queue_anyway"}
+    assert parameters - read - others == {"run_id", "detach", "as_json", "queue_anyway", "describe"}
 
 
 def test_options_become_fields_and_others_keep_their_defaults(tmp_path: Path) -> None:

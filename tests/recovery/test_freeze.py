@@ -62,6 +62,8 @@ async def test_a_tool_that_ends_its_process_is_not_called_a_fourth_time(
         assert died.code == 9
         running = await workers.start()
     assert DEADLY_CALL in await summary(handle)
-    assert lone.steps == ["plan.1.1", "t1/1/turn.1", "t1/1/turn.2", "t1/1/turn.3", "synthesis.1"], "no model call was repeated"
+    assert lone.steps == ["plan.1.1", "t1/1/turn.1", "t1/1/turn.2", "t1/1/turn.3", "synthesis.1"], (
+        "no model call was repeated"
+    )
     assert running.code is None
     assert (tmp_path / "begun").read_text().count("begun") == limits.CALL_DEATHS

@@ -272,14 +272,15 @@ async def _decide(client: Client, handle: Handle, model: ScriptedModel) -> None:
     while not await runs.closed(handle):
         await asyncio.sleep(0.05)
         for wait in (await runs.status_of(handle)).waiting:
+            asked = client.get_workflow_handle(wait.workflow_id)
             if wait.kind == "plan":
                 choice = {"decision": "change", "comment": "more"} if wait.id == "plan.1" else {"decision": "approve"}
-                await handle.execute_update("decide_plan", {"revision": int(wait.id[5:]), **choice})
+                await asked.execute_update("decide_plan", {"revision": int(wait.id[5:]), **choice})
             elif wait.kind == "tool":
                 call = {"id": wait.id, "decision": "approve", "arguments_sha256": wait.arguments_sha256}
-                await handle.execute_update("decide_tool_call", call)
+                await asked.execute_update("decide_tool_call", call)
             elif wait.for_decision:
-                await handle.execute_update("reply", {"id": wait.id, "text": "the second"})
+                await asked.execute_update("reply", {"id": wait.id, "text": "the second"})
 
 
 def _people() -> dict[str, Scenario]:
@@ -287,7 +288,7 @@ def _people() -> dict[str, Scenario]:
 
     def asks(step: Step) -> Reply:
         calls = tools(("ask_person", {"question": "Which one?"}), ("send", {"to": "all", "words": "Sell"}))
-        return calls if step.number == 1 else text("done")
+        return calls if step.number == 1 else text("The second was sold")
 
     held = asyncio.Event()
 

@@ -133,7 +133,7 @@ async def test_what_was_read_elsewhere_takes_the_tool_away(lab: Lab, settings: S
 async def test_feedback_by_who_read_more_takes_the_tool_away_and_what_was_thought_with_it(lab: Lab) -> None:
     thought = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
     turns = {"t1": lambda step: message([thought, *FOUND] if step.attempt == 1 else [text_block(FEE)])}
-    lab.play(reviewed(subtasks(item("t1", role="searcher")), verdicts(t1="which year?"), verdicts(), turns=turns))
+    lab.play(reviewed(subtasks(item("t1", role="searcher")), verdicts(t1="of which garden?"), verdicts(), turns=turns))
     await lab.run(max_reviews=1)
     first, again = (lab.call(f"t1/{attempt}/turn.1").step.body for attempt in (1, 2))
     names = [tool["name"] for tool in first["tools"] if tool["name"] != "web_search"]

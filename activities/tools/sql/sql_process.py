@@ -4,8 +4,6 @@
 Imports only the check: each process pays for what it imports.
 """
 
-import re
-from decimal import Decimal
 from typing import Any
 
 import duckdb
@@ -15,7 +13,6 @@ from activities.tools.sql.sql_check import Refused, check, columns_read, tables_
 
 Json = dict[str, Any]
 
-_AMBIGUOUS = re.compile(r"-?[1-9]\d{0,2}\.\d{3}")
 _served: Json = {}
 _CLOSED: dict[str, str | bool | int | float | list[str]] = {
     "autoload_known_extensions": "false",
@@ -60,7 +57,7 @@ def reply(sql: str, setup: Json) -> Json:
         cursor.execute(statements[0])
         names = [column[0] for column in cursor.description or []]
         fetched = cursor.fetchmany(rows + 1)
-        shown_rows = [[_cell(value)[: setup["cell"]] for value in row] for row in fetched[:rows]]
+        shown_rows = [[shown(value)[: setup["cell"]] for value in row] for row in fetched[:rows]]
     except MemoryError:
         return {"error": "The query needs too much memory. Ask for less at once."}
     except (duckdb.Error, ValueError, OverflowError) as error:
@@ -74,9 +71,3 @@ def reply(sql: str, setup: Json) -> Json:
         "read": tables_read(query, tables),
         "columns_read": columns_read(query),
     }
-
-
-def _cell(value: object) -> str:
-    """Returns a value as text that has one reading: 26.4740, as 26.474 may be a grouped 26474 to who compares."""
-    text = shown(value)
-    return f"{text}0" if isinstance(value, float | Decimal) and _AMBIGUOUS.fullmatch(text) else text

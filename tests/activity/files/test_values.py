@@ -59,5 +59,7 @@ async def test_verify_finds_a_figure_however_it_is_grouped_and_no_thousandth_of_
         (tmp_path / "n.csv").write_text(f"total,x\n{number!r},a\n0.5,b\n")
         files = FolderFiles(tmp_path, "n.csv", FileCache(tmp_path / "cache"))
         (query,) = await TableTools(files, {"query": "sql_query"}, TableOptions(tables="n.csv")).open()
-        output = await query.run(query.arguments(sql="SELECT max(total) AS total FROM n"), ToolContext())
-        assert Support([Source(output.text)]).supports(claim) is holds, output.text
+        asked = query.arguments(sql="SELECT max(total) AS total FROM n")
+        output = await query.run(asked, ToolContext())
+        source = Source(output.text, arguments=asked.model_dump_json())
+        assert Support([source]).supports(claim) is holds, output.text

@@ -147,6 +147,7 @@ OTHERWISE: dict[str, Any] = {
     "last": True,
     "max_turns": 7,
     "max_tokens": 1001,
+    "anew_from": "run/first/run/turn.3/1",
 }
 
 

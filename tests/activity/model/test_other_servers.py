@@ -25,7 +25,7 @@ async def test_json_is_asked_for_in_words_where_schemas_are_dropped() -> None:
     reply = http.message(http.text('Sure!\n```json\n{"colour": "red"}\n```'))
     outcome = await answer(reply, to_own(traits=ModelTraits(schemas=False)))
     assert "output_config" not in outcome.body
-    assert '"colour"' in str(outcome.body["system"])
+    assert '"colour"' in str(outcome.body["messages"])
 
 
 async def test_a_schema_is_sent_where_it_is_kept_to() -> None:

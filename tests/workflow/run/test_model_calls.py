@@ -99,7 +99,7 @@ async def narrow(tmp_path: Any) -> AsyncIterator[tuple[Client, Billed]]:
 def turns_of(count: int, size: int = 500) -> Any:
     def turns(step: Step) -> Reply:
         return (
-            tools(("lookup", {"query": f"part {step.number}", "size": size})) if step.number < count else text("done")
+            tools(("lookup", {"query": f"part {step.number}", "size": size})) if step.number < count else text("swans")
         )
 
     return turns
@@ -143,14 +143,14 @@ async def test_a_finding_is_corrected_in_a_conversation_that_continued_as_new_at
     def turns(step: Step) -> Reply:
         return usual(step) if step.attempt == 1 else text("corrected pears")
 
-    lab.play(reviewed(plan({"id": "t1"}), verdicts(t1="name the unit"), verdicts(), turns={"t1": turns}))
+    lab.play(reviewed(plan({"id": "t1"}), verdicts(t1="name the garden"), verdicts(), turns={"t1": turns}))
     result = await runs.run(small_histories, lab.run_id, "lab", max_turns=30, max_reviews=1)
     assert await continued(small_histories, f"{lab.run_id}/t1/1")
     assert (result.status, result.subtasks[0].turns, result.usage.tool_calls) == ("completed", 13, 11)
     assert (result.subtasks[0].attempts, found(result).summary) == (2, "corrected pears")
     asked = lab.call("t1/2/turn.1").step.body["messages"]
     assert sum(message["role"] == "assistant" for message in asked) == 12
-    assert "name the unit" in str(asked[-1])
+    assert "name the garden" in str(asked[-1])
     assert len(lab.steps) == len(set(lab.steps))
 
 

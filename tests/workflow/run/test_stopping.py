@@ -125,7 +125,7 @@ async def test_a_terminated_worker_agent_costs_what_it_consumed(lab: Lab) -> Non
         result.usage.model_calls == len(answered) == 8
     )  # plan, three turns, refine, the second attempt, which is sent back, the answer
     assert result.usage.tool_calls == 3
-    assert (result.subtasks[0].attempts, result.subtasks[0].turns) == (2, 4)
+    assert (result.subtasks[0].attempts, result.subtasks[0].turns) == (2, 5)
 
 
 @pytest.mark.usefixtures("time_to_answer")

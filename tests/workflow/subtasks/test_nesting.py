@@ -68,9 +68,9 @@ async def test_three_levels_answer_upward_and_are_one_tree_in_status_and_result(
     assert "answer of t1/1" in lab.prompt("synthesis.1")
     assert "answer of t1/1/f1/1" in lab.prompt("t1/1/synthesis.1")
     assert "late pears" in lab.prompt("t1/1/f1/1/synthesis.1")
-    assert result.usage.model_calls == len(lab.calls) == 3 + 3 + 4
+    assert result.usage.model_calls == len(lab.calls) == 3 + 3 + 6  # two findings go back once
     nested = result.subtasks[0]
-    assert (nested.workflow_id, nested.turns) == (f"{lab.run_id}/t1/1", 3)
+    assert (nested.workflow_id, nested.turns) == (f"{lab.run_id}/t1/1", 5)
     assert nested.nested is not None
     assert (nested.nested.status, nested.nested.counts) == ("completed", Counts(total=4, completed=4))
     assert await lab.started_children() == [f"{lab.run_id}/t1/1", f"{lab.run_id}/t2/1"]
