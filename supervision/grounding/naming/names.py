@@ -82,7 +82,7 @@ _HEADS = (
 _HEAD = re.compile(rf"\b(?:the|a|an|by|of)\s+((?:[^\W\d_]+[\s-]){{1,3}})(?:{_HEADS})\b", re.IGNORECASE)
 _BEST = re.compile(
     r"\b(?:most|highest|largest|lowest|biggest|smallest|greatest|fastest|strongest|best|worst|least|longest|oldest)\b"
-    r"[^.:;\n]{0,60}\b(?:is|was|were|are)\s+([^\W\d_][\w-]{0,30}(?:\s[^\W\d_][\w-]{0,30}){0,3})(?=\s?(?:[.,;(\n]|\Z))",
+    r"[^.:;\n]{0,60}\b(?:is|was|were|are)\s++([^\W\d_][\w-]{0,30}+(?:\s[^\W\d_][\w-]{0,30}+){0,3})(?=\s?(?:[.,;(\n]|\Z))",
     re.IGNORECASE,
 )
 _CAUSE = re.compile(
