@@ -35,7 +35,7 @@ test: dev ## Run all tests
 
 COUNT ?= 10000
 tables: dev ## Read COUNT tables of known values in many conventions: no number may differ
-	TABLES_COUNT=$(COUNT) .venv/bin/python -m pytest tests/activity/files/test_generated_tables.py -q -s -n 2
+	TABLES_COUNT=$(or $(COUNT),10000) .venv/bin/python -m pytest tests/activity/files/test_generated_tables.py -q -n 2 --timeout 7200
 
 mutants: $(DEV) ## Change the rules in small ways, and see that their unit tests notice
 	@nice $(VENV) -m tests.mutants $(MODULES)
