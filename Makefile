@@ -33,7 +33,6 @@ demo-people: $(READY) ## The same with a team that asks people: decide in a seco
 test: dev ## Run all tests
 	$(VENV) -m pytest -n 5 --dist loadfile --no-loadscope-reorder
 
-COUNT ?= 10000
 tables: dev ## Read COUNT tables of known values in many conventions: no number may differ
 	TABLES_COUNT=$(or $(COUNT),10000) .venv/bin/python -m pytest tests/activity/files/test_generated_tables.py -q -n 2 --timeout 7200
 
