@@ -41,12 +41,15 @@ async def test_a_storm_costs_few_requests_and_no_run(
     raging = False
     refused: Counter[str] = Counter()
     served: list[str] = []
+    answered_before: Counter[str] = Counter()
 
     def reply(step: Step) -> Reply:
         if raging:
             refused[step.body["model"]] += 1
             return status(529, "overloaded_error")
         served.append(step.call)
+        if not refused:
+            answered_before[step.body["model"]] += 1
         return USUAL(step)
 
     for run_id in ids:
@@ -64,4 +67,5 @@ async def test_a_storm_costs_few_requests_and_no_run(
     probes = failed_probes(caplog)
     assert set(refused) == set(probes)
     for model, requests in refused.items():
-        assert requests <= REQUESTS + probes[model]
+        # It opens on half of the distinct calls of the last seconds: what was answered in them has to be outweighed.
+        assert requests <= REQUESTS + probes[model] + answered_before[model]
