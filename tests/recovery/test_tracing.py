@@ -148,7 +148,7 @@ async def test_the_spans_of_a_run_are_its_steps_and_a_replay_adds_none(
     assert [(call["error.type"], call["supervisor.attempt"]) for call in failed] == [("ProviderError", 1)]
     assert sorted(call["supervisor.attempt"] for call in calls) == [1, 1, 1, 1, 2]
     paid = sum(facts(span).get("gen_ai.usage.output_tokens", 0) for span in spans)
-    assert paid == 10 * 5  # each answer of the script, once
+    assert paid == 10 * 6  # each answer of the script, once
     repeated = [facts(span) for span in anew if span.name in (small, large)]
     assert all(call["supervisor.from_journal"] and "gen_ai.usage.output_tokens" not in call for call in repeated)
     whole = next(span for span in spans if span.name == RUN)
