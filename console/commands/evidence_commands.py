@@ -67,7 +67,9 @@ def _link_rows(links: "list[Link]", answer: str) -> Iterator[str]:
         if sentence not in ("", shown):
             yield f"“{safe_line(sentence, limits.SENTENCE_BYTES)}”"
         shown = sentence or shown
-        mark = "✘" if link.problem else "○" if link.recalled else "✔"
+        mark = "○" if link.recalled else "✔"
+        if link.problem:
+            mark = "✘"
         yield f"{mark} {link.kind}: {safe_line(link.text, limits.SENTENCE_BYTES)}"
         if link.findings:
             yield f"    findings: {', '.join(link.findings)}"

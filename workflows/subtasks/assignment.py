@@ -165,7 +165,9 @@ class Assignment(Work):
         problem, self.last, self.resume_from = result.problem, result, None
         if self.was_refined:
             self.was_refined = False
-            brought = "a finding" if result.succeeded else f"a failure: {problem.type}" if problem else "nothing"
+            brought = "a finding" if result.succeeded else "nothing"
+            if problem and not result.succeeded:
+                brought = f"a failure: {problem.type}"
             self.context.state.trace.note("refine_brought", self.subtask_id, brought=brought)
         if result.succeeded:
             self._succeed(result)
