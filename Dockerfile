@@ -15,12 +15,8 @@ RUN useradd --system --uid 10001 --home-dir /tmp --shell /usr/sbin/nologin super
 COPY --from=build /opt/venv /opt/venv
 WORKDIR /app
 COPY worker_main.py starter.py ./
-COPY supervision supervision
 COPY activities activities
 COPY workflows workflows
-COPY runtime runtime
-COPY console console
-COPY standin standin
 COPY temporal_supervisor temporal_supervisor
 COPY teams teams
 RUN /opt/venv/bin/python -m compileall -q .

@@ -23,10 +23,10 @@ setup: $(READY) temporal ## Install what is needed to run into .venv, and get th
 dev: $(DEV) temporal ## Install what tests and checks need, too
 
 demo: $(READY) ## Start a server, a worker and a run on bundled data; follow it and print the answer
-	@$(VENV) -m console.demo
+	@$(VENV) -m temporal_supervisor.console.demo
 
 demo-people: $(READY) ## The same with a team that asks people: decide in a second terminal (docs/people.md)
-	@SUPERVISOR_TEAMS_DIR=examples/teams $(VENV) -m console.demo --team purchasing \
+	@SUPERVISOR_TEAMS_DIR=examples/teams $(VENV) -m temporal_supervisor.console.demo --team purchasing \
 	    --goal "From which supplier do we order office lamps, by our policy, and why?"
 
 # Most tests wait for processes and timers: five at a time keep two cores busy.
@@ -64,7 +64,7 @@ worker: $(READY) ## Run a Worker process
 	@$(VENV) worker_main.py
 
 standin: $(READY) ## Run the stand-in model on port 8234
-	@$(VENV) -m standin --port 8234
+	@$(VENV) -m temporal_supervisor.standin --port 8234
 
 bench: dev ## Run the benchmarks
 	@$(VENV) -m benchmarks
@@ -92,7 +92,7 @@ operate-test: dev ## Run encryption on PostgreSQL and a bucket, and the dashboar
 	$(VENV) -m pytest tests/recovery/test_encryption.py tests/recovery/test_dashboard.py
 
 temporal: $(READY)
-	@$(VENV) -m runtime.server.temporal_binary >/dev/null
+	@$(VENV) -m temporal_supervisor.runtime.server.temporal_binary >/dev/null
 
 # An existing .venv keeps its Python; a new one gets the one found above.
 SYNC = $(UV) sync --locked --quiet --compile-bytecode $(if $(wildcard $(VENV)),,--python "$(PYTHON)")

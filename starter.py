@@ -14,19 +14,19 @@ try:
 except ModuleNotFoundError as missing:
     raise SystemExit(f"{missing}: run `make setup` once, then .venv/bin/temporal-supervisor") from None
 
-from console.base.command import Access, access
-from console.base.terminal import Report, print_out
-from console.commands import people_commands as people
-from console.commands import report_commands as reports
-from console.commands import store_commands as stores
-from console.commands.doctor import examine
-from console.commands.evidence_commands import artifacts_report, print_artifact, verify_run
-from console.commands.inspect_command import inspect_files
-from console.commands.repair_command import repair
-from console.commands.run_commands import follow_run, run_goal
-from console.commands.serve_command import serve
-from console.run.command_line import command
-from runtime.process import exit_now, keep_files_private, run_worker
+from temporal_supervisor.console.base.command import Access, access
+from temporal_supervisor.console.base.terminal import Report, print_out
+from temporal_supervisor.console.commands import people_commands as people
+from temporal_supervisor.console.commands import report_commands as reports
+from temporal_supervisor.console.commands import store_commands as stores
+from temporal_supervisor.console.commands.doctor import examine
+from temporal_supervisor.console.commands.evidence_commands import artifacts_report, print_artifact, verify_run
+from temporal_supervisor.console.commands.inspect_command import inspect_files
+from temporal_supervisor.console.commands.repair_command import repair
+from temporal_supervisor.console.commands.run_commands import follow_run, run_goal
+from temporal_supervisor.console.commands.serve_command import serve
+from temporal_supervisor.console.run.command_line import command
+from temporal_supervisor.runtime.process import exit_now, keep_files_private, run_worker
 
 _PEOPLE = "People decide"
 EXIT_CODES = " ".join((__doc__ or "").partition("\n\n")[2].split())
@@ -83,7 +83,7 @@ async def _teams(
     ask: Annotated[str | None, typer.Option(metavar="GOAL", help="say which role of TEAM would take it")] = None,
 ) -> Report | int:
     """List the teams that runs may name, with roles, tools and data; exit code 1 if one, or a file, can't be used."""
-    from console.commands import team_commands as teams  # loads the tools' libraries: 0.3 s
+    from temporal_supervisor.console.commands import team_commands as teams  # loads the tools' libraries: 0.3 s
 
     if team and ask and ask.strip():
         from worker_main import model_endpoint  # loads what a Worker needs: for this option only
@@ -100,7 +100,7 @@ async def _tool(
     arguments: Annotated[str | None, typer.Argument(help='a JSON object such as {"title": "emma"}')] = None,
 ) -> int:
     """Try a tool without a run: print its schema, or its output for these arguments."""
-    from console.commands.team_commands import try_tool
+    from temporal_supervisor.console.commands.team_commands import try_tool
 
     return await try_tool(access.settings, name, arguments)
 
@@ -119,7 +119,7 @@ async def _mcp(
     allow_host: Annotated[list[str] | None, typer.Option(help="a name of this host, beyond loopback")] = None,
 ) -> int:
     """Serve runs as MCP tools, on standard input and output or over HTTP, until the client or Ctrl-C ends it."""
-    from console.mcp_server.mcp_serving import serve_mcp
+    from temporal_supervisor.console.mcp_server.mcp_serving import serve_mcp
 
     return await serve_mcp(access, http, allow_host or [])
 
@@ -138,7 +138,7 @@ async def _codec(
     ui: Annotated[str, typer.Option(help="the Web UI whose pages may ask")] = "http://localhost:8233",
 ) -> int:
     """Decrypt histories for the Web UI and the `temporal` CLI until Ctrl-C, with the keys of SUPERVISOR_KEYS_FILE."""
-    from console.commands.codec_command import serve_codec
+    from temporal_supervisor.console.commands.codec_command import serve_codec
 
     return await serve_codec(access.settings.keys, port, ui)
 
@@ -154,7 +154,7 @@ def worker(context: typer.Context) -> None:
 @app.command(context_settings=_PASSED_ON)
 def standin(context: typer.Context) -> None:
     """Run the stand-in model until Ctrl-C; `standin -h` lists its options."""
-    from standin.__main__ import main as serve_standin
+    from temporal_supervisor.standin.__main__ import main as serve_standin
 
     raise typer.Exit(serve_standin(context.args))
 

@@ -34,15 +34,15 @@ from activities.store.store_reports import StoreWaits
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles, roles_of_teams
 from activities.tools.secrets import Secrets
-from runtime import logs, process, search_attributes, telemetry
-from runtime.connection import ConnectionFailed, connect, namespace_id
-from runtime.settings import Settings, load_settings
-from runtime.watchdog import Watchdog, stop_by_signal
-from runtime.workers import ALL_ROLES, POOL_ROLES, WorkerRole, workers
-from supervision.base import limits
-from supervision.base.queues import MODEL_QUEUE, OUTWARD_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
-from supervision.contract.team import is_name
-from supervision.provider.endpoint_facts import EndpointFacts
+from temporal_supervisor.runtime import logs, process, search_attributes, telemetry
+from temporal_supervisor.runtime.connection import ConnectionFailed, connect, namespace_id
+from temporal_supervisor.runtime.settings import Settings, load_settings
+from temporal_supervisor.runtime.watchdog import Watchdog, stop_by_signal
+from temporal_supervisor.runtime.workers import ALL_ROLES, POOL_ROLES, WorkerRole, workers
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.queues import MODEL_QUEUE, OUTWARD_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
+from temporal_supervisor.supervision.contract.team import is_name
+from temporal_supervisor.supervision.provider.endpoint_facts import EndpointFacts
 from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
 

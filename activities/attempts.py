@@ -23,10 +23,10 @@ from activities.steps import ParentOf, stepped
 from activities.store.artifacts import ArtifactStore
 from activities.store.grants import RunGrant, find_grant
 from activities.store.store_reports import report_away
-from supervision.base import limits
-from supervision.base.errors import AWAITED, RUN_KINDS, STORE_AWAY, ErrorKind, SupervisionError
-from supervision.base.store_keys import is_key, is_named, run_prefix
-from supervision.base.text import cut
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.errors import AWAITED, RUN_KINDS, STORE_AWAY, ErrorKind, SupervisionError
+from temporal_supervisor.supervision.base.store_keys import is_key, is_named, run_prefix
+from temporal_supervisor.supervision.base.text import cut
 
 _REFERENCES = ("ref", "head")
 

@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 
 from temporalio import activity
 
-from supervision.base import limits
-from supervision.base.errors import ErrorKind, SupervisionError
-from supervision.base.prompt_marks import DEADLY
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionError
+from temporal_supervisor.supervision.base.prompt_marks import DEADLY
 
 T = TypeVar("T")
 Details = Callable[[], dict[str, Any]]

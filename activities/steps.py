@@ -21,9 +21,9 @@ from temporalio.exceptions import ApplicationError
 
 from activities.contracts.run_contracts import RunFacts, RunRef, SupervisorCall
 from activities.contracts.turn_contracts import ToolInput, TurnInput
-from supervision.base import spans
-from supervision.contract.result import RunResult
-from supervision.contract.usage import Usage
+from temporal_supervisor.supervision.base import spans
+from temporal_supervisor.supervision.contract.result import RunResult
+from temporal_supervisor.supervision.contract.usage import Usage
 
 log = logging.getLogger("supervisor.steps")
 
@@ -144,7 +144,7 @@ def _asked(activity_type: str, argument: object) -> tuple[str, str, Facts]:
 
 
 def note(facts: Facts) -> None:
-    """Adds to what is known of this attempt, by the names of `supervision.base.spans`."""
+    """Adds to what is known of this attempt, by the names of `temporal_supervisor.supervision.base.spans`."""
     if step := _step.get(None):
         step.facts |= facts
 

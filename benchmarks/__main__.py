@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.scene import LONG, ROWS, WARM_UP, BenchModel, Row, System, cpu_seconds, scene
-from console.base.command import BAD_INPUT, DONE, Access, CommandFailed, perform
-from runtime.process import exit_now, say
+from temporal_supervisor.console.base.command import BAD_INPUT, DONE, Access, CommandFailed, perform
+from temporal_supervisor.runtime.process import exit_now, say
 
 _ROW_TIMEOUT = 300.0  # seconds; the longest row takes ten on two cores
 _SETTLE = 1.0  # seconds between rows: the server's work after a run belongs to that run

@@ -11,9 +11,9 @@ It answers the project's calls, and those of the floor:
 import re
 from collections.abc import Iterator
 
-from standin.extract.schema_fill import Filler
-from standin.server.api_reply import ApiReply, json_reply, text_reply, tool_block
-from standin.server.api_request import ApiRequest, Json
+from temporal_supervisor.standin.extract.schema_fill import Filler
+from temporal_supervisor.standin.server.api_reply import ApiReply, json_reply, text_reply, tool_block
+from temporal_supervisor.standin.server.api_request import ApiRequest, Json
 
 Fields = dict[str, str]
 

@@ -15,9 +15,9 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 from benchmarks.scene import BenchModel, Row, System, holds_all, scene
-from console.base.command import DONE, FAILED, Access, perform
-from console.base.terminal import print_out
-from runtime.process import exit_now
+from temporal_supervisor.console.base.command import DONE, FAILED, Access, perform
+from temporal_supervisor.console.base.terminal import print_out
+from temporal_supervisor.runtime.process import exit_now
 
 LONGEST_TASK = 3.0  # seconds a workflow task may take, of the server's ten
 _LOOK = 0.25  # seconds between two looks at the model's call log

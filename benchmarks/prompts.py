@@ -8,14 +8,14 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from console.demo import GOAL
-from runtime.settings import BUILTIN_TEAMS
-from standin.extract.kind_of_call import think
-from standin.server.api_reply import ApiReply, json_reply
-from standin.server.api_request import ApiRequest
-from standin.server.app import BrainServer
-from standin.server.app import serving as serving_model
-from supervision.contract.request import RunRequest
+from temporal_supervisor.bundled import BUILTIN_TEAMS
+from temporal_supervisor.console.demo import GOAL
+from temporal_supervisor.standin.extract.kind_of_call import think
+from temporal_supervisor.standin.server.api_reply import ApiReply, json_reply
+from temporal_supervisor.standin.server.api_request import ApiRequest
+from temporal_supervisor.standin.server.app import BrainServer
+from temporal_supervisor.standin.server.app import serving as serving_model
+from temporal_supervisor.supervision.contract.request import RunRequest
 from tests.serving import own_server, settings_for
 from worker_main import serving
 from workflows.supervisor import SupervisorWorkflow

@@ -18,12 +18,12 @@ import psutil
 from temporalio.client import Client, WorkflowHandle
 
 from benchmarks.bench_brain import think
-from console.demo import Served
-from runtime.connection import connect
-from runtime.server.embedded_server import EmbeddedServer, ServerInfo
-from standin.server.app import BrainServer, serving
-from standin.server.faults import FaultScript, ServerConfig
-from supervision.base import limits
+from temporal_supervisor.console.demo import Served
+from temporal_supervisor.runtime.connection import connect
+from temporal_supervisor.runtime.server.embedded_server import EmbeddedServer, ServerInfo
+from temporal_supervisor.standin.server.app import BrainServer, serving
+from temporal_supervisor.standin.server.faults import FaultScript, ServerConfig
+from temporal_supervisor.supervision.base import limits
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 _FLOOR_SETTINGS = ("--sandbox", "passall", "--max-act", "2000", "--max-wft", "200")

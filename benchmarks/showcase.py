@@ -15,10 +15,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from console.base.command import endpoint
-from console.demo import GOAL
-from runtime.settings import Settings, load_settings
-from standin.extract.answers import FOOTER
+from temporal_supervisor.console.base.command import endpoint
+from temporal_supervisor.console.demo import GOAL
+from temporal_supervisor.runtime.settings import Settings, load_settings
+from temporal_supervisor.standin.extract.answers import FOOTER
 from tests.serving import own_server
 from worker_main import serving
 

@@ -19,7 +19,7 @@ for package in dist/*.whl dist/*.tar.gz; do
     (
         cd "$environment/empty"
         ../bin/temporal-supervisor --version
-        ../bin/python -m console.demo </dev/null >demo.txt 2>demo.log || { cat demo.log >&2; exit 1; }
+        ../bin/python -m temporal_supervisor.console.demo </dev/null >demo.txt 2>demo.log || { cat demo.log >&2; exit 1; }
         grep -q . demo.txt
     )
     echo "$package: installed in an empty environment, the demo answers"

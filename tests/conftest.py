@@ -10,10 +10,10 @@ import pytest
 from hypothesis import settings as hypothesis
 from temporalio.client import Client
 
-from runtime.connection import connect
-from runtime.server.embedded_server import EmbeddedServer, ServerInfo
-from runtime.settings import Settings
-from supervision.base import limits
+from temporal_supervisor.runtime.connection import connect
+from temporal_supervisor.runtime.server.embedded_server import EmbeddedServer, ServerInfo
+from temporal_supervisor.runtime.settings import Settings
+from temporal_supervisor.supervision.base import limits
 from tests.scripted_model import ScriptedModel, scripted_model
 from tests.serving import settings_for
 from tests.workflow.runs import Lab
@@ -32,7 +32,15 @@ hypothesis.load_profile("usual")
 
 SLOW = (
     *("machine", "recovery/test_kill", "corpus/test_raw_inputs", "corpus/test_liveness", "faults", "recovery"),
-    *("console/test_people", "console/test_hints", "corpus", "console", "runtime", "workflow", "activity"),
+    *(
+        "console/test_people",
+        "console/test_hints",
+        "corpus",
+        "console",
+        "runtime",
+        "workflow",
+        "activity",
+    ),
 )
 
 

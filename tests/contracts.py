@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from activities.files.manifest import DataFile
-from standin.server.api_reply import text_block, tool_block
+from temporal_supervisor.standin.server.api_reply import text_block, tool_block
 from tests.scripted_model import Reply, Script, Step, answer, message
 from tests.workflow.scripts import item, plans, subtasks
 

@@ -29,7 +29,7 @@ import pytest
 from _pytest.runner import runtestprotocol
 
 ROOT = Path(__file__).parents[1]
-RULES = ROOT / "supervision"
+RULES = ROOT / "temporal_supervisor" / "supervision"
 UNIT = ROOT / "tests" / "unit"
 EXPLAINED = Path(__file__).with_suffix(".toml")
 DECLARATIONS = {"limits.py", "prompt_marks.py", "__init__.py"}  # nothing in them is computed
@@ -260,7 +260,7 @@ def _calibrate(item: pytest.Item) -> Calibration | None:
 def _caches() -> list[Any]:
     """Returns the functions of the rules that remember what they returned."""
     wrappers = [each for each in gc.get_objects() if hasattr(type(each), "cache_clear")]
-    return [each for each in wrappers if each.__module__.startswith("supervision")]
+    return [each for each in wrappers if each.__module__.startswith("temporal_supervisor.supervision")]
 
 
 def _started(mutant: Mutant, tests: list[pytest.Item], seconds: float) -> int:

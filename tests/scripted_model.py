@@ -12,10 +12,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from standin.server.api_reply import ApiReply, ErrorReply, text_block
-from standin.server.api_request import ApiRequest, Json
-from standin.server.app import BrainServer, Entry, serving
-from standin.server.faults import FaultScript, ServerConfig
+from temporal_supervisor.standin.server.api_reply import ApiReply, ErrorReply, text_block
+from temporal_supervisor.standin.server.api_request import ApiRequest, Json
+from temporal_supervisor.standin.server.app import BrainServer, Entry, serving
+from temporal_supervisor.standin.server.faults import FaultScript, ServerConfig
 
 Reply = Callable[[], Awaitable[ApiReply]]
 

@@ -13,10 +13,10 @@ from pydantic import JsonValue
 from temporalio.client import Client
 
 from activities.store.artifacts import ArtifactStore, open_store
-from runtime.connection import connect, namespace_id
-from runtime.encryption import Keys, read_keys
-from runtime.server.embedded_server import EmbeddedServer
-from runtime.settings import Settings
+from temporal_supervisor.runtime.connection import connect, namespace_id
+from temporal_supervisor.runtime.encryption import Keys, read_keys
+from temporal_supervisor.runtime.server.embedded_server import EmbeddedServer
+from temporal_supervisor.runtime.settings import Settings
 from tests.forked import started
 from tests.waiting import until
 

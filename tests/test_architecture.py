@@ -1,6 +1,7 @@
 """The architecture as rules over the source: directions of imports, names, and what stays in one place.
 
-A room is a sub-package, or a module that lies directly in its package. Complexity is ruff's to check.
+A package is a folder of the checkout, or one below `temporal_supervisor/`, which has modules of its own, too. A room is
+a sub-package, or a module that lies directly in its package. Complexity is ruff's to check.
 """
 
 import ast
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+
+import temporal_supervisor
 
 ROOT = Path(__file__).resolve().parents[1]
 MAINS = ("worker_main.py", "starter.py")
@@ -43,19 +46,23 @@ PACKAGES = {
         arrows=28,
     ),
     "runtime": Package(
-        "supervision",
+        "supervision bundled",
         "process sdk_patches telemetry logs encryption settings payloads search_attributes watchdog workers "
         "server connection",
         arrows=11,
     ),
-    "standin": Package("supervision", "server extract __main__", arrows=3),
+    "standin": Package("supervision bundled", "server extract __main__", arrows=3),
     "console": Package(
-        "activities supervision runtime standin temporal_supervisor workflows",
+        "activities supervision runtime standin client bundled workflows",
         "base run view report commands mcp_server demo",
         arrows=18,
     ),
-    "temporal_supervisor": Package("supervision runtime", "", arrows=0),
 }
+ABOVE = "temporal_supervisor"  # holds these packages, and what client programs import
+BELOW = ("supervision", "runtime", "standin", "console")
+FOLDERS = {name: ROOT / ABOVE / name if name in BELOW else ROOT / name for name in PACKAGES}
+# the modules that lie beside them, and what they may import of ours
+BESIDE = {"__init__": "client supervision", "client": "supervision runtime", "bundled": ""}
 # what clients and process mains may know of the workflows: their types, not what they are made of
 WORKFLOWS_IN_PUBLIC = ("workflows.supervisor", "workflows.worker_agent", "workflows.children.child_contracts")
 CONTRIB = ("aws", "gcp", "opentelemetry", "workflow_streams")
@@ -84,7 +91,8 @@ def load(path: Path) -> Module:
     return Module(path, source, ast.parse(source))
 
 
-MODULES = {name: [load(path) for path in sorted((ROOT / name).rglob("*.py"))] for name in PACKAGES}
+MODULES = {name: [load(path) for path in sorted(folder.rglob("*.py"))] for name, folder in FOLDERS.items()}
+MODULES |= {name: [load(ROOT / ABOVE / f"{name}.py")] for name in BESIDE}
 MODULES["mains"] = [load(ROOT / name) for name in MAINS]
 ALL = [module for modules in MODULES.values() for module in modules]
 NAMED = [module for module in ALL if module.path.name not in ("__init__.py", "__main__.py", *MAINS)]
@@ -115,22 +123,64 @@ def inside(name: str, packages: tuple[str, ...]) -> bool:
     return any(name == package or name.startswith(f"{package}.") for package in packages)
 
 
+def dotted(name: str) -> str:
+    """The name by which a package, or a module beside them, is imported."""
+    return f"{ABOVE}.{name}" if name in BELOW or name in BESIDE else name
+
+
 def room_arrows(package: str) -> dict[str, set[str]]:
     """Which rooms of a package import which others."""
     arrows: dict[str, set[str]] = {}
     for module in MODULES[package]:
-        room, *_ = module.path.relative_to(ROOT / package).with_suffix("").parts
+        room, *_ = module.path.relative_to(FOLDERS[package]).with_suffix("").parts
         if room != "__init__":
-            inner = {name.split(".")[1] for name in imported(module) if name.startswith(f"{package}.")}
+            inside_it = f"{dotted(package)}."
+            inner = {
+                name.removeprefix(inside_it).split(".")[0] for name in imported(module) if name.startswith(inside_it)
+            }
             arrows.setdefault(room, set()).update(inner - {room})
     return arrows
 
 
+def forbidden_to(name: str, may_import: str) -> tuple[str, ...]:
+    """What a package, or a module beside them, may not import of ours."""
+    others = {*PACKAGES, *BESIDE, "worker_main", "starter", "tests", "benchmarks"} - {name, *may_import.split()}
+    return tuple(sorted(map(dotted, others)))
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_imports_go_one_way(package: str) -> None:
-    allowed = {package, *PACKAGES[package].may_import.split()}
-    forbidden = {*PACKAGES, "worker_main", "starter", "tests", "benchmarks"} - allowed
-    assert breaches(MODULES[package], tuple(sorted(forbidden))) == []
+    assert breaches(MODULES[package], forbidden_to(package, PACKAGES[package].may_import)) == []
+
+
+@pytest.mark.parametrize("package", [name for name in PACKAGES if name != "console"])
+def test_what_lies_below_does_not_load_the_names_of_clients(package: str) -> None:
+    """`from temporal_supervisor import start` would load the client; only the command line is one."""
+    below = tuple(map(dotted, (*BELOW, *BESIDE)))
+    ours = [name for module in MODULES[package] for name in imported(module) if inside(name, (ABOVE,))]
+    assert [name for name in ours if not inside(name, below)] == []
+
+
+@pytest.mark.parametrize("module", BESIDE)
+def test_modules_for_client_programs_import_one_way(module: str) -> None:
+    assert breaches(MODULES[module], forbidden_to(module, BESIDE[module])) == []
+    known = {path.stem for path in (ROOT / ABOVE).glob("*.py")}
+    assert known == BESIDE.keys()
+
+
+def test_the_names_of_clients_are_those_that_type_checkers_see() -> None:
+    (module,) = MODULES["__init__"]
+    (block,) = (node for node in module.tree.body if isinstance(node, ast.If))
+    imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
+    declared = {alias.name: node.module for node in imports for alias in node.names}
+    assert declared == temporal_supervisor._HOMES
+    assert all(getattr(temporal_supervisor, name) is not None for name in declared)
+
+
+def test_importing_the_package_loads_no_client() -> None:
+    script = "import sys, temporal_supervisor.supervision.base.text; print('temporalio' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.returncode) == ("False\n", 0), done.stderr
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -167,8 +217,9 @@ def test_imports_are_absolute() -> None:
 
 
 def test_rules_and_workflows_import_no_other_packages() -> None:
-    assert others_than("supervision", ("pydantic", "pydantic_core", "supervision")) == []
-    assert others_than("workflows", ("temporalio", "pydantic", "workflows", "activities", "supervision")) == []
+    assert others_than("supervision", ("pydantic", "pydantic_core", dotted("supervision"))) == []
+    ours = ("workflows", "activities", dotted("supervision"))
+    assert others_than("workflows", ("temporalio", "pydantic", *ours)) == []
 
 
 def test_clients_know_the_workflows_types_and_not_their_parts() -> None:
@@ -183,7 +234,8 @@ def test_one_module_talks_to_the_model_sdk() -> None:
 
 
 def test_the_sdk_of_mcp_is_imported_where_no_worker_loads_it() -> None:
-    apart = ("activities/tools/mcp/mcp_process.py", "activities/tools/mcp/mcp_forms.py", "console/mcp_server/")
+    mcp_server = f"{ABOVE}/console/mcp_server/"
+    apart = ("activities/tools/mcp/mcp_process.py", "activities/tools/mcp/mcp_forms.py", mcp_server)
     assert breaches([module for module in ALL if not module.name.startswith(apart)], ("mcp", "mcp_types")) == []
     assert breaches(ALL, ("activities.tools.mcp.mcp_process",)) == []
 
@@ -195,7 +247,7 @@ def test_loading_the_workflows_loads_no_model_sdk() -> None:
 
 
 def test_experimental_parts_of_the_sdk_are_imported_in_one_place() -> None:
-    others = [module for module in ALL if module.name != "runtime/sdk_patches.py"]
+    others = [module for module in ALL if module.name != "temporal_supervisor/runtime/sdk_patches.py"]
     lines = [f"{module.name} imports {name}" for module in others for name in imported(module)]
     assert [line for line in lines if line.split()[-1].startswith(EXPERIMENTAL)] == []
 

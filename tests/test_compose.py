@@ -18,10 +18,10 @@ import yaml
 from temporalio.client import Client
 
 from activities.store.artifacts import open_store
-from runtime.search_attributes import WANTED, usable
-from runtime.server.embedded_server import EmbeddedServer
-from runtime.server.temporal_binary import find_temporal
-from supervision.base import limits, spans
+from temporal_supervisor.runtime.search_attributes import WANTED, usable
+from temporal_supervisor.runtime.server.embedded_server import EmbeddedServer
+from temporal_supervisor.runtime.server.temporal_binary import find_temporal
+from temporal_supervisor.supervision.base import limits, spans
 from worker_main import SERVING
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -7,8 +7,8 @@ import pytest
 import typer.main
 
 import starter
-from supervision.base import errors
-from supervision.contract import RunRequest, RunResult
+from temporal_supervisor.supervision.base import errors
+from temporal_supervisor.supervision.contract import RunRequest, RunResult
 from tests.test_public_names import variables
 
 ROOT = Path(__file__).resolve().parents[1]

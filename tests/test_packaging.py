@@ -11,7 +11,7 @@ from subprocess import CompletedProcess
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = {"workflows", "activities", "supervision", "runtime", "console", "standin", "teams", "temporal_supervisor"}
+PACKAGES = {"workflows", "activities", "temporal_supervisor"}
 MAINS = {"worker_main.py", "starter.py"}
 
 
@@ -60,13 +60,20 @@ def test_the_wheel_holds_every_file_of_our_packages_and_nothing_else(wheel: Path
     assert {name for name in tops if not name.endswith(".dist-info")} == PACKAGES | MAINS
     files = {path.relative_to(ROOT).as_posix() for name in PACKAGES for path in (ROOT / name).rglob("*")}
     expected = {name for name in files if "__pycache__" not in name and (ROOT / name).is_file()}
-    assert "teams/default/team.toml" in expected
-    typed = {f"{name}/py.typed" for name in ("temporal_supervisor", "supervision", "runtime", "activities")}
+    expected |= {
+        f"temporal_supervisor/{path.relative_to(ROOT).as_posix()}"
+        for path in (ROOT / "teams").rglob("*")
+        if path.is_file()
+    }
+    assert "temporal_supervisor/teams/default/team.toml" in expected
+    typed = {f"{name}/py.typed" for name in ("temporal_supervisor", "activities")}
     assert (expected | typed) - held == set()
 
 
 @pytest.mark.parametrize(
-    "command", [["temporal-supervisor", "--help"], ["python", "-m", "standin", "--help"]], ids=" ".join
+    "command",
+    [["temporal-supervisor", "--help"], ["python", "-m", "temporal_supervisor.standin", "--help"]],
+    ids=" ".join,
 )
 def test_the_installed_commands_work_from_another_folder(commands: Path, command: list[str], tmp_path: Path) -> None:
     done = run(commands / command[0], *command[1:], cwd=tmp_path)

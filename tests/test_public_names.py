@@ -16,14 +16,14 @@ from temporalio import activity, workflow
 from temporalio.client import Client
 
 import starter
-import supervision.contract
+import temporal_supervisor.supervision.contract
 import worker_main
 from activities.teams import toolbox
 from activities.tools import tool
-from runtime import search_attributes
-from runtime.connection import connect
-from runtime.settings import Settings
-from supervision.base import errors, queues
+from temporal_supervisor.runtime import search_attributes
+from temporal_supervisor.runtime.connection import connect
+from temporal_supervisor.runtime.settings import Settings
+from temporal_supervisor.supervision.base import errors, queues
 from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
 
@@ -77,7 +77,7 @@ GROUPS: dict[str, Callable[[], Iterable[str]]] = {
     "settings": variables,
     "kinds of tools": lambda: toolbox.KINDS,
     "classes of the contract": lambda: (
-        name for name, value in vars(supervision.contract).items() if inspect.isclass(value)
+        name for name, value in vars(temporal_supervisor.supervision.contract).items() if inspect.isclass(value)
     ),
     "classes of tools": tool_classes,
     "options of all commands": lambda: options(COMMANDS),

@@ -9,13 +9,13 @@ from temporalio.exceptions import ApplicationError
 with workflow.unsafe.imports_passed_through():
     from pydantic import BaseModel, JsonValue, ValidationError
 
-    from supervision.base import limits
-    from supervision.base.errors import SupervisionError
-    from supervision.base.text import cut, one_line
-    from supervision.contract.plan import Plan, WrittenPlan
-    from supervision.contract.result import RunResult
-    from supervision.contract.status import Asked, Status, TracePage
-    from supervision.contract.updates import (
+    from temporal_supervisor.supervision.base import limits
+    from temporal_supervisor.supervision.base.errors import SupervisionError
+    from temporal_supervisor.supervision.base.text import cut, one_line
+    from temporal_supervisor.supervision.contract.plan import Plan, WrittenPlan
+    from temporal_supervisor.supervision.contract.result import RunResult
+    from temporal_supervisor.supervision.contract.status import Asked, Status, TracePage
+    from temporal_supervisor.supervision.contract.updates import (
         UPDATES_USED_UP,
         Decide,
         Decided,
@@ -33,14 +33,14 @@ with workflow.unsafe.imports_passed_through():
         UpdateReply,
         read_update,
     )
-    from supervision.planning.new_roles import unknown_role_problems
-    from supervision.planning.plan_graph import plan_problems
-    from supervision.results.payload_fit import fit
-    from supervision.run.attempt_rules import supervisor_of
-    from supervision.run.decisions import ALL, Decision, Instructions, decision_in
-    from supervision.run.events import said
-    from supervision.run.run_state import RunState
-    from supervision.run.web_details import markdown
+    from temporal_supervisor.supervision.planning.new_roles import unknown_role_problems
+    from temporal_supervisor.supervision.planning.plan_graph import plan_problems
+    from temporal_supervisor.supervision.results.payload_fit import fit
+    from temporal_supervisor.supervision.run.attempt_rules import supervisor_of
+    from temporal_supervisor.supervision.run.decisions import ALL, Decision, Instructions, decision_in
+    from temporal_supervisor.supervision.run.events import said
+    from temporal_supervisor.supervision.run.run_state import RunState
+    from temporal_supervisor.supervision.run.web_details import markdown
     from workflows.children.child_contracts import NestedReport, NestedTerms
     from workflows.children.links import ChildLinks, ParentLink
     from workflows.run_context import RunContext

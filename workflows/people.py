@@ -9,9 +9,9 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import PersonWords
-    from supervision.base import limits
-    from supervision.base.text import size
-    from supervision.contract.finding import Finding
+    from temporal_supervisor.supervision.base import limits
+    from temporal_supervisor.supervision.base.text import size
+    from temporal_supervisor.supervision.contract.finding import Finding
 
 
 class Awaited:

@@ -14,17 +14,17 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import RunRef, RunSetup
-    from supervision.base.errors import ErrorKind, SupervisionError
-    from supervision.contract.finding import Labels
-    from supervision.contract.model_choice import Effort, OptionalStep, is_off
-    from supervision.contract.progress import Phase
-    from supervision.contract.status import TraceEvent, Wait, WaitKind
-    from supervision.contract.team import TeamCard
-    from supervision.run.decisions import Decision
-    from supervision.run.events import decided
-    from supervision.run.run_state import RunState
-    from supervision.run.slots import Slot
-    from supervision.run.waits import AWAITED
+    from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionError
+    from temporal_supervisor.supervision.contract.finding import Labels
+    from temporal_supervisor.supervision.contract.model_choice import Effort, OptionalStep, is_off
+    from temporal_supervisor.supervision.contract.progress import Phase
+    from temporal_supervisor.supervision.contract.status import TraceEvent, Wait, WaitKind
+    from temporal_supervisor.supervision.contract.team import TeamCard
+    from temporal_supervisor.supervision.run.decisions import Decision
+    from temporal_supervisor.supervision.run.events import decided
+    from temporal_supervisor.supervision.run.run_state import RunState
+    from temporal_supervisor.supervision.run.slots import Slot
+    from temporal_supervisor.supervision.run.waits import AWAITED
     from workflows.children.child_contracts import NestedInput
     from workflows.children.links import ChildLinks, ParentLink
     from workflows.people import Awaited, Words

@@ -21,16 +21,16 @@ with workflow.unsafe.imports_passed_through():
     from activities.contracts.store_contracts import StoreReport
     from activities.run.orphans import Orphans, OrphansInput
     from activities.run.run_activities import RunActivities
-    from supervision.base import limits
-    from supervision.base.errors import ErrorKind, SupervisionError, run_kind
-    from supervision.base.text import cut
-    from supervision.contract.progress import Phase
-    from supervision.contract.request import RunRequest, parse_request
-    from supervision.contract.result import Problem, RunResult
-    from supervision.contract.strategy import STRATEGIES, StrategyName
-    from supervision.results.answer import Answer
-    from supervision.results.payload_fit import fit
-    from supervision.run.run_state import RunState
+    from temporal_supervisor.supervision.base import limits
+    from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionError, run_kind
+    from temporal_supervisor.supervision.base.text import cut
+    from temporal_supervisor.supervision.contract.progress import Phase
+    from temporal_supervisor.supervision.contract.request import RunRequest, parse_request
+    from temporal_supervisor.supervision.contract.result import Problem, RunResult
+    from temporal_supervisor.supervision.contract.strategy import STRATEGIES, StrategyName
+    from temporal_supervisor.supervision.results.answer import Answer
+    from temporal_supervisor.supervision.results.payload_fit import fit
+    from temporal_supervisor.supervision.run.run_state import RunState
     from workflows.answer.publish import PUBLISH_BYTES, in_time, stored_result
     from workflows.answer.review_rounds import review
     from workflows.answer.write_answer import Drafts, sole_finding, tabulate, write_answer

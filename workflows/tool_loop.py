@@ -15,17 +15,17 @@ with workflow.unsafe.imports_passed_through():
         TurnReply,
     )
     from activities.prompts import agent_prompts as prompts
-    from supervision.agent.better_finding import better
-    from supervision.agent.empty_words import Emptiness
-    from supervision.agent.turn_rules import WINDOW_FULL, LoopState, Next, more_room, next_step
-    from supervision.base import limits
-    from supervision.base.errors import RESUMABLE, STORE, ErrorKind
-    from supervision.base.prompt_marks import DEADLY, READ_OUTPUT_TOOL
-    from supervision.budget.ledger import NextCall, next_call
-    from supervision.contract.finding import Finding
-    from supervision.contract.result import Problem
-    from supervision.contract.usage import Usage
-    from supervision.run.events import Trace
+    from temporal_supervisor.supervision.agent.better_finding import better
+    from temporal_supervisor.supervision.agent.empty_words import Emptiness
+    from temporal_supervisor.supervision.agent.turn_rules import WINDOW_FULL, LoopState, Next, more_room, next_step
+    from temporal_supervisor.supervision.base import limits
+    from temporal_supervisor.supervision.base.errors import RESUMABLE, STORE, ErrorKind
+    from temporal_supervisor.supervision.base.prompt_marks import DEADLY, READ_OUTPUT_TOOL
+    from temporal_supervisor.supervision.budget.ledger import NextCall, next_call
+    from temporal_supervisor.supervision.contract.finding import Finding
+    from temporal_supervisor.supervision.contract.result import Problem
+    from temporal_supervisor.supervision.contract.usage import Usage
+    from temporal_supervisor.supervision.run.events import Trace
     from workflows.calls import activity_calls
     from workflows.calls.activity_calls import CallFailed
     from workflows.children.child_contracts import WorkerAgentInput, WorkerAgentResult

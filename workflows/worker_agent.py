@@ -7,10 +7,10 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 with workflow.unsafe.imports_passed_through():
-    from supervision.base.errors import ErrorKind
-    from supervision.contract.result import Problem
-    from supervision.contract.status import TracePage
-    from supervision.run.decisions import Instructions
+    from temporal_supervisor.supervision.base.errors import ErrorKind
+    from temporal_supervisor.supervision.contract.result import Problem
+    from temporal_supervisor.supervision.contract.status import TracePage
+    from temporal_supervisor.supervision.run.decisions import Instructions
     from workflows.calls.activity_calls import CallFailed
     from workflows.children.child_contracts import WorkerAgentInput, WorkerAgentResult
     from workflows.tool_loop import ToolLoop

@@ -27,18 +27,18 @@ from activities.store.reading import list_bytes, read_findings, read_plan, read_
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import LoadedTeam
 from activities.teams.toolbox import preview
-from supervision.agent import agent_tools, policy
-from supervision.agent.empty_words import Emptiness, is_empty
-from supervision.base import limits
-from supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, READ_OUTPUT_TOOL
-from supervision.base.text import clean, cut, one_line, size
-from supervision.contract.finding import Finding, FindingRecord, Labels
-from supervision.contract.team import Role
-from supervision.grounding.claims import claims as all_claims
-from supervision.grounding.support import check, found_nowhere
-from supervision.planning.named_tables import lines_for
-from supervision.replies.loose_json import ALL_JSON, first_json
-from supervision.run.attempt_rules import subtask_path
+from temporal_supervisor.supervision.agent import agent_tools, policy
+from temporal_supervisor.supervision.agent.empty_words import Emptiness, is_empty
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, READ_OUTPUT_TOOL
+from temporal_supervisor.supervision.base.text import clean, cut, one_line, size
+from temporal_supervisor.supervision.contract.finding import Finding, FindingRecord, Labels
+from temporal_supervisor.supervision.contract.team import Role
+from temporal_supervisor.supervision.grounding.claims import claims as all_claims
+from temporal_supervisor.supervision.grounding.support import check, found_nowhere
+from temporal_supervisor.supervision.planning.named_tables import lines_for
+from temporal_supervisor.supervision.replies.loose_json import ALL_JSON, first_json
+from temporal_supervisor.supervision.run.attempt_rules import subtask_path
 
 _EVIDENCE_CALLS = 60  # the last ones of a worker agent: what it concluded from
 _SOURCES = 50  # of one finding, and as many artifacts: each has a line on a screen

@@ -9,9 +9,9 @@ from activities.model.conversation import ConversationStore, Entry, texts_of
 from activities.prompts.agent_prompts import is_from_people
 from activities.replies.agent_story import ToolUse, read_tool_uses
 from activities.teams.toolbox import Toolbox, preview
-from supervision.agent import agent_tools
-from supervision.base import limits
-from supervision.base.prompt_marks import (
+from temporal_supervisor.supervision.agent import agent_tools
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.prompt_marks import (
     ASK_TOOL,
     ATTACHMENT,
     EARLIER_OUTPUTS,
@@ -21,10 +21,10 @@ from supervision.base.prompt_marks import (
     STEER,
     SUBTASK,
 )
-from supervision.base.text import one_line
-from supervision.contract.finding import ArtifactRef, CheckedClaim, Evidence
-from supervision.contract.team import Role
-from supervision.grounding.support import BRIEF, Source, SourceKind
+from temporal_supervisor.supervision.base.text import one_line
+from temporal_supervisor.supervision.contract.finding import ArtifactRef, CheckedClaim, Evidence
+from temporal_supervisor.supervision.contract.team import Role
+from temporal_supervisor.supervision.grounding.support import BRIEF, Source, SourceKind
 
 _CALL_BYTES = 100  # a tool call beside the line that was found in its output
 

@@ -35,15 +35,15 @@ from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import LoadedTeam
 from activities.teams.toolbox import ToolRun
 from activities.tools.tool import ToolContext
-from supervision.agent import policy
-from supervision.agent.agent_tools import page, page_chars, read_call
-from supervision.base import limits, spans
-from supervision.base.errors import ErrorKind, SupervisionError
-from supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, READ_OUTPUT_TOOL
-from supervision.base.store_keys import effect_keys
-from supervision.base.text import clean, cut, one_line
-from supervision.contract.finding import ArtifactRef
-from supervision.replies.written_calls import same_arguments
+from temporal_supervisor.supervision.agent import policy
+from temporal_supervisor.supervision.agent.agent_tools import page, page_chars, read_call
+from temporal_supervisor.supervision.base import limits, spans
+from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionError
+from temporal_supervisor.supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, READ_OUTPUT_TOOL
+from temporal_supervisor.supervision.base.store_keys import effect_keys
+from temporal_supervisor.supervision.base.text import clean, cut, one_line
+from temporal_supervisor.supervision.contract.finding import ArtifactRef
+from temporal_supervisor.supervision.replies.written_calls import same_arguments
 
 _TOOL_PREVIEW_BYTES = 512
 _UNKNOWN = Window(limits.UNKNOWN_WINDOW_TOKENS)

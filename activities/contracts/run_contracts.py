@@ -12,24 +12,24 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import BeforeValidator, Field, JsonValue, SerializerFunctionWrapHandler, WrapSerializer
 from pydantic_core import from_json, to_json
 
-from supervision.base import limits
-from supervision.base.queues import MODEL_QUEUE, OUTWARD_QUEUE
-from supervision.base.text import cut
-from supervision.contract.base import Model, Paragraph
-from supervision.contract.ceilings import Ceilings
-from supervision.contract.finding import ArtifactRef, Labels, Read
-from supervision.contract.model_choice import Effort, OptionalStep
-from supervision.contract.plan import Estimate, Plan, Shares
-from supervision.contract.progress import Phase
-from supervision.contract.request import RunRequest
-from supervision.contract.result import Gap, Problem, RunResult, SubtaskReport
-from supervision.contract.status import WaitKind
-from supervision.contract.strategy import StrategyName
-from supervision.contract.team import TeamCard
-from supervision.contract.usage import Usage
-from supervision.provider.endpoint_facts import EndpointFacts
-from supervision.results.answer import Answer
-from supervision.run.board import Board
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.queues import MODEL_QUEUE, OUTWARD_QUEUE
+from temporal_supervisor.supervision.base.text import cut
+from temporal_supervisor.supervision.contract.base import Model, Paragraph
+from temporal_supervisor.supervision.contract.ceilings import Ceilings
+from temporal_supervisor.supervision.contract.finding import ArtifactRef, Labels, Read
+from temporal_supervisor.supervision.contract.model_choice import Effort, OptionalStep
+from temporal_supervisor.supervision.contract.plan import Estimate, Plan, Shares
+from temporal_supervisor.supervision.contract.progress import Phase
+from temporal_supervisor.supervision.contract.request import RunRequest
+from temporal_supervisor.supervision.contract.result import Gap, Problem, RunResult, SubtaskReport
+from temporal_supervisor.supervision.contract.status import WaitKind
+from temporal_supervisor.supervision.contract.strategy import StrategyName
+from temporal_supervisor.supervision.contract.team import TeamCard
+from temporal_supervisor.supervision.contract.usage import Usage
+from temporal_supervisor.supervision.provider.endpoint_facts import EndpointFacts
+from temporal_supervisor.supervision.results.answer import Answer
+from temporal_supervisor.supervision.run.board import Board
 
 # Long lists are compressed: of a thousand findings the names of the fields alone would fill a payload.
 _SHOWN_BYTES = 16 * 1024  # up to here a value stays as people read it in the Web UI: some forty findings

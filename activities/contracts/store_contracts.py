@@ -1,7 +1,7 @@
 """What the calls of a run and its root tell each other of a store that is away. These models are history."""
 
 from activities.contracts.run_contracts import RunRef
-from supervision.contract.base import Model, Paragraph
+from temporal_supervisor.supervision.contract.base import Model, Paragraph
 
 
 class StoreReport(Model):

@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from activities.contracts.run_contracts import CallTerms, FindingRefs, RunRef, SubtaskBrief
-from supervision.agent.empty_words import Emptiness
-from supervision.contract.base import ErrorText, Model
-from supervision.contract.finding import ArtifactRef, Finding, Labels, Read, Readings
-from supervision.contract.model_choice import Effort
-from supervision.contract.usage import Usage
+from temporal_supervisor.supervision.agent.empty_words import Emptiness
+from temporal_supervisor.supervision.contract.base import ErrorText, Model
+from temporal_supervisor.supervision.contract.finding import ArtifactRef, Finding, Labels, Read, Readings
+from temporal_supervisor.supervision.contract.model_choice import Effort
+from temporal_supervisor.supervision.contract.usage import Usage
 
 
 def arguments_sha256(arguments: object) -> str:

@@ -26,9 +26,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field, ValidationError
 
 from activities.files.values import is_data
-from supervision.base import limits
-from supervision.base.text import did_you_mean, one_line, quoted
-from supervision.contract.base import StrictModel
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.text import did_you_mean, one_line, quoted
+from temporal_supervisor.supervision.contract.base import StrictModel
 
 DATA_TOML = "data.toml"
 """The name of the file. One counts: that of the folder itself."""

@@ -25,9 +25,9 @@ from activities.files.descriptions import (
     mistakes,
 )
 from activities.files.values import VERSION, WITH_TABLES, literal, numbered, unread_kind
-from supervision.base import limits
-from supervision.base.text import clean, one_line
-from supervision.contract.base import Model
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.text import clean, one_line
+from temporal_supervisor.supervision.contract.base import Model
 
 Json = dict[str, Any]
 

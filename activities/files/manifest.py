@@ -12,9 +12,9 @@ from activities.files.descriptions import DATA_TOML
 from activities.files.file_cache import GONE, FileCache, FileEntry, FileReport, Files
 from activities.files.values import unread_kind
 from activities.store.artifacts import ArtifactMissing, ArtifactStore
-from supervision.base import limits
-from supervision.base.store_keys import is_upload, upload_key
-from supervision.contract.base import Model
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.store_keys import is_upload, upload_key
+from temporal_supervisor.supervision.contract.base import Model
 
 MANIFEST_TYPE = "application/vnd.temporal-supervisor.files+json"
 """The media type of an attachment that is a manifest, not a text."""

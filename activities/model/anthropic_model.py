@@ -29,13 +29,13 @@ from activities.model.prompt_fit import text_tokens
 from activities.model.request_body import Rung, is_known, lean, profile_of, request_body
 from activities.model.stream import StreamReader, checked, ended_message, whole_message
 from activities.model.text_calls import TextWatch, with_text_calls
-from supervision.agent.turn_rules import attempt_time
-from supervision.base import limits
-from supervision.base.errors import ErrorKind
-from supervision.base.text import one_line
-from supervision.base.trust import Credentials, host_and_port, is_exposed
-from supervision.contract.base import Model
-from supervision.provider.endpoint_facts import EndpointFacts, ModelTraits
+from temporal_supervisor.supervision.agent.turn_rules import attempt_time
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.errors import ErrorKind
+from temporal_supervisor.supervision.base.text import one_line
+from temporal_supervisor.supervision.base.trust import Credentials, host_and_port, is_exposed
+from temporal_supervisor.supervision.contract.base import Model
+from temporal_supervisor.supervision.provider.endpoint_facts import EndpointFacts, ModelTraits
 
 _MODEL_CONNECT_TIMEOUT = timedelta(seconds=5)  # a connection takes a second at most
 MODEL_ERROR_BODY_BYTES = 64 * 1024  # the provider's errors have some hundred; gateways' HTML pages are cut here

@@ -17,8 +17,8 @@ from pydantic import TypeAdapter, ValidationError
 from activities.model.endpoint_questions import cut_to, listed, tried
 from activities.model.port import ModelEndpoint
 from activities.model.request_body import is_known
-from supervision.base import limits
-from supervision.provider.endpoint_facts import EndpointFacts, ModelTraits
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.provider.endpoint_facts import EndpointFacts, ModelTraits
 
 ENDPOINTS_FILE = "endpoints.json"  # of the cache folder
 _PAUSE = timedelta(seconds=5)  # between tries at an endpoint that starts

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from activities.model.port import BadAnswer, ModelFailure
-from supervision.base import limits
-from supervision.base.errors import RETRIED, ErrorKind
-from supervision.base.text import one_line
-from supervision.base.trust import NO_CREDENTIALS, Credentials
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.errors import RETRIED, ErrorKind
+from temporal_supervisor.supervision.base.text import one_line
+from temporal_supervisor.supervision.base.trust import NO_CREDENTIALS, Credentials
 
 # What the kinds of failed calls mean, or what helps.
 _MEANINGS: Mapping[ErrorKind, str] = {

@@ -17,12 +17,12 @@ from pydantic import Field
 from activities.contracts.turn_contracts import ToolResultRef
 from activities.model.port import Json, ModelMessage
 from activities.store.artifacts import ArtifactStore, text_of
-from supervision.agent.agent_tools import beginning, output_name
-from supervision.base import limits
-from supervision.contract.base import Model
-from supervision.contract.finding import Labels, Read
-from supervision.contract.model_choice import Effort
-from supervision.contract.usage import Usage
+from temporal_supervisor.supervision.agent.agent_tools import beginning, output_name
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.contract.base import Model
+from temporal_supervisor.supervision.contract.finding import Labels, Read
+from temporal_supervisor.supervision.contract.model_choice import Effort
+from temporal_supervisor.supervision.contract.usage import Usage
 
 _CLEARED_OUTPUT_CHARS = 600  # of a tool output that has made room: enough to know whether to read it again
 _THINKING = ("thinking", "redacted_thinking")

@@ -13,8 +13,8 @@ from typing import Any
 
 from activities.model.port import Json, ModelEndpoint, ModelFailure
 from activities.model.request_body import is_known
-from supervision.base.errors import ErrorKind
-from supervision.provider.endpoint_facts import NAMES_KEPT, EndpointFacts, ModelTraits
+from temporal_supervisor.supervision.base.errors import ErrorKind
+from temporal_supervisor.supervision.provider.endpoint_facts import NAMES_KEPT, EndpointFacts, ModelTraits
 
 _LIST_TIME = timedelta(seconds=5)  # of a list: no model has to work for it
 _CALL_TIME = timedelta(minutes=3)  # of a request of a few tokens: it waits behind running ones, a model may be loaded

@@ -12,9 +12,9 @@ from cachetools import LRUCache
 from opentelemetry import metrics
 
 from activities.model.port import ModelEndpoint, ModelFailure, ModelMessage, ModelRequest, StreamProgress
-from supervision.base import limits, spans
-from supervision.base.errors import ErrorKind
-from supervision.provider.provider_breaker import CallTicket, Hold, ProviderBreaker, ProviderState
+from temporal_supervisor.supervision.base import limits, spans
+from temporal_supervisor.supervision.base.errors import ErrorKind
+from temporal_supervisor.supervision.provider.provider_breaker import CallTicket, Hold, ProviderBreaker, ProviderState
 
 GATE_WAIT = timedelta(seconds=5)  # a known wait that long is spent in the process; a longer one is a later attempt
 

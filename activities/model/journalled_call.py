@@ -38,14 +38,14 @@ from activities.steps import show as show_text
 from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
 from activities.store.grants import granted_traits
 from activities.store.spending import DailySpend
-from supervision.base import limits, spans
-from supervision.base.errors import RETRIED, WAITING, ErrorKind
-from supervision.base.store_keys import call_header, call_key
-from supervision.base.text import cut
-from supervision.budget.ledger import USUAL_REPLY_TOKENS
-from supervision.contract.finding import Labels
-from supervision.contract.usage import Usage
-from supervision.provider.endpoint_facts import ModelTraits
+from temporal_supervisor.supervision.base import limits, spans
+from temporal_supervisor.supervision.base.errors import RETRIED, WAITING, ErrorKind
+from temporal_supervisor.supervision.base.store_keys import call_header, call_key
+from temporal_supervisor.supervision.base.text import cut
+from temporal_supervisor.supervision.budget.ledger import USUAL_REPLY_TOKENS
+from temporal_supervisor.supervision.contract.finding import Labels
+from temporal_supervisor.supervision.contract.usage import Usage
+from temporal_supervisor.supervision.provider.endpoint_facts import ModelTraits
 
 ODD_REPLY_ATTEMPTS = 3  # unreadable answers (HTML, no content): two more tries, then a typed failure
 

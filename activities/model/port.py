@@ -11,12 +11,12 @@ from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import Field
 
-from supervision.base import limits
-from supervision.base.errors import RETRIED, ErrorKind
-from supervision.contract.base import Model
-from supervision.contract.model_choice import Effort
-from supervision.provider.endpoint_facts import EndpointFacts, ModelTraits
-from supervision.replies.thinking import without_thinking
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.errors import RETRIED, ErrorKind
+from temporal_supervisor.supervision.contract.base import Model
+from temporal_supervisor.supervision.contract.model_choice import Effort
+from temporal_supervisor.supervision.provider.endpoint_facts import EndpointFacts, ModelTraits
+from temporal_supervisor.supervision.replies.thinking import without_thinking
 
 _CONTEXT_SHARE = 0.5  # of the window, where that is less: the rest is for instructions, thinking and the reply
 _OUTPUT_SHARE = 0.1  # of a small window, for one tool output: several have to stand beside each other

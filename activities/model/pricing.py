@@ -10,7 +10,7 @@ from genai_prices import calc_price
 from genai_prices.types import PriceCalculation
 
 from activities.model.port import ModelUsage, Window
-from supervision.base import limits
+from temporal_supervisor.supervision.base import limits
 
 _PROVIDER = "anthropic"  # a model of the same name elsewhere has another price: better unknown than wrong
 # Gateways and clouds put more around the same name: `anthropic/claude-...`, `us.anthropic.claude-...-v1:0`,

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from activities.model.conversation import Conversation, ConversationView, Opening, tool_results, visible_messages
 from activities.model.port import Json, Window, user_message
-from supervision.base import limits
-from supervision.base.text import size
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.text import size
 
 _AGENT_CONTEXT_TOKENS = 17_000  # of findings in a worker agent's brief: every turn reads them again
 _AGENT_CONTEXT_SHARE = 0.4  # of the room that a prompt has for findings, where that is less: tool outputs come on top

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from activities.model.port import CacheUse, Json, ModelRequest
-from supervision.base import limits
-from supervision.replies.filled_form import filled_form
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.replies.filled_form import filled_form
 
 _SCHEMA_OPTIONAL = 24  # parameters of a schema that may be left out: the API compiles no more
 _SCHEMA_UNIONS = 16  # and those of several types

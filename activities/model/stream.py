@@ -12,11 +12,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from activities.model.port import BadAnswer, Json, ModelMessage, ModelUsage, StreamProgress
-from supervision.base import limits
-from supervision.base.errors import ErrorKind
-from supervision.base.text import size
-from supervision.base.trust import Credentials
-from supervision.contract.base import depth_exceeds
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.errors import ErrorKind
+from temporal_supervisor.supervision.base.text import size
+from temporal_supervisor.supervision.base.trust import Credentials
+from temporal_supervisor.supervision.contract.base import depth_exceeds
 
 _MODEL_WIRE_BYTES = 64 * 1024 * 1024  # a reply with its framing, which is up to thirty times the text of a small piece
 _MODEL_EVENT_BYTES = 4 * 1024 * 1024  # one event of a stream: a PDF that the provider fetched comes in one block

@@ -1,7 +1,7 @@
 """Tool calls that a model wrote as text, made the blocks that they would be, before the reply is stored.
 
 Only where no call came as a block. The rights are those of any call, and fewer: the dispatcher refuses a call from a
-text whose tool has effects, as texts quote what others wrote. `supervision.replies` has the rules.
+text whose tool has effects, as texts quote what others wrote. `temporal_supervisor.supervision.replies` has the rules.
 """
 
 from collections.abc import Sequence
@@ -9,12 +9,19 @@ from hashlib import sha256
 from typing import Any
 
 from activities.model.port import Json, ModelMessage, ModelRequest
-from supervision.base import limits
-from supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL
-from supervision.base.text import cut
-from supervision.replies.rules import SQL_RULE
-from supervision.replies.thinking import without_thinking
-from supervision.replies.written_calls import Call, MadeCall, WrittenCall, first_call, goes_on_after, tool_named
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL
+from temporal_supervisor.supervision.base.text import cut
+from temporal_supervisor.supervision.replies.rules import SQL_RULE
+from temporal_supervisor.supervision.replies.thinking import without_thinking
+from temporal_supervisor.supervision.replies.written_calls import (
+    Call,
+    MadeCall,
+    WrittenCall,
+    first_call,
+    goes_on_after,
+    tool_named,
+)
 
 _ID = "written_"  # how the ids of such calls begin
 _WHOLE = ("end_turn", "stop_sequence", "tool_use", "stop")  # a reply that was cut may hold half a call

@@ -16,14 +16,14 @@ from activities.replies import answer_schema, schema_rules
 from activities.store.artifacts import ArtifactStore
 from activities.store.reading import read_plan, read_text, read_texts
 from activities.teams.stored_teams import StoredTeams
-from supervision.base import limits
-from supervision.base.prompt_marks import DIGEST
-from supervision.base.text import cut, one_line, size
-from supervision.contract.finding import ArtifactRef
-from supervision.contract.plan import Plan, template_of
-from supervision.planning.expansion import Data, expanded, item_text, items_of, matching
-from supervision.results.answer_table import ItemRow, first_rows, list_of_rows, table_csv
-from supervision.results.payload_fit import cut_to
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.prompt_marks import DIGEST
+from temporal_supervisor.supervision.base.text import cut, one_line, size
+from temporal_supervisor.supervision.contract.finding import ArtifactRef
+from temporal_supervisor.supervision.contract.plan import Plan, template_of
+from temporal_supervisor.supervision.planning.expansion import Data, expanded, item_text, items_of, matching
+from temporal_supervisor.supervision.results.answer_table import ItemRow, first_rows, list_of_rows, table_csv
+from temporal_supervisor.supervision.results.payload_fit import cut_to
 
 _Table = tuple[list[str], list[ItemRow], list[DependencyRef]]  # columns, and the rows with their findings
 _MISFITS_NAMED = 5  # rows that do not fit the form of the answer

@@ -25,14 +25,14 @@ from activities.questions.question import Desk, Question, ask
 from activities.replies.agent_story import attempt_story
 from activities.store.artifacts import ArtifactError
 from activities.store.reading import FindingExcerpt, list_bytes, read_plan, read_text, with_findings
-from supervision.base import limits
-from supervision.base.prompt_marks import ATTEMPT, CANDIDATE, ERROR, GOAL, SUBTASK
-from supervision.base.text import cut, one_line
-from supervision.contract.base import Model
-from supervision.contract.plan import Subtask
-from supervision.contract.result import Contradiction, Problem
-from supervision.planning.plan_graph import description_problems
-from supervision.results.hearsay import Known, names_a_fault
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.prompt_marks import ATTEMPT, CANDIDATE, ERROR, GOAL, SUBTASK
+from temporal_supervisor.supervision.base.text import cut, one_line
+from temporal_supervisor.supervision.contract.base import Model
+from temporal_supervisor.supervision.contract.plan import Subtask
+from temporal_supervisor.supervision.contract.result import Contradiction, Problem
+from temporal_supervisor.supervision.planning.plan_graph import description_problems
+from temporal_supervisor.supervision.results.hearsay import Known, names_a_fault
 
 # --- A better description -------------------------------------------------------------------------
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from activities.contracts.run_contracts import DependencyRef
 from activities.store.artifacts import ArtifactError, ArtifactStore
 from activities.store.reading import read_records, read_text, read_texts
-from supervision.contract.finding import FindingRecord
-from supervision.results.hearsay import Known
+from temporal_supervisor.supervision.contract.finding import FindingRecord
+from temporal_supervisor.supervision.results.hearsay import Known
 
 _OUTPUTS_READ = 200  # of tools, the first of each finding first: looking up reads no more text than that holds
 

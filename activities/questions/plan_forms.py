@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, create_model
 
-from supervision.base import limits
-from supervision.contract.base import Model
-from supervision.contract.plan import Aggregation, NewRole
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.contract.base import Model
+from temporal_supervisor.supervision.contract.plan import Aggregation, NewRole
 
 _ESTIMATE = (
     "Tokens that its agent reads and writes in all: some thousand for a lookup, ten times that for a broad search. "

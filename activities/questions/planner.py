@@ -14,17 +14,17 @@ from activities.questions.plan_forms import PlanFields, reply_form
 from activities.questions.planning_prompts import planner_system
 from activities.questions.question import read_reply
 from activities.teams.team_files import LoadedTeam
-from supervision.base import limits
-from supervision.base.text import cut
-from supervision.contract.base import Model
-from supervision.contract.plan import Plan, Subtask
-from supervision.contract.strategy import STRATEGIES, StrategyName
-from supervision.contract.team import Role
-from supervision.planning.expansion import NO_DATA, Data
-from supervision.planning.named_tables import named_tables, table_lines
-from supervision.planning.plan_graph import description_problems
-from supervision.planning.revisions import REPLACEABLE
-from supervision.replies.loose_form import says_nothing
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.text import cut
+from temporal_supervisor.supervision.contract.base import Model
+from temporal_supervisor.supervision.contract.plan import Plan, Subtask
+from temporal_supervisor.supervision.contract.strategy import STRATEGIES, StrategyName
+from temporal_supervisor.supervision.contract.team import Role
+from temporal_supervisor.supervision.planning.expansion import NO_DATA, Data
+from temporal_supervisor.supervision.planning.named_tables import named_tables, table_lines
+from temporal_supervisor.supervision.planning.plan_graph import description_problems
+from temporal_supervisor.supervision.planning.revisions import REPLACEABLE
+from temporal_supervisor.supervision.replies.loose_form import says_nothing
 
 
 class SubtaskDraft(Subtask):

@@ -14,23 +14,23 @@ from activities.store.reading import first_of, list_bytes, read_plan, read_text
 from activities.store.spending import newest_samples
 from activities.teams.stored_teams import catalogue
 from activities.teams.team_files import LoadedTeam
-from supervision.base import limits
-from supervision.base.text import quoted
-from supervision.contract.finding import ArtifactRef
-from supervision.contract.plan import Plan
-from supervision.contract.strategy import STRATEGIES
-from supervision.contract.team import TeamCard
-from supervision.contract.usage import Usage
-from supervision.grounding.claims import without_quotes
-from supervision.grounding.support import Source, unsupported_in_answer
-from supervision.planning import capabilities
-from supervision.planning.estimate import estimate_of
-from supervision.planning.expansion import NO_DATA, Data
-from supervision.planning.new_roles import new_role_problems, unknown_role_problems, unknown_roles
-from supervision.planning.plan_graph import plan_problems
-from supervision.planning.put_right import KnownNames, put_right
-from supervision.planning.revisions import merge, revision_problems
-from supervision.results.recalled import is_recalled
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.text import quoted
+from temporal_supervisor.supervision.contract.finding import ArtifactRef
+from temporal_supervisor.supervision.contract.plan import Plan
+from temporal_supervisor.supervision.contract.strategy import STRATEGIES
+from temporal_supervisor.supervision.contract.team import TeamCard
+from temporal_supervisor.supervision.contract.usage import Usage
+from temporal_supervisor.supervision.grounding.claims import without_quotes
+from temporal_supervisor.supervision.grounding.support import Source, unsupported_in_answer
+from temporal_supervisor.supervision.planning import capabilities
+from temporal_supervisor.supervision.planning.estimate import estimate_of
+from temporal_supervisor.supervision.planning.expansion import NO_DATA, Data
+from temporal_supervisor.supervision.planning.new_roles import new_role_problems, unknown_role_problems, unknown_roles
+from temporal_supervisor.supervision.planning.plan_graph import plan_problems
+from temporal_supervisor.supervision.planning.put_right import KnownNames, put_right
+from temporal_supervisor.supervision.planning.revisions import merge, revision_problems
+from temporal_supervisor.supervision.results.recalled import is_recalled
 
 _CATALOGUE_SHARE = 1.0  # characters of a team's data for each token of a small window: a quarter of it or so
 _ATTACHMENT_CHARS = 300  # of each attachment in the planner's prompt: enough for the columns of a table, or a title

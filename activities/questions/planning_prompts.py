@@ -9,8 +9,8 @@ from activities.contracts.run_contracts import PlanInput, WorkNote
 from activities.prompts.agent_prompts import DATA_RULE, attachment_block, block, plain, tag
 from activities.questions.plan_forms import PlanFields
 from activities.teams.toolbox import Toolbox
-from supervision.base import limits
-from supervision.base.prompt_marks import (
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.prompt_marks import (
     ATTACHMENTS,
     DATA,
     GOAL,
@@ -20,10 +20,10 @@ from supervision.base.prompt_marks import (
     PLANNED,
     ROLES,
 )
-from supervision.base.text import one_line
-from supervision.contract.plan import Plan
-from supervision.contract.team import Role, Team
-from supervision.planning.revisions import replacements
+from temporal_supervisor.supervision.base.text import one_line
+from temporal_supervisor.supervision.contract.plan import Plan
+from temporal_supervisor.supervision.contract.team import Role, Team
+from temporal_supervisor.supervision.planning.revisions import replacements
 
 _SUBTASK_RULES = """\
 - A worker agent has {max_turns} turns and sees at most {tool_output} characters of a tool's output at once. A \

@@ -15,13 +15,13 @@ from activities.model.prompt_fit import PromptWriter
 from activities.prompts.agent_prompts import steering
 from activities.store.artifacts import ArtifactStore
 from activities.teams.stored_teams import StoredTeams
-from supervision.agent.turn_rules import CUT
-from supervision.base import limits
-from supervision.base.text import cut
-from supervision.contract.base import Model
-from supervision.contract.request import describe_errors
-from supervision.replies.loose_form import read_form
-from supervision.replies.loose_json import first_value
+from temporal_supervisor.supervision.agent.turn_rules import CUT
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.text import cut
+from temporal_supervisor.supervision.contract.base import Model
+from temporal_supervisor.supervision.contract.request import describe_errors
+from temporal_supervisor.supervision.replies.loose_form import read_form
+from temporal_supervisor.supervision.replies.loose_json import first_value
 
 C = TypeVar("C", bound=SupervisorCall)
 R = TypeVar("R", bound=SupervisorReply)

@@ -32,19 +32,19 @@ from activities.store.reading import (
     read_texts,
     with_findings,
 )
-from supervision.agent.agent_tools import share_of
-from supervision.agent.turn_rules import CUT
-from supervision.base import limits
-from supervision.base.prompt_marks import DIGEST, DRAFT, GOAL, MISSING
-from supervision.base.text import cut, size
-from supervision.contract.base import Model
-from supervision.contract.plan import Plan
-from supervision.contract.result import Contradiction, Gap, Unsupported
-from supervision.grounding.answer_fields import field_claims
-from supervision.grounding.citations import CitedFindings, with_valid_marks
-from supervision.grounding.support import Source, check, found_nowhere
-from supervision.replies.loose_json import ALL_JSON
-from supervision.results.answer import ANSWER, Answer
+from temporal_supervisor.supervision.agent.agent_tools import share_of
+from temporal_supervisor.supervision.agent.turn_rules import CUT
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.prompt_marks import DIGEST, DRAFT, GOAL, MISSING
+from temporal_supervisor.supervision.base.text import cut, size
+from temporal_supervisor.supervision.contract.base import Model
+from temporal_supervisor.supervision.contract.plan import Plan
+from temporal_supervisor.supervision.contract.result import Contradiction, Gap, Unsupported
+from temporal_supervisor.supervision.grounding.answer_fields import field_claims
+from temporal_supervisor.supervision.grounding.citations import CitedFindings, with_valid_marks
+from temporal_supervisor.supervision.grounding.support import Source, check, found_nowhere
+from temporal_supervisor.supervision.replies.loose_json import ALL_JSON
+from temporal_supervisor.supervision.results.answer import ANSWER, Answer
 
 
 class SynthesisInput(SupervisorCall):

@@ -16,12 +16,12 @@ from activities.model.conversation import ConversationStore, Entry, texts_of, to
 from activities.model.port import Json
 from activities.model.text_calls import is_written
 from activities.store.artifacts import ArtifactError, ArtifactStore
-from supervision.agent.agent_tools import ReadOutputCall
-from supervision.base import limits
-from supervision.base.prompt_marks import FINISH_TOOL
-from supervision.base.text import clean, cut, one_line
-from supervision.contract.finding import ArtifactRef, Labels
-from supervision.contract.status import TraceEvent
+from temporal_supervisor.supervision.agent.agent_tools import ReadOutputCall
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.prompt_marks import FINISH_TOOL
+from temporal_supervisor.supervision.base.text import clean, cut, one_line
+from temporal_supervisor.supervision.contract.finding import ArtifactRef, Labels
+from temporal_supervisor.supervision.contract.status import TraceEvent
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from typing import Any
 from activities.bounded.child_processes import BoundExceeded, ChildProcesses
 from activities.model.port import Json
 from activities.replies import schema_rules
-from supervision.base import limits
-from supervision.base.errors import ErrorKind, SupervisionError
-from supervision.base.prompt_marks import JSON_AS_TEXT
-from supervision.base.text import size
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionError
+from temporal_supervisor.supervision.base.prompt_marks import JSON_AS_TEXT
+from temporal_supervisor.supervision.base.text import size
 
 _TIME = timedelta(seconds=3)  # of one check; honest ones take milliseconds
 _MEMORY_BYTES = 128 << 20

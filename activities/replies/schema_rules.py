@@ -14,7 +14,7 @@ from referencing import Registry, Resource
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
-from supervision.base.text import one_line
+from temporal_supervisor.supervision.base.text import one_line
 
 Json = dict[str, Any]
 

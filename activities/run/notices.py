@@ -14,8 +14,8 @@ from typing import Any
 from temporalio import activity
 
 from activities.contracts.run_contracts import Notice
-from supervision.base import limits
-from supervision.run.waits import AWAITED
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.run.waits import AWAITED
 
 _PASSED_ON = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR")
 _OWN_PREFIX = "NOTIFY_"  # of variables that are meant for the command

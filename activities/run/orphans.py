@@ -9,7 +9,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from activities.contracts.run_contracts import RunRef
-from supervision.contract.base import Model
+from temporal_supervisor.supervision.contract.base import Model
 
 _REASON = "its supervisor was reset to before it was started"
 

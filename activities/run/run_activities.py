@@ -40,22 +40,22 @@ from activities.store.reading import read_findings, read_plan, read_text
 from activities.store.spending import RunSpend, keep_run_spend, keep_sample
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import team_card
-from supervision.base import limits
-from supervision.base.errors import ErrorKind, SupervisionError
-from supervision.base.prompt_marks import ITEM
-from supervision.base.store_keys import calls_of, calls_prefix, named_key
-from supervision.base.text import cut, size
-from supervision.contract.finding import ArtifactRef, Finding, FindingRecord
-from supervision.contract.plan import Plan
-from supervision.contract.request import Budget, RunRequest, invalid_request
-from supervision.contract.result import RunResult
-from supervision.contract.status import TraceEvent
-from supervision.contract.team import Team
-from supervision.contract.usage import Usage
-from supervision.grounding.citations import with_valid_marks
-from supervision.planning.estimate import sample_of
-from supervision.provider.endpoint_facts import EndpointFacts
-from supervision.results.answer import Answer, answer_record, with_gaps
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionError
+from temporal_supervisor.supervision.base.prompt_marks import ITEM
+from temporal_supervisor.supervision.base.store_keys import calls_of, calls_prefix, named_key
+from temporal_supervisor.supervision.base.text import cut, size
+from temporal_supervisor.supervision.contract.finding import ArtifactRef, Finding, FindingRecord
+from temporal_supervisor.supervision.contract.plan import Plan
+from temporal_supervisor.supervision.contract.request import Budget, RunRequest, invalid_request
+from temporal_supervisor.supervision.contract.result import RunResult
+from temporal_supervisor.supervision.contract.status import TraceEvent
+from temporal_supervisor.supervision.contract.team import Team
+from temporal_supervisor.supervision.contract.usage import Usage
+from temporal_supervisor.supervision.grounding.citations import with_valid_marks
+from temporal_supervisor.supervision.planning.estimate import sample_of
+from temporal_supervisor.supervision.provider.endpoint_facts import EndpointFacts
+from temporal_supervisor.supervision.results.answer import Answer, answer_record, with_gaps
 
 GRANT_LIFETIME = timedelta(days=90)  # a deadline stands still while people are awaited, and a reset sets it again
 

@@ -28,9 +28,9 @@ from cachetools import LRUCache
 from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import LocalStore, from_url
 
-from supervision.base import limits, store_keys
-from supervision.base.errors import ErrorKind, SupervisionError
-from supervision.base.trust import is_exposed
+from temporal_supervisor.supervision.base import limits, store_keys
+from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionError
+from temporal_supervisor.supervision.base.trust import is_exposed
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta

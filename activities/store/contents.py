@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from activities.store.artifacts import ArtifactStore
-from supervision.base import store_keys
+from temporal_supervisor.supervision.base import store_keys
 
 
 @dataclass

@@ -4,9 +4,9 @@ from datetime import datetime
 from functools import partial
 
 from activities.store.artifacts import ArtifactStore
-from supervision.base.store_keys import is_named, named_key
-from supervision.contract.base import Model
-from supervision.provider.endpoint_facts import EndpointFacts, ModelTraits
+from temporal_supervisor.supervision.base.store_keys import is_named, named_key
+from temporal_supervisor.supervision.contract.base import Model
+from temporal_supervisor.supervision.provider.endpoint_facts import EndpointFacts, ModelTraits
 
 
 class RunGrant(Model):

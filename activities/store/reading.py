@@ -7,11 +7,11 @@ from itertools import accumulate
 
 from activities.contracts.run_contracts import DependencyRef
 from activities.store.artifacts import ArtifactStore, text_of
-from supervision.agent.finding_budget import kept_whole, level
-from supervision.base import limits
-from supervision.base.text import cut, size
-from supervision.contract.finding import ArtifactRef, FindingRecord
-from supervision.contract.plan import Plan
+from temporal_supervisor.supervision.agent.finding_budget import kept_whole, level
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.text import cut, size
+from temporal_supervisor.supervision.contract.finding import ArtifactRef, FindingRecord
+from temporal_supervisor.supervision.contract.plan import Plan
 
 _PROMPT_LIST_SHARE = 0.25  # of the room for what can be cut, where that is less
 _SOURCES_SHOWN = 10  # of one finding

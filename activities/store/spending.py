@@ -12,11 +12,11 @@ from typing import NamedTuple, TypeVar
 from pydantic import ValidationError
 
 from activities.store.artifacts import ArtifactStore
-from supervision.base.store_keys import encode, spend_prefix, stats_prefix
-from supervision.base.text import money
-from supervision.contract.base import Model
-from supervision.contract.usage import Usage
-from supervision.planning.estimate import RunSample
+from temporal_supervisor.supervision.base.store_keys import encode, spend_prefix, stats_prefix
+from temporal_supervisor.supervision.base.text import money
+from temporal_supervisor.supervision.contract.base import Model
+from temporal_supervisor.supervision.contract.usage import Usage
+from temporal_supervisor.supervision.planning.estimate import RunSample
 
 M = TypeVar("M", bound=Model)
 _KEPT = 200  # samples of each team: more would say little more, and are read for each plan that waits for approval

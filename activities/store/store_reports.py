@@ -18,9 +18,9 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from activities.contracts.run_contracts import RunRef
 from activities.contracts.store_contracts import StoreReport, StoreWatch
-from supervision.base import limits
-from supervision.base.errors import STORE_AWAY, ErrorKind
-from supervision.base.text import cut
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.errors import STORE_AWAY, ErrorKind
+from temporal_supervisor.supervision.base.text import cut
 
 STORE_AWAY_SIGNAL = "store_away"
 _AWAIT_STORE = "await_store"

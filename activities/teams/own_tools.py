@@ -22,9 +22,9 @@ from pydantic import ValidationError
 from activities.teams.toolbox import complaints
 from activities.tools.files import open_to_others
 from activities.tools.tool import Tool, ToolContext, ToolMisuse, ToolSource
-from supervision.base import limits
-from supervision.base.text import NAME_SHOWN_BYTES, one_line
-from supervision.contract.team import ToolRights
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.text import NAME_SHOWN_BYTES, one_line
+from temporal_supervisor.supervision.contract.team import ToolRights
 
 _PATIENCE = timedelta(seconds=1)  # a thread that does not answer for so long after a call's timeout is blocked
 

@@ -17,14 +17,14 @@ from activities.store.reading import first_of
 from activities.teams.team_files import LoadedTeam, TeamError, TeamFiles, team_card
 from activities.tools.mcp.pins import Pinned
 from activities.tools.tool import Tool
-from supervision.base import limits
-from supervision.base.errors import ErrorKind, SupervisionError
-from supervision.base.store_keys import named_key
-from supervision.base.text import clean, one_line
-from supervision.contract.base import Model
-from supervision.contract.plan import NewRole
-from supervision.contract.team import Team, TeamCard
-from supervision.planning.new_roles import with_new_roles
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionError
+from temporal_supervisor.supervision.base.store_keys import named_key
+from temporal_supervisor.supervision.base.text import clean, one_line
+from temporal_supervisor.supervision.contract.base import Model
+from temporal_supervisor.supervision.contract.plan import NewRole
+from temporal_supervisor.supervision.contract.team import Team, TeamCard
+from temporal_supervisor.supervision.planning.new_roles import with_new_roles
 
 CATALOGUE_CHARS = 6000  # of a team's data in the planner's prompt: ~1,700 tokens, paid once or twice a run
 _CATALOGUE_LINE_CHARS = 600  # one table with its columns

@@ -23,11 +23,20 @@ from activities.tools.mcp.mcp_servers import McpConnection, McpTools
 from activities.tools.mcp.pins import LOCK, Pinned
 from activities.tools.secrets import Secrets
 from activities.tools.tool import ToolSource
-from supervision.base import limits
-from supervision.base.errors import ErrorKind, SupervisionError
-from supervision.base.text import did_you_mean, one_line, quoted
-from supervision.contract.request import complaint_lines
-from supervision.contract.team import NAME_RULE, Role, RoleBase, RoleCard, Team, TeamCard, ToolCard, is_name
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionError
+from temporal_supervisor.supervision.base.text import did_you_mean, one_line, quoted
+from temporal_supervisor.supervision.contract.request import complaint_lines
+from temporal_supervisor.supervision.contract.team import (
+    NAME_RULE,
+    Role,
+    RoleBase,
+    RoleCard,
+    Team,
+    TeamCard,
+    ToolCard,
+    is_name,
+)
 
 _DEFAULT_TEAM = "default"
 TEAM_FILE_BYTES = 1024 * 1024  # a team file is written by hand

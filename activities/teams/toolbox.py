@@ -25,16 +25,16 @@ from activities.tools.secrets import Secrets
 from activities.tools.sql.sql_tools import Database, QueryData, TableOptions, TableTools
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
 from activities.tools.web.web_tools import WebOptions, WebTools
-from supervision.agent import policy
-from supervision.base import limits
-from supervision.base.prompt_marks import OWN_TOOLS
-from supervision.base.text import NAME_SHOWN_BYTES, cap, clean, did_you_mean, one_line
-from supervision.contract.base import StrictModel
-from supervision.contract.finding import Labels
-from supervision.contract.plan import NewRole
-from supervision.contract.request import describe_errors
-from supervision.contract.team import Role, ToolEntry
-from supervision.replies.loose_form import read_form
+from temporal_supervisor.supervision.agent import policy
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.prompt_marks import OWN_TOOLS
+from temporal_supervisor.supervision.base.text import NAME_SHOWN_BYTES, cap, clean, did_you_mean, one_line
+from temporal_supervisor.supervision.contract.base import StrictModel
+from temporal_supervisor.supervision.contract.finding import Labels
+from temporal_supervisor.supervision.contract.plan import NewRole
+from temporal_supervisor.supervision.contract.request import describe_errors
+from temporal_supervisor.supervision.contract.team import Role, ToolEntry
+from temporal_supervisor.supervision.replies.loose_form import read_form
 
 _FILE_NAME_BYTES = 200  # of an artifact: file systems take 255
 TOOL_KEPT_CHARS = 200_000  # of one tool result in the store: ten pages, as many as figures are looked up in

@@ -16,9 +16,9 @@ from activities.files.document_files import HEADING
 from activities.files.file_cache import FileCache, FileReport, Files
 from activities.tools.files import FileData, FolderFiles
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
-from supervision.base import limits
-from supervision.base.text import clean, one_line
-from supervision.contract.base import StrictModel
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.text import clean, one_line
+from temporal_supervisor.supervision.contract.base import StrictModel
 
 _SEARCH_HITS = 5
 _SEARCH_TERMS = 32  # words of a query that count

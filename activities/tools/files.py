@@ -12,8 +12,8 @@ from cachetools import LRUCache
 
 from activities.files.descriptions import DATA_TOML
 from activities.files.file_cache import FileCache, FileReport, Files, copy_file, local_file, with_unique_tables
-from supervision.base import limits
-from supervision.base.trust import distrust
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.trust import distrust
 
 _TEAM_DATA_FILES = 1000  # a wider pattern is a mistake
 _MADE = 4  # for so many sets of files at a time: a team's own, and with those of a few runs

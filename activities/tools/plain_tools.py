@@ -12,8 +12,8 @@ from simpleeval import InvalidExpression, SimpleEval
 
 from activities.files.values import shown
 from activities.tools.tool import Arguments, NewArtifact, Tool, ToolContext, ToolMisuse, ToolOutput
-from supervision.base import limits
-from supervision.base.text import clean, one_line, slug
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.text import clean, one_line, slug
 
 CALCULATOR_CHARS = 500  # longer is a program, not an expression
 CALCULATOR_MAGNITUDE = 1e300  # near the end of floats: whatever is above is a bomb

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from activities.tools.files import FolderFiles
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolSource
-from supervision.contract.base import StrictModel
+from temporal_supervisor.supervision.contract.base import StrictModel
 
 _USES = 5  # of one reply: each search costs a cent, and its results thousands of tokens
 _MOST_USES = 20

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from supervision.base.trust import unshared
+from temporal_supervisor.supervision.base.trust import unshared
 
 
 class Secrets:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from activities.tools.mcp.pins import Pinned
-from supervision.agent.policy import ToolWords
-from supervision.base.text import clean
+from temporal_supervisor.supervision.agent.policy import ToolWords
+from temporal_supervisor.supervision.base.text import clean
 
 if TYPE_CHECKING:  # an author's tool needs nothing of the store
     from activities.files.file_cache import Files

@@ -18,9 +18,9 @@ from activities.run.run_activities import DefaultModels, RunActivities
 from activities.store.artifacts import ArtifactStore, open_store
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles
-from supervision.base.store_keys import run_prefix
-from supervision.contract.plan import Plan, Subtask
-from supervision.contract.team import Team
+from temporal_supervisor.supervision.base.store_keys import run_prefix
+from temporal_supervisor.supervision.contract.plan import Plan, Subtask
+from temporal_supervisor.supervision.contract.team import Team
 from tests.scripted_model import Call, Reply, ScriptedModel
 
 T = TypeVar("T")

@@ -17,9 +17,9 @@ from temporalio.testing import ActivityEnvironment
 from activities.attempts import attempted
 from activities.heartbeat import show, waiting
 from activities.store.artifacts import ArtifactMissing, ArtifactUnavailable
-from supervision.base import limits
-from supervision.base.errors import ErrorKind, SupervisionError
-from supervision.base.prompt_marks import DEADLY
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionError
+from temporal_supervisor.supervision.base.prompt_marks import DEADLY
 
 T = TypeVar("T")
 

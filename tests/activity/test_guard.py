@@ -16,11 +16,11 @@ from activities.contracts.run_contracts import AdoptInput, RunRef, SetupInput, S
 from activities.contracts.turn_contracts import ToolResultRef, TurnInput
 from activities.store.artifacts import ArtifactChanged, ArtifactMissing, ArtifactUnavailable, open_store
 from activities.store.grants import RunGrant, find_grant, write_grant
-from supervision.base import limits
-from supervision.base.errors import ErrorKind, SupervisionError
-from supervision.base.store_keys import digest_of, is_named
-from supervision.contract.request import RunRequest
-from supervision.contract.team import Role, Team
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionError
+from temporal_supervisor.supervision.base.store_keys import digest_of, is_named
+from temporal_supervisor.supervision.contract.request import RunRequest
+from temporal_supervisor.supervision.contract.team import Role, Team
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 OWN, FOREIGN = "run/outputs/1", "run2/outputs/1"

@@ -9,13 +9,13 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.contracts.run_contracts import DependencyRef, PlanReply, Published, PublishInput, RunRef, SubtaskBrief
 from activities.questions.judgement import ReviewInput
-from supervision.base import limits
-from supervision.contract.finding import ArtifactRef, Finding
-from supervision.contract.plan import Plan, Subtask
-from supervision.contract.result import Gap, RunResult, SubtaskReport
-from supervision.contract.status import TraceEvent
-from supervision.contract.usage import Usage
-from supervision.results.answer import with_gaps
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.contract.finding import ArtifactRef, Finding
+from temporal_supervisor.supervision.contract.plan import Plan, Subtask
+from temporal_supervisor.supervision.contract.result import Gap, RunResult, SubtaskReport
+from temporal_supervisor.supervision.contract.status import TraceEvent
+from temporal_supervisor.supervision.contract.usage import Usage
+from temporal_supervisor.supervision.results.answer import with_gaps
 from tests.activity.supervising import Desk
 
 RUN = "r" * 200

@@ -8,10 +8,10 @@ from activities.contracts.run_contracts import PlanInput, PlanReply, WorkNote
 from activities.questions.planner import fits
 from activities.questions.planning import PLAN
 from activities.teams.stored_teams import CATALOGUE_CHARS
-from supervision.base import limits
-from supervision.contract.finding import ArtifactRef
-from supervision.contract.plan import Plan, Subtask
-from supervision.contract.team import Person, Planning, Role, Route, Team
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.contract.finding import ArtifactRef
+from temporal_supervisor.supervision.contract.plan import Plan, Subtask
+from temporal_supervisor.supervision.contract.team import Person, Planning, Role, Route, Team
 from tests.activity.supervising import MODEL, ORCHARD, ROLE, Desk
 from tests.scripted_model import Reply, as_json, text
 

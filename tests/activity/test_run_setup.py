@@ -16,13 +16,13 @@ from activities.model.anthropic_model import AnthropicModel
 from activities.model.asked_endpoint import AskedEndpoint
 from activities.run.run_activities import GRANT_LIFETIME, DefaultModels
 from activities.store.grants import RunGrant, find_grant
-from supervision.base import limits
-from supervision.base.errors import SupervisionError
-from supervision.contract.ceilings import Ceilings
-from supervision.contract.plan import Subtask
-from supervision.contract.request import RunRequest
-from supervision.contract.team import Role, Team
-from supervision.provider.endpoint_facts import EndpointFacts, ModelTraits
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.errors import SupervisionError
+from temporal_supervisor.supervision.contract.ceilings import Ceilings
+from temporal_supervisor.supervision.contract.plan import Subtask
+from temporal_supervisor.supervision.contract.request import RunRequest
+from temporal_supervisor.supervision.contract.team import Role, Team
+from temporal_supervisor.supervision.provider.endpoint_facts import EndpointFacts, ModelTraits
 from tests.activity.supervising import ROLE, Desk
 
 

@@ -7,8 +7,8 @@ from activities.contracts.run_contracts import PlanInput, PlanReply, SubtaskBrie
 from activities.contracts.turn_contracts import TurnInput
 from activities.model.port import Window
 from activities.questions.planning import PLAN
-from supervision.base import limits
-from supervision.contract.plan import Subtask
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.contract.plan import Subtask
 from tests.activity.supervising import MODEL, Desk
 from tests.scripted_model import Reply, as_json, text
 

@@ -19,12 +19,12 @@ from activities.questions.judgement import (
     ReviewReply,
 )
 from activities.questions.synthesis import SYNTHESIS, SynthesisInput, SynthesisReply
-from supervision.agent.turn_rules import WINDOW_FULL
-from supervision.base import limits
-from supervision.contract.finding import CheckedClaim, Evidence, FindingRecord
-from supervision.contract.plan import Subtask
-from supervision.contract.result import Contradiction, Problem
-from supervision.contract.team import Role, Team
+from temporal_supervisor.supervision.agent.turn_rules import WINDOW_FULL
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.contract.finding import CheckedClaim, Evidence, FindingRecord
+from temporal_supervisor.supervision.contract.plan import Subtask
+from temporal_supervisor.supervision.contract.result import Contradiction, Problem
+from temporal_supervisor.supervision.contract.team import Role, Team
 from tests.activity.supervising import MODEL, ROLE, Desk
 from tests.scripted_model import Reply, answer, as_json, stop, text
 

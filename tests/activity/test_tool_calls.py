@@ -26,10 +26,10 @@ from activities.prompts.agent_prompts import (
 from activities.store.artifacts import ArtifactUnavailable, open_store
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles
-from supervision.base import limits
-from supervision.base.errors import ErrorKind, SupervisionError
-from supervision.base.store_keys import call_key
-from supervision.contract.finding import Labels
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionError
+from temporal_supervisor.supervision.base.store_keys import call_key
+from temporal_supervisor.supervision.contract.finding import Labels
 
 RUN = "run-1"
 CLEAN = Labels(private=True)

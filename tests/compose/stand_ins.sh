@@ -11,7 +11,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../.."
 base=localhost/supervisor-stand-in:base
 cli=github.com/temporalio/cli
-version=v$(sed -n 's/^VERSION = "\([^"]*\)".*/\1/p' runtime/server/temporal_binary.py)
+version=v$(sed -n 's/^VERSION = "\([^"]*\)".*/\1/p' temporal_supervisor/runtime/server/temporal_binary.py)
 mirror=$(apt-get indextargets --format '$(SITE)' | head -1)
 packages=ca-certificates,python3,python3-venv,python3-pip,postgresql,netcat-openbsd
 
@@ -26,7 +26,7 @@ module() {
 mkdir "$folder/go"
 source=$(go mod download -json "$cli@$version" | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')
 install -m 644 "$source/go.mod" "$source/go.sum" "$folder/go"
-cp "$(.venv/bin/python -m runtime.server.temporal_binary)" "$folder/temporal"
+cp "$(.venv/bin/python -m temporal_supervisor.runtime.server.temporal_binary)" "$folder/temporal"
 program temporal-server go.temporal.io/server/cmd/server
 program temporal-sql-tool go.temporal.io/server/cmd/tools/sql
 program ui-server github.com/temporalio/ui-server/v2/cmd/server

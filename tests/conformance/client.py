@@ -17,7 +17,7 @@ from activities.tools.mcp.mcp_servers import McpConnection, McpTools
 from activities.tools.mcp.pins import write_pins
 from activities.tools.secrets import Secrets
 from activities.tools.tool import ToolContext, ToolMisuse
-from supervision.contract.team import McpServer, McpTool, server_tool
+from temporal_supervisor.supervision.contract.team import McpServer, McpTool, server_tool
 
 
 async def main(url: str) -> None:

@@ -20,11 +20,11 @@ from typing import IO, Any
 
 import pytest
 
-from runtime.server.embedded_server import EmbeddedServer
-from runtime.server.temporal_binary import find_temporal
-from standin.extract.kind_of_call import think
-from standin.server.app import BrainServer, serving
-from standin.server.faults import FaultScript, ServerConfig
+from temporal_supervisor.runtime.server.embedded_server import EmbeddedServer
+from temporal_supervisor.runtime.server.temporal_binary import find_temporal
+from temporal_supervisor.standin.extract.kind_of_call import think
+from temporal_supervisor.standin.server.app import BrainServer, serving
+from temporal_supervisor.standin.server.faults import FaultScript, ServerConfig
 from tests.forked import end_of, ended, started
 from tests.serving import WorkerProcess, WorkerProcesses
 from tests.waiting import until

@@ -8,7 +8,7 @@ import pytest
 from temporalio.api.enums.v1 import PendingActivityState
 from temporalio.api.workflow.v1 import PendingActivityInfo
 
-from console.run.at_work import is_at_work, tail_of
+from temporal_supervisor.console.run.at_work import is_at_work, tail_of
 
 STARTED = PendingActivityState.PENDING_ACTIVITY_STATE_STARTED
 WAITING = PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED

@@ -36,7 +36,7 @@ def stale_lines(output: str) -> list[str]:
 
 
 async def test_without_a_terminal_it_answers_and_leaves_nothing_running(fresh: Cli) -> None:
-    done = await fresh(module="console.demo")
+    done = await fresh(module="temporal_supervisor.console.demo")
     assert done.code == 0, done.err
     assert "the stand-in model at http://127.0.0.1:" in done.out
     assert "Rwanda" in done.out
@@ -50,7 +50,7 @@ async def test_without_a_terminal_it_answers_and_leaves_nothing_running(fresh: C
 
 
 async def test_on_a_terminal_a_killed_worker_is_replaced_and_all_stays_up_until_ctrl_c(fresh: Cli) -> None:
-    async with fresh.terminal(module="console.demo", columns=120, rows=40) as terminal:
+    async with fresh.terminal(module="temporal_supervisor.console.demo", columns=120, rows=40) as terminal:
         await terminal.until("asking for a plan", 60)
         server, worker = [int(pid) for pid in re.findall(r"process (\d+)", terminal.text)]
         os.kill(worker, signal.SIGKILL)
@@ -67,7 +67,7 @@ async def test_it_joins_a_server_that_runs_and_leaves_it_running(fresh: Cli) -> 
     assert serving.code == 0
     server = int(re.findall(r"process (\d+)", serving.out)[0])
     try:
-        done = await fresh("--goal", "What is 2 + 3?", module="console.demo")
+        done = await fresh("--goal", "What is 2 + 3?", module="temporal_supervisor.console.demo")
         assert done.code == 0
         assert "it was running already" in done.out
         assert "5" in done.out

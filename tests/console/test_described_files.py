@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from console.base.command import CommandFailed
-from console.run.described_files import check_description, reports_on, with_description
-from console.run.request_options import data_files
+from temporal_supervisor.console.base.command import CommandFailed
+from temporal_supervisor.console.run.described_files import check_description, reports_on, with_description
+from temporal_supervisor.console.run.request_options import data_files
 from tests.console.conftest import Cli
 
 SALES = "Sales in thousand EUR\nregion;amount\nNorth;1.234,50\nSouth;26.474,00\n"

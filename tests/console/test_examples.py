@@ -11,7 +11,7 @@ from typing import Any
 from temporalio.client import Client
 
 from activities.files.manifest import MANIFEST_TYPE, DataFile, put_files
-from runtime.settings import Settings
+from temporal_supervisor.runtime.settings import Settings
 from tests.console.conftest import ROOT, Cli, Model
 from tests.contracts import REQUEST, clerk_reads_each
 from tests.serving import store_of

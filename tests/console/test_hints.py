@@ -9,7 +9,7 @@ import pytest
 from rich.cells import cell_len
 from rich.text import Text
 
-from console.base.command import access, hint
+from temporal_supervisor.console.base.command import access, hint
 from tests.console.conftest import GOAL, ROOT, RUN, Cli, Model
 
 _HINT = re.compile(r"`([^`]*(?:temporal-supervisor|starter\.py)\b[^`]*)`")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.server.embedded_server import EmbeddedServer
+from temporal_supervisor.runtime.server.embedded_server import EmbeddedServer
 from tests.activity.tools.test_mcp import SERVERS, TEAM
 from tests.console.conftest import ROOT, Cli, Model, worker_of
 

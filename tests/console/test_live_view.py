@@ -11,15 +11,15 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from console.base.command import hint
-from console.run.standstill import Standstill, grouped, stated
-from console.view.event_lines import Line, line
-from console.view.live_view import LiveAgent, Picture, draw, fitted, log_line, story, tree_rows
-from supervision.base.errors import ErrorKind
-from supervision.contract.progress import Counts
-from supervision.contract.result import Problem, SubtaskReport
-from supervision.contract.status import RunLimits, Status, TraceEvent, Wait
-from supervision.contract.usage import Usage
+from temporal_supervisor.console.base.command import hint
+from temporal_supervisor.console.run.standstill import Standstill, grouped, stated
+from temporal_supervisor.console.view.event_lines import Line, line
+from temporal_supervisor.console.view.live_view import LiveAgent, Picture, draw, fitted, log_line, story, tree_rows
+from temporal_supervisor.supervision.base.errors import ErrorKind
+from temporal_supervisor.supervision.contract.progress import Counts
+from temporal_supervisor.supervision.contract.result import Problem, SubtaskReport
+from temporal_supervisor.supervision.contract.status import RunLimits, Status, TraceEvent, Wait
+from temporal_supervisor.supervision.contract.usage import Usage
 from tests.unit.shapes import acyclic_plans
 
 NASTY = "[bold]markup[/bold] [link=https://evil.example]x[/link] \x1b[31mred\x1b]8;;https://evil.example\x07 :smile:"

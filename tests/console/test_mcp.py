@@ -15,10 +15,10 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import ElicitRequestFormParams, ElicitResult
 
-from console import demo
-from console.base.command import Access, CommandFailed
-from console.mcp_server.mcp_serving import serve_mcp
-from runtime.settings import Settings
+from temporal_supervisor.console import demo
+from temporal_supervisor.console.base.command import Access, CommandFailed
+from temporal_supervisor.console.mcp_server.mcp_serving import serve_mcp
+from temporal_supervisor.runtime.settings import Settings
 from tests.mcp_clients import McpClient, asking, mcp_environ, over_stdio
 from tests.scripted_model import Reply, Step, answer, plan, script, text, tools
 from tests.serving import ROOT

@@ -13,14 +13,19 @@ from rich.console import RenderableType
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from console.base.command import Access
-from console.base.terminal import console
-from console.commands.people_commands import decision_report, inbox_report, reply_report, show_report
-from console.view.plan_view import PlanPage, failures
-from runtime.settings import Settings
-from supervision.contract.plan import Estimate, Plan, Range, Shares, Subtask
-from supervision.contract.status import Asked, RunLimits, Status, Wait
 from temporal_supervisor import waiting
+from temporal_supervisor.console.base.command import Access
+from temporal_supervisor.console.base.terminal import console
+from temporal_supervisor.console.commands.people_commands import (
+    decision_report,
+    inbox_report,
+    reply_report,
+    show_report,
+)
+from temporal_supervisor.console.view.plan_view import PlanPage, failures
+from temporal_supervisor.runtime.settings import Settings
+from temporal_supervisor.supervision.contract.plan import Estimate, Plan, Range, Shares, Subtask
+from temporal_supervisor.supervision.contract.status import Asked, RunLimits, Status, Wait
 from tests.console.conftest import GOAL, ROOT, Cli
 from tests.console.test_hints import hints, run_as_printed
 from tests.scripted_model import Reply, Step, plan, script, text, tools

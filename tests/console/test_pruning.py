@@ -9,11 +9,11 @@ import pytest
 from temporalio.client import Client
 
 from activities.store.artifacts import ArtifactStore, open_store
-from console.base.command import Access, CommandFailed
-from console.commands import store_commands
-from console.run.run_handle import RunHandle
-from runtime.connection import connect, namespace_id
-from supervision.base.store_keys import encode, named_key, output_key, run_prefix
+from temporal_supervisor.console.base.command import Access, CommandFailed
+from temporal_supervisor.console.commands import store_commands
+from temporal_supervisor.console.run.run_handle import RunHandle
+from temporal_supervisor.runtime.connection import connect, namespace_id
+from temporal_supervisor.supervision.base.store_keys import encode, named_key, output_key, run_prefix
 from tests.console.conftest import GOAL, Cli
 from tests.waiting import until
 

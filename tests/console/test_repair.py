@@ -15,11 +15,11 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 
 import temporal_supervisor
-from console.commands.repair_command import CodeFails, fault_of
-from console.run.run_handle import stuck
-from runtime.settings import Settings
-from supervision.base import limits
-from supervision.contract.result import RunResult
+from temporal_supervisor.console.commands.repair_command import CodeFails, fault_of
+from temporal_supervisor.console.run.run_handle import stuck
+from temporal_supervisor.runtime.settings import Settings
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.contract.result import RunResult
 from tests.console.conftest import Cli
 from tests.console.test_hints import hints, run_as_printed
 from tests.console.test_standstills import screens_say, waits

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from console.run.run_handle import RunHandle
-from console.run.run_outcome import events_of
-from runtime.connection import connect
-from runtime.server.embedded_server import EmbeddedServer
-from supervision.contract.plan import Plan
-from supervision.contract.status import Status, TraceEvent
+from temporal_supervisor.console.run.run_handle import RunHandle
+from temporal_supervisor.console.run.run_outcome import events_of
+from temporal_supervisor.runtime.connection import connect
+from temporal_supervisor.runtime.server.embedded_server import EmbeddedServer
+from temporal_supervisor.supervision.contract.plan import Plan
+from temporal_supervisor.supervision.contract.status import Status, TraceEvent
 from tests.console.conftest import GOAL, RUN, Cli, Model, worker_of
 
 

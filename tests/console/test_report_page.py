@@ -14,20 +14,28 @@ from activities.contracts.run_contracts import Published, RunFacts
 from activities.model.conversation import ConversationStore, Entry, Opening
 from activities.model.port import Json, ModelMessage, ModelUsage
 from activities.store.artifacts import ArtifactStore, open_store
-from console.base.command import Access
-from console.report.report_data import AnswerEvidence, ReportData, SubtaskPart, report_data
-from console.report.report_page import PAGE_BYTES, report_page
-from console.run.run_handle import RunHandle
-from console.run.run_outcome import RunOutcome, outcome_so_far
-from runtime.connection import connect, namespace_id
-from runtime.settings import Settings
-from supervision.base.errors import ErrorKind
-from supervision.base.store_keys import call_key, named_key
-from supervision.contract.finding import ArtifactRef, CheckedClaim, Evidence, Finding, FindingRecord
-from supervision.contract.result import Citation, Contradiction, Gap, Problem, RunResult, SubtaskReport, Unsupported
-from supervision.contract.status import TraceEvent
-from supervision.contract.usage import Spend, Usage
-from supervision.grounding.chain import Grounded
+from temporal_supervisor.console.base.command import Access
+from temporal_supervisor.console.report.report_data import AnswerEvidence, ReportData, SubtaskPart, report_data
+from temporal_supervisor.console.report.report_page import PAGE_BYTES, report_page
+from temporal_supervisor.console.run.run_handle import RunHandle
+from temporal_supervisor.console.run.run_outcome import RunOutcome, outcome_so_far
+from temporal_supervisor.runtime.connection import connect, namespace_id
+from temporal_supervisor.runtime.settings import Settings
+from temporal_supervisor.supervision.base.errors import ErrorKind
+from temporal_supervisor.supervision.base.store_keys import call_key, named_key
+from temporal_supervisor.supervision.contract.finding import ArtifactRef, CheckedClaim, Evidence, Finding, FindingRecord
+from temporal_supervisor.supervision.contract.result import (
+    Citation,
+    Contradiction,
+    Gap,
+    Problem,
+    RunResult,
+    SubtaskReport,
+    Unsupported,
+)
+from temporal_supervisor.supervision.contract.status import TraceEvent
+from temporal_supervisor.supervision.contract.usage import Spend, Usage
+from temporal_supervisor.supervision.grounding.chain import Grounded
 from tests.console.browser import Browser, browsing
 from tests.console.conftest import GOAL, Cli, Model
 from tests.test_packaging import ROOT, uv

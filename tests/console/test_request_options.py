@@ -10,10 +10,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from console.base.command import CommandFailed
-from console.commands.run_commands import run_goal
-from console.run.request_options import _PARTS, prepared_request
-from supervision.contract.request import RunRequest
+from temporal_supervisor.console.base.command import CommandFailed
+from temporal_supervisor.console.commands.run_commands import run_goal
+from temporal_supervisor.console.run.request_options import _PARTS, prepared_request
+from temporal_supervisor.supervision.contract.request import RunRequest
 
 
 def options(**given: object) -> RunRequest:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from temporalio.client import Client
 
-from runtime.settings import Settings
-from supervision.base import limits
-from supervision.contract.status import Status
+from temporal_supervisor.runtime.settings import Settings
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.contract.status import Status
 from tests.console.conftest import Cli
 from tests.scripted_model import Reply, ScriptedModel, Step, answer, plan, script, scripted_model, text, tools, when
 from tests.serving import address_of, own_server, settings_for

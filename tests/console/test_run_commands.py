@@ -6,7 +6,7 @@ from pathlib import Path
 
 from temporalio.client import Client
 
-from runtime.server.embedded_server import EmbeddedServer
+from temporal_supervisor.runtime.server.embedded_server import EmbeddedServer
 from tests.console.conftest import GOAL, HOLDS, Cli, Model
 from tests.console.test_hints import all_run, hints, run_as_printed
 from tests.waiting import until

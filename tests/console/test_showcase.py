@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from benchmarks.showcase import BUDGET_USD, ROOT, Entry, entries, showcase, team_entries
-from runtime.settings import BUILTIN_TEAMS, Settings
-from standin.extract.kind_of_call import think
-from standin.server.app import BrainServer
-from standin.server.app import serving as serving_model
+from temporal_supervisor.bundled import BUILTIN_TEAMS
+from temporal_supervisor.runtime.settings import Settings
+from temporal_supervisor.standin.extract.kind_of_call import think
+from temporal_supervisor.standin.server.app import BrainServer
+from temporal_supervisor.standin.server.app import serving as serving_model
 from tests.scripted_model import ScriptedModel, as_json, text
 from tests.serving import settings_for
 from tests.workflow.scripts import plans

@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from runtime.server.embedded_server import EmbeddedServer
+from temporal_supervisor.runtime.server.embedded_server import EmbeddedServer
 from tests.console.conftest import GOAL, Cli, Model, worker_of
 from tests.console.test_hints import hints, run_as_printed
 from tests.waiting import until

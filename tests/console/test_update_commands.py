@@ -8,18 +8,18 @@ from functools import partial
 import pytest
 from temporalio.client import Client
 
-from console.base.command import CommandFailed, hint
-from console.base.terminal import Report, console
-from console.commands.people_commands import resume, tell
-from console.run.run_handle import RunHandle
-from console.run.standstill import stated
-from console.view.event_lines import Line
-from console.view.follow import RunPoller, follow
-from console.view.live_view import Picture, Screen
-from supervision.base import limits
-from supervision.contract.status import Status
-from supervision.contract.updates import Pause, SkipSubtask, Steer
 from temporal_supervisor import UpdateRefused
+from temporal_supervisor.console.base.command import CommandFailed, hint
+from temporal_supervisor.console.base.terminal import Report, console
+from temporal_supervisor.console.commands.people_commands import resume, tell
+from temporal_supervisor.console.run.run_handle import RunHandle
+from temporal_supervisor.console.run.standstill import stated
+from temporal_supervisor.console.view.event_lines import Line
+from temporal_supervisor.console.view.follow import RunPoller, follow
+from temporal_supervisor.console.view.live_view import Picture, Screen
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.contract.status import Status
+from temporal_supervisor.supervision.contract.updates import Pause, SkipSubtask, Steer
 from tests.console.conftest import GOAL, HOLDS, Cli, Model
 from tests.scripted_model import plan, script, text, when
 from tests.waiting import until

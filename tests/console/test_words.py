@@ -16,16 +16,16 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 from rich.console import Console
 
-from console.base.check_rows import CheckRow, row_texts
-from console.base.terminal import look_alikes, put, revealed, safe, safe_json
-from console.commands.evidence_commands import _file_names, _sentence, write_file
-from console.commands.people_commands import _pretty
-from console.commands.report_commands import run_table
-from console.run.pollers import gone
-from console.run.run_outcome import RunOutcome
-from console.view.answer_text import answer_file, answer_report, rows_of, why_partial
-from supervision.contract.finding import ArtifactRef
-from supervision.contract.result import Contradiction, Gap, RunResult, Unsupported
+from temporal_supervisor.console.base.check_rows import CheckRow, row_texts
+from temporal_supervisor.console.base.terminal import look_alikes, put, revealed, safe, safe_json
+from temporal_supervisor.console.commands.evidence_commands import _file_names, _sentence, write_file
+from temporal_supervisor.console.commands.people_commands import _pretty
+from temporal_supervisor.console.commands.report_commands import run_table
+from temporal_supervisor.console.run.pollers import gone
+from temporal_supervisor.console.run.run_outcome import RunOutcome
+from temporal_supervisor.console.view.answer_text import answer_file, answer_report, rows_of, why_partial
+from temporal_supervisor.supervision.contract.finding import ArtifactRef
+from temporal_supervisor.supervision.contract.result import Contradiction, Gap, RunResult, Unsupported
 from tests.console.conftest import ROOT
 
 ROW: dict[str, JsonValue] = {"supplier": "Alder, Ltd.", "fee": 22000, "dates": ["2025-01-01"], "cap": None}
@@ -256,6 +256,6 @@ def test_without_its_packages_a_program_says_what_to_do(program: str) -> None:
 
 
 def test_what_makes_reports_and_compares_claims_is_loaded_by_the_commands_that_need_it() -> None:
-    heavy = "{'jinja2', 'markdown_it', 'supervision.grounding.units'} & {*sys.modules}"
+    heavy = "{'jinja2', 'markdown_it', 'temporal_supervisor.supervision.grounding.units'} & {*sys.modules}"
     words = [sys.executable, "-c", f"import starter, sys; print({heavy})"]
     assert subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout == "set()\n"

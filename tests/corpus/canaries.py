@@ -4,7 +4,7 @@ import json
 import re
 from collections import defaultdict
 
-from standin.server.api_request import Json
+from temporal_supervisor.standin.server.api_request import Json
 from tests.scripted_model import Reply, Step, text, tools
 
 CANARIES = ("mail", "book", "drop", "pay", "post")

@@ -10,7 +10,7 @@ from temporalio.api.enums.v1 import WorkflowTaskFailedCause as Cause
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client, WorkflowExecutionStatus
 
-from supervision.contract.result import RunResult
+from temporal_supervisor.supervision.contract.result import RunResult
 from tests.scripted_model import ScriptedModel, plan, script, text
 from tests.workflow import runs
 from tests.workflow.runs import Lab

@@ -11,7 +11,7 @@ from re import _constants as op  # type: ignore[attr-defined]
 from types import ModuleType
 from typing import Any, NamedTuple
 
-PACKAGES = ("supervision", "activities", "workflows", "runtime", "console", "standin")
+PACKAGES = ("temporal_supervisor", "activities", "workflows")
 _ANYWHERE = ("search", "sub", "subn", "findall", "finditer", "split")
 _FILLS = (" ", "a", "1", "\n", "-", ".", "/", "_", ",", "\t", "é", "A", "<", ":", "(", '"', "`", "\x1b")
 _BRANCHES = 3

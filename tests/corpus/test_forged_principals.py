@@ -13,10 +13,10 @@ from temporalio.exceptions import ActivityError, ApplicationError, ChildWorkflow
 from activities.teams.team_files import TeamFiles
 from activities.teams.toolbox import Toolbox
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolOutput
-from runtime.settings import Settings
-from standin.server.api_reply import ApiReply
-from supervision.base.store_keys import is_named
-from supervision.contract.result import RunResult
+from temporal_supervisor.runtime.settings import Settings
+from temporal_supervisor.standin.server.api_reply import ApiReply
+from temporal_supervisor.supervision.base.store_keys import is_named
+from temporal_supervisor.supervision.contract.result import RunResult
 from tests.scripted_model import Reply, Step, plan, script, text
 from tests.serving import store_of
 from tests.workflow import runs

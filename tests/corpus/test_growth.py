@@ -16,19 +16,19 @@ from activities.questions.planner import PlanDraft, plan_of
 from activities.replies import schema_rules
 from activities.teams.team_files import TEAM_FILE_BYTES
 from activities.tools.plain_tools import CALCULATOR_CHARS, evaluate
-from console.base.terminal import safe
-from supervision.agent.agent_tools import conclude
-from supervision.base import limits
-from supervision.base.text import cap, clean, one_line, slug
-from supervision.contract.request import RunRequest, describe_errors
-from supervision.grounding.calculations import calculated
-from supervision.grounding.claims import claims, plain_text
-from supervision.grounding.support import Source, check
-from supervision.grounding.written_figures import figures
-from supervision.planning.plan_graph import plan_problems
-from supervision.replies.loose_json import first_json
-from supervision.replies.thinking import without_thinking
-from supervision.replies.written_calls import first_call
+from temporal_supervisor.console.base.terminal import safe
+from temporal_supervisor.supervision.agent.agent_tools import conclude
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.text import cap, clean, one_line, slug
+from temporal_supervisor.supervision.contract.request import RunRequest, describe_errors
+from temporal_supervisor.supervision.grounding.calculations import calculated
+from temporal_supervisor.supervision.grounding.claims import claims, plain_text
+from temporal_supervisor.supervision.grounding.support import Source, check
+from temporal_supervisor.supervision.grounding.written_figures import figures
+from temporal_supervisor.supervision.planning.plan_graph import plan_problems
+from temporal_supervisor.supervision.replies.loose_json import first_json
+from temporal_supervisor.supervision.replies.thinking import without_thinking
+from temporal_supervisor.supervision.replies.written_calls import first_call
 from tests.corpus.growth import grows_too_fast
 
 REPLY = 400_000  # characters: the longest output of a model, and some

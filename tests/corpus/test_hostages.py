@@ -12,8 +12,8 @@ from activities.replies import answer_schema
 from activities.replies.answer_schema import check_schema, problems, sendable
 from activities.tools.sql.sql_tools import SQL_CHARS
 from activities.tools.tool import ToolMisuse
-from supervision.base import limits
-from supervision.base.errors import SupervisionError
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.errors import SupervisionError
 from tests.activity.files.made_tables import tables_of
 
 LOOP_CPU = 0.5  # seconds of the event loop's thread for one hostage; it only waits for its child

@@ -11,10 +11,10 @@ from activities.prompts import agent_prompts
 from activities.questions import judgement, planning_prompts
 from activities.questions.synthesis import SynthesisInput, synthesis_request
 from activities.store.reading import FindingExcerpt
-from supervision.base.prompt_marks import TAGS
-from supervision.contract.finding import CheckedClaim, FindingRecord
-from supervision.contract.plan import Plan, Subtask
-from supervision.contract.result import Contradiction, Gap, Problem
+from temporal_supervisor.supervision.base.prompt_marks import TAGS
+from temporal_supervisor.supervision.contract.finding import CheckedClaim, FindingRecord
+from temporal_supervisor.supervision.contract.plan import Plan, Subtask
+from temporal_supervisor.supervision.contract.result import Contradiction, Gap, Problem
 
 OURS = re.compile(rf"<\s*(/?)\s*({'|'.join(TAGS)})\b", re.IGNORECASE)
 BENIGN = "wind rose by 4 %"

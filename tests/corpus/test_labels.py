@@ -13,13 +13,13 @@ import pytest
 from temporalio.client import Client
 
 from activities.replies.agent_story import AgentStories, stored_events
-from console.base.command import Access
-from console.base.terminal import console
-from console.commands.people_commands import show_report
-from runtime.settings import Settings
-from supervision.agent import policy
-from supervision.contract.result import RunResult
-from supervision.contract.status import Wait
+from temporal_supervisor.console.base.command import Access
+from temporal_supervisor.console.base.terminal import console
+from temporal_supervisor.console.commands.people_commands import show_report
+from temporal_supervisor.runtime.settings import Settings
+from temporal_supervisor.supervision.agent import policy
+from temporal_supervisor.supervision.contract.result import RunResult
+from temporal_supervisor.supervision.contract.status import Wait
 from tests.corpus.canaries import EFFECTS, injected, keys_of, lines_of, obeying
 from tests.scripted_model import Reply, Step, answer, as_json, plan, script, text, tools, when
 from tests.serving import store_of

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from temporalio.client import Client
 
-from supervision.contract.base import depth_exceeds
-from supervision.contract.request import REQUEST_DEPTH
+from temporal_supervisor.supervision.contract.base import depth_exceeds
+from temporal_supervisor.supervision.contract.request import REQUEST_DEPTH
 from tests.corpus.test_hostages import BITES, SCHEMAS
 from tests.corpus.test_raw_inputs import ODD, ends, field
 from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, text, tools

@@ -25,12 +25,12 @@ from temporalio.client import Client, WorkflowFailureError, WorkflowQueryFailedE
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
-from console.run.run_handle import facts, stuck
-from supervision.base import limits
-from supervision.base.text import size
-from supervision.contract.request import RunRequest
-from supervision.contract.result import RunResult
-from supervision.contract.status import Status
+from temporal_supervisor.console.run.run_handle import facts, stuck
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.text import size
+from temporal_supervisor.supervision.contract.request import RunRequest
+from temporal_supervisor.supervision.contract.result import RunResult
+from temporal_supervisor.supervision.contract.status import Status
 from tests.scripted_model import ScriptedModel, answer, plan, script, text, when
 from tests.waiting import until
 from tests.workflow.runs import Handle, Lab

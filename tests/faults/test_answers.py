@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from supervision.grounding.support import check
+from temporal_supervisor.supervision.grounding.support import check
 from tests.faults.answers import PLANTS, Answer, honest, planted
 
 SEEN = 0.95  # of the planted faults

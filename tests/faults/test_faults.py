@@ -16,10 +16,10 @@ import pytest
 from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
-from runtime.settings import Settings
-from supervision.base import limits
-from supervision.contract.result import RunResult
-from supervision.results.confidence import SURE
+from temporal_supervisor.runtime.settings import Settings
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.contract.result import RunResult
+from temporal_supervisor.supervision.results.confidence import SURE
 from tests.faults import plays
 from tests.faults.planted import FAULTS, Fault
 from tests.faults.plays import Play

@@ -8,9 +8,9 @@ import pytest
 from temporalio.client import Client
 
 from activities.store.artifacts import ArtifactStore
-from console.base.command import DONE, FAILED
-from console.commands.evidence_commands import chain_report
-from runtime.settings import Settings
+from temporal_supervisor.console.base.command import DONE, FAILED
+from temporal_supervisor.console.commands.evidence_commands import chain_report
+from temporal_supervisor.runtime.settings import Settings
 from tests.faults.plays import NOTED, QUOTE, YEARS, Play, answering
 from tests.scripted_model import ScriptedModel
 from tests.serving import store_of

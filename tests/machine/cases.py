@@ -9,7 +9,7 @@ from datetime import timedelta
 from random import Random
 from typing import Any
 
-from supervision.base import limits
+from temporal_supervisor.supervision.base import limits
 
 TURN_FAULTS = (
     "429", "529", "500", "400", "refusal", "impossible", "unsupported", "cut", "silent", "partial", "no_tool", "hang",

@@ -12,10 +12,10 @@ from urllib.parse import unquote
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
 
 from activities.store.artifacts import ArtifactStore
-from supervision.base.errors import RUN_KINDS
-from supervision.base.store_keys import run_prefix
-from supervision.contract.plan import template_of
-from supervision.contract.result import RunResult, SubtaskReport, Timing
+from temporal_supervisor.supervision.base.errors import RUN_KINDS
+from temporal_supervisor.supervision.base.store_keys import run_prefix
+from temporal_supervisor.supervision.contract.plan import template_of
+from temporal_supervisor.supervision.contract.result import RunResult, SubtaskReport, Timing
 from tests.machine.playing import WORD, Ending
 from tests.machine.records import Record, Tree, calls_in_a_pause, tree
 from tests.serving import store_of

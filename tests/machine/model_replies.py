@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from standin.server.api_reply import ApiReply, ErrorReply, text_block
+from temporal_supervisor.standin.server.api_reply import ApiReply, ErrorReply, text_block
 from tests.machine.cases import ROLES, TEAMS, Case, graph, item
 from tests.scripted_model import Reply, Step
 

@@ -26,9 +26,9 @@ from temporalio.client import (
 from temporalio.exceptions import ApplicationError, CancelledError
 from temporalio.service import RPCError
 
-from supervision.contract.request import RunRequest
-from supervision.contract.result import RunResult
-from supervision.contract.status import Status, Wait
+from temporal_supervisor.supervision.contract.request import RunRequest
+from temporal_supervisor.supervision.contract.result import RunResult
+from temporal_supervisor.supervision.contract.status import Status, Wait
 from tests.machine.cases import BLOCK, Case, Deed, Surroundings, case, surroundings
 from tests.machine.model_replies import ModelReplies, Served
 from tests.machine.replaced_workers import ReplacedWorkers

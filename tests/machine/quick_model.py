@@ -13,9 +13,9 @@ from activities.model.call_errors import classify
 from activities.model.journalled_call import CALL_HEADER
 from activities.model.port import Json, ModelMessage, ModelRequest, ModelUsage, StreamProgress
 from activities.model.stream import checked
-from standin.server.api_reply import ApiReply, ErrorReply
-from supervision.base.trust import NO_CREDENTIALS
-from supervision.contract.base import Model
+from temporal_supervisor.standin.server.api_reply import ApiReply, ErrorReply
+from temporal_supervisor.supervision.base.trust import NO_CREDENTIALS
+from temporal_supervisor.supervision.contract.base import Model
 from tests.scripted_model import Call, ScriptedModel, step_of
 
 

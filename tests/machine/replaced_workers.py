@@ -13,8 +13,8 @@ from temporalio.client import Client
 
 import worker_main
 from activities.model import gate
-from runtime.connection import connect
-from supervision.base import limits
+from temporal_supervisor.runtime.connection import connect
+from temporal_supervisor.supervision.base import limits
 from tests.machine.quick_model import QuickModel
 from tests.scripted_model import ScriptedModel
 from tests.serving import address_of, settings_for

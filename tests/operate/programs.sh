@@ -13,7 +13,7 @@ trap 'rm -rf "$scratch"' EXIT
 export GOFLAGS=-mod=mod
 
 if [ ! -e "$folder/server.yaml" ]; then
-    version=v$(sed -n 's/^VERSION = "\([^"]*\)".*/\1/p' runtime/server/temporal_binary.py)
+    version=v$(sed -n 's/^VERSION = "\([^"]*\)".*/\1/p' temporal_supervisor/runtime/server/temporal_binary.py)
     source=$(go mod download -json "github.com/temporalio/cli@$version" | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')
     install -D -m 644 "$source/go.mod" "$source/go.sum" -t "$scratch/temporal"
     cd "$scratch/temporal"

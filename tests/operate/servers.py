@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.server.temporal_binary import find_temporal
+from temporal_supervisor.runtime.server.temporal_binary import find_temporal
 from tests.postgres import Postgres, running
 from tests.serving import ROOT
 

@@ -14,8 +14,8 @@ from temporalio.client import Client
 from activities.store import spending
 from activities.store.artifacts import open_store
 from activities.store.spending import DailySpend, NoCall
-from supervision.contract.status import Status
 from temporal_supervisor import RunRequest, start
+from temporal_supervisor.supervision.contract.status import Status
 from tests.scripted_model import ScriptedModel, plan, script
 from tests.serving import ROOT, WorkerProcesses
 from tests.waiting import until

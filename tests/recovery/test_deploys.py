@@ -11,14 +11,14 @@ from temporalio.api.workflowservice.v1 import SetWorkerDeploymentCurrentVersionR
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from console.base.command import CommandFailed
-from console.commands.doctor import server_rows
-from console.commands.run_commands import require_workers
-from console.run.run_handle import RunHandle
-from console.run.standstill import observed
-from runtime.connection import connect
-from supervision.base.queues import DEPLOYMENT
 from temporal_supervisor import RunRequest, start
+from temporal_supervisor.console.base.command import CommandFailed
+from temporal_supervisor.console.commands.doctor import server_rows
+from temporal_supervisor.console.commands.run_commands import require_workers
+from temporal_supervisor.console.run.run_handle import RunHandle
+from temporal_supervisor.console.run.standstill import observed
+from temporal_supervisor.runtime.connection import connect
+from temporal_supervisor.supervision.base.queues import DEPLOYMENT
 from tests.scripted_model import ScriptedModel, plan, script, text, tools, when
 from tests.serving import address_of, keys_in, own_server, worker_processes
 from tests.waiting import until

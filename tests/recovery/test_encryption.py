@@ -18,14 +18,14 @@ from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
 from activities.store.artifacts import ArtifactChanged, ArtifactUnavailable, open_store
-from console.commands.codec_command import codec_app
-from console.run.run_handle import RunHandle
-from console.run.standstill import observed
-from runtime.connection import connect
-from runtime.encryption import Keys, read_keys
-from runtime.payloads import SealedPayloads
-from supervision.base.store_keys import output_key
 from temporal_supervisor import RunRequest, new_run_id, start
+from temporal_supervisor.console.commands.codec_command import codec_app
+from temporal_supervisor.console.run.run_handle import RunHandle
+from temporal_supervisor.console.run.standstill import observed
+from temporal_supervisor.runtime.connection import connect
+from temporal_supervisor.runtime.encryption import Keys, read_keys
+from temporal_supervisor.runtime.payloads import SealedPayloads
+from temporal_supervisor.supervision.base.store_keys import output_key
 from tests.operate.servers import temporal_on_postgres
 from tests.scripted_model import Reply, Step, answer, plan, script, status, text, tools
 from tests.serving import address_of, keys_in, own_server, store_of, worker_processes

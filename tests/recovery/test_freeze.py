@@ -4,8 +4,8 @@ import asyncio
 from pathlib import Path
 
 from activities.prompts.agent_prompts import DEADLY_CALL
-from runtime.watchdog import FROZEN
-from supervision.base import limits
+from temporal_supervisor.runtime.watchdog import FROZEN
+from temporal_supervisor.supervision.base import limits
 from tests.scripted_model import Reply, Step, plan, script, text, tools
 from tests.serving import WorkerProcess, WorkerProcesses
 from tests.waiting import until

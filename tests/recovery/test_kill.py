@@ -8,10 +8,10 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from activities.files.manifest import MANIFEST_TYPE, DataFile, put_files
-from supervision.base import limits
-from supervision.contract.finding import FindingRecord
-from supervision.contract.request import Attachment
-from supervision.contract.result import RunResult
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.contract.finding import FindingRecord
+from temporal_supervisor.supervision.contract.request import Attachment
+from temporal_supervisor.supervision.contract.result import RunResult
 from tests.contracts import REQUEST, clerk_reads_each, contract_files, row_of
 from tests.scripted_model import Reply, Step, answer, plan, script, text, tools, when
 from tests.serving import WorkerProcesses, store_of

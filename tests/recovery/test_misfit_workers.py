@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from console.run.run_handle import RunHandle
-from console.run.standstill import Standstill, observed
+from temporal_supervisor.console.run.run_handle import RunHandle
+from temporal_supervisor.console.run.standstill import Standstill, observed
 from tests.scripted_model import plan, script, text, tools
 from tests.serving import WorkerProcesses
 from tests.workflow.runs import Lab, found

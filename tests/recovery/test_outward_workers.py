@@ -9,7 +9,7 @@ import pytest
 
 from activities.teams.team_files import TeamFiles
 from activities.tools.mcp.pins import write_pins
-from console.commands.doctor import queue_rows
+from temporal_supervisor.console.commands.doctor import queue_rows
 from tests.activity.tools.test_mcp import SECRET, SERVERS
 from tests.scripted_model import plan, script, text, tools
 from tests.serving import WorkerProcesses

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from activities.model import gate
-from supervision.base import limits
+from temporal_supervisor.supervision.base import limits
 from tests.scripted_model import Reply, Step, answer, plan, script, status
 from tests.serving import settings_for
 from tests.waiting import until

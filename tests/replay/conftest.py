@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 from temporalio.client import Client
 
-from runtime.settings import Settings
+from temporal_supervisor.runtime.settings import Settings
 from tests.replay.scenarios import SMALL_HISTORIES
 from tests.serving import own_server
 from worker_main import serving

@@ -13,11 +13,11 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-from supervision.base import limits
+from temporal_supervisor.supervision.base import limits
 
 NUMBERS = "numbers.json"
 MAINS = ("workflows.supervisor", "workflows.worker_agent")
-READ_IN_WORKFLOWS = ("workflows.", "supervision.", "activities.contracts.", "activities.prompts.")
+READ_IN_WORKFLOWS = ("workflows.", "temporal_supervisor.supervision.", "activities.contracts.", "activities.prompts.")
 
 ADVICE = """numbers that workflow code reads differ from those of release {release}:
 {changes}

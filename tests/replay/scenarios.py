@@ -12,8 +12,8 @@ from typing import Any
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowFailureError, WorkflowHistory
 
-from supervision.base.prompt_marks import FINISH_TOOL
-from supervision.contract.updates import ExtendLimits, NewBudget, Resume
+from temporal_supervisor.supervision.base.prompt_marks import FINISH_TOOL
+from temporal_supervisor.supervision.contract.updates import ExtendLimits, NewBudget, Resume
 from tests.scripted_model import (
     Reply,
     Script,

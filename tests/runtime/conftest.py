@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime.server.embedded_server import stop_running
-from runtime.server.temporal_binary import find_temporal
+from temporal_supervisor.runtime.server.embedded_server import stop_running
+from temporal_supervisor.runtime.server.temporal_binary import find_temporal
 
 
 @pytest.fixture(scope="session")

@@ -8,10 +8,10 @@ import pytest
 from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
-from supervision.contract.base import Undecodable
-from supervision.contract.plan import Plan, Subtask
-from supervision.contract.status import Wait
 from temporal_supervisor import Item, RunFailed, decide, wait
+from temporal_supervisor.supervision.contract.base import Undecodable
+from temporal_supervisor.supervision.contract.plan import Plan, Subtask
+from temporal_supervisor.supervision.contract.status import Wait
 
 PLAN = Plan(goal="Weigh the pears", subtasks=[Subtask(id="t1", description="Weigh them", role="counter")])
 

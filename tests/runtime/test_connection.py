@@ -6,7 +6,7 @@ import pytest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from runtime.connection import namespace_id
+from temporal_supervisor.runtime.connection import namespace_id
 
 BUSY = RPCError("Timeout expired", RPCStatusCode.CANCELLED, b"")
 

@@ -16,8 +16,14 @@ import psutil
 import pytest
 from temporalio.client import Client, WorkflowExecutionStatus
 
-from runtime.server import embedded_server
-from runtime.server.embedded_server import EmbeddedServer, ServerFailed, ServerInfo, read_record, stop_running
+from temporal_supervisor.runtime.server import embedded_server
+from temporal_supervisor.runtime.server.embedded_server import (
+    EmbeddedServer,
+    ServerFailed,
+    ServerInfo,
+    read_record,
+    stop_running,
+)
 from tests.waiting import lives, until
 
 pytestmark = pytest.mark.usefixtures("cache")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from runtime.settings import load_settings
+from temporal_supervisor.runtime.settings import load_settings
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ from temporalio.api.common.v1 import Payload
 from temporalio.api.failure.v1 import Failure
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-from runtime.payloads import data_converter
-from supervision.base import limits
-from supervision.base.errors import ErrorKind
-from supervision.contract.base import Undecodable
+from temporal_supervisor.runtime.payloads import data_converter
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.errors import ErrorKind
+from temporal_supervisor.supervision.contract.base import Undecodable
 
 
 def raised(error: Exception) -> Exception:

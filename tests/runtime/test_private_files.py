@@ -12,10 +12,11 @@ from unittest.mock import AsyncMock
 import pytest
 from temporalio.service import RPCError, RPCStatusCode
 
-from runtime.connection import namespace_id
-from runtime.process import cache_dir
-from runtime.settings import BUILTIN_TEAMS, load_settings
-from supervision.contract.ceilings import Ceilings
+from temporal_supervisor.bundled import BUILTIN_TEAMS
+from temporal_supervisor.runtime.connection import namespace_id
+from temporal_supervisor.runtime.process import cache_dir
+from temporal_supervisor.runtime.settings import load_settings
+from temporal_supervisor.supervision.contract.ceilings import Ceilings
 
 ROOT = Path(__file__).resolve().parents[2]
 KEY = "sk-ant-secret-canary"
@@ -59,9 +60,9 @@ def test_a_cache_folder_that_others_can_write_to_is_refused(tmp_path: Path) -> N
 MAINS = {
     "worker_main": ["-c", "import sys, worker_main; sys.argv = ['w', '--roles', 'model']; worker_main.main()"],
     "starter": ["starter.py", "put", "{file}"],
-    "standin": ["-m", "standin", "--help"],
-    "temporal_binary": ["-m", "runtime.server.temporal_binary"],
-    "demo": ["-m", "console.demo", "--help"],
+    "standin": ["-m", "temporal_supervisor.standin", "--help"],
+    "temporal_binary": ["-m", "temporal_supervisor.runtime.server.temporal_binary"],
+    "demo": ["-m", "temporal_supervisor.console.demo", "--help"],
 }
 
 

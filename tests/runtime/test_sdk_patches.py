@@ -36,10 +36,10 @@ from temporalio.worker import (
 )
 from temporalio.worker._command_aware_visitor import CommandAwarePayloadVisitor
 
-from runtime import sdk_patches
-from runtime.connection import connect
-from runtime.encryption import Keys
-from runtime.sdk_patches import TaskSlots, UpdatesLast, WholeTasks, leave_plain_payloads
+from temporal_supervisor.runtime import sdk_patches
+from temporal_supervisor.runtime.connection import connect
+from temporal_supervisor.runtime.encryption import Keys
+from temporal_supervisor.runtime.sdk_patches import TaskSlots, UpdatesLast, WholeTasks, leave_plain_payloads
 from tests.serving import address_of
 from tests.waiting import until
 

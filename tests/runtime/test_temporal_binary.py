@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from runtime.process import cache_dir
-from runtime.server import temporal_binary
-from runtime.server.temporal_binary import TemporalNotFound, find_temporal
+from temporal_supervisor.runtime.process import cache_dir
+from temporal_supervisor.runtime.server import temporal_binary
+from temporal_supervisor.runtime.server.temporal_binary import TemporalNotFound, find_temporal
 
 TEMPORAL = 'echo "temporal version 9.9.9"'
 

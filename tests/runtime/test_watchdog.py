@@ -12,16 +12,16 @@ from subprocess import PIPE
 
 import pytest
 
-from runtime.watchdog import FROZEN
+from temporal_supervisor.runtime.watchdog import FROZEN
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import asyncio, re, sys, time
 from datetime import timedelta
-from supervision.base import limits
+from temporal_supervisor.supervision.base import limits
 limits.LOOP_SILENCE = timedelta(milliseconds=1500)
-from runtime import watchdog as dog
-from runtime.watchdog import Watchdog, stop_by_signal
+from temporal_supervisor.runtime import watchdog as dog
+from temporal_supervisor.runtime.watchdog import Watchdog, stop_by_signal
 dog.NATIVE_CPU = timedelta(milliseconds=1500)
 dog.WATCHDOG_TICK = timedelta(milliseconds=100)
 
@@ -116,7 +116,7 @@ def test_a_second_sigterm_ends_a_frozen_process_at_once() -> None:
 def test_the_environment_and_memory_of_the_process_are_closed() -> None:
     script = """
 import ctypes, os, resource, subprocess, sys
-from runtime.process import keep_private
+from temporal_supervisor.runtime.process import keep_private
 keep_private()
 print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0), resource.getrlimit(resource.RLIMIT_CORE))
 read = f"print(b'canary' in open('/proc/{os.getpid()}/environ', 'rb').read())"

@@ -14,10 +14,10 @@ import pytest
 from opentelemetry import trace
 from temporalio.exceptions import ApplicationError
 
-from runtime import telemetry
-from runtime.logs import CleanLines, JsonLines, ShortLines
-from runtime.telemetry import TRACES_LOST, configure, core_metrics
-from supervision.base import limits
+from temporal_supervisor.runtime import telemetry
+from temporal_supervisor.runtime.logs import CleanLines, JsonLines, ShortLines
+from temporal_supervisor.runtime.telemetry import TRACES_LOST, configure, core_metrics
+from temporal_supervisor.supervision.base import limits
 
 ROOT = Path(__file__).parents[2]
 

@@ -8,9 +8,9 @@ import anthropic
 import httpx2
 import pytest
 
-from standin.extract.kind_of_call import think
-from standin.server.app import BrainServer, serving
-from standin.server.faults import FaultScript, ServerConfig
+from temporal_supervisor.standin.extract.kind_of_call import think
+from temporal_supervisor.standin.server.app import BrainServer, serving
+from temporal_supervisor.standin.server.faults import FaultScript, ServerConfig
 
 FOOTER = "_An extract by the stand-in model"
 

@@ -11,10 +11,10 @@ import pytest
 from activities.prompts.agent_prompts import worker_request, worker_system
 from activities.teams.team_files import LoadedTeam, TeamFiles
 from activities.tools.tool import ToolContext
-from standin.extract.kind_of_call import think
-from standin.extract.tables import parse_examples, parse_tables, write_query
-from standin.server.api_request import parse
-from supervision.contract.plan import Subtask
+from temporal_supervisor.standin.extract.kind_of_call import think
+from temporal_supervisor.standin.extract.tables import parse_examples, parse_tables, write_query
+from temporal_supervisor.standin.server.api_request import parse
+from temporal_supervisor.supervision.contract.plan import Subtask
 
 TEAMS = Path(__file__).parents[2] / "teams"
 

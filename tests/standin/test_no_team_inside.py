@@ -6,7 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 TEAM = ROOT / "teams" / "default"
-SOURCE = "\n".join(path.read_text() for path in sorted((ROOT / "standin").rglob("*.py")))
+SOURCE = "\n".join(path.read_text() for path in sorted((ROOT / "temporal_supervisor" / "standin").rglob("*.py")))
 
 # Words of the language that a column may happen to be called; the stand-in needs them for dates and prompts.
 EVERYDAY = {"year", "month", "source", "state", "information", "population", "date"}

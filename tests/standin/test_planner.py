@@ -6,8 +6,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from standin.extract.kind_of_call import think
-from standin.server.api_request import parse
+from temporal_supervisor.standin.extract.kind_of_call import think
+from temporal_supervisor.standin.server.api_request import parse
 from tests.standin.conftest import FOOTER
 
 TEXT = {"type": "string"}

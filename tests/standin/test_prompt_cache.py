@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from standin.server.api_request import parse
-from standin.server.prompt_cache import CacheBill, PromptCache
+from temporal_supervisor.standin.server.api_request import parse
+from temporal_supervisor.standin.server.prompt_cache import CacheBill, PromptCache
 
 Json = dict[str, Any]
 MARK: Json = {"cache_control": {"type": "ephemeral"}}

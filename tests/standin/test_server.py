@@ -11,10 +11,10 @@ import anthropic
 import httpx2
 import pytest
 
-import console.demo
-from standin.__main__ import main
-from standin.server.api_reply import ApiReply
-from standin.server.app import BrainServer, serving
+from temporal_supervisor.console import demo
+from temporal_supervisor.standin.__main__ import main
+from temporal_supervisor.standin.server.api_reply import ApiReply
+from temporal_supervisor.standin.server.app import BrainServer, serving
 from tests.standin.conftest import FOOTER, Served, text_of
 
 
@@ -72,9 +72,9 @@ def test_a_port_that_there_is_not_is_an_error_in_a_line(
 async def test_sigterm_stops_the_process_cleanly_even_in_a_stalled_stream(tmp_path: Path) -> None:
     config = tmp_path / "config.json"
     config.write_text(json.dumps({"rules": [{"stall_after": 2}]}))
-    words = ["-m", "standin", "--port", "0", "--config", str(config)]
+    words = ["-m", "temporal_supervisor.standin", "--port", "0", "--config", str(config)]
     async with (
-        console.demo.Served("the stand-in model", words, os.environ, tmp_path / "log", "http://") as process,
+        demo.Served("the stand-in model", words, os.environ, tmp_path / "log", "http://") as process,
         httpx2.AsyncClient(base_url=process.line.rpartition(" ")[2], trust_env=False) as http,
     ):
         body = {"model": "m", "max_tokens": 9, "stream": True, "messages": [{"role": "user", "content": "x"}]}

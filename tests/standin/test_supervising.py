@@ -9,9 +9,9 @@ import pytest
 from activities.contracts.run_contracts import DependencyRef, PlanInput, PlanReply, WorkNote
 from activities.questions.planning import PLAN
 from activities.questions.synthesis import SYNTHESIS, SynthesisInput, SynthesisReply
-from standin.extract.answers import FOOTER
-from supervision.contract.plan import Subtask
-from supervision.contract.team import Role, Team
+from temporal_supervisor.standin.extract.answers import FOOTER
+from temporal_supervisor.supervision.contract.plan import Subtask
+from temporal_supervisor.supervision.contract.team import Role, Team
 from tests.activity.supervising import MODEL, Desk
 from tests.scripted_model import ScriptedModel
 from tests.standin.conftest import Served

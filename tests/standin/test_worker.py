@@ -5,11 +5,11 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from standin.extract.kind_of_call import think
-from standin.extract.prompt_parts import key_words
-from standin.extract.tables import parse_grids, parse_tables, statements, write_query
-from standin.server.api_reply import ApiReply
-from standin.server.api_request import parse
+from temporal_supervisor.standin.extract.kind_of_call import think
+from temporal_supervisor.standin.extract.prompt_parts import key_words
+from temporal_supervisor.standin.extract.tables import parse_grids, parse_tables, statements, write_query
+from temporal_supervisor.standin.server.api_reply import ApiReply
+from temporal_supervisor.standin.server.api_request import parse
 from tests.standin.conftest import FOOTER
 
 Tool = Callable[..., str]

@@ -5,10 +5,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from supervision.contract.finding import Finding
-from supervision.contract.plan import Plan, Subtask
-from supervision.contract.result import Problem, SubtaskReport
-from supervision.run.board import Board
+from temporal_supervisor.supervision.contract.finding import Finding
+from temporal_supervisor.supervision.contract.plan import Plan, Subtask
+from temporal_supervisor.supervision.contract.result import Problem, SubtaskReport
+from temporal_supervisor.supervision.run.board import Board
 
 WORDS = "find the sales of one region"
 START = datetime(2026, 1, 1, tzinfo=UTC)

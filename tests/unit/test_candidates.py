@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from temporalio import workflow
 
-from supervision.base import limits
-from supervision.base.text import size
-from supervision.contract.progress import Phase
-from supervision.contract.request import RunRequest
-from supervision.results.answer import Answer
-from supervision.run.run_state import RunState
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.text import size
+from temporal_supervisor.supervision.contract.progress import Phase
+from temporal_supervisor.supervision.contract.request import RunRequest
+from temporal_supervisor.supervision.results.answer import Answer
+from temporal_supervisor.supervision.run.run_state import RunState
 from tests.unit.shapes import START, Clock
 from workflows.children.child_contracts import WorkerAgentResult
 from workflows.children.links import nested_result

@@ -19,7 +19,7 @@ MODULES = sorted(
     path
     for pattern in (
         "activities/prompts/*.py", "activities/questions/*.py", "activities/replies/*.py", "activities/tools/**/*.py",
-        "supervision/agent/*.py", "supervision/planning/*.py", "supervision/base/prompt_marks.py",
+        *(f"temporal_supervisor/supervision/{rules}.py" for rules in ("agent/*", "planning/*", "base/prompt_marks")),
     )
     for path in ROOT.glob(pattern)
 )  # fmt: skip

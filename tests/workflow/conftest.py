@@ -8,8 +8,8 @@ import pytest
 from temporalio.client import Client, WorkflowHistory
 
 from activities.store.artifacts import ArtifactStore
-from runtime.settings import Settings
-from supervision.base import limits
+from temporal_supervisor.runtime.settings import Settings
+from temporal_supervisor.supervision.base import limits
 from tests.replay.replaying import OURS, kept, refused
 from tests.serving import store_of
 

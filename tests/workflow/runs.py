@@ -23,12 +23,12 @@ from temporalio.client import (
 from temporalio.common import SearchAttributeKey
 from temporalio.exceptions import ApplicationError
 
-from supervision.base import limits
-from supervision.contract.finding import Finding
-from supervision.contract.request import RunRequest
-from supervision.contract.result import RunResult
-from supervision.contract.status import Status
-from supervision.contract.updates import ExtendLimits
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.contract.finding import Finding
+from temporal_supervisor.supervision.contract.request import RunRequest
+from temporal_supervisor.supervision.contract.result import RunResult
+from temporal_supervisor.supervision.contract.status import Status
+from temporal_supervisor.supervision.contract.updates import ExtendLimits
 from tests.scripted_model import Call, Script, ScriptedModel
 from tests.waiting import until
 from workflows.supervisor import SupervisorWorkflow

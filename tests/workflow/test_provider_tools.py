@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from activities.replies.agent_story import AgentStories, stored_events
-from console.report.report_data import evidence_of
-from runtime.settings import Settings
-from standin.server.api_reply import text_block
-from standin.server.api_request import Json
-from supervision.contract.result import RunResult
-from supervision.run.events import sentence
+from temporal_supervisor.console.report.report_data import evidence_of
+from temporal_supervisor.runtime.settings import Settings
+from temporal_supervisor.standin.server.api_reply import text_block
+from temporal_supervisor.standin.server.api_request import Json
+from temporal_supervisor.supervision.contract.result import RunResult
+from temporal_supervisor.supervision.run.events import sentence
 from tests.scripted_model import Reply, Script, Step, answer, message, plan, script, text
 from tests.serving import store_of
 from tests.workflow.plan.test_approval import asked

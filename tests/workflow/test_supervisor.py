@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from temporalio.exceptions import WorkflowAlreadyStartedError
 
-from runtime.settings import Settings
 from temporal_supervisor import RunFailed, RunRequest, Status, TraceEvent, follow, run, start, wait
+from temporal_supervisor.runtime.settings import Settings
 from tests.activity.tools.web_server import WebServer
 from tests.scripted_model import Reply, Step, answer, plan, script, text, tools
 from tests.serving import TEAMS, own_server

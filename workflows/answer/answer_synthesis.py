@@ -5,10 +5,10 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import DependencyRef
     from activities.questions.synthesis import SYNTHESIS, SynthesisInput, SynthesisReply, better_answer
-    from supervision.agent.finding_budget import groups
-    from supervision.agent.turn_rules import CUT, more_room
-    from supervision.base import limits
-    from supervision.base.errors import ErrorKind, SupervisionError
+    from temporal_supervisor.supervision.agent.finding_budget import groups
+    from temporal_supervisor.supervision.agent.turn_rules import CUT, more_room
+    from temporal_supervisor.supervision.base import limits
+    from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionError
     from workflows.calls.asking import ask
     from workflows.run_context import RunContext
 

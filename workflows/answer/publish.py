@@ -10,12 +10,12 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import Published, PublishInput, RunFacts
     from activities.run.run_activities import RunActivities
-    from supervision.base import limits
-    from supervision.base.errors import ErrorKind
-    from supervision.contract.result import Problem, RunResult
-    from supervision.contract.status import TraceEvent
-    from supervision.results.payload_fit import fit, pages
-    from supervision.run.run_state import RunState
+    from temporal_supervisor.supervision.base import limits
+    from temporal_supervisor.supervision.base.errors import ErrorKind
+    from temporal_supervisor.supervision.contract.result import Problem, RunResult
+    from temporal_supervisor.supervision.contract.status import TraceEvent
+    from temporal_supervisor.supervision.results.payload_fit import fit, pages
+    from temporal_supervisor.supervision.run.run_state import RunState
     from workflows.calls import activity_calls
     from workflows.calls.activity_calls import CallFailed
     from workflows.run_context import RunContext, stop_all

@@ -7,7 +7,7 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import as_refs
     from activities.questions.judgement import REVIEW, ReviewInput, ReviewReply
-    from supervision.contract.result import Contradiction, SubtaskReport
+    from temporal_supervisor.supervision.contract.result import Contradiction, SubtaskReport
     from workflows.calls.asking import ask_or_warn, judge
     from workflows.plan.make_plan import Replanning
     from workflows.run_context import RunContext

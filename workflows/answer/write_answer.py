@@ -13,11 +13,11 @@ with workflow.unsafe.imports_passed_through():
     from activities.questions.items import Expansions
     from activities.questions.synthesis import SYNTHESIS, SynthesisInput
     from activities.run.run_activities import RunActivities
-    from supervision.base import limits
-    from supervision.base.errors import SupervisionError
-    from supervision.contract.result import Citation, SubtaskReport
-    from supervision.contract.strategy import STRATEGIES, StrategyName
-    from supervision.results.answer import ANSWER_JSON, Answer
+    from temporal_supervisor.supervision.base import limits
+    from temporal_supervisor.supervision.base.errors import SupervisionError
+    from temporal_supervisor.supervision.contract.result import Citation, SubtaskReport
+    from temporal_supervisor.supervision.contract.strategy import STRATEGIES, StrategyName
+    from temporal_supervisor.supervision.results.answer import ANSWER_JSON, Answer
     from workflows.answer.answer_synthesis import EMPTY, synthesized
     from workflows.calls import activity_calls
     from workflows.calls.activity_calls import CallFailed

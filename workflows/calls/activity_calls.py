@@ -24,14 +24,14 @@ with workflow.unsafe.imports_passed_through():
     from activities.run.notices import NoticeActivities
     from activities.run.run_activities import RunActivities
     from activities.store.store_reports import StoreWaits
-    from supervision.agent.turn_rules import attempt_time
-    from supervision.base import limits
-    from supervision.base.errors import ErrorKind, call_kind
-    from supervision.base.queues import fairness_key
-    from supervision.base.text import label
-    from supervision.contract.finding import Finding
-    from supervision.contract.result import Problem
-    from supervision.contract.usage import Usage
+    from temporal_supervisor.supervision.agent.turn_rules import attempt_time
+    from temporal_supervisor.supervision.base import limits
+    from temporal_supervisor.supervision.base.errors import ErrorKind, call_kind
+    from temporal_supervisor.supervision.base.queues import fairness_key
+    from temporal_supervisor.supervision.base.text import label
+    from temporal_supervisor.supervision.contract.finding import Finding
+    from temporal_supervisor.supervision.contract.result import Problem
+    from temporal_supervisor.supervision.contract.usage import Usage
     from workflows.run_context import let_ready_tasks_finish
 
 

@@ -9,11 +9,11 @@ with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import DependencyRef
     from activities.questions.judgement import JUDGE, JudgeInput
     from activities.questions.question import C, Question, R
-    from supervision.base import limits
-    from supervision.base.errors import ACCOUNT, ErrorKind, SupervisionError, run_kind
-    from supervision.budget.ledger import SUPERVISOR, call_estimate
-    from supervision.contract.usage import Usage
-    from supervision.run.serving_models import Outage
+    from temporal_supervisor.supervision.base import limits
+    from temporal_supervisor.supervision.base.errors import ACCOUNT, ErrorKind, SupervisionError, run_kind
+    from temporal_supervisor.supervision.budget.ledger import SUPERVISOR, call_estimate
+    from temporal_supervisor.supervision.contract.usage import Usage
+    from temporal_supervisor.supervision.run.serving_models import Outage
     from workflows.calls.activity_calls import CallFailed, model_call
     from workflows.run_context import RunContext
 

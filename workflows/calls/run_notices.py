@@ -9,7 +9,7 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import Notice, NoticeKind, RunRef
-    from supervision.run.run_state import RunState
+    from temporal_supervisor.supervision.run.run_state import RunState
     from workflows.calls import activity_calls
     from workflows.calls.activity_calls import CallFailed
 

@@ -8,8 +8,8 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import RunRef
     from activities.contracts.store_contracts import StoreReport, StoreWatch
-    from supervision.contract.status import Wait
-    from supervision.run.run_state import RunState
+    from temporal_supervisor.supervision.contract.status import Wait
+    from temporal_supervisor.supervision.run.run_state import RunState
     from workflows.calls import activity_calls
     from workflows.calls.activity_calls import CallFailed
     from workflows.run_context import stop_all

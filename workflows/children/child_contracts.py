@@ -6,18 +6,18 @@ from pydantic import AwareDatetime, Field
 
 from activities.contracts.run_contracts import RunRef, SubtaskBrief
 from activities.contracts.turn_contracts import ToolCallRef, ToolResultRef
-from supervision.base.queues import MODEL_QUEUE, OUTWARD_QUEUE
-from supervision.budget.ledger import Amount
-from supervision.contract.base import Model
-from supervision.contract.finding import Finding, Labels, Read
-from supervision.contract.model_choice import Effort
-from supervision.contract.progress import NestedRun
-from supervision.contract.result import Gap, Problem, RunResult
-from supervision.contract.status import Wait
-from supervision.contract.team import RoleCard
-from supervision.contract.usage import Spend, Usage
-from supervision.run.decisions import Instructions
-from supervision.run.slots import SlotLease
+from temporal_supervisor.supervision.base.queues import MODEL_QUEUE, OUTWARD_QUEUE
+from temporal_supervisor.supervision.budget.ledger import Amount
+from temporal_supervisor.supervision.contract.base import Model
+from temporal_supervisor.supervision.contract.finding import Finding, Labels, Read
+from temporal_supervisor.supervision.contract.model_choice import Effort
+from temporal_supervisor.supervision.contract.progress import NestedRun
+from temporal_supervisor.supervision.contract.result import Gap, Problem, RunResult
+from temporal_supervisor.supervision.contract.status import Wait
+from temporal_supervisor.supervision.contract.team import RoleCard
+from temporal_supervisor.supervision.contract.usage import Spend, Usage
+from temporal_supervisor.supervision.run.decisions import Instructions
+from temporal_supervisor.supervision.run.slots import SlotLease
 
 
 class LoopProgress(Model):

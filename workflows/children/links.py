@@ -18,17 +18,17 @@ from temporalio import workflow
 from temporalio.exceptions import FailureError
 
 with workflow.unsafe.imports_passed_through():
-    from supervision.base import limits
-    from supervision.base.text import size
-    from supervision.budget.ledger import Amount
-    from supervision.contract.finding import Finding
-    from supervision.contract.progress import NestedRun
-    from supervision.contract.result import RunResult
-    from supervision.grounding.citations import with_valid_marks
-    from supervision.results.answer import answer_record
-    from supervision.run.decisions import Instructions
-    from supervision.run.nested_runs import milestone
-    from supervision.run.run_state import RunState
+    from temporal_supervisor.supervision.base import limits
+    from temporal_supervisor.supervision.base.text import size
+    from temporal_supervisor.supervision.budget.ledger import Amount
+    from temporal_supervisor.supervision.contract.finding import Finding
+    from temporal_supervisor.supervision.contract.progress import NestedRun
+    from temporal_supervisor.supervision.contract.result import RunResult
+    from temporal_supervisor.supervision.grounding.citations import with_valid_marks
+    from temporal_supervisor.supervision.results.answer import answer_record
+    from temporal_supervisor.supervision.run.decisions import Instructions
+    from temporal_supervisor.supervision.run.nested_runs import milestone
+    from temporal_supervisor.supervision.run.run_state import RunState
     from workflows.children.child_contracts import NestedInput, NestedReport, NestedResult, NestedTerms
 
 _NESTED_WAITS = 50  # waits in one report, people's first: more would make it larger than a payload may be

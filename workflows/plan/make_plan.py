@@ -13,18 +13,18 @@ with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import ExpandInput, ExpandReply, PlanInput, PlanReply, WorkNote
     from activities.questions.items import Expansions
     from activities.questions.planning import PLAN
-    from supervision.base import limits
-    from supervision.base.errors import ErrorKind, SupervisionError
-    from supervision.base.text import one_line, quoted
-    from supervision.budget.ledger import call_estimate
-    from supervision.contract.finding import Labels
-    from supervision.contract.plan import Estimate, Plan
-    from supervision.contract.result import Problem, SubtaskReport
-    from supervision.contract.strategy import StrategyName
-    from supervision.planning.expansion import room_for
-    from supervision.results.success_rule import reachable
-    from supervision.run.board import Board, is_blocked
-    from supervision.run.decisions import Decision
+    from temporal_supervisor.supervision.base import limits
+    from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionError
+    from temporal_supervisor.supervision.base.text import one_line, quoted
+    from temporal_supervisor.supervision.budget.ledger import call_estimate
+    from temporal_supervisor.supervision.contract.finding import Labels
+    from temporal_supervisor.supervision.contract.plan import Estimate, Plan
+    from temporal_supervisor.supervision.contract.result import Problem, SubtaskReport
+    from temporal_supervisor.supervision.contract.strategy import StrategyName
+    from temporal_supervisor.supervision.planning.expansion import room_for
+    from temporal_supervisor.supervision.results.success_rule import reachable
+    from temporal_supervisor.supervision.run.board import Board, is_blocked
+    from temporal_supervisor.supervision.run.decisions import Decision
     from workflows.calls import activity_calls
     from workflows.calls.activity_calls import CallFailed
     from workflows.calls.asking import ask

@@ -11,15 +11,21 @@ with workflow.unsafe.imports_passed_through():
     from activities.contracts.turn_contracts import ToolResultRef
     from activities.prompts.agent_prompts import FINISH_TAKEN
     from activities.questions.judgement import REFINE, RefineInput
-    from supervision.agent.better_finding import better
-    from supervision.base import limits
-    from supervision.base.errors import FATAL, ErrorKind, SupervisionError, run_kind
-    from supervision.base.text import cut, one_line
-    from supervision.contract.finding import Finding
-    from supervision.contract.result import Problem
-    from supervision.contract.team import Person, RoleCard
-    from supervision.run.attempt_rules import DECLINED, back_off, child_id, is_retried, is_tried_again
-    from supervision.run.decisions import Decision
+    from temporal_supervisor.supervision.agent.better_finding import better
+    from temporal_supervisor.supervision.base import limits
+    from temporal_supervisor.supervision.base.errors import FATAL, ErrorKind, SupervisionError, run_kind
+    from temporal_supervisor.supervision.base.text import cut, one_line
+    from temporal_supervisor.supervision.contract.finding import Finding
+    from temporal_supervisor.supervision.contract.result import Problem
+    from temporal_supervisor.supervision.contract.team import Person, RoleCard
+    from temporal_supervisor.supervision.run.attempt_rules import (
+        DECLINED,
+        back_off,
+        child_id,
+        is_retried,
+        is_tried_again,
+    )
+    from temporal_supervisor.supervision.run.decisions import Decision
     from workflows.calls.activity_calls import CallFailed
     from workflows.calls.asking import ask_or_warn
     from workflows.children.child_contracts import LoopProgress, WorkerAgentResult

@@ -10,16 +10,16 @@ with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import PersonWords, SubtaskBrief, as_refs, shown_gaps
     from activities.contracts.turn_contracts import ToolCallRef, ToolResultRef
     from activities.prompts.agent_prompts import already_done, denied, unanswered
-    from supervision.base import limits
-    from supervision.base.errors import FATAL, ErrorKind, SupervisionError
-    from supervision.base.queues import pool_queue
-    from supervision.budget.ledger import Amount
-    from supervision.contract.finding import Finding, Labels
-    from supervision.contract.result import Problem, SubtaskReport
-    from supervision.contract.team import RoleCard
-    from supervision.run.attempt_rules import AfterAgent, after_agent, child_id
-    from supervision.run.decisions import Decision
-    from supervision.run.slots import Slot
+    from temporal_supervisor.supervision.base import limits
+    from temporal_supervisor.supervision.base.errors import FATAL, ErrorKind, SupervisionError
+    from temporal_supervisor.supervision.base.queues import pool_queue
+    from temporal_supervisor.supervision.budget.ledger import Amount
+    from temporal_supervisor.supervision.contract.finding import Finding, Labels
+    from temporal_supervisor.supervision.contract.result import Problem, SubtaskReport
+    from temporal_supervisor.supervision.contract.team import RoleCard
+    from temporal_supervisor.supervision.run.attempt_rules import AfterAgent, after_agent, child_id
+    from temporal_supervisor.supervision.run.decisions import Decision
+    from temporal_supervisor.supervision.run.slots import Slot
     from workflows.calls.activity_calls import CallFailed
     from workflows.calls.asking import judge, wait_for_model
     from workflows.children.child_contracts import LoopProgress, WorkerAgentInput, WorkerAgentResult

@@ -14,12 +14,12 @@ from temporalio.exceptions import FailureError, is_cancelled_exception
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import ChildRef, SubtaskBrief
     from activities.run.run_activities import RunActivities
-    from supervision.base import limits
-    from supervision.base.errors import ErrorKind
-    from supervision.base.text import cut, label
-    from supervision.budget.ledger import Amount
-    from supervision.contract.result import Problem
-    from supervision.contract.team import RoleCard
+    from temporal_supervisor.supervision.base import limits
+    from temporal_supervisor.supervision.base.errors import ErrorKind
+    from temporal_supervisor.supervision.base.text import cut, label
+    from temporal_supervisor.supervision.budget.ledger import Amount
+    from temporal_supervisor.supervision.contract.result import Problem
+    from temporal_supervisor.supervision.contract.team import RoleCard
     from workflows.calls import activity_calls
     from workflows.calls.activity_calls import CallFailed, details_of, problem_of
     from workflows.children.child_contracts import NestedInput, WorkerAgentInput, WorkerAgentResult

@@ -11,10 +11,10 @@ from typing import Any
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from supervision.base import limits
-    from supervision.base.errors import ErrorKind, SupervisionError
-    from supervision.contract.result import Problem
-    from supervision.planning.capabilities import role_for
+    from temporal_supervisor.supervision.base import limits
+    from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionError
+    from temporal_supervisor.supervision.contract.result import Problem
+    from temporal_supervisor.supervision.planning.capabilities import role_for
     from workflows.run_context import BackgroundTask, RunContext, let_ready_tasks_finish, stop_all
     from workflows.subtasks.assignment import Assignment
 

@@ -13,7 +13,7 @@ from jsonschema.exceptions import SchemaError, best_match
 from jsonschema.validators import validator_for
 from referencing import Registry
 
-from supervision.base.text import clean, one_line
+from temporal_supervisor.supervision.base.text import clean, one_line
 
 _QUESTION_CHARS = 200  # of a question and of its fields each: a person reads them in a list
 _CHOICES, _CHOICE_CHARS = 20, 100

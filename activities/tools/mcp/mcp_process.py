@@ -30,8 +30,8 @@ from mcp.shared.message import SessionMessage
 from activities.bounded.served import data_bytes
 from activities.tools.mcp.mcp_forms import Elicitation, complaint_about, shown
 from activities.tools.mcp.pins import Pinned
-from supervision.base.text import clean, one_line, quoted
-from supervision.base.trust import Credentials
+from temporal_supervisor.supervision.base.text import clean, one_line, quoted
+from temporal_supervisor.supervision.base.trust import Credentials
 
 Json = dict[str, Any]
 Pipes = tuple[asyncio.StreamWriter, asyncio.StreamReader, asyncio.StreamReader]

@@ -18,9 +18,9 @@ from activities.tools.files import open_to_others
 from activities.tools.mcp.pins import Pinned, pin_command, read_pins
 from activities.tools.secrets import Secrets
 from activities.tools.tool import Arguments, NewArtifact, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
-from supervision.base import limits
-from supervision.base.text import cut, one_line
-from supervision.contract.team import McpServer, McpTool, server_tool, with_secrets
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.text import cut, one_line
+from temporal_supervisor.supervision.contract.team import McpServer, McpTool, server_tool, with_secrets
 
 _START = timedelta(seconds=60)  # of a server: some are fetched by their command first
 _PATIENCE = timedelta(seconds=5)  # beyond a call's timeout: then its process hangs

@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from supervision.base.text import clean
-from supervision.contract.base import Model
+from temporal_supervisor.supervision.base.text import clean
+from temporal_supervisor.supervision.contract.base import Model
 
 LOCK = "team.lock"
 

@@ -13,8 +13,8 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from supervision.base import limits
-from supervision.base.text import NAME_SHOWN_BYTES, clean, one_line, quoted
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.text import NAME_SHOWN_BYTES, clean, one_line, quoted
 
 logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of each statement that it only half understands
 

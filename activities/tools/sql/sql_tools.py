@@ -15,10 +15,10 @@ from activities.tools.files import FileData
 from activities.tools.secrets import Secrets
 from activities.tools.sql.sql_check import Refused, check
 from activities.tools.tool import Arguments, Evidence, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
-from supervision.base import limits
-from supervision.base.prompt_marks import EXAMPLE
-from supervision.base.text import clean, cut, one_line, quoted
-from supervision.contract.base import StrictModel
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.prompt_marks import EXAMPLE
+from temporal_supervisor.supervision.base.text import clean, cut, one_line, quoted
+from temporal_supervisor.supervision.contract.base import StrictModel
 
 _PROCESSES = 2  # per set of tables: a query that runs into its timeout does not block the next run's
 _MEMORY_BYTES = 256 * 1024 * 1024  # of 200 rows of large texts, and of what DuckDB counts itself

@@ -12,9 +12,9 @@ from activities.bounded.child_processes import BoundExceeded, ChildProcesses, Fa
 from activities.tools.files import FolderFiles
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
 from activities.tools.web.web_rules import NotFetched, Site, site_of, sites_of
-from supervision.base import limits
-from supervision.base.text import clean, one_line
-from supervision.contract.base import StrictModel
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.text import clean, one_line
+from temporal_supervisor.supervision.contract.base import StrictModel
 
 _MODULE = "activities.tools.web.web_process"
 _FETCH_TIME = timedelta(seconds=15)  # with all its redirects, and the time to make text of it

@@ -24,7 +24,7 @@ from activities.files.file_cache import FileCache, FileReport, copy_file, local_
 from activities.files.tables import engine
 from activities.files.tables.dates import DateReading
 from activities.tools.sql.sql_check import check
-from standin.extract.tables import parse_tables
+from temporal_supervisor.standin.extract.tables import parse_tables
 from tests.office_files import docx_bytes, pdf_bytes, xlsx_bytes
 
 Json = dict[str, Any]

@@ -31,8 +31,8 @@ from activities.tools.documents import DocumentOptions, DocumentTools
 from activities.tools.files import FolderFiles
 from activities.tools.sql.sql_tools import TableOptions, TableTools
 from activities.tools.tool import ToolContext
-from supervision.base import limits
-from supervision.base.store_keys import upload_key
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.store_keys import upload_key
 from tests.activity.files.test_conversion import replaced, zipped
 from tests.office_files import docx_bytes, pdf_bytes, xlsx_bytes
 

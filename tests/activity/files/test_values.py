@@ -12,8 +12,8 @@ from activities.files.values import shown
 from activities.tools.files import FolderFiles
 from activities.tools.sql.sql_tools import TableOptions, TableTools
 from activities.tools.tool import ToolContext
-from supervision.grounding.claims import claims
-from supervision.grounding.support import Source, Support
+from temporal_supervisor.supervision.grounding.claims import claims
+from temporal_supervisor.supervision.grounding.support import Source, Support
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from standin.server.api_reply import text_block as text
-from standin.server.api_request import Json
-from standin.server.app import _BEGUN, _deltas
-from standin.server.app import _encoded as sse
+from temporal_supervisor.standin.server.api_reply import text_block as text
+from temporal_supervisor.standin.server.api_request import Json
+from temporal_supervisor.standin.server.app import _BEGUN, _deltas
+from temporal_supervisor.standin.server.app import _encoded as sse
 
 __all__ = ["sse", "text"]
 

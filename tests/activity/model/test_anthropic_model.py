@@ -14,9 +14,9 @@ from opentelemetry.sdk.trace import TracerProvider
 
 from activities.model.anthropic_model import AnthropicModel
 from activities.model.port import Json, ModelFailure, ModelMessage, ModelRequest, StreamProgress
-from supervision.base import limits
-from supervision.contract.base import Model
-from supervision.replies.filled_form import filled_form
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.contract.base import Model
+from temporal_supervisor.supervision.replies.filled_form import filled_form
 from tests.activity.model import http_fixture as http
 from tests.activity.model.http_fixture import ModelServer, Reply
 

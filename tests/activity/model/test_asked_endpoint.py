@@ -13,7 +13,7 @@ import pytest
 from activities.model import endpoint_questions
 from activities.model.asked_endpoint import AskedEndpoint, EndpointMemory
 from activities.model.port import Json
-from supervision.provider.endpoint_facts import EndpointFacts, ModelTraits
+from temporal_supervisor.supervision.provider.endpoint_facts import EndpointFacts, ModelTraits
 from tests.activity.model import http_fixture as http
 from tests.activity.model.http_fixture import Exchange, ModelServer
 from tests.activity.model.test_anthropic_model import adapter

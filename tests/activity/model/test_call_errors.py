@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from activities.contracts.turn_contracts import FailedCall
 from activities.model.call_errors import classify, retry_after_seconds
 from activities.model.journalled_call import to_application_error
-from supervision.base import limits
+from temporal_supervisor.supervision.base import limits
 
 LONGEST = limits.RETRY_AFTER_MAX.total_seconds()
 

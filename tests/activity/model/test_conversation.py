@@ -20,7 +20,7 @@ from activities.model.conversation import (
 )
 from activities.model.port import Json, ModelMessage, ModelUsage, user_message
 from activities.store.artifacts import ArtifactChanged, ArtifactMissing, ArtifactStore, open_store
-from supervision.base.store_keys import call_key
+from temporal_supervisor.supervision.base.store_keys import call_key
 
 RUN = "supervise-how-did-sales-develop-4f2a"
 UUID = "0190f6a2-7a1c-7c3e-9b58-1f0f3a6f7d10"

@@ -16,8 +16,8 @@ from activities.model import gate as model_gate
 from activities.model.gate import GATE_WAIT, ModelGate
 from activities.model.journalled_call import to_application_error
 from activities.model.port import ModelFailure, ModelMessage, StreamProgress
-from supervision.base import limits
-from supervision.base.errors import ErrorKind
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.errors import ErrorKind
 from tests.activity.model import http_fixture as http
 from tests.activity.model.http_fixture import Exchange, ModelServer, Reply
 from tests.activity.model.test_anthropic_model import adapter, ask

@@ -13,7 +13,7 @@ from cryptography import x509
 from activities.model.anthropic_model import MODEL_ERROR_BODY_BYTES
 from activities.model.port import BadAnswer, ModelFailure, ModelMessage, ModelUsage, StreamProgress
 from activities.model.stream import MODEL_REPLY_DEPTH, checked
-from supervision.base.trust import Credentials
+from temporal_supervisor.supervision.base.trust import Credentials
 from tests.activity.certificates import self_signed
 from tests.activity.model import http_fixture as http
 from tests.activity.model.http_fixture import Exchange, Reply

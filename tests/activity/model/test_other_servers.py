@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from activities.model.port import Json, ModelFailure, StreamProgress
-from supervision.base import limits
-from supervision.provider.endpoint_facts import EndpointFacts, ModelTraits
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.provider.endpoint_facts import EndpointFacts, ModelTraits
 from tests.activity.model import http_fixture as http
 from tests.activity.model.http_fixture import Exchange
 from tests.activity.model.test_anthropic_model import adapter, answer, ask

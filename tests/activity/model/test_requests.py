@@ -10,8 +10,8 @@ from pydantic import Field
 from activities.model.anthropic_model import AnthropicModel
 from activities.model.port import CacheUse, Json, ModelRequest, user_message
 from activities.model.request_body import profile_of, request_body
-from supervision.contract.base import Model
-from supervision.replies.filled_form import filled_form
+from temporal_supervisor.supervision.contract.base import Model
+from temporal_supervisor.supervision.replies.filled_form import filled_form
 from tests.activity.model import http_fixture as http
 from tests.activity.model.http_fixture import Exchange, Reply
 from tests.activity.model.test_anthropic_model import IDLE, SCHEMA, answer, ask, fail

@@ -12,9 +12,9 @@ from activities.model.conversation import Conversation, Entry, Opening, tool_res
 from activities.model.journalled_call import Answered, CallOptions
 from activities.model.port import Json, ModelMessage, ModelUsage, Window, user_message
 from activities.model.prompt_fit import NextPrompt
-from runtime.settings import Settings, load_settings
-from standin.server.api_reply import ApiReply
-from supervision.base import limits
+from temporal_supervisor.runtime.settings import Settings, load_settings
+from temporal_supervisor.standin.server.api_reply import ApiReply
+from temporal_supervisor.supervision.base import limits
 from tests.activity.supervising import Desk
 from tests.scripted_model import Reply, status, text
 

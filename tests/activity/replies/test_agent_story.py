@@ -9,8 +9,8 @@ from activities.model.conversation import ConversationStore, Entry, Opening
 from activities.model.port import ModelMessage, ModelUsage, user_message
 from activities.replies.agent_story import AgentStories
 from activities.store.artifacts import ArtifactStore, open_store
-from supervision.base.store_keys import call_key
-from supervision.contract.status import TraceEvent
+from temporal_supervisor.supervision.base.store_keys import call_key
+from temporal_supervisor.supervision.contract.status import TraceEvent
 
 RUN, UUID, SHA = "run-1", "01a2", "ab" * 32
 FIRST, SECOND, THIRD = (call_key(RUN, UUID, f"{RUN}/t1/1", f"turn.{turn}", SHA) for turn in (1, 2, 3))

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from activities.replies import schema_rules
 from activities.replies.answer_schema import check_schema, problems, sendable, value_of
-from supervision.base import limits
-from supervision.base.errors import SupervisionError
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.errors import SupervisionError
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,9 @@ from activities.store.artifacts import ArtifactMissing, ArtifactStore, ArtifactU
 from activities.store.contents import read_contents
 from activities.store.reading import FindingExcerpt, read_findings, with_findings
 from activities.store.spending import RunSpend, keep_run_spend, keep_sample, newest_samples, run_spends
-from supervision.base import limits
-from supervision.base.errors import SupervisionError
-from supervision.base.store_keys import (
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.errors import SupervisionError
+from temporal_supervisor.supervision.base.store_keys import (
     call_key,
     is_upload,
     output_key,
@@ -29,10 +29,10 @@ from supervision.base.store_keys import (
     spend_prefix,
     stats_prefix,
 )
-from supervision.base.text import size
-from supervision.contract.finding import CheckedClaim, FindingRecord
-from supervision.contract.usage import Usage
-from supervision.planning.estimate import RunSample, Took
+from temporal_supervisor.supervision.base.text import size
+from temporal_supervisor.supervision.contract.finding import CheckedClaim, FindingRecord
+from temporal_supervisor.supervision.contract.usage import Usage
+from temporal_supervisor.supervision.planning.estimate import RunSample, Took
 
 UUID = "0190f6a2-7a1c-7c3e-9b58-1f0f3a6f7d10"
 

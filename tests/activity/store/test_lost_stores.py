@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from activities.store.artifacts import ArtifactMissing, ArtifactStore, ArtifactUnavailable, open_store
-from supervision.base.store_keys import STORE_ID
+from temporal_supervisor.supervision.base.store_keys import STORE_ID
 
 
 async def test_only_a_run_that_begins_makes_the_id_and_all_get_the_same(store_url: str) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from activities.teams.team_files import TEAM_FILE_BYTES, TeamError, TeamFiles, team_card
 from activities.tools.tool import ToolContext
-from supervision.base import limits
-from supervision.contract.team import Role, Team, ToolCard, ToolEntry
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.contract.team import Role, Team, ToolCard, ToolEntry
 
 BUNDLED = Path(__file__).parents[3] / "teams"
 

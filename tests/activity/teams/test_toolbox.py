@@ -19,8 +19,8 @@ from activities.teams.team_files import TeamError, TeamFiles
 from activities.teams.toolbox import Toolbox, ToolRun
 from activities.tools.plain_tools import PLAIN
 from activities.tools.tool import Arguments, NewArtifact, Tool, ToolContext, ToolMisuse, ToolOutput
-from supervision.base import limits
-from supervision.contract.team import Role
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.contract.team import Role
 from tests.activity.teams.test_team_files import write
 from tests.waiting import until
 

@@ -32,8 +32,8 @@ from activities.tools.mcp.mcp_servers import McpConnection, McpTools
 from activities.tools.mcp.pins import Pinned, differences, write_pins
 from activities.tools.secrets import Secrets
 from activities.tools.tool import ToolContext
-from supervision.base import limits
-from supervision.contract.team import Team
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.contract.team import Team
 from tests.activity.tools.servers import hostile
 from tests.waiting import until
 

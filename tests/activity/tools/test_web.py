@@ -19,7 +19,7 @@ from activities.tools.tool import ToolContext
 from activities.tools.web import web_process, web_tools
 from activities.tools.web.web_rules import NotFetched, site_of, sites_of
 from activities.tools.web.web_tools import stands_in
-from supervision.contract.team import Role, ToolEntry
+from temporal_supervisor.supervision.contract.team import Role, ToolEntry
 from tests.activity.certificates import self_signed
 from tests.activity.tools import web_server
 from tests.activity.tools.web_server import WebServer

@@ -2,7 +2,7 @@
 
 import pytest
 
-from supervision.agent.empty_words import is_empty
+from temporal_supervisor.supervision.agent.empty_words import is_empty
 
 ASKED = (
     "From the documents on life expectancy, name what made it fall in Botswana from 1990 to 1999. From table "

@@ -7,9 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision.agent.policy import ToolWords, decide, is_offered, is_quarantined, joined, labels_of
-from supervision.contract.finding import Finding, Labels
-from supervision.contract.team import Approval, Effects, Reads, Returns, Role, Targets
+from temporal_supervisor.supervision.agent.policy import (
+    ToolWords,
+    decide,
+    is_offered,
+    is_quarantined,
+    joined,
+    labels_of,
+)
+from temporal_supervisor.supervision.contract.finding import Finding, Labels
+from temporal_supervisor.supervision.contract.team import Approval, Effects, Reads, Returns, Role, Targets
 
 CLEAN, TAINTED = Labels(private=True), Labels(private=True, untrusted="web_fetch example.com in t1")
 HERE, THERE = {"to": "board@acme.example"}, {"to": "eve@evil.example"}

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from supervision.agent.agent_tools import (
+from temporal_supervisor.supervision.agent.agent_tools import (
     Conclusion,
     ask_tool,
     beginning,
@@ -24,8 +24,8 @@ from supervision.agent.agent_tools import (
     read_output_tool,
     read_question,
 )
-from supervision.agent.finding_budget import groups, kept_whole, level
-from supervision.agent.turn_rules import (
+from temporal_supervisor.supervision.agent.finding_budget import groups, kept_whole, level
+from temporal_supervisor.supervision.agent.turn_rules import (
     MODEL_WRITES_PER_SECOND,
     PAUSE_TURNS,
     LoopState,
@@ -34,8 +34,8 @@ from supervision.agent.turn_rules import (
     more_room,
     next_step,
 )
-from supervision.base import limits
-from supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL
 from tests.unit.shapes import any_text
 
 REASONS = [

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from supervision.base import store_keys as keys
-from supervision.base.spans import place_of, span_id, trace_id
-from supervision.base.store_keys import KEY_SEGMENT_BYTES
+from temporal_supervisor.supervision.base import store_keys as keys
+from temporal_supervisor.supervision.base.spans import place_of, span_id, trace_id
+from temporal_supervisor.supervision.base.store_keys import KEY_SEGMENT_BYTES
 
 awkward = st.text(st.sampled_from("ab./~%:# \x00\n\x7fÄ\ud800"), min_size=1, max_size=90)
 ids = st.one_of(

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from supervision.base.errors import RETRIED, ErrorKind, call_kind, run_kind
-from supervision.base.queues import fairness_key, pool_queue
-from supervision.base.text import (
+from temporal_supervisor.supervision.base.errors import RETRIED, ErrorKind, call_kind, run_kind
+from temporal_supervisor.supervision.base.queues import fairness_key, pool_queue
+from temporal_supervisor.supervision.base.text import (
     NAME_SHOWN_BYTES,
     cap,
     clean,

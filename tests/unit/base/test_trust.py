@@ -9,7 +9,14 @@ from contextlib import nullcontext
 
 import pytest
 
-from supervision.base.trust import Credentials, distrust, host_and_port, is_readable_by_others, require_http, unshared
+from temporal_supervisor.supervision.base.trust import (
+    Credentials,
+    distrust,
+    host_and_port,
+    is_readable_by_others,
+    require_http,
+    unshared,
+)
 
 ME = 1000
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision.base import limits
-from supervision.budget.ledger import (
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.budget.ledger import (
     SUPERVISOR,
     SYNTHESIS_HOLDBACK_TOKENS,
     Amount,
@@ -20,11 +20,11 @@ from supervision.budget.ledger import (
     next_call,
     token_price,
 )
-from supervision.budget.time_and_budget import TimeAndBudget
-from supervision.contract.ceilings import Ceilings
-from supervision.contract.request import Budget, RunRequest
-from supervision.contract.updates import NewBudget
-from supervision.contract.usage import Spend, Usage
+from temporal_supervisor.supervision.budget.time_and_budget import TimeAndBudget
+from temporal_supervisor.supervision.contract.ceilings import Ceilings
+from temporal_supervisor.supervision.contract.request import Budget, RunRequest
+from temporal_supervisor.supervision.contract.updates import NewBudget
+from temporal_supervisor.supervision.contract.usage import Spend, Usage
 from tests.corpus.growth import seconds
 from tests.unit.shapes import START, Clock
 

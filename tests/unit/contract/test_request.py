@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision.base import limits
-from supervision.base.errors import SupervisionError
-from supervision.base.text import size
-from supervision.contract.base import Undecodable
-from supervision.contract.ceilings import Ceilings
-from supervision.contract.request import (
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.errors import SupervisionError
+from temporal_supervisor.supervision.base.text import size
+from temporal_supervisor.supervision.contract.base import Undecodable
+from temporal_supervisor.supervision.contract.ceilings import Ceilings
+from temporal_supervisor.supervision.contract.request import (
     ATTACHMENT_TEXT_BYTES,
     REQUEST_BYTES,
     Budget,

@@ -9,17 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from supervision.base import limits
-from supervision.base.errors import ErrorKind
-from supervision.contract.base import Duration, depth_exceeds
-from supervision.contract.finding import ArtifactRef, Finding, Labels
-from supervision.contract.model_choice import MODEL_CHAIN, Efforts, ModelChain, chain_of
-from supervision.contract.plan import Range, Shares
-from supervision.contract.progress import Counts
-from supervision.contract.request import Budget, describe_errors
-from supervision.contract.result import Gap, Problem, RunResult, SubtaskReport
-from supervision.contract.status import Flags, Wait
-from supervision.contract.team import (
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.errors import ErrorKind
+from temporal_supervisor.supervision.contract.base import Duration, depth_exceeds
+from temporal_supervisor.supervision.contract.finding import ArtifactRef, Finding, Labels
+from temporal_supervisor.supervision.contract.model_choice import MODEL_CHAIN, Efforts, ModelChain, chain_of
+from temporal_supervisor.supervision.contract.plan import Range, Shares
+from temporal_supervisor.supervision.contract.progress import Counts
+from temporal_supervisor.supervision.contract.request import Budget, describe_errors
+from temporal_supervisor.supervision.contract.result import Gap, Problem, RunResult, SubtaskReport
+from temporal_supervisor.supervision.contract.status import Flags, Wait
+from temporal_supervisor.supervision.contract.team import (
     McpServer,
     McpTool,
     Role,
@@ -30,8 +30,16 @@ from supervision.contract.team import (
     is_name,
     with_secrets,
 )
-from supervision.contract.updates import DecidePlan, ExtendLimits, NewBudget, Resume, Steer, Update, read_update
-from supervision.contract.usage import Usage
+from temporal_supervisor.supervision.contract.updates import (
+    DecidePlan,
+    ExtendLimits,
+    NewBudget,
+    Resume,
+    Steer,
+    Update,
+    read_update,
+)
+from temporal_supervisor.supervision.contract.usage import Usage
 from tests.unit.shapes import FINDING, WORDS, plan, subtask
 
 ROLE = {"name": "analyst", "description": "counts", "system_prompt": "Count."}

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from supervision.base import limits
-from supervision.contract.finding import Evidence
-from supervision.contract.result import Citation
-from supervision.grounding.answer_fields import field_claims
-from supervision.grounding.chain import Grounded, answer_chain
-from supervision.grounding.citations import CitedFindings, with_valid_marks
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.contract.finding import Evidence
+from temporal_supervisor.supervision.contract.result import Citation
+from temporal_supervisor.supervision.grounding.answer_fields import field_claims
+from temporal_supervisor.supervision.grounding.chain import Grounded, answer_chain
+from temporal_supervisor.supervision.grounding.citations import CitedFindings, with_valid_marks
 
 WIND = """## Sites
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from supervision.grounding.claims import claims
-from supervision.grounding.support import Source, check
+from temporal_supervisor.supervision.grounding.claims import claims
+from temporal_supervisor.supervision.grounding.support import Source, check
 
 
 def figures(text: str, *marks: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from supervision.grounding.support import Source, check
+from temporal_supervisor.supervision.grounding.support import Source, check
 
 ENGLISH = [
     Source("Which source of electricity grew most in Iowa, and who delivers to the South?"),

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from supervision.grounding.rows.queries import read_query
-from supervision.grounding.support import Source, check
+from temporal_supervisor.supervision.grounding.rows.queries import read_query
+from temporal_supervisor.supervision.grounding.support import Source, check
 
 BRIEF = Source("Give the depth of the wells Elm Court and Mill Lane in 1987 and 2004, and what they cost.")
 WELLS = """| well | year | depth_m | cost_eur |

@@ -6,10 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision.base import limits
-from supervision.base.text import size
-from supervision.grounding.claims import claims
-from supervision.grounding.support import GROUNDING_SOURCES_CHARS, Source, Support, check, unsupported_in_answer
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.text import size
+from temporal_supervisor.supervision.grounding.claims import claims
+from temporal_supervisor.supervision.grounding.support import (
+    GROUNDING_SOURCES_CHARS,
+    Source,
+    Support,
+    check,
+    unsupported_in_answer,
+)
 
 TABLE = """| country | year | life_expectancy_years | gdp_per_person_dollars |
 |---|---|---|---|

@@ -6,8 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from supervision.grounding.units import scale_of
-from supervision.grounding.written_figures import Figure, figures, values
+from temporal_supervisor.supervision.grounding.units import scale_of
+from temporal_supervisor.supervision.grounding.written_figures import Figure, figures, values
 
 
 def only(text: str) -> Figure:

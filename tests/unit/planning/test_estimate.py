@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from supervision.contract.plan import Estimate, Plan, Range, Shares, Subtask
-from supervision.contract.progress import Counts
-from supervision.contract.result import RunResult, SubtaskReport, Timing
-from supervision.contract.team import Person, RoleCard, TeamCard, ToolCard
-from supervision.contract.usage import Usage
-from supervision.planning.estimate import RunSample, Took, estimate_of, sample_of
+from temporal_supervisor.supervision.contract.plan import Estimate, Plan, Range, Shares, Subtask
+from temporal_supervisor.supervision.contract.progress import Counts
+from temporal_supervisor.supervision.contract.result import RunResult, SubtaskReport, Timing
+from temporal_supervisor.supervision.contract.team import Person, RoleCard, TeamCard, ToolCard
+from temporal_supervisor.supervision.contract.usage import Usage
+from temporal_supervisor.supervision.planning.estimate import RunSample, Took, estimate_of, sample_of
 from tests.unit.shapes import START
 
 MODELS = {"reader": "small", "analyst": "large", "checker": "small"}

@@ -8,14 +8,21 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from supervision.base import limits
-from supervision.contract.finding import Finding
-from supervision.contract.plan import Plan, Subtask, folded, template_of
-from supervision.planning.expansion import ITEM_BYTES, expanded, for_each_problems, item_text, items_of, room_for
-from supervision.planning.plan_graph import find_cycle, plan_problems
-from supervision.planning.revisions import merge, revision_problems
-from supervision.results.success_rule import nothing_missing
-from supervision.run.board import Board
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.contract.finding import Finding
+from temporal_supervisor.supervision.contract.plan import Plan, Subtask, folded, template_of
+from temporal_supervisor.supervision.planning.expansion import (
+    ITEM_BYTES,
+    expanded,
+    for_each_problems,
+    item_text,
+    items_of,
+    room_for,
+)
+from temporal_supervisor.supervision.planning.plan_graph import find_cycle, plan_problems
+from temporal_supervisor.supervision.planning.revisions import merge, revision_problems
+from temporal_supervisor.supervision.results.success_rule import nothing_missing
+from temporal_supervisor.supervision.run.board import Board
 from tests.unit.shapes import Clock, subtask, work
 
 SOURCES = ["items:t1", "rows:orders", "lines:trees", "files:*.pdf"]

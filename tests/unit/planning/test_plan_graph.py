@@ -7,11 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision.base import limits
-from supervision.contract.plan import NewRole, Plan, Subtask
-from supervision.contract.result import SubtaskState
-from supervision.planning.plan_graph import description_problems, find_cycle, is_concrete, plan_problems
-from supervision.planning.revisions import merge, replacements, revision_problems
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.contract.plan import NewRole, Plan, Subtask
+from temporal_supervisor.supervision.contract.result import SubtaskState
+from temporal_supervisor.supervision.planning.plan_graph import (
+    description_problems,
+    find_cycle,
+    is_concrete,
+    plan_problems,
+)
+from temporal_supervisor.supervision.planning.revisions import merge, replacements, revision_problems
 from tests.unit.shapes import acyclic_plans, any_plans, any_text, plan, subtask
 
 VAGUE = """

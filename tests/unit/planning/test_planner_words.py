@@ -2,7 +2,7 @@
 
 from activities.questions.planning_prompts import planner_request, role_means
 from activities.teams.toolbox import Toolbox
-from supervision.contract.team import Role
+from temporal_supervisor.supervision.contract.team import Role
 
 
 def test_the_catalogue_stands_in_tags_that_it_cannot_close() -> None:

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from supervision.contract.plan import NewRole, Plan, Subtask
-from supervision.planning.named_tables import named_tables, table_lines
-from supervision.planning.put_right import KnownNames, put_right
+from temporal_supervisor.supervision.contract.plan import NewRole, Plan, Subtask
+from temporal_supervisor.supervision.planning.named_tables import named_tables, table_lines
+from temporal_supervisor.supervision.planning.put_right import KnownNames, put_right
 
 DATA = {"rows": ["orders", "sales_2024"], "lines": ["notes.md"], "files": ["a.pdf", "b.pdf", "notes.md"]}
 

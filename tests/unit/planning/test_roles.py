@@ -6,11 +6,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision.base import limits
-from supervision.contract.plan import NewRole, Plan, Subtask
-from supervision.contract.team import Role, RoleCard, Team, TeamCard, ToolCard, is_name
-from supervision.planning.capabilities import able, assigned, incapable, role_for, settled, unreadable
-from supervision.planning.new_roles import new_role_problems, unknown_role_problems, unknown_roles, with_new_roles
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.contract.plan import NewRole, Plan, Subtask
+from temporal_supervisor.supervision.contract.team import Role, RoleCard, Team, TeamCard, ToolCard, is_name
+from temporal_supervisor.supervision.planning.capabilities import (
+    able,
+    assigned,
+    incapable,
+    role_for,
+    settled,
+    unreadable,
+)
+from temporal_supervisor.supervision.planning.new_roles import (
+    new_role_problems,
+    unknown_role_problems,
+    unknown_roles,
+    with_new_roles,
+)
 from tests.unit.shapes import acyclic_plans, plan, subtask
 
 skill_sets = st.lists(st.sampled_from("abcdefg"), unique=True, max_size=5)

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from supervision.base import limits
-from supervision.base.errors import OUTAGES, ErrorKind
-from supervision.provider.provider_breaker import (
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.errors import OUTAGES, ErrorKind
+from temporal_supervisor.supervision.provider.provider_breaker import (
     BREAKER_TRUST,
     BREAKER_WINDOW,
     CallTicket,

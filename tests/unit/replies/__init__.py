@@ -1,1 +1,1 @@
-"""Tests of the package `supervision.replies`."""
+"""Tests of the package `temporal_supervisor.supervision.replies`."""

@@ -2,8 +2,8 @@
 
 import pytest
 
-from supervision.agent.agent_tools import conclude, read_finish
-from supervision.replies.echo import without_echo
+from temporal_supervisor.supervision.agent.agent_tools import conclude, read_finish
+from temporal_supervisor.supervision.replies.echo import without_echo
 
 ECHO = "<subtask>\nFind the life expectancy in Rwanda in 1992.\n</subtask>\n\n"
 SAID = "The life expectancy in Rwanda in 1992 is 23.599 years."

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from supervision.replies.filled_form import filled_form, is_placeholder
-from supervision.replies.loose_form import says_nothing
+from temporal_supervisor.supervision.replies.filled_form import filled_form, is_placeholder
+from temporal_supervisor.supervision.replies.loose_form import says_nothing
 
 PLAN = {
     "$defs": {

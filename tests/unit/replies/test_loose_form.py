@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from supervision.contract.base import Model
-from supervision.replies.loose_form import read_form, says_nothing
+from temporal_supervisor.supervision.contract.base import Model
+from temporal_supervisor.supervision.replies.loose_form import read_form, says_nothing
 
 
 class Tree(Model):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision.replies.loose_json import first_json
+from temporal_supervisor.supervision.replies.loose_json import first_json
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

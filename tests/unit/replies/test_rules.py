@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from supervision.replies.loose_form import read_form
-from supervision.replies.loose_json import first_json, first_value
-from supervision.replies.rules import RULES
-from supervision.replies.thinking import without_thinking
-from supervision.replies.written_calls import Call, MadeCall, first_call, tool_named
+from temporal_supervisor.supervision.replies.loose_form import read_form
+from temporal_supervisor.supervision.replies.loose_json import first_json, first_value
+from temporal_supervisor.supervision.replies.rules import RULES
+from temporal_supervisor.supervision.replies.thinking import without_thinking
+from temporal_supervisor.supervision.replies.written_calls import Call, MadeCall, first_call, tool_named
 
 OFFERED: dict[str, Any] = {
     "query_data": {"required": ["sql"], "properties": {"sql": {"type": "string"}}},

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision.base import limits
-from supervision.base.text import size
-from supervision.contract.finding import Finding, Outcome
-from supervision.contract.plan import Importance
-from supervision.contract.progress import Counts
-from supervision.contract.result import (
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.text import size
+from temporal_supervisor.supervision.contract.finding import Finding, Outcome
+from temporal_supervisor.supervision.contract.plan import Importance
+from temporal_supervisor.supervision.contract.progress import Counts
+from temporal_supervisor.supervision.contract.result import (
     Citation,
     Contradiction,
     Gap,
@@ -20,8 +20,8 @@ from supervision.contract.result import (
     SubtaskState,
     Unsupported,
 )
-from supervision.results.answer import Answer, answer_record, findings_as_answer, with_gaps
-from supervision.results.confidence import SURE, ceiling, unsupported_in
+from temporal_supervisor.supervision.results.answer import Answer, answer_record, findings_as_answer, with_gaps
+from temporal_supervisor.supervision.results.confidence import SURE, ceiling, unsupported_in
 from tests.unit.shapes import FINDING, any_text
 
 

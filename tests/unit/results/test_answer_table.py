@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from supervision.base.text import size
-from supervision.results.answer_table import ItemRow, csv_of, first_rows, list_of_rows, table_csv
+from temporal_supervisor.supervision.base.text import size
+from temporal_supervisor.supervision.results.answer_table import ItemRow, csv_of, first_rows, list_of_rows, table_csv
 
 ROWS = {"type": "array", "items": {"type": "object", "properties": {"name": {}, "sum": {}}}}
 

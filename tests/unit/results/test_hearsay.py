@@ -2,7 +2,7 @@
 
 import pytest
 
-from supervision.results.hearsay import Known, names_a_fault
+from temporal_supervisor.supervision.results.hearsay import Known, names_a_fault
 
 GOAL = "Which carrier took over deliveries to the South, and when?"
 FINDING = "Südfracht GmbH filed for insolvency on 14 July 2025."

@@ -8,15 +8,22 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from supervision.base import limits
-from supervision.base.text import size
-from supervision.contract.finding import ArtifactRef, Finding
-from supervision.contract.plan import Plan, Subtask
-from supervision.contract.progress import Counts
-from supervision.contract.result import Citation, Contradiction, Gap, Problem, RunResult, SubtaskReport
-from supervision.contract.status import RunLimits, Status
-from supervision.contract.usage import Usage
-from supervision.results.payload_fit import PAYLOAD_ROOM_BYTES, cut_to, fit, pages
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.text import size
+from temporal_supervisor.supervision.contract.finding import ArtifactRef, Finding
+from temporal_supervisor.supervision.contract.plan import Plan, Subtask
+from temporal_supervisor.supervision.contract.progress import Counts
+from temporal_supervisor.supervision.contract.result import (
+    Citation,
+    Contradiction,
+    Gap,
+    Problem,
+    RunResult,
+    SubtaskReport,
+)
+from temporal_supervisor.supervision.contract.status import RunLimits, Status
+from temporal_supervisor.supervision.contract.usage import Usage
+from temporal_supervisor.supervision.results.payload_fit import PAYLOAD_ROOM_BYTES, cut_to, fit, pages
 
 STATES = ["completed", "failed", "skipped", "cancelled", "running", "waiting"]
 fillings = st.sampled_from(["a", "é", "漢", "🦜", '"', "\x01", "\n"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from supervision.results.recalled import is_recalled
+from temporal_supervisor.supervision.results.recalled import is_recalled
 
 LETTER = "Make this friendlier: Dear Ms Carr, your invoice of 12 March is overdue. Pay 300 euros by Friday."
 

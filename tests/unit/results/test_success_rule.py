@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision.contract.plan import Importance, Plan
-from supervision.contract.progress import Counts, NestedRun
-from supervision.contract.result import SubtaskReport, SubtaskState
-from supervision.results.success_rule import explain, met, needed, nothing_missing, reachable
+from temporal_supervisor.supervision.contract.plan import Importance, Plan
+from temporal_supervisor.supervision.contract.progress import Counts, NestedRun
+from temporal_supervisor.supervision.contract.result import SubtaskReport, SubtaskState
+from temporal_supervisor.supervision.results.success_rule import explain, met, needed, nothing_missing, reachable
 from tests.unit.shapes import FINDING, subtask
 
 STATES: list[SubtaskState] = ["completed", "failed", "skipped", "cancelled", "running", "waiting"]

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from supervision.base import limits
-from supervision.base.errors import ACCOUNT, FATAL, RESUMABLE, STORE, ErrorKind
-from supervision.run.attempt_rules import (
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.errors import ACCOUNT, FATAL, RESUMABLE, STORE, ErrorKind
+from temporal_supervisor.supervision.run.attempt_rules import (
     DECLINED,
     AfterAgent,
     after_agent,
@@ -17,8 +17,8 @@ from supervision.run.attempt_rules import (
     is_tried_again,
     subtask_path,
 )
-from supervision.run.serving_models import ServingModels
-from supervision.run.waits import RoleBreaker
+from temporal_supervisor.supervision.run.serving_models import ServingModels
+from temporal_supervisor.supervision.run.waits import RoleBreaker
 from tests.unit.shapes import Clock
 
 kinds = st.sampled_from(list(ErrorKind))

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision.base import limits
-from supervision.contract.plan import Plan, Subtask
-from supervision.contract.progress import Counts
-from supervision.contract.result import Gap, Problem, SubtaskReport, SubtaskState
-from supervision.contract.usage import Usage
-from supervision.planning.expansion import expanded, items_of
-from supervision.run.board import Board
-from supervision.run.gaps import gap_of, gaps_of
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.contract.plan import Plan, Subtask
+from temporal_supervisor.supervision.contract.progress import Counts
+from temporal_supervisor.supervision.contract.result import Gap, Problem, SubtaskReport, SubtaskState
+from temporal_supervisor.supervision.contract.usage import Usage
+from temporal_supervisor.supervision.planning.expansion import expanded, items_of
+from temporal_supervisor.supervision.run.board import Board
+from temporal_supervisor.supervision.run.gaps import gap_of, gaps_of
 from tests.unit.shapes import ERROR, FINDING, Clock, acyclic_plans, completed, end, plan, subtask, work
 
 ENDED = {"completed", "failed", "skipped", "cancelled"}

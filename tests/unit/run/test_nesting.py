@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision.contract.plan import Plan, Subtask
-from supervision.contract.progress import Counts, NestedRun
-from supervision.contract.status import Wait
-from supervision.contract.usage import Usage
-from supervision.run.board import Board
-from supervision.run.nested_runs import NESTED_STEPS, NestedRuns, milestone
-from supervision.run.slots import Slot, SlotLease, Slots
+from temporal_supervisor.supervision.contract.plan import Plan, Subtask
+from temporal_supervisor.supervision.contract.progress import Counts, NestedRun
+from temporal_supervisor.supervision.contract.status import Wait
+from temporal_supervisor.supervision.contract.usage import Usage
+from temporal_supervisor.supervision.run.board import Board
+from temporal_supervisor.supervision.run.nested_runs import NESTED_STEPS, NestedRuns, milestone
+from temporal_supervisor.supervision.run.slots import Slot, SlotLease, Slots
 from tests.unit.shapes import Clock
 
 

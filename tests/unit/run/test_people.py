@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision.contract.finding import Finding
-from supervision.contract.progress import Counts
-from supervision.contract.request import RunRequest
-from supervision.contract.result import Problem, SubtaskReport
-from supervision.contract.status import Wait
-from supervision.contract.updates import (
+from temporal_supervisor.supervision.contract.finding import Finding
+from temporal_supervisor.supervision.contract.progress import Counts
+from temporal_supervisor.supervision.contract.request import RunRequest
+from temporal_supervisor.supervision.contract.result import Problem, SubtaskReport
+from temporal_supervisor.supervision.contract.status import Wait
+from temporal_supervisor.supervision.contract.updates import (
     Decide,
     DecidePlan,
     DecideToolCall,
@@ -24,14 +24,14 @@ from supervision.contract.updates import (
     Steer,
     read_update,
 )
-from supervision.contract.usage import Usage
-from supervision.results.answer import Answer
-from supervision.run.attempt_rules import supervisor_of
-from supervision.run.board import Board
-from supervision.run.decisions import ALL, Decision, Decisions, Instructions, Steering, decision_in
-from supervision.run.run_state import RunState
-from supervision.run.waits import Waits, breaker_note
-from supervision.run.web_details import markdown
+from temporal_supervisor.supervision.contract.usage import Usage
+from temporal_supervisor.supervision.results.answer import Answer
+from temporal_supervisor.supervision.run.attempt_rules import supervisor_of
+from temporal_supervisor.supervision.run.board import Board
+from temporal_supervisor.supervision.run.decisions import ALL, Decision, Decisions, Instructions, Steering, decision_in
+from temporal_supervisor.supervision.run.run_state import RunState
+from temporal_supervisor.supervision.run.waits import Waits, breaker_note
+from temporal_supervisor.supervision.run.web_details import markdown
 from tests.unit.shapes import ERROR, FINDING, START, Clock, any_text, plan, subtask
 
 HASH, OTHER = "a" * 64, "b" * 64

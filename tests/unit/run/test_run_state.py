@@ -8,19 +8,19 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from supervision.base import limits
-from supervision.base.errors import SupervisionError
-from supervision.contract.ceilings import Ceilings
-from supervision.contract.finding import ArtifactRef
-from supervision.contract.plan import Plan
-from supervision.contract.progress import Counts, NestedRun, Phase
-from supervision.contract.request import RunRequest
-from supervision.contract.result import Citation, Contradiction, Timing
-from supervision.contract.usage import Usage
-from supervision.results.answer import Answer
-from supervision.run.run_state import RunState, longest_chain, timing
-from supervision.run.serving_models import Outage
-from supervision.run.web_details import markdown
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.errors import SupervisionError
+from temporal_supervisor.supervision.contract.ceilings import Ceilings
+from temporal_supervisor.supervision.contract.finding import ArtifactRef
+from temporal_supervisor.supervision.contract.plan import Plan
+from temporal_supervisor.supervision.contract.progress import Counts, NestedRun, Phase
+from temporal_supervisor.supervision.contract.request import RunRequest
+from temporal_supervisor.supervision.contract.result import Citation, Contradiction, Timing
+from temporal_supervisor.supervision.contract.usage import Usage
+from temporal_supervisor.supervision.results.answer import Answer
+from temporal_supervisor.supervision.run.run_state import RunState, longest_chain, timing
+from temporal_supervisor.supervision.run.serving_models import Outage
+from temporal_supervisor.supervision.run.web_details import markdown
 from tests.unit.shapes import ERROR, FINDING, START, Clock, plan, report, subtask, work
 
 

@@ -10,11 +10,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from supervision.base import limits
-from supervision.contract.status import TraceEvent, Wait
-from supervision.contract.updates import Update
-from supervision.run.decisions import Decision
-from supervision.run.events import SENTENCES, TRACE_PAGE_BYTES, Trace, decided, said, sentence
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.contract.status import TraceEvent, Wait
+from temporal_supervisor.supervision.contract.updates import Update
+from temporal_supervisor.supervision.run.decisions import Decision
+from temporal_supervisor.supervision.run.events import SENTENCES, TRACE_PAGE_BYTES, Trace, decided, said, sentence
 from tests.unit.shapes import Clock
 
 
@@ -67,7 +67,7 @@ def test_a_page_has_what_fits_and_at_least_one_event(surplus: int, shown: list[i
 
 
 ROOT = Path(__file__).resolve().parents[3]
-NOTED = ("workflows", "supervision", "console/run")
+NOTED = ("workflows", "temporal_supervisor/supervision", "temporal_supervisor/console/run")
 
 
 def notes() -> Iterator[tuple[str, ast.Call, str]]:

@@ -8,7 +8,7 @@ from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
 from activities.store.artifacts import ArtifactStore
-from supervision.base.store_keys import is_named
+from temporal_supervisor.supervision.base.store_keys import is_named
 from tests.scripted_model import Reply, Step, answer, as_json, plan, script, text, when
 from tests.scripted_model import status as http_error
 from tests.waiting import until

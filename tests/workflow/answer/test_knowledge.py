@@ -3,7 +3,7 @@
 from rich.console import Console
 
 from activities.store.artifacts import ArtifactStore
-from console.commands.evidence_commands import chain_report
+from temporal_supervisor.console.commands.evidence_commands import chain_report
 from tests.scripted_model import answer, plan, script, text
 from tests.workflow.runs import Lab, found
 from tests.workflow.scripts import item, subtasks

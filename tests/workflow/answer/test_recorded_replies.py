@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from temporalio.client import Client, WorkflowFailureError
 
-from runtime.settings import BUILTIN_TEAMS
-from supervision.contract.result import RunResult
+from temporal_supervisor.bundled import BUILTIN_TEAMS
+from temporal_supervisor.supervision.contract.result import RunResult
 from tests.real.questions import QUESTIONS, ROOT, judged
 from tests.recorded import RECORDED, script_of
 from tests.scripted_model import ScriptedModel, scripted_model

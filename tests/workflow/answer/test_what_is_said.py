@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from supervision.contract.result import RunResult
-from supervision.contract.status import TraceEvent
+from temporal_supervisor.supervision.contract.result import RunResult
+from temporal_supervisor.supervision.contract.status import TraceEvent
 from tests.scripted_model import Reply, as_json, script, text, tools
 from tests.serving import own_server, settings_for
 from tests.workflow.runs import Lab, found

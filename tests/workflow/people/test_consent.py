@@ -7,12 +7,12 @@ import pytest
 from temporalio.client import Client
 
 import temporal_supervisor
-from console.base.command import Access, CommandFailed
-from console.commands.doctor import server_rows
-from console.commands.people_commands import approve as approve_many
-from console.commands.people_commands import deny
-from supervision.base import limits
-from supervision.contract.status import Wait
+from temporal_supervisor.console.base.command import Access, CommandFailed
+from temporal_supervisor.console.commands.doctor import server_rows
+from temporal_supervisor.console.commands.people_commands import approve as approve_many
+from temporal_supervisor.console.commands.people_commands import deny
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.contract.status import Wait
 from tests.scripted_model import Reply, Step, answer, as_json, plan, script, status, text, tools, when
 from tests.waiting import until
 from tests.workflow.plan.test_approval import asked

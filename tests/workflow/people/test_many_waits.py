@@ -5,7 +5,7 @@ from typing import Any
 
 from temporalio.api.enums.v1 import EventType
 
-from supervision.contract.status import Wait
+from temporal_supervisor.supervision.contract.status import Wait
 from tests.scripted_model import plan, script
 from tests.waiting import until
 from tests.workflow.runs import Handle, Lab, settled, status_of

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from temporalio.service import RPCError
 
-from supervision.contract.status import Wait
+from temporal_supervisor.supervision.contract.status import Wait
 from tests.scripted_model import Reply, Script, Step, as_json, plan, script, status, stop
 from tests.waiting import until
 from tests.workflow.runs import Handle, Lab, failure, partial_result, refusal, status_of

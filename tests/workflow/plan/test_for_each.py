@@ -10,8 +10,8 @@ import pytest
 from temporalio.client import Client
 
 from activities.files.manifest import MANIFEST_TYPE, DataFile, put_files
-from runtime.settings import Settings
-from supervision.contract.plan import Plan
+from temporal_supervisor.runtime.settings import Settings
+from temporal_supervisor.supervision.contract.plan import Plan
 from tests.scripted_model import Reply, as_json, hang, text, tools, when
 from tests.serving import store_of
 from tests.waiting import until

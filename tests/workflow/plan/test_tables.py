@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from activities.store.artifacts import ArtifactStore
-from supervision.contract.result import RunResult
+from temporal_supervisor.supervision.contract.result import RunResult
 from tests.scripted_model import Reply, Step, answer, text, tools
 from tests.workflow.runs import Lab, details
 from tests.workflow.scripts import GIVES_UP, in_order, item, plans, subtasks

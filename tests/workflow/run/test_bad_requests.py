@@ -3,8 +3,8 @@
 import asyncio
 from typing import Any
 
-from supervision.base.errors import ErrorKind
-from supervision.contract.result import Problem, RunResult
+from temporal_supervisor.supervision.base.errors import ErrorKind
+from temporal_supervisor.supervision.contract.result import Problem, RunResult
 from tests.scripted_model import Reply, Step, answer, as_json, status, stop, text
 from tests.workflow.runs import Lab, details, events, failure
 from tests.workflow.scripts import item, plans, subtasks

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from standin.server.api_reply import tool_block
-from supervision.base import limits
-from supervision.budget.ledger import call_estimate
-from supervision.contract.updates import ExtendLimits, NewBudget
+from temporal_supervisor.standin.server.api_reply import tool_block
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.budget.ledger import call_estimate
+from temporal_supervisor.supervision.contract.updates import ExtendLimits, NewBudget
 from tests.scripted_model import Reply, Step, answer, hang, message, plan, script, text, when
 from tests.waiting import until
 from tests.workflow.runs import GOAL, Lab, end_soon, is_in

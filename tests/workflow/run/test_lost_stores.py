@@ -12,9 +12,9 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowExecutionStatus
 
 from activities.store.artifacts import open_store
-from runtime.settings import Settings
-from supervision.base import limits
-from supervision.contract.status import Status
+from temporal_supervisor.runtime.settings import Settings
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.contract.status import Status
 from tests.scripted_model import Reply, Step, answer, plan, script, text, tools, when
 from tests.serving import own_server, store_of
 from tests.waiting import until

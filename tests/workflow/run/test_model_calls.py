@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from temporalio.client import Client, WorkflowExecutionStatus
 
-from runtime.settings import Settings
-from standin.server.api_reply import ApiReply, text_block
-from standin.server.app import BrainServer, Entry
-from standin.server.app import serving as served
-from standin.server.faults import FaultScript, ServerConfig
-from supervision.base import limits
+from temporal_supervisor.runtime.settings import Settings
+from temporal_supervisor.standin.server.api_reply import ApiReply, text_block
+from temporal_supervisor.standin.server.app import BrainServer, Entry
+from temporal_supervisor.standin.server.app import serving as served
+from temporal_supervisor.standin.server.faults import FaultScript, ServerConfig
+from temporal_supervisor.supervision.base import limits
 from tests.scripted_model import (
     Reply,
     Script,

@@ -16,9 +16,9 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.contracts.run_contracts import Notice, RunRef
 from activities.run.notices import NoticeActivities, NotSent
-from runtime.settings import Settings
-from supervision.base import limits
-from supervision.contract.request import describe_errors
+from temporal_supervisor.runtime.settings import Settings
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.contract.request import describe_errors
 from tests.activity.model.http_fixture import Exchange, model_server
 from tests.scripted_model import plan, script
 from tests.serving import own_server

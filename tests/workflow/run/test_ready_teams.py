@@ -11,8 +11,8 @@ import pytest
 
 from activities.files.manifest import MANIFEST_TYPE, DataFile, put_files
 from benchmarks.showcase import ROOT, Entry, team_entries
-from runtime.settings import Settings
-from supervision.contract.result import RunResult
+from temporal_supervisor.runtime.settings import Settings
+from temporal_supervisor.supervision.contract.result import RunResult
 from tests.scripted_model import Reply, Script, ScriptedModel, Step, answer, as_json, text, tools
 from tests.serving import own_server, store_of
 from tests.workflow.plan.test_approval import asked

@@ -13,11 +13,11 @@ import pytest
 from temporalio.client import WorkflowExecutionStatus
 
 from activities.store.artifacts import ArtifactStore
-from supervision.base import limits
-from supervision.base.store_keys import run_prefix
-from supervision.contract.result import SubtaskReport
-from supervision.contract.updates import ExtendLimits
-from supervision.run.board import Board
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.store_keys import run_prefix
+from temporal_supervisor.supervision.contract.result import SubtaskReport
+from temporal_supervisor.supervision.contract.updates import ExtendLimits
+from temporal_supervisor.supervision.run.board import Board
 from tests.replay.replaying import replayer
 from tests.scripted_model import Reply, Step, hang, plan, script, stop, text, tools, when
 from tests.waiting import until

@@ -13,12 +13,12 @@ from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
 
 from activities.files.manifest import MANIFEST_TYPE, Manifest, found_files, put_files
 from activities.store.artifacts import ArtifactStore
-from runtime.process import cache_dir
-from runtime.server.temporal_binary import find_temporal
-from runtime.settings import Settings
-from supervision.base.queues import MODEL_QUEUE
-from supervision.base.store_keys import output_key
-from supervision.contract.request import Attachment
+from temporal_supervisor.runtime.process import cache_dir
+from temporal_supervisor.runtime.server.temporal_binary import find_temporal
+from temporal_supervisor.runtime.settings import Settings
+from temporal_supervisor.supervision.base.queues import MODEL_QUEUE
+from temporal_supervisor.supervision.base.store_keys import output_key
+from temporal_supervisor.supervision.contract.request import Attachment
 from tests.office_files import pdf_bytes
 from tests.scripted_model import Reply, Step, plan, script, text, tools, when
 from tests.serving import address_of, own_server

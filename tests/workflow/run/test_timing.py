@@ -16,9 +16,9 @@ from temporalio.common import WorkflowIDConflictPolicy
 from temporalio.service import RPCError
 
 from activities.run.run_activities import RunActivities
-from supervision.base import limits
-from supervision.contract.request import RunRequest
-from supervision.run.run_state import RunState
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.contract.request import RunRequest
+from temporal_supervisor.supervision.run.run_state import RunState
 from tests.replay.replaying import replayer
 from tests.scripted_model import Reply, plan, script, text, when
 from tests.serving import own_server, settings_for

@@ -9,8 +9,8 @@ from temporalio.api.taskqueue.v1 import PollerInfo, TaskQueue
 from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 from temporalio.client import Client
 
-from runtime.settings import Settings
-from supervision.base.queues import pool_queue
+from temporal_supervisor.runtime.settings import Settings
+from temporal_supervisor.supervision.base.queues import pool_queue
 from tests.scripted_model import tools
 from tests.serving import WorkerProcesses, worker_processes
 from tests.waiting import until

@@ -4,9 +4,9 @@ import asyncio
 import functools
 from typing import Any
 
-from standin.server.api_reply import text_block, tool_block
-from supervision.contract.result import RunResult
-from supervision.contract.updates import Resume
+from temporal_supervisor.standin.server.api_reply import text_block, tool_block
+from temporal_supervisor.supervision.contract.result import RunResult
+from temporal_supervisor.supervision.contract.updates import Resume
 from tests.scripted_model import Reply, Step, answer, hang, message, plan, script, status, stop, text, tools, when
 from tests.waiting import until
 from tests.workflow.runs import Lab, details, events, found, is_in, scheduled, status_of, waits_for_provider

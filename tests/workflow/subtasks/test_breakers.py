@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from supervision.base import limits
-from supervision.contract.updates import ExtendLimits, Resume
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.contract.updates import ExtendLimits, Resume
 from tests.scripted_model import Reply, Step, plan, script, stop, text, tools, when
 from tests.scripted_model import status as http_error
 from tests.waiting import until

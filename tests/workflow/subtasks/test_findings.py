@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from activities.store.artifacts import ArtifactStore
-from standin.server.api_reply import text_block, tool_block
-from supervision.contract.finding import Finding, FindingRecord
+from temporal_supervisor.standin.server.api_reply import text_block, tool_block
+from temporal_supervisor.supervision.contract.finding import Finding, FindingRecord
 from tests.scripted_model import Reply, answer, as_json, message, script, text, tools
 from tests.workflow.runs import Lab, found
 from tests.workflow.scripts import in_order, item, reviewed, subtasks, verdicts, with_replies

@@ -12,16 +12,16 @@ import pytest
 from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError
 from temporalio.worker import Worker
 
-from standin.server.api_reply import ApiReply
-from supervision.base.queues import fairness_key
-from supervision.budget.ledger import Amount
-from supervision.contract.finding import Finding
-from supervision.contract.progress import Counts
-from supervision.contract.request import Attachment, RunRequest
-from supervision.contract.result import RunResult
-from supervision.contract.status import Wait
-from supervision.contract.updates import ExtendLimits, NewBudget
-from supervision.run.run_state import RunState
+from temporal_supervisor.standin.server.api_reply import ApiReply
+from temporal_supervisor.supervision.base.queues import fairness_key
+from temporal_supervisor.supervision.budget.ledger import Amount
+from temporal_supervisor.supervision.contract.finding import Finding
+from temporal_supervisor.supervision.contract.progress import Counts
+from temporal_supervisor.supervision.contract.request import Attachment, RunRequest
+from temporal_supervisor.supervision.contract.result import RunResult
+from temporal_supervisor.supervision.contract.status import Wait
+from temporal_supervisor.supervision.contract.updates import ExtendLimits, NewBudget
+from temporal_supervisor.supervision.run.run_state import RunState
 from tests.scripted_model import Reply, Script, answer, hang, plan, status, text, when
 from tests.waiting import until
 from tests.workflow import runs

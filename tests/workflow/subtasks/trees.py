@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from supervision.contract.status import Status
+from temporal_supervisor.supervision.contract.status import Status
 from tests.scripted_model import OTHERS, Reply, Script, Step, answer, status, text
 from tests.workflow.runs import Handle, status_of
 from tests.workflow.scripts import item, subtasks

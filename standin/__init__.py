@@ -1,4 +1,0 @@
-"""The stand-in model: a small server that speaks the Messages API without any model behind it.
-
-`server` serves a brain, `extract` is the one that ships. `python -m standin --port N` starts them.
-"""

@@ -1,0 +1,201 @@
+"""One command: what it has access to, the commands that it suggests, its exit code; errors are one sentence."""
+
+import asyncio
+import logging
+import traceback
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from functools import cached_property
+from getpass import getuser
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+from pydantic import ValidationError
+from temporalio.client import Client
+from temporalio.runtime import Runtime, TelemetryConfig
+from temporalio.service import RPCError, RPCStatusCode
+
+from activities.store.artifacts import ArtifactError, ArtifactStore, ArtifactUnavailable, open_store
+from temporal_supervisor.client import UpdateRefused
+from temporal_supervisor.console.base.terminal import Report, print_err, safe_line
+from temporal_supervisor.runtime.connection import ConnectionFailed, connect, namespace_id
+from temporal_supervisor.runtime.process import INTERRUPTED, PROGRAM, command
+from temporal_supervisor.runtime.server.embedded_server import ServerFailed, read_record
+from temporal_supervisor.runtime.server.temporal_binary import TemporalNotFound
+from temporal_supervisor.runtime.settings import Settings, load_settings
+from temporal_supervisor.runtime.telemetry import TRACES_LOST, configure
+from temporal_supervisor.supervision.base.errors import SupervisionError
+from temporal_supervisor.supervision.base.trust import is_loopback
+from temporal_supervisor.supervision.contract.request import describe_errors
+
+EXAMPLE_GOAL = "Which source of electricity grew most in Iowa from 2001 to 2017?"
+
+
+def hint(*words: str, **environ: str) -> str:
+    """Returns a command of this program, with the options without which it would look elsewhere."""
+    given = {"--address": access.address, "--namespace": access.namespace, "--env-file": access.env_file}
+    connection = [word for name, value in given.items() if value for word in (name, str(value))]
+    return command(PROGRAM, [*connection, *words], **environ)
+
+
+DONE = 0
+FAILED = 1
+BAD_INPUT = 2
+UNREACHABLE = 3
+CANCELLED = 4
+WAITS = 5
+
+_SENTENCE_CHARS = 1500
+_CLOUD = ".tmprl.cloud"
+
+
+class CommandFailed(Exception):
+    """The command ends with `code`; the message is one sentence that says what to do."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+@dataclass
+class Access:
+    """The global options of the command line, and what they open; None means Temporal's own configuration."""
+
+    address: str | None = None
+    namespace: str | None = None
+    env_file: Path | None = None
+    debug: bool = False
+    _client: Client | None = None
+    _send_rest: Callable[[], bool] = lambda: True
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The settings of this process. Raises ValueError if a variable is wrong."""
+        return load_settings(self.env_file)
+
+    async def store(self) -> ArtifactStore:
+        """Returns the namespace's part of the store. Raises ValueError, ArtifactUnavailable, ConnectionFailed."""
+        return open_store(self.settings.artifacts_url, await namespace_id(await self.client()), self.settings.keys)
+
+    async def store_or_none(self) -> ArtifactStore | None:
+        """Returns the store if it can be opened: following a run needs none."""
+        try:
+            return await self.store()
+        except (ArtifactUnavailable, ValueError):
+            return None
+
+    async def stores_with_end(self, run_id: str) -> list[ArtifactStore]:
+        """Returns the parts of the store that have the end of a run, without the server, which knows the namespace."""
+        url, keys = self.settings.artifacts_url, self.settings.keys
+        parts = [open_store(url, unquote(folder), keys) for folder in await open_store(url).folders()]
+        return [part for part in parts if await part.latest_ended(run_id) is not None]
+
+    async def client(self) -> Client:
+        """Returns a connected client, the same each time.
+
+        Raises ConnectionFailed if there is no usable server, ValueError for traces that can't be sent as asked.
+        """
+        if self._client is None:
+            self._send_rest, keys = configure("temporal-supervisor"), self.settings.keys
+            self._client = await connect(address=self.address, namespace=self.namespace, keys=keys)
+        return self._client
+
+    def close(self) -> None:
+        """Sends the remaining spans."""
+        if not self._send_rest():
+            print_err(TRACES_LOST)
+
+
+access = Access()
+"""As the options of this command line say."""
+
+
+def perform(access: Access, work: Callable[[], Coroutine[Any, Any, Report | int]], *, as_json: bool = False) -> int:
+    """Runs a command, shows its report and returns its exit code; a failure is a sentence on standard error."""
+    _without_logs(access.debug)
+    try:
+        done = asyncio.run(work())
+        return done.show(as_json=as_json) if isinstance(done, Report) else done
+    except (Exception, KeyboardInterrupt) as error:
+        failure = explain(error)
+        if access.debug:
+            print_err("".join(traceback.format_exception(error)))
+        if failure.message:
+            print_err(f"error: {safe_line(failure.message, _SENTENCE_CHARS)}")
+        return failure.code
+    finally:
+        access.close()
+
+
+def user() -> str:
+    """Returns the name of who gives commands, as the system has it; "unknown" if it has none."""
+    try:
+        return getuser()
+    except (KeyError, OSError):
+        return "unknown"
+
+
+def explain(error: BaseException) -> CommandFailed:
+    """Returns the sentence and the exit code for anything that a command raises."""
+    text = str(error) or type(error).__name__
+    unexpected = f"something unexpected happened ({text}): run it again with --debug to see where"
+    table: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], int, str], ...] = (
+        ((ConnectionFailed, ArtifactUnavailable, ServerFailed, TemporalNotFound), UNREACHABLE, text),
+        (BrokenPipeError, DONE, ""),  # `trace | head`: the reader has what it wanted
+        ((ArtifactError, UpdateRefused), FAILED, text),
+        (SupervisionError, BAD_INPUT, getattr(error, "message", "")),
+        ((ValueError, OSError), BAD_INPUT, text),
+        ((asyncio.CancelledError, KeyboardInterrupt), INTERRUPTED, ""),
+        (BaseException, FAILED, unexpected),
+    )
+    if isinstance(error, CommandFailed):
+        return error
+    if isinstance(error, RPCError):
+        return _explain_rpc(error)
+    if isinstance(error, ValidationError):
+        return CommandFailed(BAD_INPUT, describe_errors(error))
+    return next(CommandFailed(code, words) for kinds, code, words in table if isinstance(error, kinds))
+
+
+def _explain_rpc(error: RPCError) -> CommandFailed:
+    if error.status is RPCStatusCode.INVALID_ARGUMENT:
+        return CommandFailed(BAD_INPUT, f"the Temporal server refuses this: {error.message}")
+    if error.status in (RPCStatusCode.NOT_FOUND, RPCStatusCode.ALREADY_EXISTS, RPCStatusCode.FAILED_PRECONDITION):
+        return CommandFailed(FAILED, f"the Temporal server says: {error.message}")
+    return CommandFailed(UNREACHABLE, f"the Temporal server does not answer ({error.message}): try again")
+
+
+def _without_logs(debug: bool) -> None:
+    """Keeps log lines of libraries and tools off standard error: commands say it in a sentence."""
+    if not debug:
+        logging.getLogger().addHandler(logging.NullHandler())  # else Python prints what has no handler
+    Runtime.set_default(Runtime(telemetry=TelemetryConfig(logging=None)), error_if_already_set=False)
+
+
+def server_address(client: Client) -> str:
+    """Returns the address that the client is connected to."""
+    return client.service_client.config.target_host
+
+
+def endpoint(settings: Settings) -> str | None:
+    """Returns the model endpoint that the settings name, without credentials; None if there is none."""
+    if not settings.has_model:
+        return None
+    parts = urlsplit(settings.anthropic_base_url or "")
+    if not parts.hostname:
+        return "Anthropic, by key"
+    return f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
+
+
+def web_address(client: Client, run_id: str) -> str | None:
+    """Returns the page of a run in the Web UI of the embedded server or of Temporal Cloud, else None."""
+    address = server_address(client)
+    page = f"namespaces/{quote(client.namespace, safe='')}/workflows/{quote(run_id, safe='')}"
+    if address.partition(":")[0].endswith(_CLOUD):
+        return f"https://cloud.temporal.io/{page}"
+    embedded = read_record()
+    host, _, port = address.rpartition(":")
+    same = embedded and is_loopback(host.strip("[]")) and embedded.address.endswith(f":{port}")
+    return f"{embedded.ui}/{page}" if embedded and embedded.ui and same else None

@@ -1,0 +1,242 @@
+"""Text on the terminal: made safe, and written to the right stream.
+
+Models and tools may write escape sequences, by accident or on purpose. Results go to standard output, everything
+else to standard error.
+"""
+
+import io
+import json
+import re
+import sys
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import IO, Any
+
+from pydantic import JsonValue
+from pydantic_core import to_jsonable_python
+from rich.cells import cell_len
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from temporal_supervisor.runtime.process import say
+from temporal_supervisor.supervision.base import limits
+
+_SEQUENCES = re.compile(
+    r"(?:\x1b\]|\x9d)[^\x07\x1b\x9c\x9d]*+(?:\x07|\x1b\\|\x9c)"  # OSC: titles, links, clipboard
+    r"|(?:\x1b[PX^_]|[\x90\x98\x9e\x9f])[^\x1b\x90\x98\x9c\x9e\x9f]*+(?:\x1b\\|\x9c)"  # DCS, SOS, PM, APC
+    r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
+    r"|\x1b[ -/]*[0-~]"  # the rest, and strings that never end: their text stays
+)
+_NEW_LINES = re.compile("\r\n|[\r\x85\u2028\u2029]")
+_KEPT = "\n\t\u200c\u200d"  # joiners: letters of some scripts and many emoji need them
+_INSTEAD = {"Cc": "", "Cf": "", "Cs": "\ufffd", "Zl": "\n", "Zp": "\n"}  # by category
+_SPACE = re.compile(r"\s+")
+_BLANK = re.compile(
+    "[\u034f\u115f\u1160\u200c\u200d\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)  # seen as nothing
+_UNPLAIN = re.compile(r"[^\n -~]")
+_LATIN = frozenset(  # Cyrillic and Greek letters that look like Latin ones
+    "\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425\u0405\u0406\u0408"
+    "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0455\u0456\u0458\u04bb\u04cf\u0501\u051b\u051d"
+    "\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7"
+    "\u03b1\u03b9\u03ba\u03bd\u03bf\u03c1\u03c4\u03c5\u03c7"
+)
+_LOOK_ALIKES = 8  # letters named below a text
+_COMMAND = re.compile(r"`([^`]*)`[,;.:]?")  # stays on one row as long as it fits, to be copied
+_GLUE = "\ue000"
+_LEAST_WIDTH = 20
+_MOST_CHARS = 1_200  # of a text that is broken into rows
+
+
+def safe(text: str) -> str:
+    """Returns `text` without escape sequences, control and bidirectional characters; line breaks and tabs stay."""
+    return "".join(map(_allowed, _NEW_LINES.sub("\n", _SEQUENCES.sub("", text))))
+
+
+def safe_line(text: str, limit: int) -> str:
+    """Returns `safe` text on one line of at most `limit` characters, cut with an ellipsis."""
+    line = _SPACE.sub(" ", safe(text)).strip()
+    return line if len(line) <= limit else line[: max(0, limit - 1)].rstrip() + "…"
+
+
+def safe_json(value: JsonValue) -> str:
+    """Returns JSON that any terminal may show: characters that `safe` removes are escaped, so nothing is lost."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    return "".join(c if c == "\n" or _allowed(c) == c else json.dumps(c)[1:-1] for c in text)
+
+
+def revealed(text: str, kept: str = "") -> str:
+    """Returns `text` with each character that can't be seen, or is no plain space, as `<U+202E>`; lines stay.
+
+    So do the characters `kept`.
+    """
+
+    def seen(found: re.Match[str]) -> str:
+        char = found[0]
+        return f"<U+{ord(char):04X}>" if char not in kept and _is_hidden(char) else char
+
+    return _UNPLAIN.sub(seen, text)
+
+
+def _is_hidden(char: str) -> bool:
+    other_space = char != " " and unicodedata.category(char) == "Zs"
+    return char != "\n" and (_allowed(char) != char or char == "\t" or other_space or bool(_BLANK.match(char)))
+
+
+def look_alikes(text: str) -> list[str]:
+    """Returns a line for each letter that is taken for a Latin one, in a word where that may deceive.
+
+    That is a word with Latin letters, too, or one that looks Latin in a text that is not of that script.
+    """
+    letters = {c for c in text if c.isalpha()}
+    odd = {
+        c for c in letters if c in _LATIN or (not c.isascii() and unicodedata.normalize("NFKC", c).isascii())
+    }  # of another style
+    foreign = any(not c.isascii() and c not in odd and "LATIN" not in unicodedata.name(c, "") for c in letters)
+    found = dict.fromkeys(
+        (char, word)
+        for word in re.findall(r"\w+", text)
+        for char in word
+        if char in odd and (not foreign or any(c.isascii() and c.isalpha() for c in word))
+    )
+    lines = [f"U+{ord(char):04X} {unicodedata.name(char)} in {word[:40]}" for char, word in found]
+    return lines[:_LOOK_ALIKES] + ([f"and {len(lines) - _LOOK_ALIKES} more"] if len(lines) > _LOOK_ALIKES else [])
+
+
+def counted(number: int, noun: str) -> str:
+    """Returns `1 finding` or `2 findings`."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def duration(seconds: float, digits: int = 0) -> str:
+    """Returns seconds as people read them: `4 s`, `0:02:05`."""
+    return f"{max(0, seconds):.{digits}f} s" if seconds < 60 else str(timedelta(seconds=int(seconds)))
+
+
+def _allowed(char: str) -> str:
+    return char if char in _KEPT else _INSTEAD.get(unicodedata.category(char), char)
+
+
+def console(*, stderr: bool = False, file: IO[str] | None = None) -> Console:
+    """Returns a rich console of a stream. It takes our own strings only: foreign text goes in as `Text` or Markdown."""
+    plain: dict[str, Any] = {"markup": False, "highlight": False, "emoji": False, "stderr": stderr, "file": file}
+    made = _Console(**plain)
+    return made if made.is_terminal and file is None else _Console(**plain, width=400, color_system=None)
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leaves the error to the command, which ends as one that is done: rich would exit with 1."""
+        raise BrokenPipeError
+
+
+def print_out(text: str) -> None:
+    """Writes text to standard output, made safe, with a line break."""
+    sys.stdout.write(safe(text) + "\n")
+    sys.stdout.flush()
+
+
+def print_err(text: str) -> None:
+    """Writes text to standard error, made safe, with a line break."""
+    say(safe(text))
+
+
+def print_json(value: object) -> None:
+    """Writes models, data classes and plain values to standard output as JSON."""
+    print_out(safe_json(to_jsonable_python(value)))
+
+
+@dataclass(frozen=True)
+class Report:
+    """The result of a command: `data` for programs, for people the rows of `screen`, and the exit code.
+
+    A row that is a `str` may be foreign text: a terminal breaks it between words, elsewhere it is one line. `notes` go
+    to standard error beside the screen, `error` always.
+    """
+
+    data: object
+    screen: Callable[[Console], Iterable[RenderableType]]
+    notes: Sequence[str] = ()
+    error: str = ""
+    code: int = 0
+
+    def show(self, screen: Console | None = None, *, as_json: bool = False) -> int:
+        """Prints it and returns the exit code."""
+        if as_json:
+            print_json(self.data)
+        else:
+            screen = screen or console()
+            put(screen, self.screen(screen))
+        for text in (*(() if as_json else self.notes), *filter(None, [self.error])):
+            print_err(text)
+        return self.code
+
+    def text(self) -> str:
+        """Returns the rows as they are written where there is no terminal."""
+        written = io.StringIO()
+        screen = console(file=written)
+        put(screen, self.screen(screen))
+        return written.getvalue()
+
+
+def put(screen: Console, rows: Iterable[RenderableType]) -> None:
+    """Prints the rows of a report. A `Text` is as wide as it is; so is a line with a command, to be copied."""
+    for row in rows:
+        if isinstance(row, str) and not screen.is_terminal:
+            screen.file.write(safe(row) + "\n")
+        else:
+            part = Text(safe(row)) if isinstance(row, str) else row
+            uncut = isinstance(row, Text) or (isinstance(row, str) and _COMMAND.search(row) is not None)
+            screen.print(part, crop=False, soft_wrap=uncut)
+
+
+def table(
+    screen: Console, names: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Sequence[str] = (), wide: str = ""
+) -> Table:
+    """Returns a table of foreign text: columns of words, one of them as `wide` as there is room, and of `numbers`."""
+    made = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), expand=bool(wide) and screen.is_terminal)
+    for name in names:
+        if name == wide:
+            made.add_column(name, no_wrap=True, overflow="ellipsis", ratio=1 if screen.is_terminal else None)
+        else:
+            made.add_column(name, overflow="fold")
+    for name in numbers:
+        made.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        made.add_row(*(Text(safe_line(cell, limits.PARAGRAPH_BYTES)) for cell in row))
+    if not screen.is_terminal:
+        screen.width = limits.PARAGRAPH_BYTES * len(made.columns)  # nothing is cut for a pipe
+    return made
+
+
+def indented(text: str, columns: int, style: str = "") -> Padding:
+    """Returns foreign text as a paragraph, broken between words."""
+    return Padding(Text(safe(text), style=style), (0, 0, 0, columns), expand=False)
+
+
+def wrapped(text: str, width: int, style: str) -> list[Text]:
+    """Returns foreign text as rows that fit the terminal: broken between words, indented, nothing cut.
+
+    A command that does not fit is a row by itself, wider than the others, which the terminal breaks: so it is copied
+    as one piece.
+    """
+    shown = safe_line(text, _MOST_CHARS)
+    room = max(_LEAST_WIDTH, width - 2)
+    rows: list[Text] = []
+    start = 0
+    for command in _COMMAND.finditer(shown):
+        if cell_len(command[0]) > room:
+            rows += _broken(shown[start : command.start()], room, style, first=not rows)
+            rows.append(Text(command[1], style=style))
+            start = command.end()
+    return rows + _broken(shown[start:], room, style, first=not rows)
+
+
+def _broken(text: str, room: int, style: str, *, first: bool) -> list[Text]:
+    glued = _COMMAND.sub(lambda command: command[0].replace(" ", _GLUE), text.strip())
+    rows = [row.plain.replace(_GLUE, " ").rstrip() for row in Text(glued).wrap(Console(width=room), room)]
+    return [Text((" " if first and not number else "  ") + row, style=style) for number, row in enumerate(rows) if row]

@@ -1,0 +1,51 @@
+"""The command `codec`: decrypts payloads for the Web UI and the `temporal` CLI, on this machine only."""
+
+from google.protobuf import json_format
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from temporalio.api.common.v1 import Payloads
+from temporalio.converter import PayloadCodec
+
+from temporal_supervisor.console.base.command import BAD_INPUT, DONE, CommandFailed
+from temporal_supervisor.console.base.terminal import print_err
+from temporal_supervisor.runtime.encryption import Keys
+from temporal_supervisor.runtime.payloads import SealedPayloads
+
+_HOST = "127.0.0.1"
+_HEADERS = ["content-type", "x-namespace"]
+
+
+def codec_app(codec: PayloadCodec, ui: str) -> Starlette:
+    """Returns the server that Temporal's documentation calls a remote codec; pages of `ui` alone may ask it."""
+
+    async def translate(request: Request) -> Response:
+        try:
+            payloads = json_format.Parse(await request.body(), Payloads()).payloads
+        except (json_format.ParseError, UnicodeDecodeError):
+            return PlainTextResponse("write payloads as JSON", status_code=400)
+        work = codec.decode if request.url.path == "/decode" else codec.encode
+        return JSONResponse(json_format.MessageToDict(Payloads(payloads=await work(payloads))))
+
+    # A page elsewhere whose name resolves to this machine is refused by its host, any other one by its origin.
+    hosts = Middleware(TrustedHostMiddleware, allowed_hosts=[_HOST, "localhost"])
+    pages = [ui, ui.replace("//localhost:", f"//{_HOST}:"), ui.replace(f"//{_HOST}:", "//localhost:")]  # both are used
+    origins = Middleware(CORSMiddleware, allow_origins=pages, allow_methods=["POST"], allow_headers=_HEADERS)
+    routes = [Route(path, translate, methods=["POST"]) for path in ("/decode", "/encode")]
+    return Starlette(routes=routes, middleware=[hosts, origins])
+
+
+async def serve_codec(keys: Keys | None, port: int, ui: str) -> int:
+    """Serves until Ctrl-C. Raises CommandFailed without keys."""
+    import uvicorn
+
+    if keys is None:
+        raise CommandFailed(BAD_INPUT, "there are no keys: set SUPERVISOR_KEYS_FILE to the file that the Workers use")
+    print_err(f"decrypts at http://{_HOST}:{port} for {ui}: name it there as the codec server's endpoint (Ctrl-C ends)")
+    app = codec_app(SealedPayloads(keys), ui)
+    await uvicorn.Server(uvicorn.Config(app, host=_HOST, port=port, log_level="warning")).serve()
+    return DONE

@@ -1,0 +1,207 @@
+"""The commands `verify`, `artifacts`, `artifact` and `trace --full`: what an answer was made of, out of the store."""
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import RenderableType
+from rich.text import Text
+
+from activities.model.conversation import ConversationStore
+from activities.store.artifacts import ArtifactStore
+from temporal_supervisor.console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint
+from temporal_supervisor.console.base.terminal import Report, print_err, safe, safe_line
+from temporal_supervisor.console.run.command_line import AnyRun
+from temporal_supervisor.console.run.run_handle import RunHandle, find_run
+from temporal_supervisor.console.run.run_outcome import outcome_so_far, published_end, read_result
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.store_keys import run_prefix
+from temporal_supervisor.supervision.base.text import one_line
+from temporal_supervisor.supervision.contract.finding import ArtifactRef
+
+if TYPE_CHECKING:  # what compares claims is loaded where it is used: 0.3 s
+    from temporal_supervisor.supervision.grounding.chain import Link
+
+_CALL_CHARS = 62  # a line has room for the beginning of the output's hash on 80 columns
+_HASH_CHARS = 8  # `--json` has whole references
+_HASH_BEGINNING = re.compile(r"[0-9a-f]{6,64}")
+
+
+async def verify_run(run: AnyRun, access: Access) -> Report:
+    """Recompute the evidence of each claim of an answer; exit code 1 if something has no support or was changed."""
+    return await chain_report(run.id, await access.store())
+
+
+async def chain_report(run_id: str, store: ArtifactStore) -> Report:
+    """Returns the evidence of each claim and citation; FAILED if one has none, or an object was changed."""
+    from temporal_supervisor.console.report.report_data import evidence_of
+
+    ended = await published_end(run_id, store)
+    if ended is None:
+        raise CommandFailed(
+            FAILED, f"the store has no result of '{run_id}': it still runs, was terminated, or was pruned"
+        )
+    result = await read_result(store, ended.result_ref)
+    found = await evidence_of(store, result)
+    missing = [f"'{item.text}' ({item.where}) has no support" for item in result.unsupported]
+    problems = list(dict.fromkeys([*found.changed, *missing]))
+    doubted = sum(bool(link.problem) for link in found.links)
+    confidence = "none" if result.confidence is None else f"{result.confidence:.0%}"
+    rows = [*_link_rows(found.links, found.answer)]
+    rows += [f"✘ {safe_line(problem, limits.ERROR_BYTES)}" for problem in problems]
+    recalled = sum(link.recalled for link in found.links)
+    unchecked = f", {recalled} from the model's own knowledge" if recalled else ""
+    rows += [f"{len(found.links)} claims, {doubted} in doubt{unchecked} · confidence {confidence}"]
+    code = FAILED if problems or doubted else DONE
+    return Report({"claims": found.links, "problems": problems}, lambda _: rows, code=code)
+
+
+def _link_rows(links: "list[Link]", answer: str) -> Iterator[str]:
+    """Yields the claims, each below the sentence of the answer in which it stands first."""
+    shown = ""
+    for link in links:
+        sentence = "" if link.kind == "citation" else _sentence(answer, link.text)
+        if sentence not in ("", shown):
+            yield f"“{safe_line(sentence, limits.SENTENCE_BYTES)}”"
+        shown = sentence or shown
+        mark = "○" if link.recalled else "✔"
+        if link.problem:
+            mark = "✘"
+        yield f"{mark} {link.kind}: {safe_line(link.text, limits.SENTENCE_BYTES)}"
+        if link.findings:
+            yield f"    findings: {', '.join(link.findings)}"
+        for item in link.outputs:
+            call = safe_line(f"{item.tool}({item.arguments})", _CALL_CHARS)
+            yield f"    {call} → {item.output_ref.rpartition('/')[2][:_HASH_CHARS]}"
+            yield from (f"      read {safe_line(reading, limits.SENTENCE_BYTES)}" for reading in item.readings)
+        if link.elsewhere:
+            yield f"    from {link.elsewhere}"
+        elif link.recalled:
+            yield "    a finding from the model's own knowledge, which is not checked"
+        if link.problem:
+            yield f"    {safe_line(link.problem, limits.ERROR_BYTES)}"
+
+
+def _sentence(answer: str, words: str) -> str:
+    """Returns the sentence, row or item of the answer that holds the words; empty if none does, or it is no more."""
+    from temporal_supervisor.supervision.grounding.wording.sentences import SENTENCE_END
+
+    found = re.search(rf"(?<!\w){re.escape(words)}(?!\w)", answer)
+    if found is None:
+        return ""
+    before = SENTENCE_END.split(answer[: found.start()])[-1]
+    after = SENTENCE_END.split(answer[found.end() :], maxsplit=1)[0]
+    return f"{before}{found[0]}{after}".strip(" -*|>#.!?")
+
+
+async def artifacts_report(
+    run: AnyRun,
+    access: Access,
+    save: Annotated[Path | None, typer.Option(help="write the files into this folder")] = None,
+) -> Report:
+    """List the files that a run made for you, or save them."""
+    store = await access.store()
+    result = (await outcome_so_far(run, store)).result
+    listed = result.artifacts if result else []
+    if save is not None:
+        save.mkdir(parents=True, exist_ok=True)
+        for artifact, name in zip(listed, _file_names(listed), strict=True):
+            write_file(save / name, await store.get(artifact.ref))
+    note = f"save them: {hint('artifacts', run.id, '--save', 'DIR')}" if listed else f"run '{run.id}' made no artifacts"
+    shown = [] if save else listed
+    return Report(listed, lambda _: _artifact_rows(shown), notes=[note] if shown or not listed else [])
+
+
+def _artifact_rows(listed: list[ArtifactRef]) -> Iterator[RenderableType]:
+    for artifact in listed:
+        yield f"{safe_line(artifact.name, limits.LINE_BYTES)}  {artifact.media_type}, {artifact.bytes:,} bytes"
+        yield Text(f"    {artifact.ref}")  # one piece, to be copied
+
+
+async def print_artifact(
+    access: Access,
+    ref: Annotated[str, typer.Argument(help="as `artifacts` and `put` print it, or a hash's beginning (`verify`)")],
+    run_id: Annotated[str | None, typer.Option("--run", help="of this run, else the newest: for a beginning")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="write it into this file")] = None,
+) -> int:
+    """Print a stored text, or write it into a file."""
+    store = await access.store()
+    if _HASH_BEGINNING.fullmatch(ref):
+        ref = await _object_of(store, await find_run(await access.client(), run_id), ref)
+    data = await store.get(ref)
+    if output is not None:
+        write_file(output, data)
+        return DONE
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise CommandFailed(BAD_INPUT, f"{len(data):,} bytes that are no text: name a file with -o FILE") from None
+    sys.stdout.write(safe(text) if sys.stdout.isatty() else text)
+    sys.stdout.flush()
+    return DONE
+
+
+async def _object_of(store: ArtifactStore, run_id: str, beginning: str) -> str:
+    """Returns the key of the one object of a run whose hash begins like that. Raises CommandFailed."""
+    keys = [key for key in await store.list_keys(run_prefix(run_id)) if key.rpartition("/")[2].startswith(beginning)]
+    if len(keys) == 1:
+        return keys[0]
+    another = hint("artifact", beginning, "--run", "RUN_ID")
+    found = f"several hashes that begin with '{beginning}': {', '.join(keys)}" if keys else "nothing with such a hash"
+    raise CommandFailed(FAILED, f"run '{run_id}' stored {found}; of another run: {another}")
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Creates the file; one that exists stays. Raises CommandFailed then."""
+    try:
+        with path.open("xb") as file:
+            file.write(data)
+    except FileExistsError:
+        raise CommandFailed(FAILED, f"{path} exists already: remove it, or choose another name") from None
+    print_err(f"wrote {path}, {len(data):,} bytes")
+
+
+def _file_names(listed: list[ArtifactRef]) -> list[str]:
+    """Returns a file's name for each artifact, without folders; a second one of a name gets a number."""
+    names: list[str] = []
+    for artifact in listed:
+        name = Path(one_line(artifact.name, limits.LINE_BYTES).replace("\\", "/")).name.lstrip(".") or "artifact"
+        names.append(f"{len(names) + 1}-{name}" if name in names else name)
+    return names
+
+
+async def calls_report(run: RunHandle, access: Access, which: str) -> Report:
+    """Returns the stored model calls of a subtask, of a step of the supervisor, or `all`: prompts and whole replies."""
+    from temporal_supervisor.console.report.report_data import entries_of, said_in, stored_calls
+
+    store = await access.store()
+    conversations, known = ConversationStore(store), await stored_calls(store, run.id)
+    wanted = [call for call in known if which in ("all", call.work)]
+    if not wanted:
+        places = ", ".join(sorted({call.work for call in known}))
+        stored = f"it has {places}" if places else "it stored none yet"
+        raise CommandFailed(BAD_INPUT, f"run '{run.id}' stored no model call of '{which}': {stored}")
+    calls: list[dict[str, Any]] = []
+    rows: list[RenderableType] = []
+    problems: list[str] = []
+    for call, entry in await entries_of(conversations, wanted, problems):
+        calls.append(
+            {
+                "workflow_id": call.workflow_id,
+                "step": call.step,
+                "at": entry.at,
+                "model": entry.reply.model,
+                "system": entry.opening and entry.opening.system,
+                "tools": [tool.get("name") for tool in entry.opening.tools] if entry.opening else [],
+                "input": await conversations.resolve(entry.input),
+                "reply": entry.reply.content,
+            }
+        )
+        head = f"━━ {call.workflow_id} {call.step} · {entry.reply.model} · {(entry.at or '')[:19]} UTC"
+        rows.append(Text(safe_line(head, 400), "bold"))
+        for title, text in await said_in(conversations, entry):
+            rows += [Text(safe_line(f"── {title}", 100), "cyan"), text]
+    return Report(calls, lambda _: rows, notes=problems)

@@ -1,0 +1,185 @@
+"""The command `inspect`: what files hold, how each column of their tables is read, and a first `data.toml`."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console, RenderableType
+
+from activities.files.descriptions import DATA_TOML
+from activities.files.file_cache import FileReport, contents, reading_line
+from temporal_supervisor.console.base.command import BAD_INPUT, FAILED, CommandFailed, hint
+from temporal_supervisor.console.base.terminal import Report, counted, indented, safe_line
+from temporal_supervisor.console.run.described_files import reports_on, with_description
+from temporal_supervisor.console.run.request_options import data_files
+from temporal_supervisor.supervision.base import limits
+
+Json = dict[str, Any]
+
+_SHOWN_VALUES = 5
+_SHOWN_COLUMNS = 40  # of a table; more scroll everything else away
+_ABOVE_NOTE = "what stands above the header"
+_TYPES = {"VARCHAR": "text", "DATE": "date", "TIMESTAMP": "date", "BIGINT": "integer", "HUGEINT": "integer"}
+
+
+async def inspect_files(
+    paths: Annotated[list[Path], typer.Argument(help="files and folders")],
+    describe: Annotated[
+        Path | None, typer.Option(help="a data.toml by any name: how tables are read, in place of the folder's own")
+    ] = None,
+    write: Annotated[
+        bool, typer.Option("--write", help="write a first data.toml into the folder, to be edited")
+    ] = False,
+) -> Report:
+    """Show what a run would see of files: tables and how columns are read, documents, what can't be read, and why."""
+    target = _target(paths) if write else None
+    reports = await reports_on(with_description(data_files(paths), describe))
+    notes = []
+    if target is not None:
+        _write(target, _first_description(reports))
+        notes = [f"wrote {target}: edit it, then see what it changes: {hint('inspect', str(target.parent))}"]
+    return Report(reports, lambda screen: _rows(reports, screen), notes=notes)
+
+
+def _rows(reports: list[FileReport], screen: Console) -> Iterator[RenderableType]:
+    for report in reports:
+        if report.problem:
+            yield f"✘ {report.name}: {report.problem}"
+        if report.name == DATA_TOML and not report.problem:
+            yield f"{DATA_TOML}: describes these files"
+            yield from (
+                _below(f"{safe_line(word, limits.LINE_BYTES)} = {meaning}", 4, screen)
+                for word, meaning in report.words.items()
+            )
+        if report.document:
+            yield from _document_rows(report.name, report.document)
+        for table in report.tables:
+            yield from _table_rows(report.name, table, screen)
+    yield _sum(reports)
+
+
+def _document_rows(name: str, document: Json) -> Iterator[str]:
+    pages = f"{counted(document['pages'], 'page')}, " if document["pages"] else ""
+    title = f": {safe_line(document['title'], 80)}" if document["title"] else ""
+    yield f"{name}: a document of {pages}{counted(document['chars'], 'character')}{title}"
+    yield from (f"  ! {safe_line(note, limits.SENTENCE_BYTES)}" for note in document.get("notes", ()))
+
+
+def _table_rows(name: str, table: Json, screen: Console) -> Iterator[RenderableType]:
+    yield f"{name}: table {table['name']}, {counted(table['rows'], 'row')}"
+    if about := table.get("about"):
+        yield _below(about, 4, screen)
+    above = table.get("above")
+    if above:
+        yield _below(f"above it: {' / '.join(above)}", 4, screen)
+    for column in table["columns"][:_SHOWN_COLUMNS]:
+        words = f"{column['sql']} {column['type']}: {contents(column, _SHOWN_VALUES)}"
+        yield f"    {safe_line(words, limits.SENTENCE_BYTES)}"
+        reading = column.get("reading") or {}
+        if reading.get("written"):
+            yield _below(reading_line(reading), 8, screen)
+        if about := column.get("about"):
+            yield _below(about, 8, screen)
+    if (more := len(table["columns"]) - _SHOWN_COLUMNS) > 0:
+        yield f"    and {counted(more, 'more column')}: `--json` shows all"
+    for note in table["notes"]:
+        if not (above and note.startswith(_ABOVE_NOTE)):  # its words stand under the table's name
+            yield f"  ! {safe_line(note, limits.SENTENCE_BYTES)}"
+
+
+def _below(text: str, columns: int, screen: Console) -> RenderableType:
+    """Returns foreign text as an indented paragraph on a terminal, as one line elsewhere."""
+    line = safe_line(text, limits.SENTENCE_BYTES)
+    return indented(line, columns, "dim") if screen.is_terminal else f"{' ' * columns}{line}"
+
+
+def _sum(reports: list[FileReport]) -> str:
+    tables = [table for report in reports for table in report.tables]
+    documents = sum(report.document is not None for report in reports)
+    unread = sum(report.problem is not None for report in reports)
+    rows = counted(sum(table["rows"] for table in tables), "row")
+    ending = f", {unread} that can't be read" if unread else ""
+    return f"{counted(len(tables), 'table')} with {rows}, {counted(documents, 'document')}{ending}"
+
+
+# --- a first data.toml ------------------------------------------------------------------------------
+
+
+def _target(paths: list[Path]) -> Path:
+    """Returns the file that `--write` makes. Raises CommandFailed unless there is one folder, without such a file."""
+    folder = paths[0]
+    if len(paths) > 1 or not folder.is_dir():
+        raise CommandFailed(
+            BAD_INPUT, f"--write needs one folder: the {DATA_TOML} stands beside the files it describes"
+        )
+    target = folder / DATA_TOML
+    if target.exists():
+        raise CommandFailed(FAILED, f"{target} exists already: edit it, or move it away and write a new one")
+    return target
+
+
+def _write(target: Path, text: str) -> None:
+    try:
+        with target.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise CommandFailed(FAILED, f"{target} can't be written: {error.strerror}") from None
+
+
+_OPENING = """\
+# How the tables of this folder are read, and what they mean. What stands behind a # is what was found in the files:
+# take the # away from what you change. Descriptions and words go to the planner and the worker agents.
+
+[words]
+# revenue = "amount without returns"
+"""
+
+
+def _first_description(reports: Iterable[FileReport]) -> str:
+    """Returns a `data.toml` that names every table and column, and changes nothing as it is."""
+    parts = [_OPENING]
+    for report in reports:
+        for table in report.tables:
+            name = report.name if len(report.tables) == 1 else f"{report.name}/{table['own']}"
+            parts.append("\n".join(_described_table(name, table)))
+    return "\n".join(parts)
+
+
+def _described_table(name: str, table: Json) -> Iterator[str]:
+    place = f"tables.{_key(name)}"
+    yield f"[{place}]"
+    yield 'description = ""'
+    if "header" in table:
+        lines = table["header"]
+        yield f"# header = {lines[0] if len(lines) == 1 else lines}"
+    if marks := {mark for column in table["columns"] if (mark := (column.get("reading") or {}).get("mark"))}:
+        yield f"# decimal = {_toml(min(marks))}"
+    yield '# missing = ["n/a"]'
+    for column in table["columns"]:
+        yield f"\n[{place}.columns.{_key(column['name'])}]"
+        yield 'description = ""'
+        yield from _described_column(column)
+    yield ""
+
+
+def _described_column(column: Json) -> Iterator[str]:
+    reading = column.get("reading") or {}
+    kind = _TYPES.get(column["type"], "number" if re.match("DOUBLE|FLOAT|DECIMAL", column["type"]) else "")
+    seen = f"  # {safe_line(reading_line(reading), limits.LINE_BYTES)}" if reading.get("written") else ""
+    if kind:
+        yield f'# type = "{kind}"{seen}'
+    yield f"# unit = {_toml(reading.get('unit', ''))}"
+
+
+def _key(name: str) -> str:
+    """Returns a name as TOML has it: bare where that is possible."""
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name, re.ASCII) else _toml(name)
+
+
+def _toml(text: str) -> str:
+    """Returns a text between quotes as TOML has it, which are those of JSON without surrogates."""
+    written = json.dumps(text.encode("utf-8", "replace").decode(), ensure_ascii=False)
+    return written.replace("\x7f", "\\u007f")

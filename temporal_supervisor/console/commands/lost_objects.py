@@ -1,0 +1,106 @@
+"""What the histories of an open run name and the artifact store no longer has, as after the restore of a backup."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from temporalio.api.common.v1 import Payload
+from temporalio.api.history.v1 import HistoryEvent
+from temporalio.client import Client
+
+from activities.store.artifacts import ArtifactStore
+from temporal_supervisor.console.run.run_handle import RunHandle
+from temporal_supervisor.supervision.base.store_keys import is_key, run_prefix
+
+_REFERENCES = ("ref", "head")  # as `activities.attempts` has them
+
+
+@dataclass(frozen=True)
+class Loss:
+    """The first lost object that a workflow names, the event that brought it, and the task to which a reset goes."""
+
+    workflow_id: str
+    execution_id: str
+    event_id: int
+    key: str
+    reset_to: int
+
+
+async def losses_of(run: RunHandle, store: ArtifactStore, places: Sequence[tuple[str, str]]) -> list[Loss]:
+    """Returns the first loss of each of these open workflows, the run's own first.
+
+    One that a reset of the workflow above begins anew is left out: it finds what is left of its own, and pays the rest.
+    Raises as the store does.
+    """
+    stored = set(await store.list_keys(run_prefix(run.id)))
+    losses, begun_anew = list[Loss](), list[str]()
+    for workflow_id, execution_id in sorted(places, key=lambda place: place[0].count("/")):
+        if any(workflow_id == child or workflow_id.startswith(f"{child}/") for child in begun_anew):
+            continue
+        history = await run.client.get_workflow_handle(workflow_id, run_id=execution_id).fetch_history()
+        loss = await _first_loss(run, history.events, stored)
+        if loss is None:
+            continue
+        event_id, key, reset_to = loss
+        losses.append(Loss(workflow_id, execution_id, event_id, key, reset_to))
+        begun_anew += _children_after(history.events, reset_to)
+    return losses
+
+
+async def _first_loss(run: RunHandle, events: Sequence[HistoryEvent], stored: set[str]) -> tuple[int, str, int] | None:
+    """Returns the event whose result names a lost object, its key, and the end of the task that asked for it."""
+    asked_by = {event.event_id: _task_of(event) for event in events}
+    for event in events:
+        began, payloads = _result_of(event)
+        if not payloads:
+            continue
+        for key in await _named(run.client, payloads):
+            if key.startswith(run_prefix(run.id)) and key not in stored:
+                return event.event_id, key, asked_by[began]
+    return None
+
+
+def _task_of(event: HistoryEvent) -> int:
+    """Returns the end of the workflow task whose command an event is; 0 if it is none's."""
+    if event.HasField("activity_task_scheduled_event_attributes"):
+        return event.activity_task_scheduled_event_attributes.workflow_task_completed_event_id
+    return event.start_child_workflow_execution_initiated_event_attributes.workflow_task_completed_event_id
+
+
+def _result_of(event: HistoryEvent) -> tuple[int, Sequence[Payload]]:
+    """Returns what an activity or a child came to, and the event that began it; nothing for other events."""
+    if event.HasField("activity_task_completed_event_attributes"):
+        activity = event.activity_task_completed_event_attributes
+        return activity.scheduled_event_id, activity.result.payloads
+    if event.HasField("child_workflow_execution_completed_event_attributes"):
+        child = event.child_workflow_execution_completed_event_attributes
+        return child.initiated_event_id, child.result.payloads
+    if event.HasField("child_workflow_execution_failed_event_attributes"):
+        failed = event.child_workflow_execution_failed_event_attributes
+        failure = failed.failure.cause if failed.failure.HasField("cause") else failed.failure
+        return failed.initiated_event_id, failure.application_failure_info.details.payloads
+    return 0, ()
+
+
+def _children_after(events: Sequence[HistoryEvent], event_id: int) -> list[str]:
+    """Returns the ids of the children that were begun after an event."""
+    begun = [event for event in events if event.event_id > event_id]
+    ids = [event.start_child_workflow_execution_initiated_event_attributes.workflow_id for event in begun]
+    return [workflow_id for workflow_id in ids if workflow_id]
+
+
+async def _named(client: Client, payloads: Sequence[Payload]) -> list[str]:
+    """Returns the references in payloads."""
+    return [key for value in await client.data_converter.decode(payloads) for key in _references(value)]
+
+
+def _references(value: Any, name: str = "") -> Iterator[str]:
+    """Yields every reference in JSON, found by the names that fields for references have."""
+    if isinstance(value, dict):
+        for field, item in value.items():
+            yield from _references(item, field)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _references(item, name)
+    elif isinstance(value, str) and (name.endswith("_ref") or name in _REFERENCES) and is_key(value):
+        yield value

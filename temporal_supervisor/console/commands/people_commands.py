@@ -1,0 +1,371 @@
+"""The commands with which people decide about a run, or change it while it runs."""
+
+import asyncio
+import contextlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console, RenderableType
+from rich.text import Text
+from temporalio.client import WorkflowFailureError
+
+from activities.store.artifacts import ArtifactError
+from temporal_supervisor.client import Item, asked, decide, decide_all, inbox, send, waiting
+from temporal_supervisor.console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint, user
+from temporal_supervisor.console.base.terminal import (
+    Report,
+    duration,
+    look_alikes,
+    print_err,
+    revealed,
+    safe_line,
+    table,
+)
+from temporal_supervisor.console.run.command_line import RunId
+from temporal_supervisor.console.run.request_options import parsed_plan, read_text_file, seconds
+from temporal_supervisor.console.run.run_handle import NO_WORKER, RunHandle, find_run, is_open, short_id, state_word
+from temporal_supervisor.console.run.standstill import ways
+from temporal_supervisor.console.view.plan_view import plan_page
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.contract.status import Wait
+from temporal_supervisor.supervision.contract.updates import (
+    ExtendLimits,
+    Pause,
+    Resume,
+    RetrySubtask,
+    SkipSubtask,
+    Steer,
+    Update,
+)
+from temporal_supervisor.supervision.run.waits import AWAITED
+
+Words = Annotated[list[str], typer.Argument(metavar="[RUN_ID] ID", help="an id as `inbox` lists it")]
+Many = Annotated[list[str], typer.Argument(metavar="[RUN_ID] ID...", help="ids as `inbox` lists them")]
+Seen = Annotated[str | None, typer.Option("--sha256", help="what `show` printed: nothing else is decided about")]
+By = Annotated[str, typer.Option(help="who says so", default_factory=user, show_default="the user")]
+Why = Annotated[str | None, typer.Option(help="a comment")]
+SubtaskPath = Annotated[str, typer.Argument(metavar="SUBTASK", help="such as t3, or t3/t2 below a team")]
+_CANCEL_WAIT = timedelta(seconds=20)  # a cancelled run closes in under a second, after a Worker restart in some
+
+
+async def cancel(run: RunId) -> int:
+    """Cancel a run; its partial result is kept."""
+    if is_open(await run.require()):
+        await run.handle.cancel()
+        with contextlib.suppress(TimeoutError, WorkflowFailureError):
+            async with asyncio.timeout(_CANCEL_WAIT.total_seconds()):
+                await run.handle.result()
+    after = await run.describe()
+    if is_open(after):
+        print_err(f"run '{run.id}' will be cancelled as soon as a worker takes it up")
+        return DONE
+    print_err(f"run '{run.id}' is {state_word(after)}; its result: {hint('result', run.id)}")
+    return DONE if state_word(after) == "cancelled" else FAILED
+
+
+async def extend(
+    run: RunId,
+    deadline: Annotated[str | None, typer.Option(help="such as 2h, counted from the run's start")] = None,
+    budget_tokens: Annotated[int | None, typer.Option(help="the new total")] = None,
+    budget_usd: Annotated[float | None, typer.Option(help="the new total")] = None,
+) -> Report:
+    """Give a run new limits: totals, not additions. A limit that is not given stays as it is."""
+    budget = {"tokens": budget_tokens, "usd": budget_usd}
+    given = {name: new for name, new in budget.items() if new is not None} or None
+    if not given and not deadline:
+        raise CommandFailed(BAD_INPUT, "nothing to extend: give --deadline, --budget-tokens or --budget-usd")
+    return await tell(run, ExtendLimits, deadline=deadline and seconds(deadline), budget=given)
+
+
+async def pause(
+    run: RunId,
+    by: By,
+    now: Annotated[bool, typer.Option("--now", help="in the middle of turns, which may be paid again")] = False,
+    why: Why = None,
+) -> Report:
+    """Pause a run: worker agents stop after their turn, and nothing more begins."""
+    return await tell(run, Pause, now=now, by=by, comment=why)
+
+
+async def steer(
+    run: RunId,
+    text: Annotated[str, typer.Argument(help="what worker agents are to know or do")],
+    by: By,
+    to: Annotated[str, typer.Option(help="one subtask, such as t3 or t3/t2; all without")] = "*",
+) -> Report:
+    """Say a word to worker agents at work; with no --to to the later prompts of the run, too."""
+    return await tell(run, Steer, to, text=text, by=by)
+
+
+async def retry(
+    run: RunId,
+    subtask: SubtaskPath,
+    by: By,
+    instruction: Annotated[str | None, typer.Option(help="what should be different")] = None,
+) -> Report:
+    """Have a subtask that has ended worked on again."""
+    return await tell(run, RetrySubtask, subtask, instruction=instruction, by=by)
+
+
+async def skip(run: RunId, subtask: SubtaskPath, by: By, why: Why = None) -> Report:
+    """End a subtask with what it has; the run goes on without the rest."""
+    return await tell(run, SkipSubtask, subtask, by=by, comment=why)
+
+
+async def resume(run: RunId, by: By) -> Report:
+    """Continue a paused run, or one that waits for the model provider, once key or account are fixed."""
+    return await tell(run, Resume, by=by)
+
+
+async def tell(run: RunHandle, kind: type[Update], subtask: str = "*", **fields: object) -> Report:
+    """Sends an update about a run, or about a `subtask` by its path, and returns what the run says to it."""
+    if subtask != "*":
+        run, fields["to" if kind is Steer else "subtask_id"] = await _level(run, subtask)
+    await require_open(run)
+    message = (await send(run.client, run.id, kind, **fields)).message
+    return Report({"run_id": run.id, "message": message}, lambda _: [f"run '{run.id}': {message}"])
+
+
+async def _level(run: RunHandle, path: str) -> tuple[RunHandle, str]:
+    """Returns the run, or the one nested in it, that has the subtask at `path`, and the subtask's id there."""
+    *teams, subtask_id = path.split("/")
+    for team in teams:
+        nested = {report.id: report.workflow_id for report in (await run.whole_status()).subtasks if report.nested}
+        if (workflow_id := nested.get(team)) is None:
+            raise CommandFailed(BAD_INPUT, f"subtask '{team}' of run '{run.id}' has no team below it")
+        run = RunHandle(run.client, workflow_id)
+    return run, subtask_id
+
+
+async def require_open(run: RunHandle) -> None:
+    """Raises CommandFailed if the run has ended."""
+    described = await run.require()
+    if not is_open(described):
+        raise CommandFailed(FAILED, f"run '{run.id}' has ended ({state_word(described)}): nothing to change")
+
+
+_ONE = 2  # words name one thing that waits: RUN_ID ID
+_LINE_END = re.compile(r"(?<!\\)(?:\\\\)*\\n(?!\")")  # as JSON writes it
+_HOW = "show ID · approve ID · deny ID --why TEXT · reply ID TEXT"
+
+
+async def inbox_report(
+    access: Access, owner: Annotated[str | None, typer.Option(help="only in runs of this owner")] = None
+) -> Report:
+    """List what waits for a person, in all open runs."""
+    client = await access.client()
+    found = await inbox(client, owner)
+    data = [{"run_id": item.run_id, "goal": item.goal, **item.wait.model_dump(mode="json")} for item in found.items]
+    notes = [f"run '{run_id}' does not say what waits in it: {NO_WORKER}" for run_id in found.unanswered]
+    if not found.items:
+        notes.append("nothing waits for a person" + (f" in runs of '{owner}'" if owner else ""))
+    return Report(data, lambda screen: _inbox_rows(found.items, screen), notes)
+
+
+def _inbox_rows(items: Sequence[Item], screen: Console) -> Iterator[RenderableType]:
+    rows = [
+        (_day(wait.since), short_id(run_id), wait.id, f"{wait.kind}: {wait.prompt_preview}", _until(wait.expires_at))
+        for run_id, wait in ((item.run_id, item.wait) for item in items)
+    ]
+    if rows:
+        yield table(screen, ["since", "run", "id", "what is asked", "until"], rows, wide="what is asked")
+        yield Text(_HOW, style="dim")
+
+
+async def show_report(access: Access, words: Words) -> Report:
+    """Show all of what is asked: a plan, a tool call, a question."""
+    return await item_report(access, await _named(access, words))
+
+
+async def item_report(access: Access, item: Item, *, commands: bool = True) -> Report:
+    """Returns all of what is asked: whole, with hidden and look-alike characters made visible, and how to decide."""
+    run = RunHandle(await access.client(), item.run_id)
+    whole = await asked(run.client, run.id, item.wait.id)
+    content = whole.content
+    if content is None and whole.wait.content_ref:
+        content = (await (await access.store()).get(whole.wait.content_ref)).decode("utf-8", "replace")
+    page = await plan_page(run) if whole.wait.kind == "plan" else None
+    text = _pretty(whole.wait.prompt_preview if content is None else content)
+    asker, findings = await _behind(access, run, whole.wait)
+    text += "".join(f"\n\nthe whole finding of {name}:\n\n{revealed(found)}" for name, found in findings.items())
+
+    def rows(screen: Console) -> Iterator[RenderableType]:
+        wait = whole.wait
+        yield f"{AWAITED[wait.kind]}: {short_id(run.id)} {wait.id}"
+        yield f"run {run.id}: {item.goal}"
+        until = f", until {_until(wait.expires_at)}" if wait.expires_at else ""
+        yield f"asked by {asker} since {_day(wait.since)}{until}"
+        if wait.kind == "tool":
+            yield Text(f"tool: {safe_line(wait.prompt_preview.partition(' ')[0], limits.LINE_BYTES)}", style="bold")
+        if wait.after:
+            yield Text(f"! {safe_line(wait.after, limits.PARAGRAPH_BYTES)}", style="yellow")
+        if wait.arguments_sha256:
+            yield f"SHA-256 of the arguments: {wait.arguments_sha256}"
+        if commands:
+            yield f"SHA-256 of all that is shown, and of where it came from: {wait.sha256}"
+        yield ""
+        if page is not None:
+            yield from page.rows()
+        else:
+            yield Text(text)
+            for note in look_alikes(text):
+                yield Text(f"! looks like a Latin letter: {note}", style="yellow")
+        yield ""
+        if wait.choices and wait.kind == "question":
+            yield "choices: " + " | ".join(wait.choices)
+        yield from way_rows(run.id, wait) if commands else ()
+
+    shown = {"content": content, **({"findings": findings} if findings else {})}
+    return Report({"run_id": run.id, "goal": item.goal, **whole.model_dump(mode="json"), **shown}, rows)
+
+
+async def _behind(access: Access, run: RunHandle, wait: Wait) -> tuple[str, dict[str, str]]:
+    """Returns who asks, and the findings that a person's own is to build on, whole: `content` has only summaries."""
+    if wait.subtask_id is None:
+        return "the supervisor", {}
+    level, subtask_id = await _level(run, wait.subtask_id)
+    reports = {report.id: report for report in (await level.whole_status()).subtasks}
+    asking = reports[subtask_id]
+    built_on = [reports[name] for name in asking.depends_on if name in reports] if wait.kind == "finding" else []
+    refs = {report.id: report.finding.text_ref for report in built_on if report.finding}
+    store = await access.store_or_none() if refs else None
+    texts = dict[str, str]()
+    with contextlib.suppress(ArtifactError):  # this environment may name another store
+        texts = {name: (await store.get(ref)).decode("utf-8", "replace") for name, ref in refs.items() if store}
+    return f"{wait.subtask_id} ({asking.role})", texts
+
+
+def way_rows(run_id: str, wait: Wait) -> list[Text]:
+    """Returns a row for each way to decide."""
+    return [Text(f"{choice}: {command}") for choice, command in ways(run_id, wait).items()]
+
+
+async def decision_report(
+    access: Access,
+    words: Sequence[str],
+    word: str,
+    text: str | None,
+    by: str,
+    *,
+    plan: Path | None = None,
+    seen: str | None = None,
+) -> Report:
+    """Decides about what `words` name, and returns what the run says to it; `plan` is the file of another plan.
+
+    The decision holds for what waits now; `seen` is the beginning of its hash, if it is known.
+    """
+    item = await _named(access, words)
+    if seen is not None and not (seen and item.wait.sha256.startswith(seen)):
+        look = hint("show", short_id(item.run_id), item.wait.id)
+        raise CommandFailed(
+            FAILED, f"'{item.wait.id}' shows something else now, with the hash {item.wait.sha256}: {look}"
+        )
+    run = RunHandle(await access.client(), item.run_id)
+    edited = parsed_plan(read_text_file(plan), str(plan)) if plan else None
+    answer = await decide(run.client, item, word, text, plan=edited, by=by)
+    data = {"run_id": run.id, "id": item.wait.id, "message": answer.message}
+    return Report(data, lambda _: [f"run '{run.id}': {answer.message}"])
+
+
+async def approve(
+    access: Access,
+    words: Many,
+    by: By,
+    plan: Annotated[Path | None, typer.Option(help="with this plan in place of the one that waits")] = None,
+    sha256: Seen = None,
+) -> Report:
+    """Approve a plan or a tool call, or many: RUN_ID ID ID..."""
+    if len(words) > _ONE and plan is None and sha256 is None:
+        return await _many_report(access, words, "approve", None, by)
+    return await decision_report(access, words, "approve", None, by, plan=plan, seen=sha256)
+
+
+async def deny(access: Access, words: Many, by: By, why: Why = None, sha256: Seen = None) -> Report:
+    """Deny a tool call, with a word to the model, or reject a plan; or many calls: RUN_ID ID ID..."""
+    if len(words) > _ONE and sha256 is None:
+        return await _many_report(access, words, "deny", why, by)
+    return await decision_report(access, words, "deny", why, by, seen=sha256)
+
+
+async def _many_report(access: Access, words: Sequence[str], word: str, text: str | None, by: str) -> Report:
+    """Decides alike about many things of one run, and returns what became of each."""
+    run_word, *wait_ids = words
+    client = await access.client()
+    run = RunHandle(client, await find_run(client, run_word))
+    await require_open(run)
+    here = {item.wait.id: item for item in await waiting(client, run.id)}
+    if unknown := [wait_id for wait_id in wait_ids if wait_id not in here]:
+        raise CommandFailed(FAILED, _nothing_waits(unknown[0], here))
+    items = [here[wait_id] for wait_id in dict.fromkeys(wait_ids)]
+    replies = await decide_all(client, items, word, text, by=by)
+    run_id = run.id
+    data = {"run_id": run_id, "decisions": [reply.model_dump() for reply in replies]}
+    lines = [f"run '{run_id}': {reply.message}" for reply in replies]
+    code = DONE if all(reply.accepted for reply in replies) else FAILED
+    return Report(data, lambda _: lines, code=code)
+
+
+async def reply_report(
+    access: Access,
+    words: Annotated[list[str], typer.Argument(metavar="[RUN_ID] ID TEXT", help="an id as `inbox` lists it, a text")],
+    by: By,
+    file: Annotated[Path | None, typer.Option(help="the text, in place of TEXT")] = None,
+    sha256: Seen = None,
+) -> Report:
+    """Reply to a question, hand in a person's finding, or say what should be different in a plan."""
+    if file is None and len(words) < 2:
+        example = hint("reply", "ID", "TEXT")
+        raise CommandFailed(BAD_INPUT, f"no reply: give the text in quotes, or --file F, as in {example}")
+    text = read_text_file(file).decode("utf-8-sig") if file else words[-1]
+    return await decision_report(access, words if file else words[:-1], "reply", text, by, seen=sha256)
+
+
+async def _named(access: Access, words: Sequence[str]) -> Item:
+    """Returns the wait that `ID` or `RUN ID` names. Raises CommandFailed with what is current if there is none."""
+    client = await access.client()
+    if len(words) not in (1, 2):
+        raise CommandFailed(BAD_INPUT, f"name one thing that waits, as ID or RUN ID: {hint('inbox')} lists them")
+    *run_words, wait_id = words
+    if run_words:
+        run = RunHandle(client, await find_run(client, run_words[0]))
+        await require_open(run)
+        here = await waiting(client, run.id)
+    else:
+        here = (await inbox(client)).items
+    items = [item for item in here if item.wait.id == wait_id]
+    if len(items) > 1:
+        runs = ", ".join(short_id(item.run_id) for item in items)
+        first = hint("show", short_id(items[0].run_id), wait_id)
+        raise CommandFailed(BAD_INPUT, f"'{wait_id}' waits in several runs ({runs}): name the run, too, as in {first}")
+    if not items:
+        raise CommandFailed(FAILED, _nothing_waits(wait_id, dict.fromkeys(item.wait.id for item in here)))
+    return items[0]
+
+
+def _nothing_waits(wait_id: str, ids: Iterable[str]) -> str:
+    known = ", ".join(ids) or "nothing, as far as Workers say"
+    return f"nothing with the id '{wait_id}' waits for a person; what does: {known}"
+
+
+def _pretty(text: str) -> str:
+    """Returns a text that is to be decided about: JSON and its texts on lines of their own, and nothing hidden."""
+    with contextlib.suppress(ValueError, RecursionError):  # a question may be brackets only
+        text = _LINE_END.sub("\\g<0>\n      ", json.dumps(json.loads(text), indent=2, ensure_ascii=False))
+    return revealed(text)
+
+
+def _day(at: str) -> str:
+    return f"{datetime.fromisoformat(at).astimezone():%d %b %H:%M}"
+
+
+def _until(at: str | None) -> str:
+    """Returns a time, and the days, or else hours, that are left."""
+    if at is None:
+        return ""
+    left = duration((datetime.fromisoformat(at) - datetime.now(UTC)).total_seconds())
+    return f"{_day(at)} ({left.partition(',')[0]} left)"

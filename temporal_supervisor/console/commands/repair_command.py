@@ -1,0 +1,182 @@
+"""The command `repair`: resets workflows that do not replay to the last task up to which they do.
+
+With `--pay-again` it resets those whose history names objects that the store has lost, to before they were made.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Annotated
+from uuid import uuid4
+
+import typer
+from temporalio.api.common.v1 import WorkflowExecution as WorkflowExecutionRef
+from temporalio.api.enums.v1 import EventType
+from temporalio.api.history.v1 import HistoryEvent
+from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
+from temporalio.client import Client, WorkflowExecutionDescription, WorkflowHistory
+from temporalio.worker import Replayer
+from temporalio.workflow import NondeterminismError
+
+from temporal_supervisor.console.base.command import DONE, FAILED, Access, CommandFailed
+from temporal_supervisor.console.base.terminal import print_err, print_out, safe_line
+from temporal_supervisor.console.commands.lost_objects import Loss, losses_of
+from temporal_supervisor.console.run.command_line import AnyRun
+from temporal_supervisor.console.run.run_handle import RunHandle, is_open, state_word, stuck, tree
+from temporal_supervisor.supervision.base import limits
+
+_RESET_WAIT = timedelta(seconds=10)
+_MESSAGE = re.compile(r'message: "((?:[^"\\]|\\.)*)"')
+_COMPLETED = EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
+
+
+class CodeFails(Exception):
+    """Workflow code raises an error in a replay; the message is what it said. A reset does not help."""
+
+
+Anyway = Annotated[bool, typer.Option("--anyway", help="even if no workflow task fails, or for a run of another build")]
+PayAgain = Annotated[bool, typer.Option("--pay-again", help="make and pay again what the artifact store has lost")]
+
+
+async def repair(run: AnyRun, access: Access, pay_again: PayAgain = False, anyway: Anyway = False) -> int:
+    """Mend a run whose history does not replay: reset it to the last task up to which it does."""
+    described = await run.require()
+    if not is_open(described):
+        raise CommandFailed(FAILED, f"run '{run.id}' has ended ({state_word(described)}): nothing to repair")
+    below = [(each.id, each.run_id) for each in await tree(run.client, run.id, "Running") if each.id != run.id]
+    own = (run.id, described.run_id)
+    if pay_again:
+        return await _make_again(run, access, [own, *below])
+    if not anyway:
+        _check_build(described, access.settings.build_id)
+        failing = stuck(described) or await _first_stuck(run, below)
+        if not failing:
+            replays = (
+                "`--anyway` replays their histories with the code of this program, and resets what does not replay"
+            )
+            print_out(f"no workflow task of run '{run.id}' or below it fails: nothing to repair ({replays})")
+            return DONE
+    below.sort(key=lambda child: (-child[0].count("/"), child[0]))  # deepest first: one that is reset looks for them
+    return await _mend(run, described, [*below, own])
+
+
+def _check_build(described: WorkflowExecutionDescription, own_build: str | None) -> None:
+    """Raises CommandFailed for a run that stays with the Workers of another build: their code replays it."""
+    versioning = described.raw_description.workflow_execution_info.versioning_info
+    build = versioning.deployment_version.build_id
+    if build and build != own_build:
+        own = f"build {own_build}" if own_build else "of no build (SUPERVISOR_BUILD_ID is not set)"
+        helps = f"use the program of build {build}, or `--anyway` to have it go on with this one's code"
+        raise CommandFailed(FAILED, f"run '{described.id}' belongs to build {build}, this program is {own}: {helps}")
+
+
+async def _first_stuck(run: RunHandle, below: Sequence[tuple[str, str]]) -> str | None:
+    """Returns what fails in one of the workflows below a run; None if nothing does."""
+    for workflow_id, _ in below:
+        if failing := stuck(await run.describe(workflow_id)):
+            return failing
+    return None
+
+
+async def _mend(run: RunHandle, described: WorkflowExecutionDescription, places: Sequence[tuple[str, str]]) -> int:
+    """Resets those workflows that do not replay. Returns the exit code."""
+    # these load the workflows with their contracts: 0.3 s for one command only
+    from temporal_supervisor.runtime.workers import replayer
+    from workflows.supervisor import SupervisorWorkflow
+    from workflows.worker_agent import WorkerAgentWorkflow
+
+    replays = replayer([SupervisorWorkflow, WorkerAgentWorkflow], converter=run.client.data_converter)
+    mended, left = 0, 0
+    for workflow_id, execution_id in places:
+        history = await run.client.get_workflow_handle(workflow_id, run_id=execution_id).fetch_history()
+        try:
+            fault = await fault_of(history, replays)
+        except CodeFails as error:
+            left += 1
+            _say(print_err, workflow_id, f"raises an error ({error}): it needs fixed code, a reset does not help")
+            continue
+        if fault is not None:
+            event_id, why = fault
+            reason = f"the history did not replay from event {event_id} on: {why}"
+            await _reset(run.client, workflow_id, execution_id, event_id, reason)
+            mended += 1
+            reset = "it was reset to the workflow task that ends there, and continues"
+            _say(print_out, workflow_id, f"did not replay from event {event_id} on ({why}): {reset}")
+    if not mended and not left:
+        failing = stuck(described)
+        yet = f"; yet {failing}: start its Workers with the code of this program" if failing else ""
+        print_out(f"the histories of run '{run.id}' and what is open below it replay: nothing to repair{yet}")
+    return FAILED if left else DONE
+
+
+async def _make_again(run: RunHandle, access: Access, places: Sequence[tuple[str, str]]) -> int:
+    """Resets those workflows that name lost objects to before these were made: what was paid for is paid again."""
+    store = await access.store()
+    if store_id := await run.recorded_store():
+        await store.require(store_id)  # in another store, or in one that is not mounted, nothing counts as lost
+    losses: list[Loss] = await losses_of(run, store, places)
+    for loss in losses:
+        reason = f"the store has lost what event {loss.event_id} names: {loss.key}"
+        await _reset(run.client, loss.workflow_id, loss.execution_id, loss.reset_to, reason)
+        words = f"was reset to before event {loss.event_id}, which names an object that the store has lost ({loss.key})"
+        _say(print_out, loss.workflow_id, f"{words}: it is made again, and paid again")
+    if not losses:
+        print_out(f"the store has all that the histories of run '{run.id}' and of what is open below it name")
+    return DONE
+
+
+def _say(write: Callable[[str], None], workflow_id: str, words: str) -> None:
+    write(safe_line(f"workflow '{workflow_id}' {words}", limits.ERROR_BYTES))
+
+
+async def fault_of(history: WorkflowHistory, replayer: Replayer) -> tuple[int, str] | None:
+    """Returns where a history ceases to replay, and why; None if all of it does. Raises CodeFails.
+
+    That is the id of the event that ends the first workflow task with another outcome than in the history.
+    """
+    events = history.events
+    why = await _refusal(history.workflow_id, events, replayer)
+    if why is None:
+        return None
+    ends = [place for place, event in enumerate(events) if event.event_type == _COMPLETED]
+    if not ends:
+        raise CodeFails(why)
+    # What follows the end of a task are its commands: a history that ends with the start of the next task shows
+    # whether they come out. Those of the tasks before `low` do, those of some task before `high` do not.
+    low, high = 0, len(ends)
+    while high - low > 1:
+        middle = (low + high) // 2
+        refusal = await _refusal(history.workflow_id, events[: ends[middle]], replayer)
+        if refusal is None:
+            low = middle
+        else:
+            high, why = middle, refusal
+    return events[ends[low]].event_id, why
+
+
+async def _refusal(workflow_id: str, events: Sequence[HistoryEvent], replayer: Replayer) -> str | None:
+    """Returns what a replay of these events says against them, None if nothing."""
+    replayed = await replayer.replay_workflow(WorkflowHistory(workflow_id, events), raise_on_replay_failure=False)
+    failure = replayed.replay_failure
+    if failure is None:
+        return None
+    if isinstance(failure, NondeterminismError):
+        return _said(failure.message)
+    raise CodeFails(_said(str(failure)))
+
+
+def _said(failure: str) -> str:
+    """Returns the message within what the SDK makes of a failed replay: the rest is its own data structure."""
+    message = _MESSAGE.search(failure)
+    return safe_line(message[1].replace('\\"', '"') if message else failure, limits.SENTENCE_BYTES)
+
+
+async def _reset(client: Client, workflow_id: str, execution_id: str, event_id: int, why: str) -> None:
+    request = ResetWorkflowExecutionRequest(
+        namespace=client.namespace,
+        workflow_execution=WorkflowExecutionRef(workflow_id=workflow_id, run_id=execution_id),
+        reason=safe_line(f"mended by the command repair: {why}", limits.ERROR_BYTES),
+        workflow_task_finish_event_id=event_id,
+        request_id=str(uuid4()),
+    )
+    await client.workflow_service.reset_workflow_execution(request, timeout=_RESET_WAIT)

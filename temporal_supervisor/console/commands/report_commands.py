@@ -1,0 +1,305 @@
+"""The commands that read runs: `list`, `spend`, `status`, `plan`, `trace`, `result`, `report`."""
+
+import asyncio
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+from temporalio.client import Client, WorkflowExecution, WorkflowExecutionDescription, WorkflowQueryFailedError
+from temporalio.service import RPCError
+
+from activities.store.artifacts import ArtifactMissing
+from activities.store.spending import run_spends
+from temporal_supervisor.client import OWNER, inbox
+from temporal_supervisor.console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint, web_address
+from temporal_supervisor.console.base.terminal import Report, safe_line, table, wrapped
+from temporal_supervisor.console.commands.evidence_commands import calls_report, write_file
+from temporal_supervisor.console.commands.people_commands import way_rows
+from temporal_supervisor.console.run.at_work import tail_of
+from temporal_supervisor.console.run.command_line import AnyId, AnyRun
+from temporal_supervisor.console.run.run_handle import (
+    STATUS,
+    NoAnswer,
+    RunHandle,
+    facts,
+    is_open,
+    no_runs,
+    roots,
+    short_id,
+    state_word,
+)
+from temporal_supervisor.console.run.run_outcome import full_trace, outcome_so_far, read_result, run_outcome
+from temporal_supervisor.console.run.standstill import Standstill, causes_of, observed
+from temporal_supervisor.console.view.answer_text import answer_file, answer_report, why_partial
+from temporal_supervisor.console.view.event_lines import line
+from temporal_supervisor.console.view.live_view import ENDED_PHASES, LINE_CHARS, LiveAgent, Picture, draw, story
+from temporal_supervisor.console.view.plan_view import plan_page
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.text import money
+from temporal_supervisor.supervision.contract.status import Status
+from temporal_supervisor.supervision.contract.usage import Spend, Usage
+
+_WIDEST = 120
+_CALLS_SHOWN = 8  # worker agents whose calls one looks at: each is a question to the server
+
+
+async def status_report(run: AnyRun, access: Access) -> Report:
+    """Show where a run stands."""
+    described, web = await run.require(), web_address(run.client, run.id)
+    closed = described.close_time
+    phase, team, usd = await facts(described)
+    data: dict[str, Any] = {"run_id": run.id, "state": state_word(described), "error": None, "web": web, "usd": usd}
+    data |= {"started_at": described.start_time.isoformat(), "closed_at": closed and closed.isoformat()}
+    data |= {"phase": phase or None, "team": team or None}
+    picture, ending = Picture(run.id, web, described.start_time, closed, state_word(described)), ""
+    try:
+        picture.status = await run.whole_status()
+        data |= picture.status.model_dump(mode="json")
+        picture.reports = {report.id: report for report in picture.status.subtasks}
+        picture.observed = await causes_of(run, described, picture.status)
+        await _look_at_calls(run, described, picture)
+    except NoAnswer as error:
+        refused = isinstance(error.__cause__, WorkflowQueryFailedError)  # by a Worker, for a run that did not begin
+        picture.notice = str(error) if refused else "no Worker answers: only the server's facts"
+        picture.observed = await observed(run, described, answered=False)
+        data |= {"goal": await run.recorded_goal(), "notice": picture.notice}
+    if closed:
+        outcome = await run_outcome(run, await access.store_or_none())
+        data["error"], ending = outcome.error, outcome.said
+        if outcome.error is None and outcome.result:
+            data["status"] = outcome.result.status
+            ending = (why := why_partial(outcome.result)) and f"partial: {why}"
+        elif data["phase"] not in ENDED_PHASES:  # terminated: the run could not say so itself
+            for report in picture.reports.values():
+                report.state = "cancelled" if report.state in ("running", "waiting") else report.state
+    data["standstills"] = picture.observed
+    return Report(data, lambda screen: _status_rows(screen, data, picture, ending))
+
+
+async def _look_at_calls(run: RunHandle, described: WorkflowExecutionDescription, picture: Picture) -> None:
+    """Takes what the calls in flight do of the run itself and of some of its worker agents."""
+    picture.tail = await tail_of(run, described)
+    running = [row for row in picture.tree() if row.report.state == "running" and row.report.workflow_id]
+    for row in running[:_CALLS_SHOWN]:
+        workflow_id = str(row.report.workflow_id)
+        with contextlib.suppress(RPCError, CommandFailed, NoAnswer):  # it may just have ended
+            picture.agents[workflow_id] = LiveAgent(row.path, tail=await tail_of(run, await run.describe(workflow_id)))
+
+
+def _status_rows(screen: Console, data: dict[str, Any], picture: Picture, ending: str) -> Iterator[RenderableType]:
+    status, width = picture.status, min(screen.width, _WIDEST)  # a table for a pipe is wider
+    yield safe_line(data["goal"], LINE_CHARS)
+    yield f"run {picture.run_id}, {data['state']}, team {data['team'] or 'unknown'}"
+    if status:
+        yield _limits(status)
+        if status.spend:
+            yield _spend_table(status.spend, screen)
+    elif data["phase"]:
+        yield f"phase {data['phase']}, {money(data['usd'])}"
+    yield draw(picture, width, len(picture.tree()) + limits.STATUS_PAGE)
+    for warning in status.warnings if status else []:
+        yield safe_line(f"warning: {warning}", limits.ERROR_BYTES)
+    if ending:
+        yield safe_line(ending, limits.ERROR_BYTES)
+
+
+def _spend_table(spend: Sequence[Spend], screen: Console) -> Table:
+    """Returns a row for each role and model: calls, tokens read and the part of them from the cache, written, cost."""
+    rows = []
+    for item in spend:
+        usage = item.usage
+        cells = [f"{usage.model_calls:,}", f"{usage.prompt_tokens:,}", f"{usage.cached_share:.0%}"]
+        rows.append([item.role, item.model, *cells, f"{usage.output_tokens:,}", money(usage.usd)])
+    return table(screen, ["role", "model"], rows, numbers=["calls", "input", "cached", "output", "cost"])
+
+
+def _limits(status: Status) -> str:
+    allowed, used = status.limits, status.usage
+    tokens = "any" if allowed.budget_tokens is None else f"{allowed.budget_tokens:,}"
+    dollars = "" if allowed.budget_usd is None else f", {money(used.usd)} of {money(allowed.budget_usd)}"
+    ends = f"{datetime.fromisoformat(status.deadline_at).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return f"review {status.review} · deadline {ends} · budget {used.tokens:,} of {tokens} tokens{dollars}"
+
+
+async def plan_report(run: AnyRun) -> Report:
+    """Show the plan of a run."""
+    described = await run.require()
+    page = await plan_page(run)
+    data = {"run_id": run.id, "state": state_word(described), **page.plan.model_dump(mode="json")}
+    notes = [row.plain for row in way_rows(run.id, page.asked.wait)] if page.asked else []
+    return Report(data, lambda _: page.rows(), notes)
+
+
+async def trace_report(
+    run: AnyRun,
+    access: Access,
+    full: Annotated[
+        str | None, typer.Option(metavar="SUBTASK", help="prompts and whole replies of t1, t1/t2, plan, ... or all")
+    ] = None,
+) -> Report:
+    """Show all that happened in a run: plans, turns, tool calls, retries, reviews, and why."""
+    if full:
+        return await calls_report(run, access, full)
+    store = await access.store_or_none()
+    events = await full_trace(run, store)
+    notes = [] if store else ["the turns of worker agents are in the artifact store, which can't be opened from here"]
+    return Report(events, lambda screen: [row for event in events for row in story(line(event), screen)], notes)
+
+
+async def result_report(
+    run: AnyRun,
+    access: Access,
+    full: Annotated[bool, typer.Option("--full", help="whole texts, from the artifact store")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="wait for the run's end")] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="write it: answer.md, table.csv or answer.json")
+    ] = None,
+) -> Report:
+    """Show the answer of a run, or its result so far."""
+    store = await access.store()
+    outcome = await outcome_so_far(run, store, wait=wait)
+    if (full or output) and (found := outcome.result) and found.result_ref:
+        try:
+            outcome = replace(outcome, result=await read_result(store, found.result_ref))
+        except ArtifactMissing as error:
+            why = "if the run uses another store, set SUPERVISOR_ARTIFACTS_URL as its Workers have it"
+            raise CommandFailed(FAILED, f"{error}: {why}") from error
+    if output:
+        if outcome.result is None or not (outcome.result.answer or outcome.result.answer_json):
+            raise CommandFailed(FAILED, f"run '{run.id}' has no answer: {hint('status', run.id)} says why")
+        try:
+            tables = outcome.result.tables if output.suffix == ".csv" else []
+            made = await store.get(tables[0].ref) if len(tables) == 1 else answer_file(outcome.result, output.suffix)
+            write_file(output, made)
+        except ValueError as error:
+            raise CommandFailed(BAD_INPUT, f"{output}: {error}") from None
+        return Report(outcome.as_json(run.id), lambda _: (), code=outcome.code)
+    return answer_report(run.id, outcome, None if outcome.forgotten else web_address(run.client, run.id))
+
+
+async def page_report(
+    access: Access,
+    run_id: AnyId = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="the file to write")] = Path("report.html"),
+    prompts: Annotated[bool, typer.Option("--prompts", help="with prompts and whole replies")] = False,
+) -> int:
+    """Write the report of a run, to be handed on: one HTML page with the answer and all that it rests on."""
+    # these load what compares claims, and makes the page: 0.3 s for one command only
+    from temporal_supervisor.console.report.report_data import report_data
+    from temporal_supervisor.console.report.report_page import report_page
+
+    write_file(output, report_page(await report_data(access, run_id, prompts=prompts)).encode())
+    return DONE
+
+
+_DESCRIBED_AT_ONCE = 16  # questions to the server at a time, while runs are listed
+SpendBy = Literal["owner", "day", "team"]
+RunState = Literal["running", "completed", "failed", "cancelled", "terminated", "timed out"]
+
+
+async def list_report(
+    access: Access,
+    limit: Annotated[int, typer.Option(min=1, help="newest first")] = 50,
+    state: Annotated[RunState | None, typer.Option(help="only such ones")] = None,
+    team: Annotated[str | None, typer.Option(help="only those of this team")] = None,
+    owner: Annotated[str | None, typer.Option(help="only those of this owner, of the request's metadata")] = None,
+    waiting: Annotated[bool, typer.Option("--waiting", help="only those that wait for a person")] = False,
+) -> Report:
+    """List the runs that the server knows."""
+    client = await access.client()
+    selects = bool(team or owner or waiting)
+    status = state and {"cancelled": "Canceled"}.get(state, state.title().replace(" ", ""))  # as the server has it
+    executions = await roots(client, None if selects else limit, status)
+    found = await inbox(client) if waiting else None
+    ids = {*found.unanswered, *(item.run_id for item in found.items)} if found else set()
+    executions = [
+        execution
+        for execution in executions
+        if (not team or (await facts(execution))[1] == team)
+        and (not owner or execution.typed_search_attributes.get(OWNER) == owner)
+        and (found is None or execution.id in ids)
+    ][:limit]
+    looks = asyncio.Semaphore(_DESCRIBED_AT_ONCE)
+    found_rows = await asyncio.gather(*(_row(client, execution, looks) for execution in executions))
+    if rows := [row for row in found_rows if state in (None, row["state"])]:
+        return Report(rows, lambda screen: run_table(rows, screen))
+    none = f"there is no such run in namespace '{client.namespace}': {hint('list')} shows all"
+    return Report([], lambda _: (), notes=[none if state or selects else no_runs(client.namespace)])
+
+
+async def _row(client: Client, execution: WorkflowExecution, looks: asyncio.Semaphore) -> dict[str, Any]:
+    goal, partial = "", ""
+    causes: list[Standstill] = []
+    async with looks:
+        with contextlib.suppress(Exception):  # any client may have written the summary, or the run be deleted meanwhile
+            run = RunHandle(client, execution.id)
+            execution = described = await run.describe()  # the latest one: a reset leaves others, which have ended
+            # the Web UI's form for a start copies the summary of another run
+            goal = await run.recorded_goal() or await described.static_summary() or ""
+            if is_open(described):
+                causes = await causes_of(run, described)
+            elif described.typed_search_attributes.get(STATUS) == "partial" and state_word(described) == "completed":
+                partial = why_partial(await run.handle.result())
+    phase, team, usd = await facts(execution)
+    return {
+        "run_id": execution.id,
+        "goal": goal,
+        "state": state_word(execution),
+        "status": execution.typed_search_attributes.get(STATUS),
+        "partial": partial or None,
+        "phase": phase,
+        "team": team,
+        "started_at": execution.start_time.isoformat(),
+        "usd": usd,
+        "standstills": causes,
+    }
+
+
+def run_table(rows: Iterable[dict[str, Any]], screen: Console) -> Iterator[RenderableType]:
+    """Yields the table of runs, and below it what open ones wait for."""
+    cells = []
+    for row in rows:
+        state = f"{row['state']}, {row['phase']}" if row["state"] == "running" and row["phase"] else row["state"]
+        state = "partial" if row["status"] == "partial" else state
+        cost = "" if row["usd"] is None else money(row["usd"])
+        name = short_id(row["run_id"]) if screen.is_terminal else row["run_id"]
+        started = datetime.fromisoformat(row["started_at"]).astimezone()
+        cells.append([state, f"{started:%m-%d %H:%M}", cost, row["team"], name, row["goal"]])
+    yield table(screen, ["state", "started", "cost", "team", "run", "goal"], cells, wide="goal")
+    for row in rows:
+        for cause in row["standstills"]:
+            yield from wrapped(f"⏸ {short_id(row['run_id'])}: {cause.line}", screen.width, "yellow")
+    for row in rows:
+        if row["partial"]:
+            why = Text(f"◐ {short_id(row['run_id'])}: {row['partial']}", style="dim")
+            why.truncate(screen.width, overflow="ellipsis")
+            yield why
+
+
+async def spend_report(
+    access: Access, days: Annotated[int, typer.Option(min=1, max=3650)] = 30, by: SpendBy = "day"
+) -> Report:
+    """Show what ended runs have cost: dollars, tokens, runs."""
+    today = datetime.now(UTC).date()
+    spent = await run_spends(await access.store(), days, today)
+    if not spent:
+        return Report([], lambda _: (), notes=[f"no run of this namespace ended in the last {days} days"])
+    sums: dict[str, tuple[int, Usage]] = {}
+    for run in spent:
+        name = {"owner": run.owner, "day": f"{run.ended_at:%Y-%m-%d}", "team": run.team}[by]
+        runs, usage = sums.get(name, (0, Usage()))
+        sums[name] = runs + 1, usage + run.usage
+    names = sorted(sums, key=lambda name: name if by == "day" else (-(sums[name][1].usd or 0.0), name))
+    rows = [(name, *sums[name]) for name in names]
+    data = [{by: name, "runs": runs, "tokens": usage.tokens, "usd": usage.usd} for name, runs, usage in rows]
+    total = sum((run.usage for run in spent), Usage())
+    shown = [(name or "-", f"{runs}", f"{usage.tokens:,}", money(usage.usd)) for name, runs, usage in rows]
+    shown.append(("all", f"{len(spent)}", f"{total.tokens:,}", money(total.usd)))
+    return Report(data, lambda screen: [table(screen, [by], shown, numbers=["runs", "tokens", "cost"])])

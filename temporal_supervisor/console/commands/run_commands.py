@@ -1,0 +1,275 @@
+"""The commands `run` and `follow`: starting a run, asking about its plan, following it to its answer."""
+
+import asyncio
+import contextlib
+import os
+import shlex
+import sys
+import time
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from temporalio.client import Client
+from temporalio.exceptions import WorkflowAlreadyStartedError
+
+from activities.files.manifest import MANIFEST_TYPE, DataFile, put_files
+from temporal_supervisor.client import Item, UpdateRefused, decide, new_run_id, start
+from temporal_supervisor.console.base.command import (
+    BAD_INPUT,
+    FAILED,
+    UNREACHABLE,
+    WAITS,
+    Access,
+    CommandFailed,
+    hint,
+    server_address,
+    user,
+    web_address,
+)
+from temporal_supervisor.console.base.terminal import Report, console, counted, print_err, put, safe_json
+from temporal_supervisor.console.commands.people_commands import way_rows
+from temporal_supervisor.console.run.command_line import AnyRun, AsJson
+from temporal_supervisor.console.run.described_files import check_description
+from temporal_supervisor.console.run.pollers import SET_CURRENT, polled
+from temporal_supervisor.console.run.request_options import check_run_id, parsed_plan, prepared_request, read_text_file
+from temporal_supervisor.console.run.run_handle import NoAnswer, RunHandle, is_open, state_word
+from temporal_supervisor.console.view.answer_text import answer_report
+from temporal_supervisor.console.view.follow import follow
+from temporal_supervisor.console.view.live_view import Screen
+from temporal_supervisor.console.view.plan_view import PlanPage, plan_page
+from temporal_supervisor.runtime.process import cache_dir
+from temporal_supervisor.supervision.base.queues import MODEL_QUEUE, WORKFLOW_QUEUE
+from temporal_supervisor.supervision.base.store_keys import encode
+from temporal_supervisor.supervision.contract.plan import Plan
+from temporal_supervisor.supervision.contract.request import Attachment
+from temporal_supervisor.supervision.contract.status import Status, Wait
+
+_WORDS = {"a": "approve", "r": "deny", "c": "reply", "e": "approve"}
+
+
+class PlanLeft(Exception):
+    """A plan is left waiting; `report` says how to decide later."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__("the plan waits")
+        self.report = report
+
+
+async def ask_about_plan(run: RunHandle, screen: Screen, status: Status | None, *, can_ask: bool) -> None:
+    """Asks a person about a plan that waits, until it is decided. Raises PlanLeft if it is left waiting."""
+    if status is None or all(wait.kind != "plan" for wait in status.waiting):
+        return
+    with screen.cleared():
+        page = await plan_page(run)
+        if page.asked is None:
+            return
+        wait = page.asked.wait
+        if not can_ask:
+            raise PlanLeft(_left(page, wait, shown=False))
+        put(console(), page.rows())
+        with contextlib.suppress(OSError):  # without a cache folder no plan was edited
+            if _edited_file(run).exists():  # an edited plan came back
+                print_err(wait.prompt_preview)
+        done = False
+        while not done:
+            try:
+                done = await _is_decided(run, page, wait)
+            except (CommandFailed, UpdateRefused, NoAnswer, ValueError, OSError) as error:
+                print_err(str(error))
+
+
+async def _is_decided(run: RunHandle, page: PlanPage, wait: Wait) -> bool:
+    """Asks once; True if the plan no longer waits."""
+    keys = {"approve": "approve a", "edit": "edit e", "change": 'change c "what to change"', "reject": "reject r"}
+    named = [words for choice, words in keys.items() if choice in wait.choices]
+    line = await _typed(run, " · ".join([*named, "leave it q: "]), wait)
+    if line is None:
+        print_err("\nthe plan no longer waits: it was decided about elsewhere")
+        return True
+    key, _, rest = line.strip().partition(" ")
+    if key == "q" or not line:
+        raise PlanLeft(_left(page, wait, shown=True))
+    if key not in _WORDS:
+        return False
+    plan = await _edited(run, page.plan) if key == "e" else None
+    item, text = Item(run.id, page.plan.goal, wait), rest.strip().strip('"') or None
+    await decide(run.client, item, _WORDS[key], text, plan=plan, by=user())
+    if plan is None:
+        _drop_edited(run)  # it is of the plan that was decided about
+    return True
+
+
+async def _typed(run: RunHandle, prompt: str, wait: Wait) -> str | None:
+    """Returns the line that a person types, empty at the end of the input; None if the plan no longer waits."""
+    sys.stdout.write(prompt)
+    sys.stdout.flush()
+    loop, typed = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(sys.stdin.fileno(), typed.set)  # a thread that reads would outlive Ctrl-C
+    try:
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(typed.wait(), _LOOK.total_seconds())
+                return os.read(sys.stdin.fileno(), 1 << 16).decode("utf-8", "replace")
+            with contextlib.suppress(NoAnswer):
+                if all(other.id != wait.id for other in (await run.status()).waiting):
+                    return None
+    finally:
+        loop.remove_reader(sys.stdin.fileno())
+
+
+async def _edited(run: RunHandle, plan: Plan) -> Plan:
+    """Returns the plan as the person's editor leaves it. Raises CommandFailed if it can't run, or is the same."""
+    file = _edited_file(run)
+    if not file.exists():
+        file.write_text(safe_json(plan.model_dump(mode="json")), encoding="utf-8")
+    editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
+    await (await asyncio.create_subprocess_exec(*editor, str(file))).wait()
+    edited = parsed_plan(read_text_file(file), str(file))
+    if edited == plan:
+        raise CommandFailed(BAD_INPUT, "nothing was changed")
+    return edited
+
+
+def _edited_file(run: RunHandle) -> Path:
+    """Returns the file of a plan that a person edits: what was refused stands in it when it is opened again."""
+    return cache_dir() / f"plan-of-{encode(run.id)}.json"
+
+
+def _drop_edited(run: RunHandle) -> None:
+    with contextlib.suppress(OSError):  # without a cache folder there is none
+        _edited_file(run).unlink(missing_ok=True)
+
+
+def _left(page: PlanPage, wait: Wait, *, shown: bool) -> Report:
+    rows = [*([] if shown else page.rows()), "the plan waits for approval", *way_rows(page.run_id, wait)]
+    note = f"follow it: {hint('follow', page.run_id)}"
+    return Report({"run_id": page.run_id, "state": "running", "waiting": [wait]}, lambda _: rows, [note], code=WAITS)
+
+
+_HINT = "Ctrl-C leaves the run going"
+_LOOK = timedelta(seconds=2)  # between two looks at whether a plan that is asked about still waits
+_LISTED_AFTER = 2.0  # seconds after which the server lists a Worker that has just said that it is ready
+
+
+async def run_goal(
+    access: Access,
+    goal: Annotated[str | None, typer.Argument(help="the question or task; - reads standard input")] = None,
+    request: Annotated[Path | None, typer.Option(help="a JSON file with a whole request; options override it")] = None,
+    team: Annotated[str | None, typer.Option(help="see `teams`")] = None,
+    strategy: Annotated[str | None, typer.Option(help="auto, plan, route or step")] = None,
+    success: Annotated[str | None, typer.Option(help="any, all or a fraction such as 2/3; default any")] = None,
+    max_subtasks: Annotated[int | None, typer.Option(help="default 12")] = None,
+    max_parallel: Annotated[int | None, typer.Option(help="subtasks at a time, default 8")] = None,
+    max_turns: Annotated[int | None, typer.Option(help="model calls per subtask, default 10")] = None,
+    max_reviews: Annotated[int | None, typer.Option(help="rounds of review, default 3, 0 for none")] = None,
+    max_replans: Annotated[int | None, typer.Option(help="new revisions of the plan, default 2, 0 for none")] = None,
+    max_depth: Annotated[int | None, typer.Option(help="levels of teams within teams, default 2")] = None,
+    incremental_synthesis: Annotated[int | None, typer.Option(help="drafts from so many findings on, 0 never")] = None,
+    effort: Annotated[str | None, typer.Option(help="low, medium or high; else the model's own")] = None,
+    subtask_timeout: Annotated[str | None, typer.Option(help="work of one attempt of a subtask, such as 5m")] = None,
+    deadline: Annotated[str | None, typer.Option(help="such as 30m or PT30M, default 30m")] = None,
+    budget_tokens: Annotated[int | None, typer.Option(help="default 1,000,000")] = None,
+    budget_usd: Annotated[float | None, typer.Option(help="default 5")] = None,
+    answer_schema: Annotated[Path | None, typer.Option(help="a JSON schema: the answer comes as JSON, too")] = None,
+    plan: Annotated[Path | None, typer.Option(help="a JSON file with your own plan, as of `plan --json`")] = None,
+    approve_plan: Annotated[
+        bool | None, typer.Option("--approve-plan", help="show the plan and ask before anything of it begins")
+    ] = None,
+    approval_timeout: Annotated[str | None, typer.Option(help="such as 2d, default 7d")] = None,
+    on_approval_timeout: Annotated[str | None, typer.Option(help="reject or approve; default reject")] = None,
+    supervisor_model: Annotated[
+        list[str] | None, typer.Option(help="plans and writes the answer; repeated: one stands in for another")
+    ] = None,
+    worker_model: Annotated[list[str] | None, typer.Option(help="works on subtasks; may be repeated, too")] = None,
+    data: Annotated[list[Path] | None, typer.Option(help="a folder or file to answer from; may be repeated")] = None,
+    describe: Annotated[
+        Path | None, typer.Option(help="how the tables of these data are read: a data.toml by any name")
+    ] = None,
+    attach: Annotated[list[Path] | None, typer.Option(help="a text or table to read; may be repeated")] = None,
+    run_id: Annotated[str | None, typer.Option("--id", help="the run's id, else one is made of the goal")] = None,
+    detach: Annotated[bool, typer.Option("--detach", help="print the run's id and return at once")] = False,
+    as_json: AsJson = False,
+    queue_anyway: Annotated[bool, typer.Option("--queue-anyway", help="start even if no worker is there yet")] = False,
+) -> Report:
+    """Start a run and follow it to its answer. Ctrl-C stops following, never the run."""
+    wanted, uploads, files = prepared_request(locals())
+    given = check_run_id(run_id) if run_id is not None else None
+    await check_description(files)
+    client = await access.client()
+    run_id = given or new_run_id(client, wanted.goal)
+    if not queue_anyway:
+        await require_workers(client)
+    for content in uploads:
+        await (await access.store()).put_upload(content)
+    if files:
+        attachment = await _stored(access, files)
+        wanted = wanted.model_copy(update={"attachments": [*wanted.attachments, attachment]})
+    run = RunHandle(client, run_id)
+    try:
+        await start(client, wanted, run_id)
+    except WorkflowAlreadyStartedError as error:
+        other = await run.describe()
+        known = "is already running" if is_open(other) else f"exists already ({state_word(other)})"
+        helps = hint("follow" if is_open(other) else "result", run.id)
+        raise CommandFailed(FAILED, f"run '{run.id}' {known}: {helps} shows it, or choose another --id") from error
+    web = web_address(client, run_id)
+    if detach:
+        print_err(f"follow it: {hint('follow', run_id)}")
+        return Report({"run_id": run_id, "web": web}, lambda _: [run_id])
+    print_err(f"run {run_id}" + (f"\n{web}" if web else ""))
+    return await _followed(run, access, as_json, asks=wanted.approve_plan)
+
+
+async def follow_run(run: AnyRun, access: Access, as_json: AsJson = False) -> Report:
+    """Follow a run to its end and print its answer."""
+    return await _followed(run, access, as_json)
+
+
+async def _followed(run: RunHandle, access: Access, as_json: bool, *, asks: bool = False) -> Report:
+    """Returns the outcome of a run; if it `asks`, a person is asked about plans that wait for approval."""
+    web = web_address(run.client, run.id)
+    can_ask = console().is_terminal and sys.stdin.isatty() and not as_json
+    try:
+        with Screen(console(stderr=as_json), _HINT) as screen:
+            look = partial(ask_about_plan, run, screen, can_ask=can_ask) if asks else None
+            outcome = await follow(run, screen, await access.store_or_none(), web, look)
+    except PlanLeft as left:
+        return left.report
+    except asyncio.CancelledError:
+        print_err(f"the run continues: {hint('follow', run.id)}")
+        raise
+    _drop_edited(run)
+    return answer_report(run.id, outcome, web)
+
+
+async def _stored(access: Access, files: list[DataFile]) -> Attachment:
+    sent: list[int] = []
+    ref = await put_files(await access.store(), files, lambda _, size: sent.append(size))
+    news = f", {sum(map(bool, sent)):,} of them new ({sum(sent) / 2**20:,.1f} MiB)"
+    print_err(f"{counted(len(sent), 'file')} as data{news}")
+    return Attachment(name="files", ref=ref, media_type=MANIFEST_TYPE)
+
+
+async def require_workers(client: Client, otherwise: str = ", or pass --queue-anyway") -> None:
+    """Raises CommandFailed if no Worker serves one of the queues that a run needs; the message says what to do."""
+    latest = time.monotonic() + _LISTED_AFTER
+    while (why := await _unserved(client)) is not None:
+        if time.monotonic() > latest:
+            raise CommandFailed(UNREACHABLE, f"{why}{otherwise}")
+        await asyncio.sleep(_LISTED_AFTER / 10)
+
+
+async def _unserved(client: Client) -> str | None:
+    server, key = server_address(client), "ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL"
+    one = f"start one with {hint('worker')}"
+    seen = await polled(client, WORKFLOW_QUEUE)
+    if not seen.workers:
+        return f"no worker serves queue '{WORKFLOW_QUEUE}' at {server}: {one} (it needs {key})"
+    if why := seen.none_current:
+        return f"no run begins at {server}, of the builds of its Workers {why}: {SET_CURRENT}"
+    if not (await polled(client, MODEL_QUEUE)).workers:
+        return f"no worker makes model calls (queue '{MODEL_QUEUE}' at {server}): set {key} and {one}"
+    return None

@@ -1,0 +1,156 @@
+"""The commands `put`, `prune` and `delete`: storing files, deleting by age, and one run."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import unquote
+
+import typer
+from pydantic import TypeAdapter, ValidationError
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
+from temporalio.client import Client
+from temporalio.service import RPCError, RPCStatusCode
+
+from activities.files.manifest import MANIFEST_TYPE, put_files
+from activities.files.values import is_data
+from activities.store.contents import Stored, read_contents
+from temporal_supervisor.console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint
+from temporal_supervisor.console.base.terminal import console, counted, print_err, print_out
+from temporal_supervisor.console.run.command_line import RunId
+from temporal_supervisor.console.run.request_options import data_files, is_small_text, read_text_file
+from temporal_supervisor.console.run.run_handle import RPC_TIMEOUT, RUN_TYPE, is_open, tree
+from temporal_supervisor.supervision.base.store_keys import digest_of, run_of, run_prefix
+from temporal_supervisor.supervision.contract.base import Duration
+from temporal_supervisor.supervision.run.attempt_rules import is_child_id
+
+Yes = Annotated[bool, typer.Option("--yes", help="delete without asking")]
+_DURATION: TypeAdapter[timedelta] = TypeAdapter(Duration)
+
+
+async def put_path(
+    access: Access, path: Annotated[Path, typer.Argument(help="a text file, or a folder or file of data")]
+) -> int:
+    """Store a file or a folder and print the reference that an attachment may name."""
+    store = await access.store()
+    if path.is_dir() or (is_data(path.name) and not is_small_text(path)):
+        print_out(await put_files(store, data_files([path])))
+        print_err(f'as an attachment it needs "media_type": "{MANIFEST_TYPE}"')
+    else:
+        print_out(await store.put_upload(read_text_file(path)))
+    return DONE
+
+
+async def prune(
+    access: Access, older_than: Annotated[str, typer.Option(help="such as 30d, 12h or 2w")], yes: Yes = False
+) -> int:
+    """Delete the objects of old runs and old uploads from the artifact store; never what may still be in use."""
+    oldest = _time_before(older_than)
+    store = await access.store()
+    client = await access.client()
+    stored, uploads = await read_contents(store)
+    runs = [run for run in stored if run.modified < oldest and await _has_ended(client, run)]
+    ended = {run.key for run in runs}
+    stays = [run for run in stored if run.key not in ended]
+    uploads = await _unused_uploads(client, [upload for upload in uploads if upload.modified < oldest], stays)
+    if not runs and not uploads:
+        print_err(f"nothing to delete: no ended run stored its last object before {oldest:%Y-%m-%d %H:%M} UTC")
+        return DONE
+    for each in [*runs, *uploads]:
+        name = unquote(each.key).rstrip("/")
+        print_out(f"{each.modified:%Y-%m-%d}  {each.bytes:>12,} bytes  {each.objects:>6} objects  {name}")
+    total = sum(each.bytes for each in [*runs, *uploads])
+    if not _confirmed(f"delete {len(runs)} runs and {len(uploads)} uploads, {total:,} bytes, from {store.url}?", yes):
+        print_err("nothing was deleted: pass --yes to delete these")
+        return DONE
+    deleted = 0
+    for run in runs:
+        if await _has_ended(client, run):  # it may have been started again in the meantime
+            deleted += await store.delete_run(run.key)
+    for upload in uploads:
+        await store.delete(upload.key)
+    print_err(f"deleted {deleted} objects of {len(runs)} runs, and {len(uploads)} uploads")
+    return DONE
+
+
+async def delete_run(run: RunId, access: Access, yes: Yes = False) -> int:
+    """Delete an ended run: its objects in the store, and its workflows from the server."""
+    store = await access.store()
+    keys = await store.list_keys(run_prefix(run.id))
+    workflows = await tree(run.client, run.id)
+    if not keys and not workflows:
+        await run.require()
+    if any(map(is_open, workflows)):
+        raise _is_open(run.id)
+    await _check_closed(run)
+    parts = counted(len(workflows), "workflow")
+    if not _confirmed(f"delete run '{run.id}', {counted(len(keys), 'object')} and {parts}?", yes):
+        print_err("nothing was deleted: pass --yes to delete it")
+        return DONE
+    await _check_closed(run)  # it may have been started again in the meantime
+    deleted = await store.delete_run(run_prefix(run.id))
+    for found in workflows:
+        which = WorkflowExecution(workflow_id=found.id, run_id=found.run_id)
+        request = DeleteWorkflowExecutionRequest(namespace=run.client.namespace, workflow_execution=which)
+        await run.client.workflow_service.delete_workflow_execution(request, timeout=RPC_TIMEOUT)
+    going = f"; the server is deleting {parts}, which may take a minute" if workflows else ""
+    print_err(f"deleted run '{run.id}': {counted(deleted, 'object')}{going}")
+    return DONE
+
+
+async def _check_closed(run: RunId) -> None:
+    """Raises CommandFailed if the run is open."""
+    if not await _is_closed(run.client, run.id):
+        raise _is_open(run.id)
+
+
+def _is_open(run_id: str) -> CommandFailed:
+    return CommandFailed(FAILED, f"run '{run_id}' is open: {hint('cancel', run_id)} ends it")
+
+
+def _confirmed(question: str, yes: bool) -> bool:
+    return yes or (console().is_terminal and typer.confirm(question))
+
+
+def _time_before(age: str) -> datetime:
+    """Returns when `30d`, `12h`, `2w`, `PT90M` ago was. Raises CommandFailed for anything else."""
+    try:
+        return datetime.now(UTC) - _DURATION.validate_python(age)
+    except (ValidationError, OverflowError):
+        raise CommandFailed(BAD_INPUT, f"'{age}' is no age: write one such as 30d, 12h or PT12H") from None
+
+
+async def _unused_uploads(client: Client, old: list[Stored], stays: list[Stored]) -> list[Stored]:
+    """Returns the `old` uploads that no run has that `stays`; none while an open run may yet ask for any."""
+    if not old:
+        return []
+    known = {run.key for run in stays}
+    # an open run that has not read its uploads yet, which may be any
+    if begins := next((run_id for run_id in await _open_runs(client) if run_prefix(run_id) not in known), None):
+        print_err(f"uploads are left alone until the open run '{begins}' has read its own, or is cancelled")
+        return []
+    in_use = set[str]().union(*(run.digests for run in stays))
+    return [upload for upload in old if digest_of(upload.key) not in in_use]
+
+
+async def _has_ended(client: Client, run: Stored) -> bool:
+    """True if the server says that the run closed, or no longer knows it."""
+    run_id = run_of(run.key)
+    if run_prefix(run_id) == run.key:
+        return await _is_closed(client, run_id)
+    # Its id was too long for a key, and is known only while the run is open.
+    return run.key not in [run_prefix(open_id) for open_id in await _open_runs(client)]
+
+
+async def _is_closed(client: Client, run_id: str) -> bool:
+    try:
+        return not is_open(await client.get_workflow_handle(run_id).describe(rpc_timeout=RPC_TIMEOUT))
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:  # its retention is over
+            return True
+        raise
+
+
+async def _open_runs(client: Client) -> list[str]:
+    found = client.list_workflows(f"WorkflowType = '{RUN_TYPE}' AND ExecutionStatus = 'Running'")
+    return [each.id async for each in found if not is_child_id(each.id, each.parent_id)]

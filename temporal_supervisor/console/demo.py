@@ -1,0 +1,213 @@
+"""The demo, `make demo`: a server, a model, a worker and one run on the bundled data, followed live.
+
+With ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL it uses that model, else the stand-in model.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Self
+
+from temporal_supervisor.client import start
+from temporal_supervisor.console.base.command import FAILED, Access, CommandFailed, endpoint, perform, web_address
+from temporal_supervisor.console.base.terminal import console, print_out
+from temporal_supervisor.console.run.run_handle import RunHandle
+from temporal_supervisor.console.view.answer_text import answer_report
+from temporal_supervisor.console.view.event_lines import now_line
+from temporal_supervisor.console.view.follow import follow
+from temporal_supervisor.console.view.live_view import Screen
+from temporal_supervisor.runtime.process import cache_dir, exit_now, keep_files_private
+from temporal_supervisor.runtime.server.embedded_server import EmbeddedServer, read_record
+from temporal_supervisor.runtime.server.temporal_binary import find_temporal
+from temporal_supervisor.supervision.contract.request import parse_request
+from temporal_supervisor.supervision.contract.status import Status
+
+GOAL = (
+    "How did life expectancy in Rwanda and Botswana change from 1952 to 2007, "
+    "and what explains the setbacks? Write a short report."
+)
+_ROOT = Path(__file__).resolve().parents[2]
+_START_WAIT = timedelta(seconds=60)  # the demo's Worker and stand-in model: 2 s on a quiet machine
+_STOP_WAIT = timedelta(seconds=5)  # they have nothing in flight when the demo ends
+_POLL = timedelta(milliseconds=100)  # until a started process says that it is ready
+_FOLLOWING = "Ctrl-C ends the demo"
+_STANDIN = "it extracts, it does not reason"
+
+
+async def demo(goal: str, team: str | None, access: Access) -> int:
+    """Starts server, model and worker, runs the goal and prints the answer. Returns the run's exit code."""
+    me = asyncio.current_task()
+    assert me is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, me.cancel)
+    request = parse_request({"goal": goal} | ({"team": team} if team else {}))
+    cache = cache_dir()
+    async with contextlib.AsyncExitStack() as stack:
+        server = EmbeddedServer(db=cache / "temporal.db")
+        info = await stack.enter_async_context(server)
+        print_out(f"server  {info.address}, {'it was running already' if server.joined else f'process {info.pid}'}")
+        print_out(f"web ui  {info.ui or 'none: the running server is headless'}")
+        access.address = info.address
+        environ = {**os.environ, "TEMPORAL_ADDRESS": info.address}
+        if address := endpoint(access.settings):
+            told = f"the stand-in model at {address}: {_STANDIN}" if access.settings.model == "standin" else address
+            print_out(f"model   {told}")
+        else:
+            words = ["-m", "temporal_supervisor.standin", "--port", "0", "--ledger", str(cache / "standin.jsonl")]
+            standin = Served("the stand-in model", words, os.environ, cache / "standin.log", "http://")
+            url = (await stack.enter_async_context(standin)).line.rpartition(" ")[2]
+            environ |= {"ANTHROPIC_BASE_URL": url, "SUPERVISOR_MODEL": "standin"}
+            print_out(f"model   the stand-in model at {url}: {_STANDIN}")
+            print_out("        set ANTHROPIC_API_KEY for a real one")
+        worker = await stack.enter_async_context(KeptWorker(environ, cache / "worker.log", print_out))
+        print_out(f"worker  process {worker.pid}, log {worker.log}")
+        print_out(f"        kill it: kill -9 {worker.pid}   (another one takes over)")
+        client = await access.client()
+        run = RunHandle(client, await start(client, request))
+        return await _watch(run, access, worker)
+
+
+async def _watch(run: RunHandle, access: Access, worker: "KeptWorker") -> int:
+    """Follows the run and restarts a killed worker; on a terminal all stays up after the answer."""
+    web = web_address(run.client, run.id)
+    print_out(f"run     {run.id}" + (f"\n        {web}" if web else ""))
+    keeping = asyncio.create_task(worker.keep())
+    screen_console = console()
+    try:
+        with Screen(screen_console, _FOLLOWING) as screen:
+            worker.report = lambda text: screen.log(now_line(text, "head"))
+
+            async def look(_: Status | None) -> None:
+                if keeping.done():
+                    keeping.result()  # raises what ended it
+
+            outcome = await follow(run, screen, await access.store(), web, look)
+        worker.report = print_out
+        code = answer_report(run.id, outcome, web).show(screen_console)
+        if screen_console.is_terminal:
+            print_out("\nserver, Web UI and worker stay up: Ctrl-C ends them")
+            with contextlib.suppress(asyncio.CancelledError):
+                await keeping
+        return code
+    finally:
+        keeping.cancel()
+
+
+@dataclass
+class Served:
+    """A Python process for the time of an `async with` block, which begins when its `log` has a `line` with `ready`.
+
+    Raises CommandFailed if none comes.
+    """
+
+    name: str
+    words: list[str]
+    environ: Mapping[str, str]
+    log: Path
+    ready: str
+    line: str = field(default="", init=False)
+    _process: asyncio.subprocess.Process = field(init=False)
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self._process.pid
+
+    async def wait(self) -> int:
+        """Returns the exit code once it has ended."""
+        return await self._process.wait()
+
+    async def __aenter__(self) -> Self:
+        paths = os.pathsep.join(filter(None, [str(_ROOT), self.environ.get("PYTHONPATH")]))
+        with self.log.open("wb") as output:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                *self.words,
+                env={**self.environ, "PYTHONPATH": paths},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,  # Ctrl-C reaches the command alone, which ends them in order
+            )
+        latest = time.monotonic() + _START_WAIT.total_seconds()
+        try:
+            while self._process.returncode is None and time.monotonic() < latest:
+                lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
+                if line := next((line for line in lines if self.ready in line and line.endswith("\n")), ""):
+                    self.line = line.strip()
+                    return self
+                await asyncio.sleep(_POLL.total_seconds())
+            raise CommandFailed(FAILED, f"{self.name} did not start: {_last_line(self.log)}")
+        except BaseException:
+            await self.__aexit__()
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        """SIGTERM, and SIGKILL when that is not enough."""
+        with contextlib.suppress(ProcessLookupError):
+            self._process.terminate()
+        try:
+            await asyncio.wait_for(self._process.wait(), _STOP_WAIT.total_seconds())
+        except TimeoutError:
+            await self.kill()
+
+    async def kill(self) -> None:
+        """SIGKILL, as a crash would end it."""
+        self._process.kill()
+        await self._process.wait()
+
+
+class KeptWorker(Served):
+    """A Worker process; `report` is called at every end and start."""
+
+    def __init__(self, environ: Mapping[str, str], log: Path, report: Callable[[str], None]) -> None:
+        super().__init__("the worker", ["-m", "worker_main"], environ, log, "worker ready")
+        self.report = report
+
+    async def keep(self) -> None:
+        """Starts another Worker whenever one is killed. Raises CommandFailed if one ends by itself."""
+        while True:
+            code = await self.wait()
+            if code >= 0:
+                raise CommandFailed(FAILED, f"the worker ended with exit code {code}: {_last_line(self.log)}")
+            self.report(f"worker {self.pid} was killed (signal {-code}): starting another one")
+            await self.__aenter__()
+            self.report(f"worker {self.pid} is there (kill -9 {self.pid} for more); finished work is not repeated")
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return lines[-1] if lines else f"it said nothing; its log is {log}"
+
+
+def main() -> None:
+    """`python -m temporal_supervisor.console.demo`. Exit codes as those of `starter.py`."""
+    keep_files_private()
+    parser = argparse.ArgumentParser(prog="python -m temporal_supervisor.console.demo", description=__doc__)
+    parser.add_argument("--goal", default=GOAL, help="what to find out in the bundled data")
+    parser.add_argument("--team", help="who finds it out, instead of the default team")
+    parser.add_argument("--debug", action="store_true", help="show where an error came from")
+    options = parser.parse_args()
+    for name in [name for name in os.environ if name.startswith("TEMPORAL_")]:
+        del os.environ[name]  # another cluster's configuration would redirect or encrypt the way to the demo's server
+    os.environ["TEMPORAL_CONFIG_FILE"] = os.devnull
+    access = Access(debug=options.debug)
+
+    def begun() -> Coroutine[Any, Any, int]:
+        if read_record() is None:
+            find_temporal()  # before any event loop, so that Ctrl-C ends a build at once
+        return demo(options.goal, options.team, access)
+
+    exit_now(perform(access, begun))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,295 @@
+"""What the report of a run says, as data, with the evidence of its answer recomputed from the store."""
+
+import asyncio
+import contextlib
+import csv
+import io
+import json
+from collections import defaultdict
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from activities.model.conversation import ConversationStore, Entry
+from activities.model.port import Json
+from activities.replies.agent_story import ToolUse, read_tool_uses
+from activities.store.artifacts import ArtifactChanged, ArtifactError, ArtifactMissing, ArtifactStore
+from activities.store.reading import read_text
+from temporal_supervisor.console.base.command import Access, CommandFailed
+from temporal_supervisor.console.run.run_handle import RunHandle, facts, find_run, is_open, state_word
+from temporal_supervisor.console.run.run_outcome import (
+    RunOutcome,
+    full_trace,
+    outcome_so_far,
+    read_result,
+    stored_end,
+    stored_trace,
+)
+from temporal_supervisor.console.run.standstill import stated
+from temporal_supervisor.console.view.answer_text import answer_file, rows_of
+from temporal_supervisor.runtime.connection import ConnectionFailed
+from temporal_supervisor.supervision.base.prompt_marks import FINISH_TOOL
+from temporal_supervisor.supervision.base.store_keys import run_prefix
+from temporal_supervisor.supervision.contract.finding import Finding, FindingRecord
+from temporal_supervisor.supervision.contract.result import RunResult, SubtaskReport
+from temporal_supervisor.supervision.contract.status import TraceEvent
+from temporal_supervisor.supervision.grounding.chain import Grounded, Link, answer_chain
+from temporal_supervisor.supervision.run.attempt_rules import subtask_path
+
+_CALL_SEGMENTS = 5  # of the key of a stored model call
+
+
+@dataclass(frozen=True)
+class AnswerEvidence:
+    """An answer as it was written, a link for each of its claims, its findings, what was changed in the store."""
+
+    answer: str
+    links: list[Link]
+    findings: dict[str, Grounded]
+    changed: list[str]
+
+
+async def evidence_of(store: ArtifactStore, result: RunResult) -> AnswerEvidence:
+    """Returns the evidence of a result's answer."""
+    problems: list[str] = []
+    answer = result.answer
+    if result.answer_ref:
+        answer = await verified_text(store, result.answer_ref, problems) or answer
+    current = [(report.id, report.finding) for report in result.subtasks if report.finding and not report.replaced_by]
+    read = await asyncio.gather(*(grounded(store, finding) for _, finding in current))
+    findings = dict(zip([subtask_id for subtask_id, _ in current], read, strict=True))
+    planned = [subtask.description for subtask in result.subtasks]
+    links = answer_chain(answer, result.citations, findings, planned, result.answer_json)
+    problems += [problem for finding in read for problem in finding.problems]
+    return AnswerEvidence(answer, links, findings, list(dict.fromkeys(problems)))
+
+
+async def grounded(store: ArtifactStore, finding: Finding) -> Grounded:
+    """Reads a finding, its record and the outputs behind it; the store compares each with its hash."""
+    problems: list[str] = []
+    text = await verified_text(store, finding.text_ref, problems)
+    stored = await verified_text(store, finding.record_ref, problems) if finding.record_ref else ""
+    record = FindingRecord.model_validate_json(stored) if stored else FindingRecord()
+    refs = {item.output_ref for item in record.evidence if item.output_ref}
+    outputs = {ref: await verified_text(store, ref, problems) for ref in sorted(refs)}
+    output = (
+        json.loads(await verified_text(store, finding.output_ref, problems) or "null") if finding.output_ref else None
+    )
+    return Grounded(**dict(record), text=text, outputs=outputs, problems=problems, output=output)
+
+
+async def verified_text(store: ArtifactStore, ref: str, problems: list[str]) -> str:
+    """Returns the text at a reference; empty, with a problem, if it is not what was stored there."""
+    try:
+        return (await store.get(ref)).decode("utf-8", "replace")
+    except (ArtifactChanged, ArtifactMissing) as error:
+        problems.append(str(error))
+        return ""
+
+
+@dataclass(frozen=True)
+class StoredCall:
+    """A stored model call: `subtask` is the path of the one that it was for, "" for the supervisor itself."""
+
+    subtask: str
+    workflow_id: str
+    step: str
+    key: str
+
+    @property
+    def work(self) -> str:
+        """The subtask, or the kind of the supervisor's own work."""
+        return self.subtask or self.step.partition(".")[0]
+
+
+async def stored_calls(store: ArtifactStore, run_id: str) -> list[StoredCall]:
+    """Returns the stored model calls of a run, in no order."""
+    keys = [key.split("/") for key in await store.list_keys(run_prefix(run_id))]
+    named = [(unquote(parts[2]), unquote(parts[3]), parts) for parts in keys if len(parts) == _CALL_SEGMENTS]
+    return [
+        StoredCall(subtask_path(workflow, run_id), workflow, step, "/".join(parts)) for workflow, step, parts in named
+    ]
+
+
+async def entries_of(
+    conversations: ConversationStore, calls: list[StoredCall], problems: list[str]
+) -> list[tuple[StoredCall, Entry]]:
+    """Returns the calls with their entries, by time; each that is no longer what was stored is a problem instead."""
+    entries = await conversations.entries((call.key for call in calls), problems)
+    known = ((call, entries[call.key]) for call in calls if call.key in entries)
+    return sorted(known, key=lambda pair: pair[1].at or "")
+
+
+async def said_in(conversations: ConversationStore, entry: Entry) -> list[tuple[str, str]]:
+    """Returns the parts of what a call added to its conversation, each behind who says it, and those of the reply."""
+    parts = [("system", entry.opening.system)] if entry.opening else []
+    if entry.opening and entry.opening.tools:
+        parts.append(("tools", ", ".join(str(tool.get("name")) for tool in entry.opening.tools)))
+    for message in [*await conversations.resolve(entry.input), {"role": "reply", "content": entry.reply.content}]:
+        parts += [(f"{message['role']}: {block.get('type')}", _block_text(block)) for block in message["content"]]
+    return parts
+
+
+def _block_text(block: Json) -> str:
+    """Returns what a block of a message says: its text, the output of a tool, or the whole block as JSON."""
+    said = block.get(str(block.get("type")), block.get("content"))
+    shown = {name: value for name, value in block.items() if name not in ("type", "signature")}
+    return said if isinstance(said, str) else json.dumps(shown, ensure_ascii=False, indent=2)
+
+
+_TABLE_ROWS = 100
+
+
+Prompt = tuple[StoredCall, Entry, list[tuple[str, str]]]
+"""What a model call added to its conversation, and the reply, each part with who says it."""
+
+
+@dataclass(frozen=True)
+class SubtaskPart:
+    """A subtask by its path, as `t1/t2` below a team."""
+
+    path: str
+    report: SubtaskReport
+    found: Grounded = field(default_factory=Grounded)
+    calls: list[ToolUse] = field(default_factory=list)
+    prompts: list[Prompt] = field(default_factory=list)
+
+
+class AnswerTable(NamedTuple):
+    """A table of the answer: its first rows, and how many there are."""
+
+    name: str
+    columns: list[str]
+    rows: list[list[str]]
+    total: int
+    ref: str
+
+
+@dataclass
+class ReportData:
+    """A run as its report shows it: `waits` is what an open run waits for, `prompts` are the supervisor's own."""
+
+    run_id: str
+    outcome: RunOutcome
+    events: list[TraceEvent] = field(default_factory=list)
+    goal: str = ""
+    team: str = ""
+    notice: str = ""
+    waits: list[str] = field(default_factory=list)
+    made_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    evidence: AnswerEvidence = field(default_factory=lambda: AnswerEvidence("", [], {}, []))
+    tables: list[AnswerTable] = field(default_factory=list)
+    subtasks: list[SubtaskPart] = field(default_factory=list)
+    prompts: list[Prompt] = field(default_factory=list)
+
+    @property
+    def result(self) -> RunResult:
+        """The result; an empty one if there is none."""
+        return self.outcome.result or RunResult(status="partial")
+
+
+async def report_data(access: Access, given: str | None, *, prompts: bool = False) -> ReportData:
+    """Returns the report of a run. Without a server a run is found by its whole id, if the store has its end."""
+    try:
+        client = await access.client()
+    except ConnectionFailed:
+        stores = await access.stores_with_end(given) if given else []
+        if given is None or len(stores) != 1 or (data := await _ended(given, stores[0])) is None:
+            raise
+        store = stores[0]
+    else:
+        store = await access.store()
+        data = await _known(RunHandle(client, await find_run(client, given)), store)
+    await _add_content(data, store, with_prompts=prompts)
+    return data
+
+
+async def _known(run: RunHandle, store: ArtifactStore) -> ReportData:
+    """Returns what is known of a run beside its findings and calls. Raises CommandFailed."""
+    ended = await _ended(run.id, store)
+    try:
+        described = await run.require()
+    except CommandFailed:
+        if ended is None:
+            raise
+        return ended
+    if ended and state_word(described) in ("completed", "failed", "cancelled"):
+        return ended  # what is stored of another state may be of an earlier execution
+    _, team, _ = await facts(described)
+    outcome, events = await outcome_so_far(run, store), await full_trace(run, store)
+    data = ReportData(run.id, outcome, events, await run.recorded_goal(), team)
+    if is_open(described):
+        status = await run.status()
+        data.notice, data.waits = status.model_notice or "", [cause.cause for cause in stated(status, run.id)]
+    return data
+
+
+async def _ended(run_id: str, store: ArtifactStore) -> ReportData | None:
+    """Returns the same from what a run stored at its end; None if it stored nothing."""
+    if (stored := await stored_end(run_id, store)) is None:
+        return None
+    published, outcome = stored
+    data = ReportData(run_id, outcome, await stored_trace(run_id, store) or [])
+    if known := published.facts:
+        data.goal, data.team, data.notice = await read_text(store, known.goal_ref), known.team, known.notice or ""
+    return data
+
+
+async def _add_content(data: ReportData, store: ArtifactStore, *, with_prompts: bool) -> None:
+    """Adds what is read from the store: the evidence of the answer, findings, calls and, if wanted, prompts."""
+    conversations, answered = ConversationStore(store), set[str]()
+    calls, prompts = defaultdict[str, list[ToolUse]](list), defaultdict[str, list[Prompt]](list)
+    data.evidence, known = await evidence_of(store, data.result), await stored_calls(store, data.run_id)
+    for stored, entry in await entries_of(conversations, known, data.evidence.changed):
+        try:
+            if entry.ancestors and (asked := entry.ancestors[-1]) not in answered:
+                answered.add(asked)
+                before = await conversations.entry(asked)
+                uses = (await read_tool_uses(conversations, [before, entry]))[: len(before.reply.tool_uses())]
+                calls[stored.subtask] += [use for use in uses if use.name != FINISH_TOOL]
+            if with_prompts:
+                prompts[stored.subtask].append((stored, entry, await said_in(conversations, entry)))
+        except ArtifactError as error:
+            data.evidence.changed.append(str(error))
+    data.tables = [table async for table in _tables(store, data.result)]
+    parts_of = _subtasks(store, data.result.subtasks, data.evidence.findings, calls, prompts)
+    data.subtasks, data.prompts = [part async for part in parts_of], prompts[""]
+
+
+async def _subtasks(
+    store: ArtifactStore,
+    reports: Sequence[SubtaskReport],
+    known: Mapping[str, Grounded],
+    calls: Mapping[str, list[ToolUse]],
+    prompts: Mapping[str, list[Prompt]],
+    above: str = "",
+) -> AsyncIterator[SubtaskPart]:
+    """Yields the subtasks, each before those of the run nested in it."""
+    for report in reports:
+        path = f"{above}{report.id}"
+        found = known.get(report.id) or (await grounded(store, report.finding) if report.finding else Grounded())
+        own = calls.get(path, [])
+        listed = {call.output_ref for call in own}
+        own = own + [  # what a finding is based on is there, wherever its call was made
+            ToolUse(item.tool, item.arguments, found.outputs[item.output_ref], item.output_ref)
+            for item in found.evidence
+            if item.output_ref in found.outputs and item.output_ref not in listed
+        ]
+        yield SubtaskPart(path, report, found, own, prompts.get(path, []))
+        if report.nested and report.nested.result_ref:
+            with contextlib.suppress(ArtifactError):
+                nested = await read_result(store, report.nested.result_ref)
+                async for part in _subtasks(store, nested.subtasks, {}, calls, prompts, f"{path}/"):
+                    yield part
+
+
+async def _tables(store: ArtifactStore, result: RunResult) -> AsyncIterator[AnswerTable]:
+    """Yields the tables of the answer: those that code made of items, else the list of objects in its JSON."""
+    made = [(each.name, each.ref) for each in result.tables]
+    for name, ref in made or ([("answer.json", result.result_ref or "")] if rows_of(result.answer_json) else []):
+        with contextlib.suppress(ArtifactError, csv.Error):
+            text = await read_text(store, ref) if made else answer_file(result, ".csv").decode()
+            columns, *rows = csv.reader(io.StringIO(text))
+            yield AnswerTable(name, columns, rows[:_TABLE_ROWS], len(rows), ref)

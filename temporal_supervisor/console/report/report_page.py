@@ -1,0 +1,291 @@
+"""The report as one HTML page: no script, nothing loaded from elsewhere, all foreign text escaped."""
+
+import re
+from collections.abc import Iterator, MutableMapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from graphlib import TopologicalSorter
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from markupsafe import Markup, escape
+
+from temporal_supervisor.console.base.terminal import counted, duration, look_alikes, revealed, safe_json
+from temporal_supervisor.console.report.report_data import ReportData, SubtaskPart
+from temporal_supervisor.console.view.event_lines import line
+from temporal_supervisor.supervision.agent.finding_budget import level
+from temporal_supervisor.supervision.base.text import cut, money, size
+from temporal_supervisor.supervision.contract.plan import folded
+from temporal_supervisor.supervision.contract.result import SubtaskReport
+from temporal_supervisor.supervision.contract.usage import Spend, Usage
+from temporal_supervisor.supervision.grounding.citations import MARK
+from temporal_supervisor.supervision.results.success_rule import is_whole
+from temporal_supervisor.supervision.run.run_state import longest_chain
+
+_MOST_LINES = 800  # more of them show nothing
+_IN_ROW = 5  # boxes, their width and height, and the gaps beside and below
+_WIDTH, _HEIGHT, _BESIDE, _BELOW = 158, 58, 14, 46
+_Span = tuple[str, float, float, float]
+
+
+class PlanPicture(NamedTuple):
+    """A plan as boxes in rows, each below all that it depends on; `lines` are the first of `dependencies`."""
+
+    width: int
+    height: int
+    boxes: list[tuple[SubtaskReport, int, int]]
+    lines: list[tuple[int, int, int, int]]
+    dependencies: int
+
+
+def plan_picture(reports: Sequence[SubtaskReport]) -> PlanPicture:
+    """Returns the picture of a plan; the items of a template are drawn as one."""
+    shown = {report.id: report for report in reports if report.template is None}
+    depends_on = {name: [d for d in folded(report.depends_on) if d in shown] for name, report in shown.items()}
+    rows: list[list[str]] = []
+    sorter = TopologicalSorter(depends_on)
+    sorter.prepare()
+    while ready := sorter.get_ready():
+        names = sorted(ready, key=list(shown).index)
+        rows += [names[at : at + _IN_ROW] for at in range(0, len(names), _IN_ROW)]
+        sorter.done(*ready)
+    width, height = _WIDTH + _BESIDE, _HEIGHT + _BELOW
+    whole = max(map(len, rows), default=1) * width + _BESIDE
+    places = {
+        name: ((whole - len(row) * width + _BESIDE) // 2 + at * width, _BESIDE + number * height)
+        for number, row in enumerate(rows)
+        for at, name in enumerate(row)
+    }
+    ends = [(places[d], places[name]) for name, before in depends_on.items() for d in before]
+    lines = [(x1 + _WIDTH // 2, y1 + _HEIGHT, x2 + _WIDTH // 2, y2) for (x1, y1), (x2, y2) in ends]
+    boxes = [(shown[name], *place) for name, place in places.items()]
+    tall = len(rows) * height - _BELOW + 2 * _BESIDE
+    return PlanPicture(whole, tall, boxes, lines[:_MOST_LINES], len(lines))
+
+
+def timeline(parts: Sequence[SubtaskPart], until: datetime) -> list[_Span]:
+    """Returns the subtasks that began, by their beginnings: from and for how many per cent of the time, the seconds."""
+    times = [(part.path, *_times(part.report, until)) for part in parts if part.report.started_at]
+    began = min((start for _, start, _ in times), default=until)
+    whole = (max((end for *_, end in times), default=until) - began).total_seconds() or 1
+
+    def share(start: datetime, end: datetime) -> float:
+        return round(100 * (end - start).total_seconds() / whole, 2)
+
+    return [
+        (path, share(began, start), share(start, end), (end - start).total_seconds())
+        for path, start, end in sorted(times, key=lambda span: span[1:])
+    ]
+
+
+def _times(report: SubtaskReport, until: datetime) -> tuple[datetime, datetime]:
+    start = datetime.fromisoformat(report.started_at or "")
+    return start, max(start, datetime.fromisoformat(report.finished_at) if report.finished_at else until)
+
+
+PAGE_BYTES = 5_000_000
+_TEXT_BYTES = 3_200_000  # of them for findings, calls and prompts, at first
+_MOST_BYTES = 16 * 1024  # of one of these texts
+_ANSWER_BYTES = 512 * 1024
+_LINKS = 1000  # claims in the table
+_OUTPUTS = 5  # of one claim
+_ROWS = 5000  # of one kind, in all subtasks: tool calls, model calls, lines behind claims
+_COURSE = 300  # events
+_DECISIONS = (*("decided", "paused", "resumed", "steered", "retry_asked"), *("skip_asked", "limits_extended"))
+_NOT_IN_COURSE = (*_DECISIONS, "turn", "tool", "note", "subtask_started", "subtask_completed")
+_visible = partial(revealed, kept="\t\u00a0\u2009\u202f\u200c\u200d\ufe0f")  # spaces and joiners of ordinary writing
+_SCHEMES = ("http://", "https://", "mailto:")
+
+
+def report_page(data: ReportData) -> str:
+    """Returns the page. Its longest texts are cut, and lists shortened, until it has at most PAGE_BYTES."""
+    room = _TEXT_BYTES
+    while size(page := _Page(data, room).html()) > PAGE_BYTES and room > 10_000:
+        room //= 3
+    return page
+
+
+class _Page:
+    """One rendering, in which texts that can be cut have `room` bytes; long lists are shorter where that is less."""
+
+    def __init__(self, data: ReportData, room: int) -> None:
+        self._data, self._share = data, room / _TEXT_BYTES
+        self._markdown = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer)
+        self._markdown.enable(["table", "strikethrough"]).disable(["image", "reference"])  # a mark would be a reference
+        self._markdown.validateLink = lambda url: url.lower().startswith(_SCHEMES)  # type: ignore[method-assign]
+        self.places = {part.path: f"s{at}" for at, part in enumerate(data.subtasks, 1)}
+        # those in doubt first: a page has no room for thousands
+        self.links = sorted(data.evidence.links, key=lambda link: not link.problem)[: self._most(_LINKS)]
+        claims = [(link, f"e{at}") for at, link in enumerate(self.links, 1) if link.kind != "citation"]
+        self._claims = {_visible(link.text): (place, bool(link.problem)) for link, place in claims}
+        self._of_answer = self._marks([item.text for item in data.result.unsupported if item.where not in self.places])
+        self.outputs = {
+            call.output_ref: f"{self.places[part.path]}c{at}"
+            for part in data.subtasks
+            for at, call in enumerate(self.of_subtask(part.calls), 1)
+            if call.output_ref
+        }
+        texts = [text for part in data.subtasks for call in part.calls for text in (call.arguments, call.output or "")]
+        prompts = [*data.prompts, *(prompt for part in data.subtasks for prompt in part.prompts)]
+        texts += [text for _, _, parts in prompts for _, text in parts]
+        texts += [part.found.text for part in data.subtasks]
+        self._longest = level([min(size(text), _MOST_BYTES) for text in texts], room)
+
+    def html(self) -> str:
+        """Returns the page."""
+        data, subtasks = self._data, self._data.result.subtasks
+        course = [line(event) for event in data.events if event.type not in _NOT_IN_COURSE]
+        return _ENVIRONMENT.get_template("report.html.j2").render(
+            page=self,
+            data=data,
+            result=data.result,
+            state=data.outcome.state if data.outcome.error else data.result.status,
+            all_links=data.evidence.links,
+            doubted=sum(bool(link.problem) for link in data.evidence.links),
+            recalled=sum(link.recalled for link in data.evidence.links),
+            lines={claim.text: claim.line for part in data.subtasks[::-1] for claim in part.found.checked if claim.ref},
+            picture=plan_picture(subtasks),
+            spans=timeline([part for part in data.subtasks if not part.report.counts], data.made_at),
+            course=course[-_COURSE:],
+            decisions=[line(event) for event in data.events if event.type in _DECISIONS],
+            json=None if data.result.answer_json is None else safe_json(data.result.answer_json),
+            sums={"Role": _sums(data.result.spend, "role"), "Model": _sums(data.result.spend, "model")},
+            critical=longest_chain([r for r in subtasks if r.counts is None], data.made_at)[1],
+            worked_on=[r for r in subtasks if r.replaced_by is None and r.counts is None],
+            most_outputs=_OUTPUTS,
+        )
+
+    def _most(self, count: int) -> int:
+        return int(count * self._share) + 1
+
+    def of_subtask(self, items: Sequence[Any]) -> Sequence[Any]:
+        """Returns the first items of a subtask's list, of which all subtasks together have _ROWS."""
+        return items[: self._most(_ROWS // max(1, len(self._data.subtasks)))]
+
+    def markdown(self, text: str, above: str = "", unsupported: Sequence[str] = ()) -> Markup:
+        """Returns a foreign text as HTML: its marks lead to subtasks of the run `above`, its claims to evidence.
+
+        What is `unsupported` is marked; without it, the unsupported claims of the answer.
+        """
+        marks, pattern = self._marks(unsupported) if unsupported else self._of_answer
+        env = {"places": self.places, "above": above, "marks": marks, "pattern": pattern, "href": ""}
+        return Markup(self._markdown.render(_visible(text), env))  # made by markdown-it with HTML off
+
+    def _marks(self, unsupported: Sequence[str]) -> tuple[dict[str, tuple[str, bool]], re.Pattern[str]]:
+        """Returns what is marked in a text, each with its place and if it is in doubt, and their pattern."""
+        marks = dict(self._claims)
+        for text in filter(None, map(_visible, unsupported)):
+            marks[text] = (marks.get(text, ("unsupported", True))[0], True)
+        claims = sorted(map(re.escape, marks), key=len, reverse=True)
+        known = rf"|(?<!\w)(?:{'|'.join(claims)})(?!\w)" if claims else ""
+        return marks, re.compile(f"{MARK.pattern}{known}")
+
+    def words(self, text: str, most: int) -> str:
+        """Returns a text of at most so many characters, fewer where the page has no room."""
+        return _short(text, max(40, int(most * self._share)))
+
+    def answer(self) -> str:
+        """Returns the answer, or as much of it as the page has room for."""
+        return cut(self._data.evidence.answer, int(_ANSWER_BYTES * self._share))
+
+    def cut(self, text: str | None) -> str:
+        """Returns as much of a text as the page has room for."""
+        return cut(text or "", self._longest)
+
+
+def _sums(spend: Sequence[Spend], name: str) -> list[tuple[str, Usage]]:
+    sums: dict[str, Usage] = {}
+    for row in spend:
+        key = getattr(row, name)
+        sums[key] = sums.get(key, Usage()) + row.usage
+    return sorted(sums.items(), key=lambda item: (-(item[1].usd or 0), -item[1].tokens))
+
+
+def _printed(value: object) -> object:
+    """Returns what the template prints: HTML of ours as it is, all else with what can't be seen made visible."""
+    return value if isinstance(value, Markup) else _visible(str(value))
+
+
+def _short(text: str, limit: int) -> str:
+    """Returns a text on one line of at most so many characters, those that can't be seen made visible."""
+    line = _visible(" ".join(text[: 4 * limit].split()))  # more would be cut anyway
+    return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
+
+
+def _moment(at: datetime | str | None) -> str:
+    moment = datetime.fromisoformat(at) if isinstance(at, str) else at
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" if moment else ""
+
+
+_ENVIRONMENT = Environment(
+    loader=FileSystemLoader(Path(__file__).parent),
+    autoescape=True,
+    finalize=_printed,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_ENVIRONMENT.filters.update(moment=_moment, duration=partial(duration, digits=1), whole=is_whole)
+_ENVIRONMENT.globals.update(money=money, counted=counted, short=_short, look_alikes=look_alikes)
+_ENVIRONMENT.globals.update(box_width=_WIDTH, box_height=_HEIGHT)
+
+
+class _Renderer(RendererHTML):
+    """Shows the host of each link; a text outside links gets links to subtasks and evidence."""
+
+    def link_open(self, tokens: Sequence[Token], idx: int, _: object, env: MutableMapping[str, Any]) -> str:
+        """Begins a link; `[text]()` is text."""
+        env["href"] = href = str(tokens[idx].attrs["href"])
+        return f'<a href="{escape(href)}" rel="noreferrer noopener">' if href else ""
+
+    def link_close(self, _: Sequence[Token], __: int, ___: object, env: MutableMapping[str, Any]) -> str:
+        """Ends a link with its host."""
+        href, env["href"] = env["href"], ""
+        return f'</a><span class="host"> ({escape(_host(href))})</span>' if href else ""
+
+    def text(self, tokens: Sequence[Token], idx: int, _: object, env: MutableMapping[str, Any]) -> str:
+        """Returns a text with its marks and claims as links."""
+        text = _visible(tokens[idx].content)  # an entity may stand for what can't be seen
+        return escape(text) if env["href"] else "".join(_annotated(text, **env))
+
+
+def _host(href: str) -> str:
+    try:
+        return urlsplit(href).hostname or href.partition("@")[2] or "?"
+    except ValueError:
+        return "?"
+
+
+def _annotated(
+    text: str,
+    pattern: re.Pattern[str],
+    marks: dict[str, tuple[str, bool]],
+    places: dict[str, str],
+    above: str,
+    **_: Any,
+) -> Iterator[str]:
+    """Yields a text as HTML, its marks as links to subtasks, its claims as links to their evidence."""
+    start = 0
+    for found in pattern.finditer(text):
+        yield escape(text[start : found.start()])
+        start = found.end()
+        names = [name.strip() for name in (found[1] or "").split(",")]
+        known = {name: place for name in names if (place := places.get(f"{above}{name}"))}
+        if not found[1]:
+            place, in_doubt = marks[found[0]]
+            yield _link(place, "doubt" if in_doubt else "claim", found[0])
+        elif known:
+            linked = (_link(known[name], "cite", name) if name in known else escape(name) for name in names)
+            yield f"{' ' * found[0].startswith(' ')}[{', '.join(linked)}]"
+        else:
+            yield escape(found[0])
+    yield escape(text[start:])
+
+
+def _link(place: str, kind: str, text: str) -> str:
+    return f'<a href="#{place}" class="{kind}">{escape(text)}</a>'

@@ -1,0 +1,33 @@
+"""What a call in flight does, by its last heartbeat: waits for its turn, has its prompt read, writes its answer."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from temporalio.api.enums.v1 import PendingActivityState
+from temporalio.api.workflow.v1 import PendingActivityInfo
+from temporalio.client import WorkflowExecutionDescription
+
+from temporal_supervisor.console.run.run_handle import RunHandle
+
+_STAGES = {"turn": "waits for its turn", "reading": "reading the prompt"}
+
+
+async def tail_of(run: RunHandle, described: WorkflowExecutionDescription) -> str:
+    """Returns the end of the longest text that a call of a workflow writes, else what one of its calls does."""
+    pending = described.raw_description.pending_activities
+    beats = [(activity, await run.beat(activity)) for activity in pending]
+    tail = max((str(beat.get("tail") or "") for _, beat in beats), key=len, default="")
+    return tail or next(filter(None, (_stage(*each) for each in beats)), "")
+
+
+def is_at_work(activity: PendingActivityInfo) -> bool:
+    """True if the attempt under way has said something of itself: one before it failed, or was lost, but it goes on."""
+    started = activity.state == PendingActivityState.PENDING_ACTIVITY_STATE_STARTED
+    return started and activity.last_heartbeat_time.ToNanoseconds() > activity.last_started_time.ToNanoseconds()
+
+
+def _stage(activity: PendingActivityInfo, beat: Mapping[str, Any]) -> str:
+    words = _STAGES.get(str(beat.get("stage")), "")
+    if not words or not is_at_work(activity):
+        return ""
+    return f"attempt {activity.attempt}, at work again: {words}" if activity.attempt > 1 else words

@@ -1,0 +1,54 @@
+"""A command as typer calls it: its work, with the parameters that all share, access and an exit code."""
+
+import inspect
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any, NoReturn, get_args
+
+import typer
+
+from temporal_supervisor.console.base.command import access, perform
+from temporal_supervisor.console.base.terminal import Report
+from temporal_supervisor.console.run.run_handle import NoAnswer, RunHandle, find_run
+from temporal_supervisor.console.run.standstill import silence
+
+_WORDS = "its id as `run` and `list` print it, or the beginning of one"
+_ONE = typer.Argument(metavar="RUN_ID", help=_WORDS)
+_ANY = typer.Argument(metavar="RUN_ID", help=f"{_WORDS}; the newest run without")
+RunId = Annotated[RunHandle, _ONE]
+AnyRun = Annotated[RunHandle, _ANY]
+AnyId = Annotated[str | None, _ANY]
+AsJson = Annotated[bool, typer.Option("--json", help="JSON on standard output, nothing else there")]
+
+
+def command(work: Callable[..., Coroutine[Any, Any, Report | int]]) -> Callable[..., NoReturn]:
+    """Returns the function for typer that does some work, shows its report and exits.
+
+    The work gets its parameter `run` by an id and `access` from the global options; a report has `--json`.
+    """
+    signature = inspect.signature(work)
+    shown = {name: parameter for name, parameter in signature.parameters.items() if name != "access"}
+    if run := shown.get("run"):
+        is_any = run.annotation == AnyRun
+        typed = {"annotation": AnyId, "default": None} if is_any else {"annotation": Annotated[str, _ONE]}
+        shown["run"] = run.replace(name="run_id", **typed)
+    if Report in (signature.return_annotation, *get_args(signature.return_annotation)):
+        own = inspect.Parameter("as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=AsJson)
+        shown.setdefault("as_json", own)
+
+    def done(**given: Any) -> NoReturn:
+        as_json = given["as_json"] if "as_json" in signature.parameters else given.pop("as_json", False)
+
+        async def answered() -> Report | int:
+            try:
+                if run:
+                    client = await access.client()
+                    given["run"] = RunHandle(client, await find_run(client, given.pop("run_id")))
+                return await work(**given, **({"access": access} if "access" in signature.parameters else {}))
+            except NoAnswer as error:
+                raise await silence(await access.client(), error) from error
+
+        raise typer.Exit(perform(access, answered, as_json=as_json))
+
+    done.__doc__ = work.__doc__
+    done.__signature__ = signature.replace(parameters=[*shown.values()])  # type: ignore[attr-defined]
+    return done

@@ -1,0 +1,83 @@
+"""Files of this machine as a run reads them, and the `data.toml` that describes them, checked before a run starts."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from activities.files.descriptions import DATA_TOML, DESCRIPTION_BYTES, DescriptionRefused, Written, read_description
+from activities.files.file_cache import FileCache, FileReport, copy_file, local_file
+from activities.files.manifest import DataFile
+from temporal_supervisor.console.base.command import BAD_INPUT, CommandFailed
+from temporal_supervisor.console.base.terminal import print_err
+from temporal_supervisor.runtime.process import cache_dir
+
+_OWNER = "inspect"
+_WHERE = "docs/own-files.md has an example"
+
+
+async def reports_on(files: list[DataFile]) -> list[FileReport]:
+    """Returns what each file holds. Raises CommandFailed if one cannot be opened, or is described wrongly."""
+    toml = _description_of(files)
+    if toml is not None:
+        _checked(toml)
+    reports = await _reports(files)
+    _refuse_mistakes(toml, reports)
+    return reports
+
+
+def with_description(files: list[DataFile], described: Path | None) -> list[DataFile]:
+    """Returns the files with that description in place of their own `data.toml`. Raises CommandFailed without files."""
+    if described is None:
+        return files
+    if not described.is_file():
+        raise CommandFailed(BAD_INPUT, f"there is no file {described}: --describe takes a {DATA_TOML} by any name")
+    if not files:
+        raise CommandFailed(BAD_INPUT, "--describe says how files are read: name them with --data")
+    own = _description_of(files)
+    if own is not None and own.path.resolve() != described.resolve():
+        print_err(f"{described} describes the files, in place of {own.path}")
+    return [*(file for file in files if file.name != DATA_TOML), DataFile(DATA_TOML, described)]
+
+
+async def check_description(files: list[DataFile]) -> None:
+    """Raises CommandFailed if the `data.toml` among the files can't be used, or names what is not there."""
+    toml = _description_of(files)
+    if toml is None:
+        return
+    keys = list(_checked(toml).says.tables)
+    named = [file for file in files if any(key == file.name or key.startswith(f"{file.name}/") for key in keys)]
+    covered = {key for key in keys for file in named if key == file.name or key.startswith(f"{file.name}/")}
+    # A table that is named alone may stand in any of the files.
+    looked_at = [*named, toml] if covered == set(keys) else files
+    if keys:
+        _refuse_mistakes(toml, await _reports(looked_at))
+
+
+def _description_of(files: Sequence[DataFile]) -> DataFile | None:
+    return next((file for file in files if file.name == DATA_TOML and not file.problem), None)
+
+
+def _checked(toml: DataFile) -> Written:
+    """Returns what a description says. Raises CommandFailed with the file, the line, and what to do."""
+    try:
+        with toml.path.open("rb") as file:
+            data = file.read(DESCRIPTION_BYTES + 1)
+        return read_description(data.decode("utf-8-sig"))
+    except OSError as error:
+        raise CommandFailed(BAD_INPUT, f"{toml.path} can't be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise CommandFailed(BAD_INPUT, f"{toml.path}: it is no text in UTF-8: save it as such") from None
+    except DescriptionRefused as refused:
+        raise CommandFailed(BAD_INPUT, f"{toml.path}: {refused} ({_WHERE})") from None
+
+
+def _refuse_mistakes(toml: DataFile | None, reports: Sequence[FileReport]) -> None:
+    wrong = [mistake for report in reports for mistake in report.mistakes]
+    if toml is not None and wrong:
+        raise CommandFailed(BAD_INPUT, f"{toml.path}: {'; '.join(wrong)}")
+
+
+async def _reports(files: list[DataFile]) -> list[FileReport]:
+    try:
+        return await FileCache(cache_dir()).reports([local_file(*file) for file in files], _OWNER, copy_file)
+    except OSError as error:
+        raise CommandFailed(BAD_INPUT, f"{error.filename} can't be read: {error.strerror}") from None

@@ -1,0 +1,85 @@
+"""The Workers that serve a queue, and their builds, as the server knows them."""
+
+import os
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from temporalio.api.enums.v1 import TaskQueueType
+from temporalio.api.taskqueue.v1 import PollerInfo, TaskQueue
+from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
+from temporalio.client import Client
+
+from temporal_supervisor.console.run.run_handle import RPC_TIMEOUT
+from temporal_supervisor.supervision.base.queues import (
+    DEPLOYMENT,
+    MODEL_QUEUE,
+    OUTWARD_QUEUE,
+    TOOLS_QUEUE,
+    WORKFLOW_QUEUE,
+)
+
+SET_CURRENT = f"`temporal worker deployment set-current-version --yes --deployment-name {DEPLOYMENT} --build-id BUILD`"
+WORK = {WORKFLOW_QUEUE: "runs", MODEL_QUEUE: "model calls", TOOLS_QUEUE: "tools", OUTWARD_QUEUE: "outward tools"}
+_FRESH = timedelta(seconds=70)  # a live Worker polls again every 60 s; the server lists dead ones for minutes
+
+
+@dataclass(frozen=True)
+class Polled:
+    """The Workers that polled a queue a moment ago, by their identity, and the build that is its `current` one."""
+
+    workers: list[PollerInfo]
+    current: str
+
+    @property
+    def served(self) -> set[str]:
+        """The builds of those that have not ended; "" stands for Workers without one."""
+        return {worker.deployment_options.build_id for worker in self.workers if not gone(worker.identity)}
+
+    @property
+    def none_current(self) -> str:
+        """That new runs wait as all that take them have builds, of which none is current; else nothing."""
+        waits = self.served and "" not in self.served and not self.current
+        return f"none is current, so new runs wait; served: {', '.join(sorted(self.served))}" if waits else ""
+
+
+async def polled(client: Client, queue: str) -> Polled:
+    """Returns who serves a queue."""
+    # A process that serves the queue of workflows serves its activities, too.
+    kind = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW if queue == WORKFLOW_QUEUE else TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY
+    name = TaskQueue(name=queue)
+    request = DescribeTaskQueueRequest(namespace=client.namespace, task_queue=name, task_queue_type=kind)
+    described = await client.workflow_service.describe_task_queue(request, timeout=RPC_TIMEOUT)
+    workers = sorted(described.pollers, key=lambda worker: worker.identity)
+    current = described.versioning_info.current_deployment_version.build_id
+    return Polled([worker for worker in workers if _age(worker) <= _FRESH], current)
+
+
+def worker_of(queue: str) -> tuple[str, Sequence[str]]:
+    """Returns the Worker that serves a queue, in words, and the options that start it."""
+    pool = queue.removeprefix(f"{WORKFLOW_QUEUE}.")
+    if pool != queue:
+        return f"a Worker of pool {pool}", ("--pool", pool)
+    return f"a Worker for {WORK.get(queue, f'queue {queue}')}", ("--roles", "outward") if queue == OUTWARD_QUEUE else ()
+
+
+def shown(workers: list[PollerInfo]) -> str:
+    """Returns Workers as people read them: one that was killed stays listed for a while."""
+    words = [(each.identity, "ended, " * gone(each.identity), int(_age(each).total_seconds())) for each in workers]
+    return ", ".join(f"{identity} ({ended}polled {max(0, seconds)} s ago)" for identity, ended, seconds in words)
+
+
+def gone(identity: str) -> bool:
+    """True if an identity is of a process of this machine that has ended."""
+    pid, _, host = identity.partition("@")
+    try:
+        if host == socket.gethostname() and pid.isdecimal():
+            os.kill(int(pid), 0)
+    except (OSError, OverflowError) as error:
+        return isinstance(error, ProcessLookupError)
+    return False
+
+
+def _age(poller: PollerInfo) -> timedelta:
+    return datetime.now(UTC) - poller.last_access_time.ToDatetime(tzinfo=UTC)

@@ -1,0 +1,256 @@
+"""What a run stands still for, since when, and what helps: mostly as the server knows it, which needs no Worker."""
+
+import asyncio
+import contextlib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+from google.protobuf.timestamp_pb2 import Timestamp
+from pydantic import JsonValue
+from temporalio.api.enums.v1 import PendingActivityState, PendingWorkflowTaskState
+from temporalio.api.workflow.v1 import PendingActivityInfo
+from temporalio.client import Client, WorkflowExecutionDescription
+
+from temporal_supervisor.console.base.command import UNREACHABLE, CommandFailed, hint
+from temporal_supervisor.console.base.terminal import safe_line
+from temporal_supervisor.console.run.at_work import is_at_work
+from temporal_supervisor.console.run.pollers import SET_CURRENT, polled, shown, worker_of
+from temporal_supervisor.console.run.run_handle import RUN_TYPE, WAITING, NoAnswer, RunHandle, is_open, short_id, stuck
+from temporal_supervisor.runtime.payloads import readable
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.errors import ErrorKind
+from temporal_supervisor.supervision.base.queues import WORKFLOW_QUEUE
+from temporal_supervisor.supervision.contract.status import Status, Wait
+from temporal_supervisor.supervision.run.attempt_rules import subtask_path
+from temporal_supervisor.supervision.run.waits import AWAITED
+
+WaitsFor = Literal["provider", "worker", "store", "server", "person", "code", "tool"]
+
+_WORKFLOWS = 20  # of one run that are looked at for what it waits for: one question to the server each
+_SUBJECTS = 4  # subtasks named on one line
+_QUEUED_LONG = timedelta(seconds=2)  # a free Worker takes a task within milliseconds
+_ASKED = {True: 80, False: limits.PARAGRAPH_BYTES}  # of what a decision is about: commands behind it show the rest
+_STORE_HELPS = "make the artifact store answer, or check SUPERVISOR_ARTIFACTS_URL of the Workers; no work is lost"
+_PROVIDER_HELPS = "it continues when the provider answers"
+_TEAM_HELPS = "set SUPERVISOR_TEAMS_DIR of that Worker, or end it: another one may have the team"
+_BY_KIND: dict[str, tuple[WaitsFor, str, str]] = {
+    ErrorKind.ARTIFACT_UNAVAILABLE: ("store", "the artifact store", _STORE_HELPS),
+    ErrorKind.ARTIFACT_MISSING: ("store", "the artifact store", _STORE_HELPS),
+    ErrorKind.TEAM_UNAVAILABLE: ("worker", "a Worker with the run's team", _TEAM_HELPS),
+    ErrorKind.SERVER_UNAVAILABLE: ("server", "the Temporal server", "it continues when the server answers"),
+}
+"""Whom a call waits for that failed with an error of some kind, and what helps; for other kinds it is the provider."""
+
+
+@dataclass(frozen=True)
+class Standstill:
+    """One thing that keeps parts of a run waiting: `subjects` are its subtasks, or the supervisor's own step."""
+
+    waits_for: WaitsFor
+    subjects: tuple[str, ...]
+    text: str
+    helps: str
+    since: str | None = None
+
+    @property
+    def cause(self) -> str:
+        """Who waits for whom, and since when."""
+        first = ", ".join(self.subjects[:_SUBJECTS])
+        more = len(self.subjects) - _SUBJECTS
+        who = f"{first} and {more} more" if more > 0 else first
+        since = f", since {_clock(self.since)}" if self.since else ""
+        verb = "waits" if len(self.subjects) == 1 else "wait"
+        return safe_line(f"{who} {verb} for {self.text}{since}", limits.PARAGRAPH_BYTES)
+
+    @property
+    def line(self) -> str:
+        """The cause, and what helps."""
+        return f"{self.cause}: {self.helps}"
+
+
+async def observed(
+    run: RunHandle, described: WorkflowExecutionDescription, *, answered: bool = True
+) -> list[Standstill]:
+    """Returns what an open run stands still for, as far as the server knows. Raises RPCError.
+
+    Not `answered`: a Worker was asked about it in vain.
+    """
+    if not is_open(described):
+        return []
+    causes = []
+    if not stuck(described) and not (answered and _is_served(described)):
+        causes.append(await _no_worker(run, described))
+    for workflow in await _open_workflows(run, described):
+        if why := stuck(workflow):
+            who = (subtask_path(workflow.id, run.id) or "the run",)
+            helps = f"{hint('repair', run.id)} resets it if its history does not replay; else the Worker's log says why"
+            causes.append(Standstill("code", who, f"fixed code: {why}", helps))
+        for activity in workflow.raw_description.pending_activities:
+            if cause := await _of_activity(run, workflow.id, activity):
+                causes.append(cause)
+    return grouped(causes)
+
+
+async def causes_of(
+    run: RunHandle, described: WorkflowExecutionDescription, status: Status | None = None
+) -> list[Standstill]:
+    """Returns what an open run stands still for; without its `status` that is asked of a run that says it waits."""
+    causes = await observed(run, described)
+    waits = described.typed_search_attributes.get(WAITING)
+    if status is None and waits:
+        with contextlib.suppress(NoAnswer):  # then the server's knowledge says whom it waits for
+            status = await run.status()
+    return grouped([*(stated(status, run.id) if status else []), *causes])
+
+
+def stated(status: Status, run_id: str) -> list[Standstill]:
+    """Returns the waits that the run itself shows: for persons, and for providers and roles that failed for long."""
+    causes = []
+    for wait in status.waiting:
+        if wait.for_person:
+            asked = safe_line(wait.prompt_preview, _ASKED[wait.for_decision])
+            text, helps = f"{AWAITED[wait.kind]} ({asked})", _first_way(run_id, wait)
+            causes.append(Standstill("person", (wait.subject,), text, helps, wait.since))
+        elif wait.kind == "store":
+            text = f"{AWAITED[wait.kind]}: {safe_line(wait.prompt_preview, limits.PARAGRAPH_BYTES)}"
+            causes.append(Standstill("store", ("the run",), text, _STORE_HELPS, wait.since))
+        else:
+            why = wait.prompt_preview.partition(": the provider of ")[0]  # the rest says when in its own way
+            text = f"{AWAITED[wait.kind]}: {safe_line(why, limits.LINE_BYTES)}, {_next_try(wait.expires_at)}"
+            causes.append(Standstill("provider", (wait.subject,), text, _PROVIDER_HELPS, wait.since))
+    if status.flags.paused:
+        causes.append(Standstill("person", ("the run",), "resume (it is paused)", hint("resume", run_id)))
+    for card in status.breakers:
+        if isinstance(card, dict) and "provider" not in card and card.get("state") != "closed":
+            failed = f"open after {card['failures']} failed attempts in a row"
+            text = f"its breaker, {failed}, {_next_try(card['retry_at'])}"
+            helps = f"subtasks of role {card['role']} wait, or go to its fallback"
+            causes.append(Standstill("tool", (f"role {card['role']}",), text, helps))
+    return causes
+
+
+def ways(run_id: str, wait: Wait) -> dict[str, str]:
+    """Returns the commands that end a wait for a person, by the choice."""
+    named = (short_id(run_id), wait.id)
+    approve, deny = hint("approve", *named), hint("deny", *named, "--why", "TEXT")
+    match wait.kind:
+        case "resume":
+            return {"resume": hint("resume", run_id)}
+        case "tool":
+            return {"approve": approve, "deny": deny}
+        case "plan":
+            written = hint("plan", named[0], "--json").removesuffix("`") + " > plan.json`"
+            edit = f"{written}, then {hint('approve', *named, '--plan', 'plan.json')}"
+            change = hint("reply", *named, "what to change")
+            table = {"approve": approve, "edit": edit, "change": change, "reject": deny}
+            return {choice: command for choice, command in table.items() if choice in wait.choices}
+    found = {"reply": hint("reply", *named, "TEXT")}
+    if "retry" in wait.choices and wait.subtask_id:  # it failed for good
+        found |= {word: hint(word, named[0], wait.subtask_id) for word in ("retry", "skip")}
+    return found
+
+
+def _first_way(run_id: str, wait: Wait) -> str:
+    """Returns the command that ends a wait, behind the one that shows what is asked where that is to be approved."""
+    first, *others = ways(run_id, wait).values()
+    return f"{hint('show', short_id(run_id), wait.id)}, then {first}" if others else first
+
+
+async def silence(client: Client, error: NoAnswer) -> CommandFailed:
+    """Returns why a run does not answer, as far as the server knows."""
+    run = RunHandle(client, error.run_id)
+    causes = await observed(run, await run.describe(), answered=False)
+    return CommandFailed(UNREACHABLE, f"run '{run.id}' does not answer: {causes[0].line if causes else error}")
+
+
+def _is_served(described: WorkflowExecutionDescription) -> bool:
+    pending = described.raw_description.pending_workflow_task
+    if pending.state != PendingWorkflowTaskState.PENDING_WORKFLOW_TASK_STATE_SCHEDULED:
+        return True
+    return datetime.now(UTC) - _time(pending.scheduled_time) <= _QUEUED_LONG
+
+
+async def _no_worker(run: RunHandle, described: WorkflowExecutionDescription) -> Standstill:
+    queued = described.raw_description.pending_workflow_task.original_scheduled_time
+    since = _time(queued).isoformat() if queued.seconds else None
+    if described.task_queue != WORKFLOW_QUEUE:
+        text = f"a Worker of queue '{described.task_queue}', which is not ours"
+        helps = f"start the run on queue '{WORKFLOW_QUEUE}' instead"
+        return Standstill("worker", ("the run",), text, helps, since)
+    if build := described.raw_description.workflow_execution_info.versioning_info.deployment_version.build_id:
+        which = f" of build {build}"
+    else:
+        seen = await polled(run.client, WORKFLOW_QUEUE)
+        if why := seen.none_current:
+            return Standstill("worker", ("the run",), f"a current build ({why})", SET_CURRENT, since)
+        which = f" (the last one was {shown(seen.workers)})" if seen.workers else ""
+    helps = f"start one with {hint('worker', SUPERVISOR_BUILD_ID=build)}; the run is safe and continues then"
+    return Standstill("worker", ("the run",), f"a Worker{which}", helps, since)
+
+
+async def _open_workflows(
+    run: RunHandle, described: WorkflowExecutionDescription
+) -> list[WorkflowExecutionDescription]:
+    """Returns the run, and as many of its open worker agents and nested supervisors as one looks at."""
+    seen = [described]
+    for each in seen:  # nested supervisors join while it goes
+        children = [child.workflow_id for child in each.raw_description.pending_children]
+        asked = map(run.describe, children[: _WORKFLOWS - len(seen)] if each.workflow_type == RUN_TYPE else [])
+        found = await asyncio.gather(*asked, return_exceptions=True)  # one may just have ended
+        seen += [child for child in found if isinstance(child, WorkflowExecutionDescription)]
+    return seen
+
+
+async def _of_activity(run: RunHandle, workflow_id: str, activity: PendingActivityInfo) -> Standstill | None:
+    who = (subtask_path(workflow_id, run.id) or activity.activity_type.name,)
+    queue, due = activity.activity_options.task_queue.name, _time(activity.next_attempt_schedule_time)
+    queued = max(_time(activity.scheduled_time), due)
+    kind, words = worker_of(queue)
+    if held := (await run.beat(activity)).get("held"):
+        return Standstill("store", who, f"the artifact store, to keep a received answer: {held}", _STORE_HELPS)
+    is_queued = activity.state == PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED
+    if is_queued and datetime.now(UTC) - queued > _QUEUED_LONG and not (await polled(run.client, queue)).workers:
+        helps = f"start one with {hint('worker', *words)}"
+        return Standstill("worker", who, f"{kind}: there is none", helps, queued.isoformat())
+    # An attempt that has said something of itself is at work, whatever became of those before it.
+    if activity.attempt < 2 or not activity.HasField("last_failure") or is_at_work(activity):
+        return None
+    failure = await readable(activity.last_failure, run.client.data_converter)
+    wait = (due - datetime.now(UTC)).total_seconds()
+    # under way: its number says so; else the next attempt has its own
+    tried = f"attempt {activity.attempt}" + (f" in {wait:.0f} s" if wait > 0 else " under way")
+    if failure.HasField("timeout_failure_info"):
+        helps = f"another Worker takes it up; where there is none, start one with {hint('worker', *words)}"
+        return Standstill("worker", who, f"a Worker that was lost, {tried}", helps)
+    other: tuple[WaitsFor, str, str] = ("provider", "the model provider", _PROVIDER_HELPS)
+    if activity.activity_type.name == "run_tool":
+        other = ("tool", "a tool", "it is tried again by itself")
+    waits_for, whom, helps = _BY_KIND.get(failure.application_failure_info.type, other)
+    message = safe_line(failure.message, limits.LINE_BYTES)
+    return Standstill(waits_for, who, f"{whom}: {message}, {tried}", helps)
+
+
+def grouped(causes: Iterable[Standstill]) -> list[Standstill]:
+    """Returns each cause once, with all that it keeps waiting: ten subtasks behind one provider are one line."""
+    groups: dict[tuple[str, str], Standstill] = {}
+    for item in causes:
+        key = (item.waits_for, item.helps)
+        first = groups.get(key)
+        subjects = tuple(dict.fromkeys([*(first.subjects if first else ()), *item.subjects]))
+        earliest = min(filter(None, [item.since, first.since if first else None]), default=None)
+        groups[key] = replace(first or item, subjects=subjects, since=earliest)
+    return list(groups.values())
+
+
+def _time(stamp: Timestamp) -> datetime:
+    return stamp.ToDatetime(tzinfo=UTC)
+
+
+def _next_try(at: JsonValue) -> str:
+    return f"next try at {_clock(str(at))}" if at else "it is being tried"
+
+
+def _clock(at: str) -> str:
+    return f"{datetime.fromisoformat(at).astimezone():%H:%M:%S}"

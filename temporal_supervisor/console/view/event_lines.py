@@ -1,0 +1,56 @@
+"""Trace events as lines for people."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from temporal_supervisor.supervision.contract.status import TraceEvent
+from temporal_supervisor.supervision.run.events import Mood, sentence
+
+
+@dataclass(frozen=True)
+class Line:
+    """An event; `subject` is its subtask, "" for the run, `why` the reasons, which only `trace` shows. Not yet safe."""
+
+    at: datetime
+    subject: str
+    text: str
+    mood: Mood = "plain"
+    why: tuple[str, ...] = ()
+
+
+def now_line(text: str, mood: Mood = "plain") -> Line:
+    """Returns a line of the command line's own, at the present time."""
+    return Line(datetime.now(UTC), "", text, mood)
+
+
+def line(event: TraceEvent) -> Line:
+    """Returns the line of an event of a run or of a worker agent."""
+    text, mood = sentence(event)
+    return Line(datetime.fromisoformat(event.at), event.subtask_id or "", text, mood, tuple(_reasons(event)))
+
+
+def _reasons(event: TraceEvent) -> Iterator[str]:
+    """Yields the words behind an event, each with what they are."""
+    data = event.data
+    for name, label in _REASONS.items():
+        value = data.get(name)
+        if isinstance(value, dict):
+            yield from (f"{label} for {key}: {text}" for key, text in value.items())
+        elif isinstance(value, list):
+            yield from (f"{label}: {text}" for text in value)
+        elif value:
+            yield f"{label}: {value}"
+
+
+_REASONS = {
+    "reasoning": "why",
+    "reason": "why",
+    "message": "error",
+    "description": "now",
+    "feedback": "feedback",
+    "missing": "missing from the plan",
+    "unsupported": "no support",
+    "resolution": "settled",
+}
+"""The fields of events that hold words to read, each with what they are called."""

@@ -1,0 +1,197 @@
+"""Following a run to its end: one round of questions at a time, gathered into a picture.
+
+The server says how long a history is, which takes no Worker; a workflow is queried when that has changed. Nothing that
+a query tells can change without an event. Ending the command leaves the run alone.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import timedelta
+
+from temporalio.client import WorkflowExecutionDescription
+from temporalio.service import RPCError
+
+from activities.store.artifacts import ArtifactStore
+from temporal_supervisor.console.base.command import UNREACHABLE, CommandFailed
+from temporal_supervisor.console.run.at_work import tail_of
+from temporal_supervisor.console.run.run_handle import NoAnswer, RunHandle, facts, is_open, state_word
+from temporal_supervisor.console.run.run_outcome import RunOutcome, run_outcome
+from temporal_supervisor.console.run.standstill import observed
+from temporal_supervisor.console.view.event_lines import Line, line
+from temporal_supervisor.console.view.live_view import LiveAgent, Picture, Screen
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.contract.result import RunResult, SubtaskReport
+from temporal_supervisor.supervision.contract.status import Status, TraceEvent
+
+SERVER_AWAY = "the Temporal server does not answer; the run is safe and continues when it is back"
+IDLE = timedelta(seconds=5)  # a run without news is queried after this: to notice that no Worker answers
+_POLL = timedelta(seconds=1)  # how often the server is asked whether a followed run has news
+_CHILDREN = 8  # worker agents asked per poll, in rotation
+_LAST_LOOKS = 5  # polls after a run's end that collect what its worker agents did last
+_OBSERVED_ROUNDS = 2  # polls between two looks at what a run stands still for
+
+
+async def follow(
+    run: RunHandle,
+    screen: Screen,
+    store: ArtifactStore | None,
+    web: str | None = None,
+    look: Callable[[Status | None], Awaitable[None]] | None = None,
+) -> RunOutcome:
+    """Shows the run until it ends and returns its outcome. Raises CommandFailed if there is no such run.
+
+    Each status is given to `look`, too. That the run has ended is the server's word: it may end without any Worker.
+    """
+    await run.require()
+    poller = RunPoller(run, web)
+    while not poller.picture.closed:
+        await _poll(poller, screen)
+        if look is not None:
+            await look(poller.picture.status)
+        if not poller.picture.closed:
+            await asyncio.sleep(_POLL.total_seconds())
+    for _ in range(_LAST_LOOKS):
+        if poller.picture.notice or (not await _poll(poller, screen)) or poller.caught_up:
+            break
+    outcome = await run_outcome(run, store)
+    _take_states(poller.picture.reports, outcome.result)
+    screen.show(poller.picture)
+    return outcome
+
+
+def _take_states(known: dict[str, SubtaskReport], result: RunResult | None) -> None:
+    """Takes the states of an ended run's subtasks from its result: each page of its status would replay the run."""
+    for ended in result.subtasks if result else []:
+        known[ended.id] = known.get(ended.id, ended).model_copy(update={"state": ended.state})
+
+
+async def _poll(poller: "RunPoller", screen: Screen) -> bool:
+    """Asks and shows once. Returns False if the server does not answer."""
+    try:
+        for news in await poller.poll():
+            screen.log(news)
+    except RPCError as error:
+        poller.picture.notice = SERVER_AWAY
+        screen.show(poller.picture)
+        if poller.picture.status is None and not poller.picture.started:
+            raise CommandFailed(UNREACHABLE, f"{SERVER_AWAY} ({error.message})") from error
+        return False
+    screen.show(poller.picture)
+    return True
+
+
+class RunPoller:
+    """Asks about a run and a few of its open worker agents and nested runs, one round at a time."""
+
+    def __init__(self, run: RunHandle, web: str | None = None) -> None:
+        self.picture = Picture(run.id, web)
+        self._run = run
+        self._root = LiveAgent()
+        self._rounds = 0
+        self._answered_at = 0.0
+
+    @property
+    def caught_up(self) -> bool:
+        """True if all events of ended worker agents were read."""
+        return all(agent.read_to_end for agent in self.picture.agents.values())
+
+    async def poll(self) -> list[Line]:
+        """Asks once and returns the events since the last round, in order. Raises CommandFailed and RPCError."""
+        lines: list[Line] = []
+        described = await self._run.describe()
+        self.picture.started, self.picture.closed = described.start_time, described.close_time
+        self.picture.state, self.picture.notice = state_word(described), None
+        try:
+            await self._poll_status(self._root.moment != _moment(described))
+            self._name_agents()
+            for agent_lines in await asyncio.gather(*map(self._poll_agent, self._chosen_agents())):
+                lines += agent_lines
+            self._name_agents()  # those of nested runs
+            self.picture.tail = await tail_of(self._run, described)
+            # last, so that no worker agent's event comes before the event that it was started
+            lines += map(line, await self._events(self._root, described))
+            self._rounds += 1
+            if self.picture.closed or self._rounds % _OBSERVED_ROUNDS == 0:
+                self.picture.observed = await observed(self._run, described, answered=True)
+        except NoAnswer:
+            await self._poll_server(described)
+        return sorted(lines, key=lambda item: item.at)
+
+    async def _poll_status(self, news: bool) -> None:
+        """Asks for the status if there is news, less often for many pages, or if the last answer is old."""
+        closed = self.picture.closed
+        pages = 0 if closed else len(self.picture.reports) // limits.STATUS_PAGE
+        age = timedelta(seconds=time.monotonic() - self._answered_at)
+        if age >= IDLE or (news and age >= pages * _POLL):
+            self.picture.status = await (self._run.status() if closed else self._run.whole_status())
+            self.picture.reports |= {report.id: report for report in self.picture.status.subtasks}
+            self._answered_at = time.monotonic()
+
+    def _name_agents(self) -> None:
+        """Finds the worker agents and nested runs in the tree."""
+        live = set()
+        for row in self.picture.tree():
+            if workflow_id := row.report.workflow_id:
+                agent = self.picture.agents.setdefault(workflow_id, LiveAgent(row.path))
+                if row.report.nested and workflow_id not in self.picture.nested:
+                    self.picture.nested[workflow_id] = {}
+                    agent.moment, agent.read_to_end = None, False  # its status was not read yet
+                if row.report.state == "running":
+                    live.add(workflow_id)
+        for workflow_id, agent in self.picture.agents.items():
+            agent.ended = workflow_id not in live
+
+    def _chosen_agents(self) -> list[str]:
+        """Returns the worker agents to ask in this round, in rotation; ended ones once more, for their last events."""
+        unread = [workflow_id for workflow_id, agent in self.picture.agents.items() if not agent.read_to_end]
+        for workflow_id in unread[:_CHILDREN]:
+            self.picture.agents[workflow_id] = self.picture.agents.pop(workflow_id)  # the others are first next time
+        return unread[:_CHILDREN]
+
+    async def _poll_agent(self, workflow_id: str) -> list[Line]:
+        agent, nested = self.picture.agents[workflow_id], self.picture.nested.get(workflow_id)
+        ended = agent.ended
+        try:
+            described = await self._run.describe(workflow_id)
+            agent.tail = "" if ended else await tail_of(self._run, described)
+            if nested is not None and agent.moment != _moment(described):
+                below = RunHandle(self._run.client, workflow_id)
+                status = await (below.whole_status() if is_open(described) else below.status())
+                nested |= {report.id: report for report in status.subtasks}
+                if status.next_cursor is not None:
+                    _take_states(nested, await below.result())
+            events = await self._events(agent, described)
+        except (NoAnswer, CommandFailed, RPCError):  # it is about to start, or no Worker has it: asked again next round
+            return []
+        agent.read_to_end = ended
+        for event in events:
+            if isinstance(turn := event.data.get("turn"), int):
+                agent.turn = turn
+        return [replace(line(event), subject=_subject(agent.path, event)) for event in events]
+
+    async def _events(self, agent: LiveAgent, described: WorkflowExecutionDescription) -> list[TraceEvent]:
+        if agent.moment == _moment(described):
+            return []
+        page = await self._run.trace(agent.cursor, described.id)
+        agent.cursor, agent.moment = page.next_cursor, _moment(described)
+        return page.events
+
+    async def _poll_server(self, described: WorkflowExecutionDescription) -> None:
+        """Takes what the server alone knows, if no Worker answers: it still knows whether the run is open."""
+        self.picture.tail = await tail_of(self._run, described)
+        phase, _, _ = await facts(described)
+        self.picture.state = phase or state_word(described)
+        self.picture.observed = await observed(self._run, described, answered=False)
+
+
+def _moment(described: WorkflowExecutionDescription) -> tuple[str, int]:
+    """Returns what changes with each event of a workflow."""
+    return described.run_id, described.history_length
+
+
+def _subject(path: str, event: TraceEvent) -> str:
+    """Returns the path of the subtask that an event is about: a nested supervisor has subtasks of its own."""
+    own = event.type in ("turn", "tool") or event.subtask_id is None
+    return path if own else f"{path}/{event.subtask_id}"

@@ -1,0 +1,335 @@
+"""A followed run: on a terminal its plan as a tree, redrawn in place, with events above; elsewhere lines."""
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from temporal_supervisor.console.base.terminal import duration, indented, safe_line, wrapped
+from temporal_supervisor.console.run.standstill import Standstill, grouped, stated
+from temporal_supervisor.console.view.event_lines import Line, now_line
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.text import money
+from temporal_supervisor.supervision.contract.plan import folded
+from temporal_supervisor.supervision.contract.result import SubtaskReport
+from temporal_supervisor.supervision.contract.status import Status
+from temporal_supervisor.supervision.results.success_rule import is_whole
+from temporal_supervisor.supervision.run.events import Mood
+
+LINE_CHARS = 240  # one event on one line
+_STATES = {  # the sign, its style, and which give way first on a low screen
+    "running": ("▶", "bold cyan", 0),
+    "waiting": ("·", "dim", 1),
+    "failed": ("✘", "red", 2),
+    "cancelled": ("■", "yellow", 2),
+    "skipped": ("–", "yellow", 3),
+    "completed": ("✔", "green", 4),
+}
+_MOODS: dict[Mood, str] = {"plain": "", "good": "green", "bad": "red", "faint": "dim", "head": "bold"}
+_DEEPEST = 6  # further levels are not indented any more
+_FOOTER_ROWS = 9  # of footer and margin
+_LEAST_ROWS = 3  # of the plan, of what waits
+_REASON_COLUMN = 9  # below the text of an event, behind its time
+ENDED_PHASES = ("done", "failed", "cancelled")
+
+
+@dataclass
+class LiveAgent:
+    """One worker agent or nested supervisor, known by the workflow id of its attempt.
+
+    `path` is its subtask's id, below those of the subtasks that it is nested in, as `t3/t1`. `moment` is its history
+    when it was last asked: the execution, and how long it was. `tail` is the end of the text that it writes.
+    """
+
+    path: str = ""
+    cursor: int = 0
+    moment: tuple[str, int] | None = None
+    turn: int = 0
+    tail: str = ""
+    ended: bool = False
+    read_to_end: bool = False
+
+
+@dataclass
+class Picture:
+    """Where a run stands, as far as it was seen. `notice` says that the server is away.
+
+    `reports` are its subtasks by id, `nested` those of the nested runs below it, by workflow id. `tail` is the end of
+    the text that the supervisor itself writes.
+    """
+
+    run_id: str
+    web: str | None = None
+    started: datetime | None = None
+    closed: datetime | None = None
+    state: str = ""
+    status: Status | None = None
+    reports: dict[str, SubtaskReport] = field(default_factory=dict)
+    nested: dict[str, dict[str, SubtaskReport]] = field(default_factory=dict)
+    agents: dict[str, LiveAgent] = field(default_factory=dict)
+    tail: str = ""
+    notice: str | None = None
+    observed: list[Standstill] = field(default_factory=list)
+
+    @property
+    def phase(self) -> str:
+        """The run's phase, or its state in Temporal where something else ended it."""
+        phase = self.status.phase if self.status else ""
+        return self.state or "starting" if not phase or (self.closed and phase not in ENDED_PHASES) else phase
+
+    @property
+    def standstills(self) -> list[Standstill]:
+        """Returns what the run waits for, as it says itself and as the server knows."""
+        said = stated(self.status, self.run_id) if self.status else []
+        return grouped([*said, *self.observed])
+
+    def tree(self) -> list["TreeRow"]:
+        """Returns the subtasks of all levels."""
+        return tree_rows(list(self.reports.values()), self.nested)
+
+
+@dataclass(frozen=True)
+class TreeRow:
+    """One subtask at its depth; `path` is its id below those of the subtasks that it is nested in, as `t3/t1`."""
+
+    report: SubtaskReport
+    depth: int
+    path: str
+
+
+def tree_rows(
+    reports: list[SubtaskReport],
+    nested: Mapping[str, Mapping[str, SubtaskReport]] | None = None,
+    above: str = "",
+    depth: int = 0,
+) -> list[TreeRow]:
+    """Returns every subtask once, each under the last of its dependencies, siblings in the order of the plan.
+
+    Items stand under their template, the subtasks of `nested` runs, by workflow id, under the one that theirs works on.
+    """
+    known = {report.id for report in reports}
+    children: dict[str | None, list[SubtaskReport]] = {}
+    for report in reports:
+        above_it = [template] if (template := report.template) else folded(report.depends_on)
+        dependencies = [d for d in above_it if d in known and d != report.id]
+        children.setdefault(dependencies[-1] if dependencies else None, []).append(report)
+    tree: list[TreeRow] = []
+    pending = [(report, depth) for report in reversed(children.get(None, []))]
+    while pending:
+        report, level = pending.pop()
+        path = f"{above}{report.id}"
+        tree.append(TreeRow(report, level, path))
+        if nested and (below := nested.get(report.workflow_id or "")):
+            tree += tree_rows(list(below.values()), nested, f"{path}/", level + 1)
+        pending += [(child, level + 1) for child in reversed(children.pop(report.id, []))]
+    return tree
+
+
+def fitted(tree: list[TreeRow], height: int) -> tuple[list[TreeRow], list[TreeRow]]:
+    """Returns at most `height` rows in the tree's order, and those that were left out: ended ones first."""
+    ranked = sorted(range(len(tree)), key=lambda i: (_STATES[tree[i].report.state][2], i))
+    shown = sorted(ranked[: max(0, height)])
+    return [tree[i] for i in shown], [tree[i] for i in ranked[len(shown) :]]
+
+
+def log_line(line: Line, limit: int = LINE_CHARS) -> Text:
+    """Returns an event as one styled line."""
+    subject = f"{safe_line(line.subject, 40)} " if line.subject else ""
+    time, words = (f"{line.at.astimezone():%H:%M:%S} ", "dim"), (safe_line(line.text, limit), _MOODS[line.mood])
+    is_own = line.mood == "head"  # nothing of the console's own lines is cut
+    return Text.assemble(time, (subject, "cyan"), words, no_wrap=not is_own, overflow="fold" if is_own else "ellipsis")
+
+
+def story(line: Line, screen: Console) -> Iterator[RenderableType]:
+    """Yields an event with the reasons behind it, nothing cut; where there is no terminal each is one line."""
+    head = log_line(line, limits.ERROR_BYTES)
+    head.overflow = "ignore"  # the terminal breaks it
+    yield head
+    for text in line.why:
+        why = safe_line(text, limits.ERROR_BYTES)
+        yield indented(why, _REASON_COLUMN, "dim") if screen.is_terminal else " " * _REASON_COLUMN + why
+
+
+def draw(picture: Picture, width: int, height: int, hint: str = "") -> RenderableType:
+    """Returns the picture for a terminal of that size; `hint` says which keys there are."""
+    parts: list[RenderableType] = [Text("─" * width, style="dim")]
+    tree = [row for row in picture.tree() if row.report.template is None]
+    waits = _waits(picture, width, height)
+    if tree:
+        running = sum(1 for row in tree if row.report.state == "running")
+        room = max(_LEAST_ROWS, height - _FOOTER_ROWS - len(waits) - min(running, height // 4))
+        shown, left_out = fitted(tree, room)
+        parts.append(_table(picture, shown, width, tails=height // 4))
+        if left_out:
+            counts = Counter(row.report.state for row in left_out)
+            states = ", ".join(f"{count} {state}" for state, count in counts.most_common())
+            parts.append(Text(f"  … and {len(left_out)} more subtasks: {states}", "dim", no_wrap=True))
+    if picture.tail:
+        parts.append(Text("  ✎ " + _tail(picture.tail, width - 6), style="italic", no_wrap=True))
+    return Group(*parts, *_footer(picture, waits, width, hint))
+
+
+def _table(picture: Picture, shown: list[TreeRow], width: int, tails: int) -> Table:
+    table = Table.grid(padding=(0, 1), expand=True)
+    table.width = width
+    table.add_column(no_wrap=True, overflow="ellipsis", max_width=max(14, width // 4))
+    table.add_column(no_wrap=True, overflow="ellipsis", max_width=max(10, width // 7))
+    table.add_column(no_wrap=True, justify="right")
+    table.add_column(no_wrap=True, justify="right")
+    table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+    for row in shown:
+        report = row.report
+        glyph, style, _ = ("◐", "yellow", 4) if _is_partial(report) else _STATES[report.state]
+        name = Text("  " * min(row.depth, _DEEPEST) + ("└ " if row.depth else " "), style="dim")
+        name.append(f"{glyph} {safe_line(row.path, 60)}", style=f"not dim {style}")
+        agent = picture.agents.get(report.workflow_id or "")
+        turn = max(report.turns, agent.turn if agent else 0)
+        done = report.counts.items_line if report.counts else f"turn {turn}" * bool(turn)
+        table.add_row(
+            name,
+            Text(safe_line(report.role, 40)),
+            Text(done, style="dim"),
+            Text(_elapsed(report), style="dim"),
+            Text(_description(row), style="" if report.state in ("running", "failed") else "dim"),
+        )
+        if agent and agent.tail and report.state == "running" and tails > 0:
+            tails -= 1
+            table.add_row("", "", "", "", Text(_tail(agent.tail, max(20, width // 2)), style="italic dim"))
+    return table
+
+
+def _is_partial(report: SubtaskReport) -> bool:
+    return report.state == "completed" and not is_whole(report)
+
+
+def _description(row: TreeRow) -> str:
+    report = row.report
+    dependencies = folded(report.depends_on)  # the tree shows only the last
+    after = f"after {', '.join(dependencies)} · " if len(dependencies) > 1 else ""
+    attempt = f"attempt {report.attempts} · " if report.attempts > 1 else ""
+    text = f"{report.error.type}: {report.error.message}" if report.error else report.description
+    return safe_line(f"{attempt}{after}{text}", LINE_CHARS)
+
+
+def _tail(tail: str, width: int) -> str:
+    text = safe_line(tail, limits.HEARTBEAT_TAIL_CHARS)
+    return text if len(text) < width else "…" + text[-(width - 1) :]
+
+
+def _footer(picture: Picture, waits: list[Text], width: int, hint: str) -> list[Text]:
+    status = picture.status
+    words = [picture.phase]
+    if status:
+        words += [name.replace("_", " ") for name, value in status.flags.model_dump().items() if value]
+        counts = status.counts
+        if counts.total:
+            running = "" if picture.closed else f", {counts.running} running"
+            words.append(f"{counts.completed}/{counts.total} done{running}")
+        partial = sum(_is_partial(report) for report in picture.reports.values() if report.counts is None)
+        lost = {"partial": partial, "failed": counts.failed, "skipped": counts.skipped, "cancelled": counts.cancelled}
+        words += [f"{count} {state}" for state, count in lost.items() if count]
+        cached = f", {status.usage.cached_share:.0%} cached" if status.usage.cache_read_tokens else ""
+        words.append(f"{status.usage.tokens:,} tokens{cached}")
+        words.append(money(status.usage.usd))
+    if picture.started:
+        words.append(duration(((picture.closed or datetime.now(UTC)) - picture.started).total_seconds()))
+    rows = [*wrapped(" · ".join(words), width, "bold"), *waits]
+    if picture.notice:
+        rows += wrapped(picture.notice, width, "yellow")
+    if status and status.model_notice:
+        rows += wrapped(status.model_notice, width, "magenta")
+    if picture.web:
+        rows.append(Text(picture.web, style="dim"))
+    if hint:
+        rows += wrapped(hint, width, "dim")
+    return rows
+
+
+def _waits(picture: Picture, width: int, height: int) -> list[Text]:
+    """Returns the rows that say what the run stands still for: at most a third of the screen."""
+    causes = [row for cause in picture.standstills for row in wrapped(f"⏸ {cause.line}", width, "yellow")]
+    rows = [part for row in causes for part in row.wrap(Console(width=width), width)]
+    most = max(_LEAST_ROWS, height // 3)
+    return rows if len(rows) <= most else [*rows[: most - 1], Text(" …", style="yellow")]
+
+
+def _elapsed(report: SubtaskReport) -> str:
+    if report.started_at is None:
+        return ""
+    end = datetime.fromisoformat(report.finished_at) if report.finished_at else datetime.now(UTC)
+    return duration((end - datetime.fromisoformat(report.started_at)).total_seconds())
+
+
+class Screen:
+    """Shows a followed run for the time of a `with` block.
+
+    On a terminal the plan and a footer are redrawn in place, below the events. Elsewhere there is a line for each
+    event, and for each notice, warning and wait that is new.
+    """
+
+    def __init__(self, console: Console, hint: str = "") -> None:
+        self._console = console
+        self._hint = hint
+        self._picture: Picture | None = None
+        self._said: set[str] = set()
+        self._live: Live | None = None
+
+    def __enter__(self) -> "Screen":
+        if self._console.is_terminal and not self._console.is_dumb_terminal:
+            self._live = Live(
+                console=self._console, get_renderable=self._draw, auto_refresh=False, redirect_stderr=False
+            )
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leaves the last frame on the screen, without the hint."""
+        self._hint = ""
+        if self._live is not None:
+            self._live.refresh()
+            self._live.stop()
+
+    @contextlib.contextmanager
+    def cleared(self) -> Iterator[None]:
+        """Takes the live part off the terminal; unless an error ends the block it is drawn again below."""
+        if self._live is not None:
+            self._live.transient = True
+            self._live.stop()
+        yield
+        self.__enter__()
+
+    def log(self, line: Line, limit: int = LINE_CHARS) -> None:
+        """Writes the line."""
+        shown = log_line(line, limit)
+        if self._live is None:
+            self._console.file.write(shown.plain + "\n")
+            self._console.file.flush()
+            return
+        self._console.print(shown, no_wrap=shown.no_wrap, overflow=shown.overflow)  # it joins texts without theirs
+
+    def show(self, picture: Picture) -> None:
+        """Draws the picture, or writes what is new in it."""
+        self._picture = picture
+        if self._live is not None:
+            self._live.refresh()
+            return
+        status, notices = picture.status, [picture.notice]
+        notices += [status.model_notice, *status.warnings] if status else []
+        said = {text: now_line(text) for text in notices if text}
+        for cause in picture.standstills:  # its words change with every attempt, and one line is enough
+            said.setdefault(cause.waits_for + cause.helps, now_line(cause.line, "bad"))
+        for name, words in said.items():
+            if name not in self._said:
+                self.log(words, limits.ERROR_BYTES)
+        self._said = set(said)
+
+    def _draw(self) -> RenderableType:
+        if self._picture is None:
+            return ""
+        return draw(self._picture, self._console.width, self._console.height, self._hint)

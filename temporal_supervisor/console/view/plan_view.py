@@ -1,0 +1,141 @@
+"""A plan as a person decides about it: its subtasks, what happens if one fails, what it may take."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from graphlib import TopologicalSorter
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from temporal_supervisor.client import UpdateRefused, asked
+from temporal_supervisor.console.base.terminal import counted, duration, indented, look_alikes, revealed, safe_line
+from temporal_supervisor.console.run.run_handle import NoAnswer, RunHandle
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.errors import SupervisionError
+from temporal_supervisor.supervision.base.text import money
+from temporal_supervisor.supervision.contract.plan import Estimate, Plan, Range, Shares
+from temporal_supervisor.supervision.contract.request import RunRequest, parse_request
+from temporal_supervisor.supervision.contract.result import SubtaskReport
+from temporal_supervisor.supervision.contract.status import Asked, Status
+from temporal_supervisor.supervision.results.success_rule import met
+
+SUPERVISOR = "supervisor"  # the part of an estimate
+_NAMED = 8  # subtasks on one line
+
+
+@dataclass(frozen=True)
+class PlanPage:
+    """A plan, and what is known of its run; `asked` if it waits for approval, of a run with that `request`."""
+
+    run_id: str
+    plan: Plan
+    status: Status
+    asked: Asked | None = None
+    request: RunRequest | None = None
+
+    def rows(self) -> Iterator[RenderableType]:
+        """Yields the page; what may happen and what it may take only for a plan that waits for approval."""
+        plan, estimate = self.plan.folded(), self.asked.estimate if self.asked else None
+        likely = {part.id: _likely(part) for part in estimate.parts} if estimate else {}
+        if plan.direct_answer:
+            yield "no subtasks: the planner answered the goal itself"
+        elif not plan.subtasks:
+            yield "there is no plan yet"
+        elif self.asked:
+            yield f"plan {self.asked.wait.id.rpartition('.')[2]}: {counted(len(plan.subtasks), 'subtask')}"
+        for subtask in plan.subtasks:
+            facts = [subtask.role, subtask.importance]
+            facts += [f"after {', '.join(subtask.depends_on)}"] if subtask.depends_on else []
+            facts += [f"for each of {subtask.for_each}"] if subtask.for_each else []
+            facts += [counted(subtask.candidates, "candidate")] if subtask.candidates > 1 else []
+            head = safe_line(f"{subtask.id} ({', '.join(facts)})", limits.DESCRIPTION_CHARS)
+            yield Text(head, style="bold") if self.asked else head
+            yield indented(revealed(" ".join(subtask.description.split())), 4)
+            if subtask.id in likely:
+                yield Text(f"    {likely[subtask.id]}", style="dim")
+        if self.asked:
+            yield ""
+            for note in look_alikes("\n".join(subtask.description for subtask in plan.subtasks)):
+                yield Text(f"! looks like a Latin letter: {note}", style="yellow")
+            yield from self._consequences()
+            if estimate:
+                yield from _price(estimate, likely)
+            yield f"never above the budget: {_budget(self.status)}"
+
+    def _consequences(self) -> Iterator[str]:
+        request = self.request or RunRequest(goal="unknown")
+        for subtasks, what in failures(self.plan, request.success).items():
+            yield f"if {_named(subtasks, 'or')} fails: {what}"
+        if request.max_replans:
+            yield f"before that, work that failed is planned again, at most {counted(request.max_replans, 'time')}"
+
+
+def _budget(status: Status) -> str:
+    usd, tokens = status.limits.budget_usd, status.limits.budget_tokens
+    known = [*([] if usd is None else [money(usd)]), *([] if tokens is None else [f"{tokens:,} tokens"])]
+    return " or ".join(known) or "no limit"
+
+
+def _price(estimate: Estimate, likely: Mapping[str, str]) -> Iterator[str]:
+    if SUPERVISOR in likely:
+        yield f"the supervisor's own work: {likely[SUPERVISOR]}"
+    held = f"; {estimate.held} of the last {counted(estimate.of, 'estimate')} held" if estimate.of else ""
+    known = f"from {counted(estimate.samples, 'run')} like it{held}" if estimate.samples else "no run like it yet"
+    yield f"in all {_likely(estimate.total)} ({known})"
+
+
+def _likely(part: Shares) -> str:
+    """Returns what a part is likely to take: `2-4 calls, 9k-16k tokens, $0.02-$0.04, 20 s-0:01:00`."""
+    ranges = [f"{_between(part.calls, '{:,.0f}'.format)} calls", f"{_between(part.tokens, _short)} tokens"]
+    ranges += [_between(part.usd, "${:,.2f}".format)] if part.usd else []
+    return ", ".join([*ranges, _between(part.seconds, duration)])
+
+
+def _between(found: Range, words: Callable[[float], str]) -> str:
+    low, high = words(found.low), words(found.high)
+    return low if low == high else f"{low}-{high}"
+
+
+def _short(number: float) -> str:
+    return f"{number / 1e6:.1f}M" if number >= 1e6 else f"{number / 1000:.0f}k" if number >= 1000 else f"{number:.0f}"
+
+
+async def plan_page(run: RunHandle) -> PlanPage:
+    """Returns the plan of a run. Raises NoAnswer."""
+    plan, status = await run.plan(), await run.status()
+    page = PlanPage(run.id, plan, status)
+    if wait := next((wait for wait in status.waiting if wait.kind == "plan"), None):
+        with contextlib.suppress(UpdateRefused, NoAnswer, SupervisionError):  # decided just now, or of another version
+            page = replace(page, asked=await asked(run.client, run.id, wait.id))
+            page = replace(page, request=parse_request(await run.recorded_request()))
+    return page
+
+
+def failures(plan: Plan, success: str | float) -> dict[tuple[str, ...], str]:
+    """Returns what happens if a required subtask fails for good, by the subtasks for which that is the same."""
+    same: dict[str, list[str]] = {}
+    for subtask in plan.named:
+        if subtask.importance == "required":
+            same.setdefault(_if_lost(plan, subtask.id, success), []).append(subtask.id)
+    return {tuple(subtasks): what for what, subtasks in same.items()}
+
+
+def _if_lost(plan: Plan, subtask_id: str, success: str | float) -> str:
+    after = {subtask.id: set(subtask.depends_on) for subtask in plan.named}
+    lost = {subtask_id}
+    for other in TopologicalSorter(after).static_order():
+        if (before := after.get(other)) and before <= lost:
+            lost.add(other)
+    done = [SubtaskReport(id=other, state="completed") for other in after if other not in lost]
+    if not met(success, done, plan.importance):
+        return f"the run fails (success: {success})" if len(after) > 1 else "the run fails"
+    with_it = f"{_named(sorted(lost - {subtask_id}))} can't begin; " if len(lost) > 1 else ""
+    return f"{with_it}the answer names the gap"
+
+
+def _named(subtasks: Sequence[str], last: str = "and") -> str:
+    """Returns `t1, t2 and t3`."""
+    shown = [*subtasks[:_NAMED], *([f"{len(subtasks) - _NAMED} more"] if len(subtasks) > _NAMED else [])]
+    *others, final = shown
+    return f"{', '.join(others)} {last} {final}" if others else final

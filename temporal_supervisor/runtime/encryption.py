@@ -1,0 +1,73 @@
+"""Encryption of what runs say, by keys with names: AES-256-GCM with a random nonce (NIST SP 800-38D).
+
+Keys stand in a file, a line `name base64` for each. The first one encrypts, all of them decrypt: a new key is added
+below in every process, then moved to the top. SP 800-38D allows some 4 billion encryptions by one key.
+"""
+
+import base64
+import os
+import re
+from pathlib import Path
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from temporal_supervisor.supervision.base.store_keys import SEALED
+from temporal_supervisor.supervision.base.trust import unshared
+
+_KEY_BYTES, _NONCE_BYTES = 32, 12
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,32}")
+_HOW = 'write a line `NAME KEY` for each key, as `echo "2026-11 $(openssl rand -base64 32)"` prints one'
+
+
+class Keys:
+    """Keys of 32 bytes by name; the first one encrypts. `place` binds a text to where it lies."""
+
+    def __init__(self, keys: dict[str, bytes]) -> None:
+        self.names = list(keys)
+        self._ciphers = {name: AESGCM(key) for name, key in keys.items()}
+
+    def seal(self, data: bytes, place: str = "") -> bytes:
+        """Returns the data encrypted."""
+        name, nonce = self.names[0], os.urandom(_NONCE_BYTES)
+        head = SEALED + bytes([len(name)]) + name.encode()
+        return head + nonce + self._ciphers[name].encrypt(nonce, data, head + place.encode())
+
+    def open(self, sealed: bytes, place: str = "") -> bytes:
+        """Returns what was encrypted. Raises LookupError without its key, ValueError if it or its place was changed."""
+        start = len(SEALED) + 1
+        end = start + (sealed[start - 1] if len(sealed) >= start else 0)
+        if not sealed.startswith(SEALED) or len(sealed) < end + _NONCE_BYTES:
+            raise ValueError("it is not encrypted, as it should be")
+        name = sealed[start:end].decode("ascii", "replace")
+        if name not in self._ciphers:
+            raise LookupError(f"it is encrypted with key '{name}': add that key to the file of SUPERVISOR_KEYS_FILE")
+        nonce, text = sealed[end : end + _NONCE_BYTES], sealed[end + _NONCE_BYTES :]
+        try:
+            return self._ciphers[name].decrypt(nonce, text, sealed[:end] + place.encode())
+        except InvalidTag:
+            raise ValueError(f"it is not what was encrypted with key '{name}'") from None
+
+
+def read_keys(file: Path) -> Keys:
+    """Returns the keys of a file. Raises ValueError if it can't be read, or is not one's own."""
+    try:
+        unshared(file, file.stat(), os.getuid())
+        lines = [line.split() for line in file.read_text(encoding="ascii").splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"SUPERVISOR_KEYS_FILE {file} can't be read: {type(error).__name__}") from None
+    keys: dict[str, bytes] = {}
+    for number, words in enumerate(lines, 1):
+        if not words or words[0].startswith("#"):
+            continue
+        try:
+            name, text = words
+            key = base64.b64decode(text, validate=True)
+        except ValueError:
+            name, key = "", b""
+        if len(key) != _KEY_BYTES or not _NAME.fullmatch(name) or name in keys:  # not shown: one of them is a secret
+            raise ValueError(f"SUPERVISOR_KEYS_FILE, line {number}, is no key of 32 bytes with its own name: {_HOW}")
+        keys[name] = key
+    if not keys:
+        raise ValueError(f"SUPERVISOR_KEYS_FILE {file} holds no key: {_HOW}")
+    return Keys(keys)

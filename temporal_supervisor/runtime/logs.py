@@ -1,0 +1,135 @@
+"""The log of a Worker: each step of a run one line, to read or as JSON; what is expected is no alarm.
+
+A failed call of a model that Temporal tries again is everyday life, and its message says all. A bug keeps its
+traceback. Texts may be of others, so nothing in them starts a line or reaches a terminal.
+"""
+
+import json
+import logging
+import re
+from collections.abc import Callable
+from datetime import datetime
+from textwrap import indent
+from typing import Any, Literal
+
+from temporalio.exceptions import ApplicationError
+from temporalio.runtime import (
+    LogForwardingConfig,
+    LoggingConfig,
+    OpenTelemetryConfig,
+    Runtime,
+    TelemetryConfig,
+    TelemetryFilter,
+)
+
+from temporal_supervisor.runtime.telemetry import TRACES_LOST, instance
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.errors import ErrorKind
+from temporal_supervisor.supervision.base.text import clean, one_line
+
+_CORE = "temporalio.core"
+_STEPS = "supervisor"
+_LINE_BYTES = 16 * 1024
+_EXPECTED = re.compile(r"Activity not found on completion|Task not found|query task not found", re.IGNORECASE)
+_AWAY = re.compile(r"poll|gRPC|connect", re.IGNORECASE)
+_COLLECTOR = re.compile(r"opentelemetry|metrics? export|OTLP", re.IGNORECASE)
+_PLAIN = re.compile(r"[\w./:%@+-]+")
+_SAME_OUTAGE = 60.0  # seconds between two lines that the server or the collector is away
+_SERVER_AWAY = "the Temporal server does not answer: trying again; what is finished meanwhile is delivered then"
+
+
+class ShortLines(logging.Filter):
+    """Makes each expected failure one line, and each outage of the server or the collector one a minute."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told = {_SERVER_AWAY: 0.0, TRACES_LOST: 0.0}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Returns False for records that say nothing to an operator; shortens the others in place."""
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, ApplicationError) and ErrorKind(error.type or "") is not ErrorKind.UNEXPECTED:
+            info = getattr(record, "temporal_activity", None) or {}
+            who = one_line(f"{info.get('workflow_id', '')} {info.get('activity_type', 'it')}", limits.SENTENCE_BYTES)
+            again = "is not tried again" if error.non_retryable else "is tried again"
+            record.msg, record.args = f"{who} {again}: {error.type}: {error.message}", ()
+            record.exc_info = record.exc_text = None
+        if not record.name.startswith((_CORE, "opentelemetry")):
+            return True
+        text, is_error = record.getMessage(), record.levelno >= logging.ERROR
+        of_collector = _COLLECTOR.search(f"{record.name} {text}")
+        if _EXPECTED.search(text) or (of_collector and not is_error):  # it tries again
+            return False
+        away = not is_error and _AWAY.search(text)
+        line = TRACES_LOST if of_collector else _SERVER_AWAY if away else one_line(text, limits.SENTENCE_BYTES)
+        record.msg, record.args, record.exc_info = line, (), None
+        last = self._told.get(line)
+        if last is None:
+            return True
+        if is_due := record.created - last > _SAME_OUTAGE:
+            self._told[line] = record.created
+        return is_due
+
+
+class CleanLines(logging.Formatter):
+    """Writes a record on one line without escape sequences: local time, level, message, fields; indents tracebacks."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Returns the line of a record, and its traceback after it."""
+        words = [record.getMessage(), *(f"{name}={_word(value)}" for name, value in _fields(record).items())]
+        name = "" if record.name.startswith(_STEPS) else f" {record.name}:"
+        line = f"{_time(record)} {record.levelname}{name} {one_line(clean(' '.join(words)), _LINE_BYTES)}"
+        return "\n".join(filter(None, [line, _traceback(self, record)]))
+
+
+class JsonLines(logging.Formatter):
+    """Writes a record as one JSON object on a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Returns the line of a record."""
+        message = one_line(clean(record.getMessage()), _LINE_BYTES)
+        shown = {"time": _time(record), "level": record.levelname, "logger": record.name, "message": message}
+        told = {"traceback": trace} if (trace := _traceback(self, record)) else {}
+        fields = {name: clean(value) if isinstance(value, str) else value for name, value in _fields(record).items()}
+        return json.dumps(shown | fields | told)
+
+
+def _time(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created).astimezone().isoformat(timespec="milliseconds")
+
+
+def _fields(record: logging.LogRecord) -> dict[str, Any]:
+    return getattr(record, "fields", {})
+
+
+def _word(value: object) -> str:
+    """Returns a value as one word; a text that is none is quoted, so that it can't pass for another field."""
+    text = str(value)
+    return text if _PLAIN.fullmatch(text) else json.dumps(clean(text), ensure_ascii=False)
+
+
+def _traceback(formatter: logging.Formatter, record: logging.LogRecord) -> str:
+    return indent(clean(formatter.formatException(record.exc_info)), "  ") if record.exc_info else ""
+
+
+def configure(
+    form: Literal["text", "json"], metrics: OpenTelemetryConfig | None, debug: bool = False
+) -> Callable[[str], None]:
+    """Sets up this process's log and the SDK's core; with `debug` all that the SDK and Python have to say.
+
+    Returns what writes a line for the operator.
+    """
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonLines() if form == "json" else CleanLines())
+    if not debug:
+        handler.addFilter(ShortLines())
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    steps = logging.getLogger(_STEPS)
+    steps.setLevel(logging.INFO)
+    core = LoggingConfig(
+        filter=TelemetryFilter(core_level="WARN", other_level="ERROR"),
+        forwarding=LogForwardingConfig(logger=logging.getLogger(_CORE)),
+    )
+    telemetry = TelemetryConfig(logging=core, metrics=metrics, global_tags=instance() if metrics else {})
+    Runtime.set_default(Runtime(telemetry=telemetry), error_if_already_set=False)
+    return steps.info

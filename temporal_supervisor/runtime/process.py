@@ -1,0 +1,102 @@
+"""The process: its cache folder, the rights of its files, its commands as they run from here, a safe exit."""
+
+import atexit
+import contextlib
+import ctypes
+import gc
+import os
+import resource
+import shutil
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from shlex import quote
+from typing import NoReturn
+
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.trust import distrust
+
+PROGRAM = "temporal-supervisor"
+_HOME = Path(__file__).resolve().parents[2]
+
+
+def keep_files_private() -> None:
+    """Makes all files that this process and its children create the owner's alone; called first in each main."""
+    os.umask(0o077)
+
+
+def command(program: str, words: Iterable[str], **environ: str) -> str:
+    """Returns a command of ours in backticks, quoted for a shell, after the variables that it is to have, if any."""
+    given = [f"{name}={quote(value)}" for name, value in environ.items() if value]
+    installed = Path(sys.executable).parent / program
+    if not installed.exists():
+        given += [_from_here(Path(sys.executable)), _from_here(_HOME / "starter.py")]
+    elif (found := shutil.which(program)) and Path(found).samefile(installed):
+        given.append(program)
+    else:
+        given.append(_from_here(installed))
+    return f"`{' '.join([*given, *map(quote, words)])}`"
+
+
+def run_worker(words: Iterable[str], environ: Mapping[str, str]) -> NoReturn:
+    """Becomes a Worker process, with some more variables in its environment."""
+    main = str(_HOME / "worker_main.py")
+    os.execve(sys.executable, [sys.executable, main, *words], {**os.environ, **environ})
+
+
+def _from_here(path: Path) -> str:
+    absolute = Path(os.path.abspath(path))  # not resolved: the Python of a virtual environment is a link
+    try:
+        return quote(f"{absolute.relative_to(Path.cwd())}")
+    except (ValueError, FileNotFoundError):
+        return quote(str(absolute))
+
+
+def cache_dir() -> Path:
+    """Returns the cache folder, made for its owner alone. Raises OSError if it can't be, or others can change it."""
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = Path(os.environ.get("SUPERVISOR_CACHE_DIR") or base / PROGRAM).expanduser().absolute()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if why := distrust(folder.stat(), os.getuid()):
+        helps = "make it yours alone, or let SUPERVISOR_CACHE_DIR name another folder"
+        raise PermissionError(f"the cache folder {folder} can't be used: {why}; {helps}")
+    return folder
+
+
+INTERRUPTED = 130
+_PR_SET_DUMPABLE = 4
+
+
+def keep_private() -> None:
+    """Closes environment and memory to children and other processes of the user, where Linux can; no core dumps."""
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):  # a libc without it
+            ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def search_later_objects_only() -> None:
+    """Has garbage searched among the objects that are made from now on: those of imported modules stay."""
+    gc.freeze()
+    gc.set_threshold(limits.NEW_OBJECTS)
+
+
+def say(line: str) -> None:
+    """Writes a line to standard error, for the operator."""
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()
+
+
+def exit_now(code: int = 0) -> NoReturn:
+    """Ends the process with this exit code, after its exit handlers and with its output flushed.
+
+    The interpreter's own tear-down is skipped: a thread of the SDK that still lets go of a finished call aborts the
+    process in it, with exit code 134 (seen in a third of the processes that end right after a call).
+    """
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError):  # the reader of a pipe has gone
+            stream.flush()
+    os._exit(code)

@@ -1,0 +1,116 @@
+"""The `temporal` program: found on this machine, built with Go, which checks its sources, or downloaded."""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+from filelock import FileLock
+
+from temporal_supervisor.runtime.process import cache_dir, keep_files_private, say
+
+VERSION = "1.5.1"  # later tags need a `replace`: Go does not install them by name
+GO_PACKAGE = f"github.com/temporalio/cli/cmd/temporal@v{VERSION}"
+_DOWNLOAD_TIMEOUT = timedelta(seconds=120)  # ~50 MB; offline it fails at once
+_VERSION_TIMEOUT = timedelta(seconds=20)  # `temporal --version`: milliseconds, seconds from a cold disk
+_BUILD_TIMEOUT = timedelta(minutes=30)  # about 4 are needed; Go waits for ever for a mirror that falls silent
+_TOLD_EVERY = timedelta(seconds=20)  # how far a build is
+_LAST_LINES = 5  # of a build that failed
+
+
+class TemporalNotFound(RuntimeError):
+    """No `temporal` program and no way to get one; the message says what to install."""
+
+
+def find_temporal() -> Path:
+    """Returns the `temporal` program: named, on PATH, cached, built or downloaded. Raises TemporalNotFound.
+
+    Blocks, for minutes if it has to build, or while another process does.
+    """
+    if named := os.environ.get("SUPERVISOR_TEMPORAL"):
+        if not (program := Path(named).expanduser().absolute()).is_file():
+            raise TemporalNotFound(f"SUPERVISOR_TEMPORAL names {named}, where there is no file")
+        return program
+    if (on_path := shutil.which("temporal")) and runs(Path(on_path)):
+        return Path(on_path).absolute()
+    folder = cache_dir() / "bin"
+    folder.mkdir(exist_ok=True)
+    cached = folder / "temporal"
+    with FileLock(folder / "temporal.lock"):
+        if not runs(cached):
+            _make(cached)
+    return cached
+
+
+def runs(program: Path) -> bool:
+    """True if this is a `temporal` program that starts on this machine."""
+    try:
+        done = subprocess.run([program, "--version"], capture_output=True, timeout=_VERSION_TIMEOUT.total_seconds())
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0 and done.stdout.startswith(b"temporal version ")
+
+
+def _make(target: Path) -> None:
+    folder = target.with_name("making")
+    shutil.rmtree(folder, ignore_errors=True)  # of a process that was killed: the lock is ours now
+    folder.mkdir()
+    made = _built(folder) or downloaded(folder)
+    if made is None:
+        raise TemporalNotFound(
+            "no temporal program found, and none could be built or downloaded: install the Temporal CLI "
+            "(https://docs.temporal.io/cli) or Go 1.23 or newer, or let SUPERVISOR_TEMPORAL name a temporal program"
+        )
+    made.replace(target)  # in one step: no process ever finds half a program
+    shutil.rmtree(folder)
+    say(f"temporal is ready: {target}")
+
+
+def _built(folder: Path) -> Path | None:
+    """Lets Go build VERSION into `folder`, and says how far it is. Returns the program, None if there is none."""
+    if (go := shutil.which("go")) is None:
+        return None
+    say(f"building the temporal program with {go}: some minutes, once")
+    environ = os.environ | {"GOBIN": str(folder), "GOFLAGS": "", "GOOS": "", "GOARCH": ""}  # for this machine
+    command, log = [go, "install", "-v", GO_PACKAGE], folder / "build.log"  # a line for each package
+    with log.open("wb") as output, subprocess.Popen(command, env=environ, cwd=folder, stderr=output) as building:
+        for _ in range(_BUILD_TIMEOUT // _TOLD_EVERY):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                building.wait(_TOLD_EVERY.total_seconds())
+                break
+            say(f"building temporal: {len(log.read_bytes().splitlines()):,} of some 1,500 packages")
+        building.kill()  # does nothing to one that has ended
+    if runs(made := folder / "temporal"):
+        return made
+    last = log.read_text("utf-8", "replace").splitlines()[-_LAST_LINES:]
+    say("\n".join(["temporal could not be built, its last lines:", *last]))
+    return None
+
+
+def downloaded(folder: Path) -> Path | None:
+    """Lets the SDK download VERSION into `folder`, by https alone. Returns the program, None if there is none."""
+    from temporalio.testing import WorkflowEnvironment  # heavy, and needed once in a machine's life
+
+    async def start_once() -> None:
+        async with asyncio.timeout(_DOWNLOAD_TIMEOUT.total_seconds()):
+            # the SDK downloads only as part of starting a server
+            environment = await WorkflowEnvironment.start_local(
+                download_dest_dir=str(folder), dev_server_download_version=f"v{VERSION}"
+            )
+            await environment.shutdown()
+
+    with contextlib.suppress(RuntimeError, TimeoutError):  # offline, or a proxy in between
+        asyncio.run(start_once())
+    return next((path for path in sorted(folder.rglob("*")) if path.is_file() and runs(path)), None)
+
+
+if __name__ == "__main__":
+    keep_files_private()
+    try:
+        sys.stdout.write(f"{find_temporal()}\n")
+    except (TemporalNotFound, OSError) as error:
+        sys.exit(str(error))

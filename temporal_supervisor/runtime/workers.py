@@ -1,0 +1,164 @@
+"""The Temporal Workers of one process: which queues they poll, with which workflows and activities; and replays."""
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from temporalio import workflow
+from temporalio.api.sdk.v1 import WorkflowMetadata
+from temporalio.client import Client
+from temporalio.common import VersioningBehavior, WorkerDeploymentVersion
+from temporalio.converter import DataConverter
+from temporalio.worker import (
+    FixedSizeSlotSupplier,
+    HandleQueryInput,
+    Interceptor,
+    Replayer,
+    UnsandboxedWorkflowRunner,
+    Worker,
+    WorkerDeploymentConfig,
+    WorkerTuner,
+    WorkflowInboundInterceptor,
+    WorkflowInterceptorClassInput,
+    WorkflowRunner,
+)
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
+
+from temporal_supervisor.runtime.payloads import data_converter
+from temporal_supervisor.runtime.sdk_patches import TaskSlots, UpdatesLast, WholeTasks, leave_plain_payloads
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.queues import (
+    DEPLOYMENT,
+    MODEL_QUEUE,
+    OUTWARD_QUEUE,
+    TOOLS_QUEUE,
+    WORKFLOW_QUEUE,
+    pool_queue,
+)
+
+_CACHED_TASK_SLOTS = 10  # polls that wait hold one each: with fewer a task waits for a poll
+_REPLAY_SLOTS = 3  # they share one interpreter: side by side, large replays would outlast their ten seconds
+
+WorkerRole = Literal["workflows", "model", "tools", "outward"]
+ALL_ROLES: tuple[WorkerRole, ...] = ("workflows", "model", "tools", "outward")
+POOL_ROLES = ("model", "tools")
+
+_PASSED_THROUGH = ("activities", "temporal_supervisor", "pydantic", "pydantic_core", "annotated_types", "obstore")
+
+
+def workflow_runner(*, strict: bool = True) -> WorkflowRunner:
+    """Returns what runs workflow code: if `strict` in the SDK's sandbox, as in tests.
+
+    The sandbox loads the modules for each workflow and is entered for each payload, a fifth of a Worker's CPU.
+    """
+    if not strict:
+        return UpdatesLast(UnsandboxedWorkflowRunner())
+    restrictions = SandboxRestrictions.default.with_passthrough_modules(*_PASSED_THROUGH)
+    return UpdatesLast(SandboxedWorkflowRunner(restrictions))
+
+
+def replayer(
+    workflows: Sequence[type],
+    *,
+    converter: DataConverter = data_converter,
+    strict: bool = False,
+    interceptors: Sequence[Interceptor] = (),
+) -> Replayer:
+    """Returns what replays histories of those workflows as Workers do; for `strict` see `workflow_runner`."""
+    return Replayer(
+        workflows=workflows,
+        data_converter=converter,
+        workflow_runner=workflow_runner(strict=strict),
+        interceptors=interceptors,
+        debug_mode=True,  # a workflow task may take its time on a busy machine
+    )
+
+
+def workers(
+    client: Client,
+    roles: Sequence[WorkerRole],
+    *,
+    workflows: Sequence[type],
+    run_activities: Sequence[Callable[..., Any]],
+    model_activities: Sequence[Callable[..., Any]],
+    tool_activities: Sequence[Callable[..., Any]],
+    interceptors: Sequence[Interceptor] = (),
+    model_rate: float | None = None,
+    model_slots: int = limits.MODEL_SLOTS,
+    pool: str | None = None,
+    strict_sandbox: bool = True,
+    build_id: str | None = None,
+) -> list[Worker]:
+    """Returns one Worker per queue. Workflow processes also run tools: on their own queue these start eagerly.
+
+    A process of a `pool` serves that pool's queue alone, with tools and, if that is a role of it, model calls.
+    `model_rate` is the highest rate of a queue with model calls, per second, until the queue's own configuration says
+    another. With a `build_id` runs stay with the Workers of the build that began them.
+    """
+    leave_plain_payloads()
+    sys.setswitchinterval(limits.SWITCH_INTERVAL.total_seconds())
+    common: dict[str, Any] = {
+        "client": client,
+        "interceptors": [*interceptors, ShownDetails()],
+        "graceful_shutdown_timeout": limits.GRACEFUL_SHUTDOWN,
+        "max_heartbeat_throttle_interval": limits.HEARTBEAT_THROTTLE,
+        "default_heartbeat_throttle_interval": limits.HEARTBEAT_THROTTLE,
+    }
+    if build_id is None:
+        common["build_id"] = "unversioned"  # the SDK makes a name by hashing all modules: 0.4 s of CPU
+    else:
+        common["deployment_config"] = WorkerDeploymentConfig(
+            version=WorkerDeploymentVersion(DEPLOYMENT, build_id),
+            use_worker_versioning=True,
+            default_versioning_behavior=VersioningBehavior.PINNED,
+        )
+    # Calls beyond these slots stay in the queue, where the server hands them out by run.
+    paced = {**common, "max_task_queue_activities_per_second": model_rate, "max_concurrent_activities": model_slots}
+    of_tools = {**common, "activities": tool_activities, "max_concurrent_activities": limits.ACTIVITY_SLOTS}
+    if pool:
+        both = {**paced, "activities": [*model_activities, *tool_activities]}
+        return [Worker(**(both if "model" in roles else of_tools), task_queue=pool_queue(pool))]
+    of_model = {**paced, "activities": model_activities}
+    served = {"model": (MODEL_QUEUE, of_model), "tools": (TOOLS_QUEUE, of_tools), "outward": (OUTWARD_QUEUE, of_tools)}
+    serving = [Worker(**options, task_queue=queue) for role, (queue, options) in served.items() if role in roles]
+    if "workflows" in roles:
+        runner = WholeTasks(workflow_runner(strict=strict_sandbox), limits.CACHED_WORKFLOWS)
+        worker = Worker(
+            **common,
+            task_queue=WORKFLOW_QUEUE,
+            workflows=workflows,
+            activities=[*run_activities, *tool_activities, *(model_activities if "model" in roles else [])],
+            workflow_runner=runner,
+            tuner=WorkerTuner.create_composite(
+                workflow_supplier=TaskSlots(_CACHED_TASK_SLOTS, _REPLAY_SLOTS),
+                activity_supplier=FixedSizeSlotSupplier(limits.ACTIVITY_SLOTS),
+                local_activity_supplier=FixedSizeSlotSupplier(1),  # none are used, but a Worker wants to know
+                nexus_supplier=FixedSizeSlotSupplier(1),
+            ),
+            max_cached_workflows=runner.cache_size,
+            sticky_queue_schedule_to_start_timeout=limits.STICKY_TIMEOUT,
+        )
+        runner.serve(worker)
+        serving.insert(0, worker)
+    return serving
+
+
+class ShownDetails(Interceptor):
+    """Puts the Markdown for the Web UI into the reply to the SDK's own query for the metadata of a workflow.
+
+    Setting it with every change, as the SDK wants it, costs a large run more than all its other work.
+    """
+
+    def workflow_interceptor_class(self, input: WorkflowInterceptorClassInput) -> type[WorkflowInboundInterceptor]:  # noqa: A002
+        """Returns the part that sees queries."""
+        return _Rendering
+
+
+class _Rendering(WorkflowInboundInterceptor):
+    async def handle_query(self, input: HandleQueryInput) -> Any:  # noqa: A002
+        """Answers a query; only the metadata are completed."""
+        reply = await super().handle_query(input)
+        details = getattr(workflow.instance(), "details", None)
+        if isinstance(reply, WorkflowMetadata) and details is not None:
+            reply.current_details = details()
+        return reply

@@ -1,0 +1,41 @@
+"""Serves the stand-in model until SIGTERM or Ctrl-C, by default on loopback."""
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+
+from temporal_supervisor.standin.extract.kind_of_call import think
+from temporal_supervisor.standin.server.app import BrainServer, listen, run
+from temporal_supervisor.standin.server.faults import FaultScript, ServerConfig
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the server. Returns 0 after a clean stop, 1 if it cannot start."""
+    os.umask(0o077)  # the call log names goals: its owner's alone
+    parser = argparse.ArgumentParser(prog="temporal-supervisor standin", description=__doc__)
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=0, help="0 picks a free one")
+    parser.add_argument("--config", type=Path, help="scripted behaviour as JSON")
+    parser.add_argument("--ledger", type=Path, help="file to append one JSON line to per event")
+    parser.add_argument("--latency-ms", type=float, default=0, help="wait before each reply")
+    options = parser.parse_args(arguments)
+    try:
+        config = ServerConfig.model_validate_json(options.config.read_bytes() if options.config else "{}")
+        config.latency_ms = config.latency_ms or options.latency_ms
+        listener, url = listen(options.host, options.port)
+        if options.ledger:
+            options.ledger.parent.mkdir(parents=True, exist_ok=True)
+        log = (options.ledger or Path(os.devnull)).open("a", encoding="utf-8", buffering=1)
+        server = BrainServer(think, lambda entry: log.write(f"{json.dumps(entry)}\n"), FaultScript(config))
+    except (ValueError, OSError, OverflowError) as error:
+        sys.stderr.write(f"the stand-in model cannot start: {error}\n")
+        return 1
+    with log:
+        run(server, listener, url)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

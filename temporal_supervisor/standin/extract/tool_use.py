@@ -1,0 +1,206 @@
+"""The tools to call next: each once, its arguments from the subtask and from what earlier tools showed."""
+
+import base64
+import json
+import re
+import secrets
+from functools import cache
+from typing import Any
+
+from temporal_supervisor.bundled import BUILTIN_TEAMS
+from temporal_supervisor.standin.extract.answers import digest
+from temporal_supervisor.standin.extract.prompt_parts import (
+    Parts,
+    clip,
+    focus,
+    key_lines,
+    key_stems,
+    key_words,
+    sentences,
+    shared,
+    stem,
+)
+from temporal_supervisor.standin.extract.schema_fill import Filler
+from temporal_supervisor.standin.extract.tables import (
+    expressions,
+    parse_examples,
+    parse_grids,
+    parse_tables,
+    write_query,
+)
+from temporal_supervisor.standin.server.api_request import Json
+from temporal_supervisor.supervision.base import prompt_marks as marks
+
+_FOLDER = BUILTIN_TEAMS / "default" / "documents"
+_SITE = "https://pages.example/"  # a reserved name
+_FOUND = 3
+_CITED = 3  # sentences of a page
+
+
+def looked_up(prompt: Parts) -> list[Json]:
+    """Returns the blocks of a search, or of a page fetched by its URL, and what they say; nothing the second time."""
+    request, subtask = prompt.request, prompt.question
+    begun = any(block.get("type") == "server_tool_use" for m in request.messages for block in m["content"])
+    if begun or not request.provided:
+        return []
+    named = [url for url in _pages() if url in subtask][:1]
+    content: Json | list[Json]
+    if "web_fetch" in request.provided and named:
+        tool, urls, arguments = "web_fetch", named, {"url": named[0]}
+        content = _fetched(named[0])
+    elif "web_search" in request.provided:
+        wanted = key_stems(subtask)
+        urls = sorted(_pages(), key=lambda url: -len(shared(wanted, _pages()[url])))[:_FOUND]
+        words = [word for word in key_words(subtask) if not word.isdigit()][:_KEYS]
+        tool, arguments = "web_search", {"query": " ".join(words)}
+        content = [_hit(url) for url in urls]
+    else:
+        return []
+    number = f"srvtoolu_{secrets.token_hex(12)}"
+    return [
+        {"type": "server_tool_use", "id": number, "name": tool, "input": arguments},
+        {"type": f"{tool}_tool_result", "tool_use_id": number, "content": content},
+        *(_cited(tool, url, line) for url in urls for line in key_lines(_pages()[url], subtask, _CITED)),
+    ]
+
+
+def _hit(url: str) -> Json:
+    text = base64.b64encode(_pages()[url].encode()).decode()
+    return {"type": "web_search_result", "url": url, "title": _title(url), "page_age": None, "encrypted_content": text}
+
+
+def _cited(tool: str, url: str, line: str) -> Json:
+    """Returns a sentence of a page as text, with the citation of its tool."""
+    citation: Json = {"type": "web_search_result_location", "url": url, "title": _title(url), "encrypted_index": "0"}
+    if tool == "web_fetch":
+        at = max(0, _pages()[url].find(line))
+        place = {"document_index": 0, "start_char_index": at, "end_char_index": at + len(line)}
+        citation = {"type": "char_location", "document_title": _title(url), **place}
+    return {"type": "text", "text": f"{line}\n", "citations": [citation | {"cited_text": line}]}
+
+
+def _fetched(url: str) -> Json:
+    source = {"type": "text", "media_type": "text/plain", "data": _pages()[url]}
+    document = {"type": "document", "title": _title(url), "source": source, "citations": {"enabled": True}}
+    return {"type": "web_fetch_result", "url": url, "retrieved_at": None, "content": document}
+
+
+def _title(url: str) -> str:
+    return _pages()[url].partition("\n")[0].strip("# ")
+
+
+@cache
+def _pages() -> dict[str, str]:
+    """The texts of the pages by their URLs."""
+    return {_SITE + file.stem: file.read_text(encoding="utf-8") for file in sorted(_FOLDER.glob("*.md"))}
+
+
+_TURNS = 5  # list, query or search, read, calculate, compose
+_MOST_CALLS = 8  # of one turn
+_DOCUMENTS = 2
+_KEYS = 10  # words of a search
+_TITLE_CHARS = 120
+_NAME_CHARS = 200  # an argument that may be longer is a question or a text, no name to look up
+_MOST_CHARS = re.compile(r"maxLength\W+(\d+)")  # a strict schema says it in the description
+_NAME = re.compile(r"(?<=[a-z,;:] )(?!I\b)[A-Z][\w'-]+(?: [A-Z][\w'-]+)*")  # capitals that begin no sentence
+_ID = re.compile(
+    r"^[^\S\n]*+(?:(?:[-*]|\d++[.)])[^\S\n]*+)?\[([^\]\n]{1,120}?)(?: p\. \d{1,5})?\]"  # a page is no part of it
+    r"|\bid\"?\s*[:=]\s*\"?([\w./:-]{1,120})",
+    re.MULTILINE,
+)
+_FILE = re.compile(r"[^\n{}]{1,200}\.\w{1,7}")
+_URL = re.compile(r"https?://[^\s<>\"')\]]+")
+_ARITHMETIC = re.compile(r"(?<![\d.])\.?+\d[\d.]*+(?:\s*+[-+*/]\s*+\(?+\d[\d.]*+\)?+)++")
+
+_KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("sql", re.compile(r"sql|statement")),
+    ("expression", re.compile(r"expression|formula")),
+    ("url", re.compile(r"^ur[il]s?$|_url$")),
+    ("attachment", re.compile(r"attachment|^name$")),
+    ("query", re.compile(r"query|search|keyword|^q$|^terms?$")),
+    ("id", re.compile(r"(^|_)(ids?|key|slug|ref|path|document)$")),
+    ("title", re.compile(r"title|heading|subject")),
+    ("body", re.compile(r"body|content|text|markdown|draft|report")),
+    ("question", re.compile(r"")),
+)
+
+NewCall = tuple[str, Json]
+"""A tool's name and its arguments."""
+
+
+def next_calls(prompt: Parts) -> list[NewCall]:
+    """Returns the calls of the next turn, several if they don't need each other; none if it is time to answer.
+
+    A tool is used in one turn only. Tools that compose a text wait until no other tool has anything to do.
+    """
+    request = prompt.request
+    if request.turns >= _TURNS or marks.LAST_TURN_MARK in request.last_text:
+        return []
+    called = {marks.FINISH_TOOL, marks.READ_OUTPUT_TOOL, *(call.name for call in request.calls)}
+    left = [tool for tool in request.tools if tool["name"] not in called]
+    made = [(tool, arguments) for tool in left for arguments in _argument_sets(tool, prompt)]
+    early = [(tool, arguments) for tool, arguments in made if not composes(tool)]
+    return [(tool["name"], arguments) for tool, arguments in (early or made)[:_MOST_CALLS]]
+
+
+def composes(tool: Json) -> bool:
+    """True if the tool takes a whole text to put into shape."""
+    return any(_kind_of(name) == "body" for name in Filler(tool["input_schema"]).properties())
+
+
+def _kind_of(name: str) -> str:
+    return next(kind for kind, pattern in _KINDS if pattern.search(name.lower()))
+
+
+def _argument_sets(tool: Json, prompt: Parts) -> list[Json]:
+    """The argument sets worth calling the tool with now; none if something it needs is not known yet."""
+    values = {name: _values(tool, name, prompt) for name in tool["input_schema"].get("required") or []}
+    if not all(values.values()):
+        return []
+    most = max(map(len, values.values()), default=1)  # the others keep to their first value
+    return [{n: v[at] if len(v) == most else v[0] for n, v in values.items()} for at in range(most)]
+
+
+def _values(tool: Json, name: str, prompt: Parts) -> list[Any]:
+    spec, kind = Filler(tool["input_schema"]).properties()[name], _kind_of(name)
+    if "enum" in spec or spec.get("type") in ("integer", "number", "boolean"):
+        return [Filler(spec, prompt.question).fill()]
+    most_chars = _MOST_CHARS.search(json.dumps(spec))
+    short = spec.get("type") == "string" and most_chars and int(most_chars[1]) <= _NAME_CHARS
+    if kind in ("title", "question") and short and not composes(tool):
+        words = [word for word in key_words(prompt.question) if not word.isdigit()]
+        return [*_NAME.findall(prompt.question), *words, prompt.question][:1]
+    values = _texts(kind, prompt)
+    return [values] if spec.get("type") == "array" and values else values
+
+
+def _texts(kind: str, prompt: Parts) -> list[str]:
+    subtask, goal = prompt.question, focus(prompt.goal)
+    outputs = [call.output for call in prompt.request.calls if not call.is_error]
+    shown = "\n".join([subtask, goal, *outputs])
+    keys = [word for word in key_words(subtask) if not word.isdigit()][:_KEYS]
+    if kind == "sql":
+        query = write_query(parse_tables(shown), parse_examples(shown), f"{subtask} {prompt.item}", goal)
+        return [query] if query else []
+    if kind == "expression":
+        return expressions(parse_grids(shown)) or _ARITHMETIC.findall(subtask)
+    if kind == "url":
+        return list(dict.fromkeys(_URL.findall(shown)))[:_DOCUMENTS]
+    if kind == "attachment":
+        return prompt.attachments
+    if kind == "id":
+        found = _ids("\n".join(outputs), [stem(word) for word in keys])
+        named = [name for name in found if prompt.item.startswith(name)]
+        return named or ([prompt.item] if _FILE.fullmatch(prompt.item) else found[:_DOCUMENTS])
+    if kind == "body":
+        return [digest(prompt.findings, subtask)]
+    if kind == "title":
+        return [clip((sentences(goal) or [subtask])[0], _TITLE_CHARS).rstrip("?. ")]
+    return [" ".join(keys) if kind == "query" else subtask]
+
+
+def _ids(text: str, keys: list[str]) -> list[str]:
+    """The identifiers whose line shares most words with the subtask: in brackets at its start, or as `id: x`."""
+    found = dict.fromkeys(marked or named for marked, named in _ID.findall(text))
+    lines = {name: next(line for line in text.splitlines() if name in line) for name in found}
+    return sorted(lines, key=lambda name: -len(shared(keys, lines[name])))

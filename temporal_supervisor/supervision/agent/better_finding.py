@@ -1,0 +1,14 @@
+"""Which of two findings of one author is kept: the one that went back, or the one that came after it."""
+
+from temporal_supervisor.supervision.contract.finding import Finding
+
+
+def better(earlier: Finding, later: Finding) -> Finding:
+    """Returns the later finding, unless it lost what was right in the earlier one.
+
+    It has lost something if it has fewer supported claims, or as many and more without support. What the earlier one
+    claims without support stays marked.
+    """
+    if later.supported != earlier.supported:
+        return max(earlier, later, key=lambda finding: finding.supported)
+    return earlier if len(later.unsupported) > len(earlier.unsupported) else later

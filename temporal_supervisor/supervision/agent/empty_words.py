@@ -1,0 +1,141 @@
+"""Conclusions that say nothing: announcements, refusals, and words about the work in place of its result.
+
+The rule, in words: a conclusion says something if one of its clauses does. A clause does if it has a figure, a
+quotation, an address or a name that the subtask did not give, or if it speaks of a thing at all and does not begin as
+an announcement ("I will look up ..."), a tale of the work ("I have already searched ..."), a refusal ("I do not have
+..."), a demand ("Please correct ...") or a guess about the data ("There is a problem with the table ..."). A clause
+that begins so says something all the same if it has more than a few words of its own. Beginnings are known in the
+languages below; in other languages a conclusion counts as one.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+from temporal_supervisor.supervision.base.spoken_words import SMALL_WORDS, WORDS_OF_WORK, names_of, words_of
+
+Emptiness = Literal["says_nothing", "failed_call"]
+"""Why a conclusion is no finding: its words say nothing, or its last call failed and no other brought data."""
+
+_OWN_WORDS = 4  # beside the subtask's: so many has "I have searched and found the passages that explain why"
+_OTHER_WORDS = 14  # of a clause in a language whose small words are not known here
+_OTHER_CHARS = 30  # the same where words have no blanks between them
+_LONG_CHARS = 1_200  # no announcement is as long; the rule is meant for short texts
+
+_ENGLISH = r"""
+    (?:now|next|first|then|ok|okay|sure|well|so|yes|no|certainly|of\ course)?[,.!]?\s*(?:
+      (?:i|we)(?:\ am|['’]m|\ are|['’]re)\ (?:done|finished|sorry|ready|not\ able|unable|going\ to|about\ to|now)
+    | (?:i|we)(?:\ will|['’]ll|\ shall|\ would|\ can\ now|\ need\ to|\ must|\ have\ to|\ should|\ want\ to|\ plan\ to)
+    | (?:i|we)\ (?:already\ )?(?:used|looked|searched|listed|queried|called|ran|checked|tried|read|performed|found\ the
+        \ (?:passages?|documents?|information|data|answer))
+    | (?:i|we)(?:\ have|['’]ve)\ (?:already\ |now\ |also\ )?(?:searched|listed|looked|found\ the
+        \ (?:passages?|documents?
+        |information|data|answer|relevant)|called|queried|completed|finished|done|read|used|run|made|checked|written)
+    | (?:i|we)\ (?:do\ not|don['’]t|did\ not|didn['’]t|cannot|can\ not|can['’]t|could\ not|couldn['’]t)\b
+    | (?:sorry|apologies|my\ apologies|unfortunately)
+    | let\ (?:me|us)|let['’]s
+    | please
+    | to\ (?:find|answer|get|obtain|calculate|determine|continue|do\ this|solve|provide)\b
+    | there\ (?:is|was|are|seems\ to\ be)\ (?:a|an|some|no)\ (?:problem|error|issue|mistake|tool\ call|finding)
+    | (?:it|this|that|the\ \w+)(?:\ \w+){0,2}\ (?:should|must|needs?\ to|ought\ to)\b
+    | the\ (?:\w+\ )?(?:column|table|query|function)\b[^.]{0,40}\ (?:not\ found|not\ exist|failed|wrong)
+    | (?:the\ )?(?:task|subtask|work|finding|report|answer)\ (?:is|was|has\ been)\ (?:done|complete|completed|finished)
+    | (?:done|finished|complete|completed|understood|working\ on\ it|one\ moment)\b
+    | as\ an?\ (?:ai|language|artificial)
+    )"""
+_GERMAN = r"""
+    (?:nun|jetzt|zuerst|dann|gut|okay|also|leider)?[,.!]?\s*(?:
+      ich\ (?:werde|muss|möchte|will|kann\ (?:nicht|das|diese|keine)|konnte\ (?:nicht|keine)
+        |bin\ (?:fertig|bereit|nicht)
+        |habe\ (?:bereits|schon|jetzt|die\ (?:unterlagen|dokumente|tabelle|daten|suche)|keine?n?\ |nicht|gesucht)
+        |suche|prüfe|sehe\ nach|rufe|schaue)
+    | (?:lass|lassen\ sie)\ (?:mich|uns) | bitte | es\ tut\ mir\ leid | tut\ mir\ leid | entschuldigung
+    | es\ gibt\ (?:ein|einen)\ (?:problem|fehler) | (?:fertig|erledigt|abgeschlossen)\b | um\ .{1,60}\ zu\ (?:finden
+        |beantworten|ermitteln|berechnen)
+    )"""
+_FRENCH = r"""
+    (?:maintenant|d['’]abord|ensuite|bien|malheureusement)?[,.!]?\s*(?:
+      je\ (?:vais|dois|veux|ne\ (?:peux|dispose|trouve)|n['’]ai|suis\ (?:désolée?|prête?)|cherche|regarde|consulte)
+    | j['’]ai\ (?:déjà|terminé|fini|cherché|recherché|consulté|trouvé\ les) | (?:c['’]est\ )?(?:fait|terminé|fini)\b
+    | désolée? | veuillez | laissez-moi | il\ y\ a\ (?:un\ problème|une\ erreur) | pour\ (?:trouver|répondre|obtenir)\b
+    )"""
+_SPANISH = r"""
+    (?:ahora|primero|luego|bien|lamentablemente)?[,.!]?\s*(?:
+      (?:yo\ )?(?:voy\ a|debo|quiero|necesito|buscaré|consultaré|no\ (?:puedo|tengo|pude|dispongo))
+    | (?:ya\ )?he\ (?:buscado|terminado|consultado|encontrado\ los|acabado) | (?:está\ )?(?:hecho|listo|terminado)\b
+    | lo\ siento | por\ favor | permítame | déjame | hay\ un\ (?:problema|error)
+    | para\ (?:encontrar|responder|obtener)\b
+    )"""
+_ITALIAN = r"""
+    (?:ora|adesso|prima|poi|bene|purtroppo)?[,.!]?\s*(?:
+      (?:io\ )?(?:cercherò|devo|voglio|sto\ per|non\ (?:posso|ho|dispongo)) | ho\ (?:già|cercato|finito|terminato)
+    | (?:fatto|finito|terminato)\b | mi\ dispiace | per\ favore | c['’]è\ un\ (?:problema|errore)
+    | per\ (?:trovare|rispondere|ottenere)\b
+    )"""
+_PORTUGUESE = r"""
+    (?:agora|primeiro|depois|bem|infelizmente)?[,.!]?\s*(?:
+      (?:eu\ )?(?:vou|devo|quero|preciso|não\ (?:posso|tenho|consigo|disponho)) | já\ (?:procurei|pesquisei|terminei)
+    | (?:feito|pronto|concluído)\b | desculpe | lamento | por\ favor | há\ um\ (?:problema|erro)
+    )"""
+_DUTCH = r"""
+    (?:nu|eerst|dan|goed|helaas)?[,.!]?\s*(?:
+      ik\ (?:zal|ga|moet|wil|kan\ (?:niet|geen)|heb\ (?:al|reeds|geen|niet)|ben\ (?:klaar|niet)|zoek)
+    | (?:klaar|gereed)\b | sorry | het\ spijt\ mij | alstublieft | laat\ mij
+    )"""
+_OTHERS = r"""
+      я\ (?:буду|сейчас|должен|должна|не\ (?:могу|имею|нашёл|нашел)|уже|закончил\w*)
+    | готово\b | извините | к\ сожалению
+    | (?:teraz\ )?(?:będę|muszę|nie\ mogę|nie\ mam|przepraszam|gotowe|skończyłem|zrobione)\b
+    | 我(?:将|会|要|需要|已经|无法|不能|没有|来) | 抱歉 | 对不起 | 让我 | 请 | 完成 | 好的
+    | (?:これから|まず|申し訳|すみません|完了|検索し)
+"""
+_FLAGS = re.IGNORECASE | re.VERBOSE
+_BEGINS = re.compile(rf"[\W_]*+(?:{_ENGLISH})", _FLAGS)
+_BEGINS_ELSEWHERE = re.compile(
+    rf"[\W_]*+(?:{'|'.join([_GERMAN, _FRENCH, _SPANISH, _ITALIAN, _PORTUGUESE, _DUTCH, _OTHERS])})", _FLAGS
+)
+
+# "The net generation per year is given in the table": where it stands, in place of what stands there.
+_POINTS = re.compile(
+    r"\b(?:listed|given|shown|found|described|provided|contained|explained|available|displayed)\ (?:in|by|from|below)"
+    r"\ (?:the|these|those|an?|this|each)\ (?:\w+\ )?(?:documents?|tables?|outputs?|results?|files?|data|dataset"
+    r"|passages?|query|quer(?:y|ies)|texts?)\b",
+    re.IGNORECASE,
+)
+
+_CODE = re.compile(r"^[ \t]*```(.*?)(?:^[ \t]*```|\Z)", re.MULTILINE | re.DOTALL)
+_LOOKS_LIKE_CODE = re.compile(r"\bselect\b.{0,400}?\bfrom\b|\A\s*+[{[]|\bdef \w+\(", re.IGNORECASE | re.DOTALL)
+_INLINE = re.compile(r"`[^`\n]*`|\b\w+_\w+\b|\b[\w/-]+\.\w{2,4}\b")  # names of tools, columns and files
+_CLAUSE_END = re.compile(r"(?<=[.!?。！？:])\s+|(?<=[。！？])|\n+|,\s+(?:so|but|because|since|as|while)\s+")
+
+
+def is_empty(text: str, asked: str, claims: Iterable[str] = ()) -> bool:
+    """True if a conclusion says nothing of what was `asked` for; `claims` are its figures, quotations and addresses.
+
+    Claims that stand in what was asked say nothing of their own.
+    """
+    if len(text) > _LONG_CHARS or any(claim not in asked for claim in claims):
+        return False
+    given = words_of(asked)
+    clauses = [*_clauses(text)]
+    return not any(_says_something(clause, asked, given) for clause in clauses)
+
+
+def _clauses(text: str) -> Iterator[str]:
+    prose = _CODE.sub(lambda match: "\n" if _LOOKS_LIKE_CODE.search(match[1]) else match[1], text)
+    yield from (clause for clause in _CLAUSE_END.split(_INLINE.sub(" ", prose)) if clause.strip())
+
+
+def _says_something(clause: str, asked: str, given: set[str]) -> bool:
+    words = words_of(clause)
+    if _BEGINS_ELSEWHERE.match(clause):
+        is_short = len(words) <= _OTHER_WORDS or len(clause) <= _OTHER_CHARS
+        return not is_short
+    own = words - SMALL_WORDS - WORDS_OF_WORK
+    is_talk = bool(_BEGINS.match(clause) or _POINTS.search(clause))
+    if not is_talk:
+        return len(words) > 1 or not words <= SMALL_WORDS or "no" in words  # "The" of a reply that was cut is nothing
+    names = (name for name in names_of(clause) if name.casefold() not in SMALL_WORDS | WORDS_OF_WORK)  # SQL, FROM
+    if any(name not in asked for name in names):
+        return True
+    return len(own - given) > _OWN_WORDS

@@ -1,0 +1,88 @@
+"""What a worker agent does after a model's reply: the rules of the tool loop, by stop reason."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
+
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.prompt_marks import FINISH_TOOL
+
+PAUSE_TURNS = 5  # `pause_turn` rounds of one call
+MODEL_WRITES_PER_SECOND = 30  # tokens of a slow model; a dead stream is ended long before
+
+WINDOW_FULL = "model_context_window_exceeded"  # the stop reason of a reply for which there was no more room
+CUT = ("max_tokens", WINDOW_FULL)  # those of a reply that is not whole
+
+
+class Next(Enum):
+    """The next step of the tool loop."""
+
+    FINISH = "finish"  # the text is the finding
+    FINISH_CUT = "finish_cut"  # the text is the finding, but it is not whole
+    TOOLS = "tools"  # run the tool calls, then the next turn
+    CONTINUE = "continue"  # the model paused: call again with its own words appended
+    ASK_AGAIN = "ask_again"  # drop this reply and ask the same again, with more room if it was cut
+    NUDGE = "nudge"  # it said nothing: ask for the finding
+    INSIST = "insist"  # nor did it in its last turn: ask once more
+    REFUSED = "refused"
+    TURN_LIMIT = "turn_limit"
+    BROKEN = "broken"  # no usable reply after several tries
+
+
+@dataclass
+class LoopState:
+    """Where the loop stands. `turn` is the number of the reply just received, from 1.
+
+    The `last` turn, by turns or by budget, may call no tools; `insisted` says that it was a second one of these. A cut
+    reply `can_grow` if it may be given more room.
+    """
+
+    turn: int
+    max_turns: int
+    asked_again: int = 0
+    pauses: int = 0
+    last: bool = False
+    insisted: bool = False
+    can_grow: bool = True
+
+
+_FOLLOWING = {
+    "end_turn": Next.NUDGE,
+    "stop_sequence": Next.NUDGE,
+    FINISH_TOOL: Next.NUDGE,
+    "tool_use": Next.TOOLS,
+    "pause_turn": Next.CONTINUE,
+}
+"""What follows a reply that is no finding, by its stop reason."""
+
+
+def next_step(stop_reason: str, has_text: bool, tool_calls: int, state: LoopState) -> Next:
+    """Returns the step after a reply. A cut reply's tool calls are never run: their arguments may be cut too."""
+    following, cut_or_broken = _FOLLOWING.get(stop_reason), Next.FINISH_CUT if has_text else Next.BROKEN
+    if stop_reason == "refusal":
+        return Next.REFUSED
+    if stop_reason == WINDOW_FULL:
+        return cut_or_broken
+    if following is Next.NUDGE and has_text:
+        return Next.FINISH
+    if following is Next.CONTINUE and state.pauses >= PAUSE_TURNS:
+        return Next.BROKEN
+    if following and (tool_calls or following is not Next.TOOLS):
+        if not state.last:
+            return following
+        # What it wrote beside the reply that was none, or one more call.
+        return Next.FINISH_CUT if has_text else Next.TURN_LIMIT if state.insisted else Next.INSIST
+    grows = stop_reason != "max_tokens" or state.can_grow
+    if grows and state.asked_again < limits.CUT_RETRIES and state.turn < state.max_turns:
+        return Next.ASK_AGAIN
+    return cut_or_broken if stop_reason == "max_tokens" else Next.BROKEN
+
+
+def more_room(max_tokens: int) -> int:
+    """Returns the token limit for asking again after a cut reply."""
+    return min(max_tokens * 2, limits.MAX_TOKENS_CEILING)
+
+
+def attempt_time(max_tokens: int) -> timedelta:
+    """Returns how long one attempt of a call may take that may write so many tokens."""
+    return limits.MODEL_CALL_TIMEOUT + timedelta(seconds=max_tokens / MODEL_WRITES_PER_SECOND)

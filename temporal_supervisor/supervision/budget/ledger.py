@@ -1,0 +1,266 @@
+"""The ledger: what a supervisor may still spend, what it has promised, what is kept for the answer.
+
+    total = spent + promised to worker agents + reserved for own calls + held back for the synthesis + free
+
+The root has one, each nested supervisor one over its own grant, never a fresh allowance. A promise fits the total
+when it is made, so spending passes the total only by what calls under way consume beyond their estimate: at most one
+call for each running worker agent, and the supervisor's own.
+"""
+
+import math
+from enum import Enum, auto
+
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.contract.base import Model
+from temporal_supervisor.supervision.contract.usage import Spend, Usage
+
+SYNTHESIS_HOLDBACK_SHARE = 0.1  # of the budget: an answer costs about a tenth of a run of a dozen subtasks
+SYNTHESIS_HOLDBACK_TOKENS = 20_000  # the findings of a dozen subtasks and an answer
+USUAL_REPLY_TOKENS = 1500  # for estimates: most plans, turns and answers are shorter
+
+
+class Amount(Model):
+    """Tokens and US dollars; None is no limit of that kind."""
+
+    tokens: int | None = None
+    usd: float | None = None
+
+
+class NextCall(Enum):
+    """What a worker agent does next within its grant."""
+
+    CALL = auto()
+    CONCLUDE = auto()  # one more call, in which it must conclude
+    STOP = auto()  # no call: the supervisor may have more for it
+
+
+def next_call(grant: Amount, used: Usage, estimate: int, *, last_grant: bool) -> NextCall:
+    """Returns what comes after `used`, when the next call takes about `estimate` tokens.
+
+    With a grant that may be followed by more, a worker agent stops one call early: were it to spend the rest, a
+    `last_grant` of nothing would leave it no call to conclude in.
+    """
+    if not may_call(grant, used, estimate):
+        return NextCall.STOP
+    after = used + Usage(model_calls=1, input_tokens=estimate, usd=estimate * token_price(used))
+    if may_call(grant, after, estimate):  # another of its size would fit after it
+        return NextCall.CALL
+    if last_grant:
+        return NextCall.CONCLUDE
+    return NextCall.STOP if used.model_calls > 0 else NextCall.CALL
+
+
+def may_call(grant: Amount, used: Usage, next_estimate: int) -> bool:
+    """True if a worker agent that has `used` so much may make a call of about `next_estimate` tokens.
+
+    The first call is always allowed: a grant too small for a large context would otherwise buy nothing at all.
+    """
+    if used.model_calls == 0:
+        return True
+    if grant.tokens is not None and used.tokens + next_estimate > grant.tokens:
+        return False
+    return grant.usd is None or used.usd is None or used.usd + next_estimate * token_price(used) <= grant.usd
+
+
+def call_estimate(prompt_bytes: int) -> int:
+    """Returns the tokens of a call with a prompt of that size and a reply of the usual length."""
+    return math.ceil(prompt_bytes / limits.CHARS_PER_TOKEN) + USUAL_REPLY_TOKENS
+
+
+def token_price(usage: Usage) -> float:
+    """Returns the mean price of a token in US dollars; 0 when nothing is known."""
+    return (usage.usd or 0.0) / usage.tokens if usage.tokens else 0.0
+
+
+class Ledger:
+    """An account of `tokens` and `usd`; None is no limit of that kind.
+
+    A call whose price is unknown (`Usage.usd` None) ends the accounting in dollars: from then on tokens alone decide.
+    What a call will cost in dollars is estimated by the mean price of a token so far.
+    """
+
+    def __init__(self, tokens: int | None, usd: float | None) -> None:
+        self._total = Amount(tokens=tokens, usd=usd)
+        self._spent = Usage()
+        self._grants: dict[str, Amount] = {}
+        # Sums of the grants, kept up to date: they are asked for after every event, and a large run has hundreds.
+        self._promised_tokens = 0
+        self._promised_usd = 0.0
+        self._reserved = 0  # tokens of own calls in flight
+
+    @property
+    def spent(self) -> Usage:
+        """All that was settled."""
+        return self._spent
+
+    @property
+    def free(self) -> Amount:
+        """What may be promised now."""
+        return self._free_beside(self._reserve())
+
+    @property
+    def for_synthesis(self) -> Amount:
+        """What the synthesis may use: what is free, and what is held back for it."""
+        return self._free_beside(Amount(tokens=0, usd=0.0))
+
+    @property
+    def open_grants(self) -> int:
+        """How many grants are not settled."""
+        return len(self._grants)
+
+    @property
+    def exhausted(self) -> bool:
+        """True if not even the smallest grant is free; running worker agents may still give some back."""
+        return not self.has_room(limits.LEAST_GRANT_TOKENS)
+
+    def reserve_call(self, estimate_tokens: int, *, synthesis: bool = False) -> bool:
+        """Sets tokens aside for one own call, the synthesis from what is held back, too. Returns False without room."""
+        fits = self.has_room(estimate_tokens, synthesis=synthesis)
+        if fits:
+            self._reserved += estimate_tokens
+        return fits
+
+    def settle_call(self, estimate_tokens: int, usage: Usage) -> None:
+        """Ends a reservation of `reserve_call` with what the call consumed: nothing, when it failed."""
+        self._reserved = max(0, self._reserved - estimate_tokens)
+        self._spent += usage
+
+    def has_room(self, tokens: int, *, synthesis: bool = False) -> bool:
+        """True if so many tokens are free, or for the synthesis, held back."""
+        available = self.for_synthesis if synthesis else self.free
+        if available.tokens is not None and tokens > available.tokens:
+            return False
+        return available.usd is None or 0 < available.usd >= tokens * token_price(self._spent)
+
+    def grant(self, subtask_id: str, share_of: float) -> Amount | None:
+        """Returns one of `share_of` slices of what is free; None if not even the smallest is free, or ValueError."""
+        if subtask_id in self._grants:
+            raise ValueError(f"'{subtask_id}' has a grant that is not settled")
+        if self.exhausted:
+            return None
+        self._promise(subtask_id, Amount(tokens=0, usd=0.0))
+        return self.top_up(subtask_id, share_of, limits.LEAST_GRANT_TOKENS)
+
+    def top_up(self, subtask_id: str, share_of: float, least_tokens: int) -> Amount | None:
+        """Returns an open grant with a slice or `least_tokens` more; None if nothing is free or there is no grant."""
+        grant = self._grants.get(subtask_id)
+        if grant is None or self.exhausted:
+            return None
+        free, share = self.free, max(1, share_of)
+        tokens = usd = None
+        if free.tokens is not None and grant.tokens is not None:
+            tokens = grant.tokens + min(free.tokens, max(int(free.tokens // share), least_tokens))
+        if free.usd is not None and grant.usd is not None:
+            wanted = max(free.usd / share, least_tokens * token_price(self._spent))
+            usd = grant.usd + min(free.usd, wanted)
+        return self._promise(subtask_id, Amount(tokens=tokens, usd=usd))
+
+    def shortfall(self, tokens: int) -> int:
+        """Returns by how much the total must grow until that many tokens are free."""
+        if self._total.tokens is None:
+            return 0
+        needed = self._gone()[0] + tokens
+        share, held_back = SYNTHESIS_HOLDBACK_SHARE, SYNTHESIS_HOLDBACK_TOKENS
+        total = min(2 * needed, max(math.ceil(needed / (1 - share)) + 1, needed + held_back))  # as `_reserve` has it
+        return max(0, total - self._total.tokens)
+
+    def last_grant(self, subtask_id: str) -> Amount:
+        """Returns whatever is free, even nothing: for the one call in which an attempt can still conclude."""
+        return self._promise(subtask_id, self.free)
+
+    def settle(self, subtask_id: str, usage: Usage) -> None:
+        """Ends a grant with what the attempt consumed, which counts even where there is no such grant."""
+        self._take_back(subtask_id)
+        self._spent += usage
+
+    def _promise(self, subtask_id: str, grant: Amount) -> Amount:
+        """Makes this the grant of a subtask. Returns it."""
+        self._take_back(subtask_id)
+        self._grants[subtask_id] = grant
+        self._promised_tokens += grant.tokens or 0
+        self._promised_usd += grant.usd or 0.0
+        return grant
+
+    def _take_back(self, subtask_id: str) -> None:
+        """Ends the grant of a subtask, if it has one."""
+        grant = self._grants.pop(subtask_id, None)
+        if grant is None:
+            return
+        self._promised_tokens -= grant.tokens or 0
+        # Without any grant the sum is exactly nothing, whatever rounding has left of it.
+        self._promised_usd = max(0.0, self._promised_usd - (grant.usd or 0.0)) if self._grants else 0.0
+
+    def check(self, tokens: int | None, usd: float | None) -> None:
+        """Raises ValueError if a total would be below what is spent and promised."""
+        tokens_gone, usd_gone = self._gone()
+        if tokens is not None and tokens < tokens_gone:
+            raise ValueError(f"budget.tokens must be at least {tokens_gone}: so much is spent or promised")
+        if usd is not None and self._spent.usd is not None and usd < usd_gone:
+            raise ValueError(f"budget.usd must be at least {usd_gone:.6f}: so much is spent or promised")
+
+    def extend(self, tokens: int | None, usd: float | None) -> None:
+        """Sets new totals; raises ValueError as `check`."""
+        self.check(tokens, usd)
+        self._total = Amount(tokens=tokens, usd=usd)
+
+    def raise_to(self, grant: Amount) -> Amount:
+        """Raises the totals to those of `grant` where they are below; None is no limit. Returns the totals."""
+        old = self._total
+        tokens = None if None in (grant.tokens, old.tokens) else max(grant.tokens or 0, old.tokens or 0)
+        usd = None if None in (grant.usd, old.usd) else max(grant.usd or 0.0, old.usd or 0.0)
+        self._total = Amount(tokens=tokens, usd=usd)
+        return self._total
+
+    def _free_beside(self, reserve: Amount) -> Amount:
+        tokens_gone, usd_gone = self._gone()
+        total = self._total
+        no_usd = total.usd is None or self._spent.usd is None
+        return Amount(
+            tokens=None if total.tokens is None else max(0, total.tokens - tokens_gone - (reserve.tokens or 0)),
+            usd=None if no_usd else max(0.0, (total.usd or 0.0) - usd_gone - (reserve.usd or 0.0)),
+        )
+
+    def _gone(self) -> tuple[int, float]:
+        """Returns tokens and dollars that are spent or promised."""
+        reserved_usd = self._reserved * token_price(self._spent)
+        tokens = self._spent.tokens + self._reserved + self._promised_tokens
+        return tokens, (self._spent.usd or 0.0) + reserved_usd + self._promised_usd
+
+    def _reserve(self) -> Amount:
+        share, total = SYNTHESIS_HOLDBACK_SHARE, self._total
+        tokens = usd = None
+        if total.tokens is not None:
+            wanted = max(math.ceil(total.tokens * share), SYNTHESIS_HOLDBACK_TOKENS)
+            tokens = min(wanted, total.tokens // 2)  # of a small total more would leave nothing to write about
+        if total.usd is not None and self._spent.usd is not None:
+            usd = total.usd * share
+        return Amount(tokens=tokens, usd=usd)
+
+
+SUPERVISOR = "supervisor"
+"""Stands for a role where the supervisor itself calls a model."""
+
+
+class Spending:
+    """Sums by role and model. A role that is a team has its members' under `role/member`."""
+
+    def __init__(self) -> None:
+        self._sums: dict[tuple[str, str], Usage] = {}
+
+    def add(self, role: str, model: str, usage: Usage) -> None:
+        """Adds what was consumed; nothing leaves no row."""
+        if usage != Usage():
+            key = role, model
+            self._sums[key] = self._sums.get(key, Usage()) + usage
+
+    def add_team(self, role: str, rows: list[Spend], total: Usage) -> None:
+        """Adds the rows of a nested run; without any, its `total` in one."""
+        for row in rows:
+            self.add(f"{role}/{row.role}", row.model, row.usage)
+        if not rows:
+            self.add(role, "", total)
+
+    def rows(self) -> list[Spend]:
+        """Returns the largest sums, the largest first: a payload has no room for any number of roles and models."""
+        rows = [Spend(role=role, model=model, usage=usage) for (role, model), usage in self._sums.items()]
+        return sorted(rows, key=lambda row: row.usage.tokens, reverse=True)[: limits.STATUS_PAGE]

@@ -1,0 +1,96 @@
+"""The operator's ceilings, which hold for every request."""
+
+from fnmatch import fnmatchcase
+from typing import Literal
+
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.text import one_line
+from temporal_supervisor.supervision.contract.base import Model
+from temporal_supervisor.supervision.contract.request import Budget, RunRequest, invalid_request
+
+InlineTeams = Literal["off", "same-team", "any"]
+
+_DEFAULT = RunRequest(goal="any")
+_SETTINGS = {
+    "budget.tokens": "SUPERVISOR_MAX_BUDGET_TOKENS",
+    "budget.usd": "SUPERVISOR_MAX_BUDGET_USD",
+    "max_parallel": "SUPERVISOR_MAX_PARALLEL",
+}
+
+
+class Ceilings(Model):
+    """The most that a run may have; None is no ceiling of that kind, and an empty list allows any model.
+
+    With `same-team` all tools of an inline team come from one team file, so that no role combines the private data of
+    one team with the outward tool of another.
+    """
+
+    tokens: int | None = None
+    usd: float | None = None
+    max_parallel: int = limits.MAX_PARALLEL
+    models: list[str] = []
+    inline_teams: InlineTeams = "any"
+
+    def lowered(self, request: RunRequest) -> RunRequest:
+        """Returns `request` with its budget and its parallel worker agents within the ceilings."""
+        return request.model_copy(
+            update={
+                "budget": self.lowered_budget(request.budget),
+                "max_parallel": min(request.max_parallel, self.max_parallel),
+            }
+        )
+
+    def lowered_budget(self, budget: Budget) -> Budget:
+        """Returns `budget` within the ceilings; no limit becomes the ceiling."""
+        lowered = {"tokens": _least(budget.tokens, self.tokens), "usd": _least(budget.usd, self.usd)}
+        return budget.model_copy(update=lowered)
+
+    def check(self, request: RunRequest) -> list[str]:
+        """Returns a line for each number at its default, or without a limit, that `lowered` lowers.
+
+        SupervisionError `InvalidRequest` for a number that was asked for and is above its ceiling.
+        """
+        asked, lowered, defaults = map(_numbers, (request, self.lowered(request), _DEFAULT))
+        changed = [name for name, value in asked.items() if value != lowered[name]]
+        for name in changed:
+            if asked[name] not in (None, defaults[name]):
+                raise invalid_request(_above(name, asked[name], lowered[name]))
+        return [f"{name} is {lowered[name]:g}: {_SETTINGS[name]} is the operator's ceiling" for name in changed]
+
+    def check_totals(self, tokens: int | None, usd: float | None) -> None:
+        """ValueError when new totals of a budget are above the ceilings; None leaves a total as it is."""
+        for name, value, ceiling in (("budget.tokens", tokens, self.tokens), ("budget.usd", usd, self.usd)):
+            if value is not None and ceiling is not None and value > ceiling:
+                raise ValueError(_above(name, value, ceiling))
+
+    def check_models(self, models: list[str]) -> None:
+        """SupervisionError `InvalidRequest` when a model is not among the allowed ones."""
+        for model in models:
+            if self.models and not any(fnmatchcase(model, pattern) for pattern in self.models):
+                allowed = ", ".join(self.models)
+                raise invalid_request(
+                    f"the model '{one_line(model, 100)}' is not allowed here: SUPERVISOR_ALLOWED_MODELS has {allowed}"
+                )
+
+    def check_inline_team(self, sources: frozenset[str]) -> None:
+        """SupervisionError `InvalidRequest` when an inline team may not take tools from these team files."""
+        if self.inline_teams == "off":
+            raise invalid_request("team: inline teams are off here (SUPERVISOR_INLINE_TEAMS): name a team")
+        if self.inline_teams == "same-team" and len(sources) > 1:
+            raise invalid_request(
+                f"team: its tools come from several teams ({', '.join(sorted(sources))}), which "
+                "SUPERVISOR_INLINE_TEAMS=same-team does not allow"
+            )
+
+
+def _numbers(request: RunRequest) -> dict[str, float | None]:
+    budget = request.budget
+    return {"budget.tokens": budget.tokens, "budget.usd": budget.usd, "max_parallel": request.max_parallel}
+
+
+def _above(name: str, value: float | None, ceiling: float | None) -> str:
+    return f"{name}: {value} is above the operator's ceiling of {ceiling} ({_SETTINGS[name]})"
+
+
+def _least(*numbers: float | None) -> float | None:
+    return min((number for number in numbers if number is not None), default=None)

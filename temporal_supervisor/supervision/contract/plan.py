@@ -1,0 +1,174 @@
+"""The plan, as the planner returns it and query `plan` shows it, and what it is likely to take."""
+
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, PlainSerializer
+
+from temporal_supervisor.supervision.contract.base import Model, Summary
+
+Importance = Literal["required", "optional"]
+Aggregation = Literal["merge", "select", "reduce"]
+
+
+class Subtask(Model):
+    """One unit of delegation. `role` is a role of the team or `auto`; `timeout_seconds` None is the default.
+
+    `weight`, from 0 to 1, decides which findings are kept when there is not room for all. Of several `candidates` the
+    first has the `role`, the others those of `candidate_roles` and the `role` again, in turn. `estimated_tokens` (0 is
+    no estimate) weighs its share of the budget. `replaces` names failed or skipped subtasks of earlier revisions.
+
+    A subtask with `for_each` is a template: `items:t1`, `rows:NAME`, `lines:NAME` or `files:*.pdf`. Once its items are
+    known, one subtask for each, of at most `max_items`, takes its place: `t2.1`, `t2.2`, ..., each with its `item`.
+    """
+
+    id: str
+    description: str
+    role: str = "auto"
+    capabilities: list[str] = []
+    depends_on: list[str] = []
+    importance: Importance = "required"
+    weight: float = 0.5
+    reasoning: str = ""
+    candidates: int = 1
+    candidate_roles: list[str] = []
+    estimated_tokens: int = 0
+    timeout_seconds: float | None = None
+    attachments: list[str] = []
+    replaces: list[str] = []
+    for_each: str | None = None
+    max_items: int | None = None
+    item: str = ""
+
+    @property
+    def whole(self) -> str:
+        """The description with the item."""
+        return f"{self.item}: {self.description}" if self.item else self.description
+
+    @property
+    def template(self) -> str | None:
+        """The template of an item's subtask; None for a subtask that the plan names."""
+        return template_of(self.id)
+
+    @property
+    def names_items_of(self) -> str | None:
+        """The subtask whose finding names the items; None if they come from elsewhere, or there are none."""
+        kind, _, name = (self.for_each or "").partition(":")
+        return name if kind == "items" else None
+
+
+def template_of(subtask_id: str) -> str | None:
+    """Returns the template of an item's subtask; None for a subtask that a plan names, whose id has no dot."""
+    template, dot, _ = subtask_id.partition(".")
+    return template if dot else None
+
+
+def folded(subtask_ids: Iterable[str]) -> list[str]:
+    """Returns the ids, those of items as their templates, each once."""
+    return list(dict.fromkeys(template_of(subtask_id) or subtask_id for subtask_id in subtask_ids))
+
+
+class NewRole(Model):
+    """A role that the plan defines, with tools out of the team's toolbox."""
+
+    name: str
+    description: str
+    system_prompt: str
+    tools: list[str] = []
+
+
+class Plan(Model):
+    """A graph of subtasks, or a direct answer and no subtask at all.
+
+    `aggregation` says how the answer is made: of all findings, by choosing the best, or by condensing groups of them.
+    """
+
+    goal: Summary = ""
+    direct_answer: str | None = None
+    reasoning: str = ""
+    aggregation: Aggregation = "merge"
+    final_instruction: str = ""
+    subtasks: list[Subtask] = []
+    new_roles: list[NewRole] = []
+    revision: int = 1
+
+    @property
+    def named(self) -> list[Subtask]:
+        """The subtasks without those of items."""
+        return [subtask for subtask in self.subtasks if subtask.template is None]
+
+    @property
+    def importance(self) -> dict[str, Importance]:
+        """The importance of the subtasks that no later one replaces, by id; a template stands for its items."""
+        replaced = {old for subtask in self.named for old in subtask.replaces}
+        return {subtask.id: subtask.importance for subtask in self.named if subtask.id not in replaced}
+
+    def folded(self) -> "Plan":
+        """Returns the plan as it was named: each template in place of its items."""
+        subtasks = [subtask.model_copy(update={"depends_on": folded(subtask.depends_on)}) for subtask in self.named]
+        return self.model_copy(update={"subtasks": subtasks})
+
+    def subtask(self, subtask_id: str) -> Subtask:
+        """Returns the subtask of that id. Raises KeyError if there is none."""
+        return {subtask.id: subtask for subtask in self.subtasks}[subtask_id]
+
+
+def _strict(plan: object) -> object:
+    return Plan.model_validate(plan, extra="forbid") if isinstance(plan, dict) else plan
+
+
+WrittenPlan = Annotated[Plan, BeforeValidator(_strict)]
+"""A plan that a person wrote: a misspelt field is refused; one of a model's is only ignored."""
+
+
+_Rounded = Annotated[float, PlainSerializer(lambda number: float(f"{number:.4g}"), when_used="json")]
+
+
+class Range(Model):
+    """A range that should hold 90 % of the cases; its JSON has four digits of a number."""
+
+    low: _Rounded
+    high: _Rounded
+
+    def times(self, least: float, most: float) -> "Range":
+        """Returns the range of what is done `least` to `most` times."""
+        return Range(low=self.low * least, high=self.high * most)
+
+    def __contains__(self, number: float) -> bool:
+        """True if the range holds it."""
+        return self.low <= number <= self.high
+
+
+class Shares(Model):
+    """What one part of a run takes. `tokens` are all of them, cached ones included; `usd` None is an unknown price.
+
+    `id` is the subtask's, `supervisor` for all that is no subtask of the plan (planning, reviews, subtasks of later
+    revisions, the answer), or `total`.
+    """
+
+    id: str
+    calls: Range
+    tokens: Range
+    usd: Range | None = None
+    seconds: Range
+
+    @property
+    def line(self) -> str:
+        """Calls and dollars in words."""
+        usd = f", ${self.usd.low:.2f}-{self.usd.high:.2f}" if self.usd else ""
+        return f"{self.calls.low:.0f}-{self.calls.high:.0f} calls{usd}"
+
+
+class Estimate(Model):
+    """The ranges of a plan: of its first 100 subtasks and the supervisor's own work, and of the whole run in `total`.
+
+    The seconds of the total are those of the longest chain of subtasks. `samples` counts the earlier runs that it is
+    made from: without any, the ranges are the limits of the request. Of the last `of` estimates of the team, `held`
+    held the calls and the tokens of their runs.
+    """
+
+    parts: list[Shares] = []
+    total: Shares
+    samples: int = 0
+    held: int = 0
+    of: int = 0

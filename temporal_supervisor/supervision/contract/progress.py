@@ -1,0 +1,51 @@
+"""The progress of a run: its phase, its subtasks by state, a nested run under a subtask."""
+
+from typing import Literal
+
+from temporal_supervisor.supervision.contract.base import Model
+from temporal_supervisor.supervision.contract.usage import Usage
+
+Phase = Literal["planning", "approval", "executing", "validating", "synthesizing", "done", "failed", "cancelled"]
+RunStatus = Literal["completed", "partial", "running"]
+
+
+class Counts(Model):
+    """Subtasks by state; `partial` are items of a template that completed with a partial finding."""
+
+    total: int = 0
+    waiting: int = 0
+    running: int = 0
+    completed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    cancelled: int = 0
+    partial: int = 0
+
+    @property
+    def items_line(self) -> str:
+        """How many items of a template completed, and how many of these in part."""
+        return f"{self.completed}/{self.total}" + (f", {self.partial} in part" if self.partial else "")
+
+    @property
+    def ended(self) -> int:
+        """Subtasks in a final state."""
+        return self.completed + self.failed + self.skipped + self.cancelled
+
+    def __add__(self, other: "Counts") -> "Counts":
+        """Returns the sums."""
+        return Counts(**{name: value + getattr(other, name) for name, value in self})
+
+
+class NestedRun(Model):
+    """The nested supervisor of a subtask's present or last attempt, as it last reported.
+
+    `counts` are of the subtasks on all levels below, `usage` includes them. The subtasks themselves are in the queries
+    of the nested run, which is the workflow of the subtask, and at its end in the result at `result_ref`.
+    """
+
+    phase: Phase = "planning"
+    status: RunStatus = "running"
+    counts: Counts = Counts()
+    usage: Usage = Usage()
+    result_ref: str | None = None
+    trace_ref: str | None = None

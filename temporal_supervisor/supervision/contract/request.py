@@ -1,0 +1,245 @@
+"""The request of a run, validated and bounded."""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import timedelta
+from fractions import Fraction
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator, model_validator
+
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionError
+from temporal_supervisor.supervision.base.text import cut, did_you_mean, one_line, size
+from temporal_supervisor.supervision.contract.base import Duration, StrictModel, Undecodable, depth_exceeds
+from temporal_supervisor.supervision.contract.model_choice import Effort, ModelChain
+from temporal_supervisor.supervision.contract.plan import NewRole, Plan, Subtask, WrittenPlan
+from temporal_supervisor.supervision.contract.strategy import StrategyName
+from temporal_supervisor.supervision.contract.team import Team
+
+REQUEST_BYTES = 200 * limits.KIB  # the start event must stay below PAYLOAD_HARD_BYTES
+REQUEST_DEPTH = 100  # JSON in JSON: parsers give up at 200, and a request is nested in other objects
+ATTACHMENT_TEXT_BYTES = 16 * limits.KIB  # inline text travels in the start event; longer ones go by `starter.py put`
+
+_FRACTION = re.compile(r"\d{1,9}/\d{1,9}|\d{0,9}\.?\d{1,20}", re.ASCII)
+_SHOWN_NAME_CHARS = 64  # of an item that is wrong: a longer one would hide the field behind it
+_Label = Annotated[str, Field(max_length=200)]
+_DURATION = 'must be a duration such as "30m" or "PT30M", or a number of seconds'
+
+
+def _bounded(time: timedelta) -> timedelta:
+    if not timedelta(seconds=1) <= time <= limits.MAX_DEADLINE:
+        raise ValueError(f"must be from 1 second to {limits.MAX_DEADLINE.days} days")
+    return time
+
+
+_Time = Annotated[Duration, AfterValidator(_bounded)]
+
+
+class Budget(StrictModel):
+    """Totals for the whole tree of a run; None is no limit of that kind."""
+
+    tokens: Annotated[int, Field(ge=1, le=limits.MAX_BUDGET_TOKENS)] | None = 1_000_000
+    usd: Annotated[float, Field(gt=0, le=limits.MAX_BUDGET_USD, allow_inf_nan=False)] | None = 5.0
+
+
+class Models(StrictModel):
+    """Models that override the defaults, each a name or a fallback chain; roles may still name their own."""
+
+    supervisor: ModelChain | None = None
+    workers: ModelChain | None = None
+
+
+class Attachment(StrictModel):
+    """Text or data that worker agents may read: inline, or stored before by the command `put`.
+
+    A stored folder has the media type that `put` prints; any other type is a hint for people.
+    """
+
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    text: str | None = None
+    ref: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
+    media_type: Annotated[str, Field(max_length=200)] | None = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> "Attachment":
+        if (self.text is None) == (self.ref is None):
+            raise ValueError(f"attachment '{self.name}' needs exactly one of text and ref")
+        if self.text is not None and size(self.text) > ATTACHMENT_TEXT_BYTES:
+            limit = f"more than {ATTACHMENT_TEXT_BYTES} bytes of text"
+            raise ValueError(f"attachment '{self.name}' has {limit}: store it with the command `put` and pass ref")
+        return self
+
+
+class RunRequest(StrictModel):
+    """All fields but `goal` are optional; bounds and defaults as in docs/reference.md."""
+
+    goal: str
+    team: str | Team = "default"
+    strategy: StrategyName = "auto"
+    approve_plan: bool = False
+    approval_timeout: _Time = timedelta(days=7)
+    on_approval_timeout: Literal["reject", "approve"] = "reject"
+    max_subtasks: Annotated[int, Field(ge=1, le=limits.MAX_SUBTASKS)] = 12
+    max_parallel: Annotated[int, Field(ge=1, le=limits.MAX_PARALLEL)] = 8
+    max_turns: Annotated[int, Field(ge=1, le=limits.MAX_TURNS)] = 10
+    max_depth: Annotated[int, Field(ge=1, le=limits.MAX_DEPTH)] = 2
+    max_reviews: Annotated[int, Field(ge=0, le=20)] = 3
+    max_replans: Annotated[int, Field(ge=0, le=20)] = 2
+    plan: WrittenPlan | None = None
+    subtask_timeout: _Time | None = None
+    on_subtask_failure: Literal["gap", "ask"] = "gap"
+    deadline: _Time = timedelta(minutes=30)
+    budget: Budget = Budget()
+    success: str | float = "any"
+    incremental_synthesis: Annotated[int, Field(ge=0, le=limits.MAX_SUBTASKS)] = 0
+    models: Models = Models()
+    effort: Effort | None = None
+    answer_schema: dict[str, Any] | None = None
+    attachments: Annotated[list[Attachment], Field(max_length=limits.ATTACHMENTS)] = []
+    metadata: Annotated[dict[_Label, _Label], Field(max_length=16)] = {}
+
+    @field_validator("team", mode="before")
+    @classmethod
+    def _team(cls, team: object) -> object:
+        if isinstance(team, dict):  # only the complaints about an object, not that it is no name either
+            return Team.model_validate(team)
+        if not isinstance(team, (str, Team)):
+            raise ValueError("must be a name or a team object")
+        return team
+
+    @property
+    def team_name(self) -> str:
+        """The name of the team, named or inline."""
+        return self.team if isinstance(self.team, str) else self.team.name
+
+    def without_content(self) -> "RunRequest":
+        """Returns the request without stored content: the goal cut, the team by name, no attachments and no schema."""
+        shown = cut(self.goal, limits.SUMMARY_BYTES)
+        return self.model_copy(update={"goal": shown, "team": self.team_name, "answer_schema": None, "attachments": []})
+
+    @field_validator("goal")
+    @classmethod
+    def _goal(cls, goal: str) -> str:
+        if not goal.strip():
+            raise ValueError("the goal is empty: say what the run should find out or produce")
+        if size(goal) > limits.GOAL_BYTES:
+            raise ValueError(f"the goal has more than {limits.GOAL_BYTES} bytes: pass long text as an attachment")
+        return goal
+
+    @field_validator("success", mode="before")
+    @classmethod
+    def _success(cls, value: object) -> object:
+        success_fraction(value)
+        return value
+
+    @model_validator(mode="after")
+    def _whole(self) -> "RunRequest":
+        names = [attachment.name for attachment in self.attachments]
+        if len(set(names)) < len(names):
+            raise ValueError("attachment names must differ")
+        try:
+            total = size(self.model_dump_json())
+        except ValueError:
+            raise ValueError("it contains an unpaired surrogate, or is nested too deeply") from None
+        if total > REQUEST_BYTES:
+            raise ValueError(
+                f"it has more than {REQUEST_BYTES} bytes: `put` attachments, keep a large team in a team file"
+            )
+        return self
+
+
+def success_fraction(value: object) -> Fraction | None:
+    """Returns the share of subtasks that a run needs: None for `any`, 1 for `all`, else a fraction of (0, 1].
+
+    Raises ValueError for anything else.
+    """
+    if value == "any":
+        return None
+    share = Fraction(value == "all")
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if is_number or (isinstance(value, str) and _FRACTION.fullmatch(value.strip())):  # "1e-999999999" takes all memory
+        with suppress(ValueError, ZeroDivisionError):
+            share = Fraction(str(value))  # the digits of a float: 0.1 means 1/10
+    if not 0 < share <= 1:
+        raise ValueError('must be "any", "all", or a fraction above 0 and at most 1 such as "2/3" or 0.5')
+    return share
+
+
+def parse_request(value: object, surplus: tuple[object, ...] = ()) -> RunRequest:
+    """Returns the request in a run's raw input. Raises SupervisionError `InvalidRequest` with its problems."""
+    problem = _input_problem(value, surplus)
+    try:
+        if not problem:
+            return RunRequest.model_validate(value)
+    except ValidationError as error:
+        problem = describe_errors(error, value=value)
+    raise invalid_request(problem)
+
+
+def invalid_request(problem: str) -> SupervisionError:
+    """Returns the error of a request that cannot be taken."""
+    return SupervisionError(ErrorKind.INVALID_REQUEST, problem)
+
+
+def _input_problem(value: object, surplus: tuple[object, ...]) -> str:
+    """Returns why the input cannot be a request at all; "" if it may be one."""
+    if surplus:
+        return f"a run takes one input, {1 + len(surplus)} were given: put all fields in one object"
+    if value is None:
+        return 'no input: pass an object such as {"goal": "..."}'
+    if isinstance(value, Undecodable):
+        return f"the input can't be decoded ({value.reason}): pass an object in UTF-8 JSON, encoding json/plain"
+    if not isinstance(value, (dict, RunRequest)):
+        return f'the input must be an object such as {{"goal": "..."}}, not of type {type(value).__name__}'
+    if isinstance(value, dict) and depth_exceeds(value, REQUEST_DEPTH):
+        return f"the request is nested too deeply: at most {REQUEST_DEPTH} levels"
+    return ""
+
+
+def describe_errors(error: ValidationError, root: str = "request", value: object = None) -> str:
+    """Returns the lines of `complaint_lines` as one, of at most ERROR_BYTES."""
+    return cut("; ".join(complaint_lines(error, root, value)), limits.ERROR_BYTES)
+
+
+def complaint_lines(
+    error: ValidationError, root: str = "request", value: object = None, shown: Callable[[str], str] = str
+) -> list[str]:
+    """Returns the errors, each with its field as it is `shown`, or with `root` if it concerns all of them.
+
+    Items of a list that have a `name` in the validated `value` are shown by it.
+    """
+    lines = []
+    for item in error.errors(include_url=False, include_input=False)[: limits.FIELD_COMPLAINTS]:  # of perhaps 100,000
+        field, *inner = [*_named(item["loc"], value)] or [root]
+        where = ".".join([shown(field), *inner])
+        complaint = _complaint(item["type"], item["msg"])
+        if item["type"] == "extra_forbidden":
+            complaint += did_you_mean(str(item["loc"][-1]), _fields(StrictModel, Plan, Subtask, NewRole))
+        lines.append(f"{one_line(where, limits.LINE_BYTES)}: {one_line(complaint, limits.PARAGRAPH_BYTES)}")
+    if (more := error.error_count() - len(lines)) > 0:
+        lines.append(f"and {more} more")
+    return lines
+
+
+def _named(location: tuple[int | str, ...], value: Any) -> Iterator[str]:
+    """Yields the parts of an error's place, an item of a list by its `name` if it has one."""
+    for part in location:
+        try:
+            value = value[part]
+        except (LookupError, TypeError):
+            value = None
+        name = value.get("name") if isinstance(part, int) and isinstance(value, dict) else None
+        yield name if isinstance(name, str) and len(name) <= _SHOWN_NAME_CHARS else str(part)
+
+
+def _fields(*kinds: type[BaseModel]) -> set[str]:
+    """Returns the names of all fields of these kinds, and of those that are made from them."""
+    return {name for kind in kinds for name in (*kind.model_fields, *_fields(*kind.__subclasses__()))}
+
+
+def _complaint(error_type: str, message: str) -> str:
+    if error_type == "extra_forbidden":
+        return "unknown field"
+    return _DURATION if error_type.startswith("time_delta_") else message.removeprefix("Value error, ")

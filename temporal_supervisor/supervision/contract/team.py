@@ -1,0 +1,374 @@
+"""A team: roles with their prompts and tools, and the small card of it that travels in history."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, JsonValue, ValidationInfo, field_validator, model_validator
+
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.text import did_you_mean, one_line, quoted
+from temporal_supervisor.supervision.base.trust import require_http
+from temporal_supervisor.supervision.contract.base import Duration, Model, StrictModel
+from temporal_supervisor.supervision.contract.finding import Grounding
+from temporal_supervisor.supervision.contract.model_choice import Efforts, ModelChain
+
+_LINE_CHARS = 200  # a capability, a label, the pattern of a route
+_PARAGRAPH_CHARS = 600  # words that are part of an error message
+_PAGE_CHARS = 4000  # a team's own words to the planner
+_LISTED = 50  # capabilities of a role, routes of a team
+
+Reads = Literal["public", "private"]
+Returns = Literal["trusted", "untrusted"]
+Effects = Literal["read", "outward", "write"]
+Approval = Literal["never", "tainted", "always"]
+Targets = dict[str, list[JsonValue]]
+"""Of an argument, the values with which a call goes where the team wants it to go."""
+
+
+NAME_RULE = "1 to 48 lower-case letters, digits, hyphens or underscores, a letter first"
+_NAME = re.compile(r"[a-z][a-z0-9_-]{0,47}")
+_TOOL_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_-]{0,63}")
+_SERVER_NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
+_NO_TOOL_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+_SECRET_IN_TEXT = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]{0,99})\}")
+_SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
+
+
+def is_name(text: str) -> bool:
+    """True if `text` may name a team, a role or a pool."""
+    return _NAME.fullmatch(text) is not None
+
+
+def _matching(pattern: re.Pattern[str], rule: str) -> AfterValidator:
+    def check(text: str) -> str:
+        if not pattern.fullmatch(text):
+            raise ValueError(f"must be {rule}")
+        return text
+
+    return AfterValidator(check)
+
+
+Name = Annotated[str, _matching(_NAME, NAME_RULE)]
+ToolName = Annotated[str, _matching(_TOOL_NAME, "1 to 64 letters, digits, hyphens or underscores, a letter first")]
+ServerName = Annotated[str, _matching(_SERVER_NAME, "1 to 32 lower-case letters, digits or hyphens, a letter first")]
+SecretName = Annotated[str, _matching(_SECRET_NAME, "the name of a variable, such as TICKETS_TOKEN, never its value")]
+Capability = Annotated[str, Field(max_length=_LINE_CHARS)]
+Line = Annotated[str, Field(min_length=1, max_length=_LINE_CHARS)]
+
+
+class Planning(StrictModel):
+    """What a team tells the planner: instructions of its own."""
+
+    instructions: Annotated[str, Field(max_length=_PAGE_CHARS)] = ""
+
+
+class Route(StrictModel):
+    """Goals that go to one role without the planner: a pattern is words of theirs, or has `*` for any text."""
+
+    pattern: Line
+    role: str
+
+
+class Person(StrictModel):
+    """A person who has a role: `who` it is, for people who read the inbox, and how long its subtasks wait."""
+
+    who: Line
+    expires: Annotated[Duration, Field(gt=timedelta(), le=limits.MAX_DEADLINE)] = timedelta(days=7)
+
+
+class RoleBase(Model):
+    """What a role's definition and its card have in common.
+
+    `effort` overrides the request's. `max_turns` lowers the run's turn limit for this role. A subtask whose attempts
+    failed is tried once more by the role `fallback`.
+    `team` makes the role a team of that name: a supervisor of its own works on each of its subtasks. Activities of a
+    role with a `pool` go to the Workers of that pool, model calls only with `pool_model`. An answer that is a
+    finding of this role begins with its `label`. With `ask` its worker agents may ask a person. A role that is a
+    `person` has no worker agents: its subtasks wait in the inbox, and the replies are their findings.
+    """
+
+    name: Name
+    description: Annotated[str, Field(max_length=limits.ROLE_DESCRIPTION_CHARS)] = ""
+    capabilities: Annotated[list[Capability], Field(max_length=_LISTED)] = []
+    effort: Efforts | None = None
+    max_turns: Annotated[int, Field(ge=1, le=200)] | None = None
+    fallback: str | None = None
+    team: str | None = None
+    pool: Name | None = None
+    pool_model: bool = True
+    label: Line | None = None
+    ask: bool = False
+    person: Person | None = None
+
+
+class Role(RoleBase, StrictModel):
+    """A worker agent's definition.
+
+    `tools` names the tools that it may use; no other tool is ever run for it. `model` overrides the default models of
+    worker agents, by a name or a fallback chain. With the `grounding` "knowledge" its findings may say what no tool
+    output has, and are marked so. The JSON schema `output_schema` asks for an object in each finding: a row of a table.
+    """
+
+    description: Annotated[str, Field(min_length=1, max_length=limits.ROLE_DESCRIPTION_CHARS)]
+    system_prompt: Annotated[str, Field(max_length=limits.ROLE_PROMPT_CHARS)] = ""
+    grounding: Grounding = "tools"
+    tools: list[str] = []
+    model: ModelChain | None = None
+    output_schema: dict[str, JsonValue] | None = None
+
+    @model_validator(mode="after")
+    def _able(self) -> "Role":
+        if self.team is None and self.person is None:
+            if not self.system_prompt.strip():
+                raise ValueError("a role needs a system_prompt")
+            if self.output_schema is not None and not self.columns:
+                raise ValueError('output_schema: it needs type = "object" and properties')
+        elif (self.team and self.person) or self.tools or self.ask or self.output_schema is not None:
+            raise ValueError("a role that is a team or a person has no other of these, no tools, `ask`, output_schema")
+        return self
+
+    @property
+    def columns(self) -> list[str]:
+        """The properties of the `output_schema`; none without one."""
+        schema = self.output_schema or {}
+        properties = schema.get("properties") if schema.get("type") == "object" else None
+        return list(properties) if isinstance(properties, dict) else []
+
+
+class ToolRights(StrictModel):
+    """What a team file says of a tool in place of its kind's own words: see `supervision.agent.policy.ToolWords`.
+
+    With `inline = false` no team inside a request may name it.
+    """
+
+    reads: Reads | None = None
+    returns: Returns | None = None
+    effects: Effects | None = None
+    approve: Approval | None = None
+    targets: Targets | None = None
+    inline: bool | None = None
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """The words that it says, by field of a Tool."""
+        return {name: word for name in ToolRights.model_fields if (word := getattr(self, name)) is not None}
+
+
+class ToolEntry(ToolRights):
+    """A tool that a team file sets up: `uses` names a tool kind, `options` are that kind's own."""
+
+    name: ToolName
+    uses: str
+    options: dict[str, Any] = {}
+
+
+class McpTool(ToolRights):
+    """What a team file says of a tool of an MCP server. What the server itself says of it counts for nothing."""
+
+    reads: Reads = "private"
+    returns: Returns = "untrusted"
+    effects: Effects = "write"
+
+
+class McpServer(StrictModel):
+    """A server of tools: a `command`, which is run in the team's folder, or a `url`. Nothing but `tools` is offered.
+
+    `env` names the variables that the command gets beside PATH and HOME, `headers` the secret of each header; inside a
+    longer text it stands as `${NAME}`. A call may take `timeout` seconds.
+    """
+
+    command: Annotated[str, Field(min_length=1)] | None = None
+    args: list[str] = []
+    env: list[SecretName] = []
+    url: str | None = None
+    headers: dict[str, str] = {}
+    timeout: Annotated[float, Field(gt=0, le=limits.MCP_TIMEOUT_MAX.total_seconds())] = 60.0
+    tools: dict[str, McpTool] = {}
+
+    @field_validator("env", mode="before")
+    @classmethod
+    def _names(cls, value: object) -> object:
+        if isinstance(value, dict):
+            raise ValueError('write the names alone, as in env = ["TOKEN"], and put the values where Workers run')
+        return value
+
+    @model_validator(mode="after")
+    def _reachable(self) -> "McpServer":
+        if (self.command is None) == (self.url is None):
+            raise ValueError("give it either a command or a url")
+        if self.headers if self.url is None else self.args:
+            raise ValueError("headers belong to a url; args belong to a command, which has env")
+        if self.url is not None and (problem := require_http(self.url, secret=bool(self.headers))):
+            raise ValueError(problem)
+        for text in self.headers.values():
+            if not secrets_in(text):
+                raise ValueError(f"headers: {quoted(text)} names no secret: write NAME, or ${{NAME}} in a longer text")
+        return self
+
+    @property
+    def secrets(self) -> list[str]:
+        """The names of all secrets that it gets."""
+        return list(dict.fromkeys([*self.env, *(name for text in self.headers.values() for name in secrets_in(text))]))
+
+
+def secrets_in(header: str) -> list[str]:
+    """Returns the names of the secrets in the text of a header."""
+    return [header] if _SECRET_NAME.fullmatch(header) else _SECRET_IN_TEXT.findall(header)
+
+
+def with_secrets(header: str, secrets: Mapping[str, str]) -> str:
+    """Returns the text of a header with the values of its secrets."""
+    return secrets.get(header) or _SECRET_IN_TEXT.sub(lambda match: secrets[match[1]], header)
+
+
+def server_tool(server: str, tool: str) -> str:
+    """Returns the name that a tool of an MCP server has for models and roles."""
+    return f"{server}__{_NO_TOOL_NAME.sub('_', tool)}"
+
+
+class Team(StrictModel):
+    """Roles and their tools. `generalist` takes subtasks whose role is unknown. `mcp_servers` have further tools.
+
+    `toolbox` names the tools that roles defined by a plan may use. `planning` is for the planner, `routes` are taken
+    before it is asked, the first that fits. `on_failure` is what users read when a run gave no answer.
+    """
+
+    name: Name
+    description: str = ""
+    share_tools: bool = False
+    roles: Annotated[list[Role], Field(min_length=1, max_length=limits.TEAM_ROLES)]
+    generalist: str  # it and what follows are compared with the roles: a field's validator sees those before it
+    tools: list[ToolEntry] = []
+    mcp_servers: dict[ServerName, McpServer] = {}
+    toolbox: list[str] = []
+    planning: Planning = Planning()
+    routes: Annotated[list[Route], Field(max_length=_LISTED)] = []
+    on_failure: Annotated[str, Field(max_length=_PARAGRAPH_CHARS)] = ""
+
+    @field_validator("roles")
+    @classmethod
+    def _consistent(cls, roles: list[Role], info: ValidationInfo) -> list[Role]:
+        names = [role.name for role in roles]
+        problems = []
+        if repeated := _repeated(names):
+            problems.append(f"role names must differ: {repeated}")
+        for role in roles:
+            if role.fallback == role.name:
+                problems.append(f"role '{role.name}' is its own fallback: name another role")
+            elif role.fallback is not None and role.fallback not in names:
+                problems.append(f"role '{role.name}': fallback {_unknown(role.fallback, names)}")
+        shared = _repeated(tool for role in roles for tool in dict.fromkeys(role.tools))
+        if shared and not info.data.get("share_tools"):
+            problems.append(f"roles share the tools {shared}: give each tool to one role, or set share_tools = true")
+        if problems:
+            raise ValueError("; ".join(problems))
+        return roles
+
+    @field_validator("generalist", "routes")
+    @classmethod
+    def _known(cls, value: Any, info: ValidationInfo) -> Any:
+        names = [role.name for role in info.data.get("roles", [])]  # none where a role has problems of its own
+        used = [value] if isinstance(value, str) else [route.role for route in value]
+        if unknown := [_unknown(name, names) for name in used if names and name not in names]:
+            raise ValueError("; ".join(unknown))
+        return value
+
+    @field_validator("tools")
+    @classmethod
+    def _distinct(cls, tools: list[ToolEntry]) -> list[ToolEntry]:
+        if repeated := _repeated(tool.name for tool in tools):
+            raise ValueError(f"tool names must differ: {repeated}")
+        return tools
+
+    @property
+    def named_tools(self) -> list[str]:
+        """The names of all tools that roles have, or may have by a plan."""
+        return list(dict.fromkeys([*(tool for role in self.roles for tool in role.tools), *self.toolbox]))
+
+    @property
+    def server_tools(self) -> list[str]:
+        """The names of all tools of its MCP servers."""
+        return [server_tool(name, tool) for name, server in self.mcp_servers.items() for tool in server.tools]
+
+    def role(self, name: str) -> Role:
+        """Returns the role of that name. Raises KeyError if there is none."""
+        return {role.name: role for role in self.roles}[name]
+
+
+class ToolCard(Model):
+    """The part of a tool that a workflow knows, never its schema; `searches` are those of one model call, at most."""
+
+    name: str
+    reads_attachments: bool = False
+    outward: bool = False
+    timeout_seconds: float | None = None
+    searches: Annotated[int, Field(exclude_if=lambda most: not most)] = 0
+
+    @property
+    def timeout(self) -> timedelta:
+        """The time that one call may take."""
+        return timedelta(seconds=self.timeout_seconds) if self.timeout_seconds else limits.TOOL_TIMEOUT
+
+
+class RoleCard(RoleBase):
+    """The part of a role that a workflow knows.
+
+    Where `model` cannot be used, the first of `fallback_models` that can takes over.
+    """
+
+    tools: list[ToolCard] = []
+    model: str
+    fallback_models: list[str] = []
+
+    @property
+    def reads_attachments(self) -> bool:
+        """True if it has a tool that reads them, or may have one in its own team."""
+        return self.team is not None or any(tool.reads_attachments for tool in self.tools)
+
+    @property
+    def models(self) -> list[str]:
+        """All models of the role, in the order of preference."""
+        return [self.model, *self.fallback_models]
+
+    def tool(self, name: str) -> ToolCard:
+        """The card of a tool; a plain one for a tool that every role has."""
+        return next((card for card in self.tools if card.name == name), ToolCard(name=name))
+
+
+class TeamCard(Model):
+    """The part of a team that a workflow knows; prompts and schemas stay in the artifact store."""
+
+    name: str
+    generalist: str
+    roles: list[RoleCard]
+    on_failure: str = ""
+
+    def assignable(self, *, nesting: bool) -> "TeamCard":
+        """Returns the card of the roles that subtasks may be given to: without `nesting` none that is a team.
+
+        The generalist stays, as it takes what no role is for.
+        """
+        roles = [role for role in self.roles if nesting or role.team is None or role.name == self.generalist]
+        return self.model_copy(update={"roles": roles})
+
+    def find(self, name: str | None) -> RoleCard | None:
+        """Returns the role of that name, None if there is none."""
+        return next((role for role in self.roles if role.name == name), None)
+
+    def role(self, name: str) -> RoleCard:
+        """Returns the role of that name, else the generalist."""
+        by_name = {role.name: role for role in self.roles}
+        return by_name.get(name) or by_name[self.generalist]
+
+
+def _unknown(role: str, names: list[str]) -> str:
+    listed = one_line(", ".join(names), limits.PARAGRAPH_BYTES)
+    return f"{quoted(role)} is not one of the roles: {listed}{did_you_mean(role, names)}"
+
+
+def _repeated(names: Iterable[str]) -> str:
+    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
+    return one_line(", ".join(repeated), limits.PARAGRAPH_BYTES)

@@ -1,0 +1,124 @@
+"""The fields of a structured answer, looked up in the findings.
+
+A number is found if a line of a finding has it beside the unit that the field's name ends in (`mean_wind_ms`,
+`permit_days`) and beside the names in the same object (`"site": "Esbjerg"`), as far as findings have these. A row of a
+table counts as one line for each cell, with the head of its column. The figures, quotations and URLs in a text are
+looked up like those of the answer.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+from pydantic import JsonValue
+
+from temporal_supervisor.supervision.grounding.claims import Claim, claims, plain_text
+from temporal_supervisor.supervision.grounding.support import Source, Support
+from temporal_supervisor.supervision.grounding.units import unit_words
+from temporal_supervisor.supervision.grounding.written_figures import SMALL, values
+
+_WORDS = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])")
+_NAME_END = re.compile(r"[:;,(\[|]|\s[-–—]\s")
+_NAME_WORDS = 6  # more make a sentence, which names no row
+_LABELS = ("year", "month", "week", "day", "hour", "minute", "second")  # in a field's name, not its unit
+_YEARS = range(1000, 3000)
+
+
+FieldClaims = Iterator[tuple[str, str, bool]]
+"""The path of a field, a claim that it makes, and whether the findings have that."""
+
+
+def field_claims(value: JsonValue, findings: Sequence[str], given: Sequence[str]) -> FieldClaims:
+    """Yields what a structured answer claims; `given` are texts that it may repeat, the goal and the plan."""
+    return _Findings(findings, given).claims_in(value, "answer_json", "", [])
+
+
+class _Findings:
+    def __init__(self, findings: Sequence[str], given: Sequence[str]) -> None:
+        self._findings = [list(_lines(text)) for text in findings]
+        self._lines = [line for lines in self._findings for line in lines]
+        self._all = Support([Source(text) for text in (*findings, *given)])
+        self._supports: dict[tuple[tuple[str, ...], str, bool], Support] = {}
+
+    def claims_in(self, value: JsonValue, path: str, name: str, row: list[str]) -> FieldClaims:
+        """Yields the claims of a part of the answer: the field `name`, in an object with the names `row`."""
+        if isinstance(value, dict):
+            row = self._names(value) or row
+            for key, part in value.items():
+                yield from self.claims_in(part, f"{path}.{key}", key, row)
+        elif isinstance(value, list):
+            for at, part in enumerate(value):
+                yield from self.claims_in(part, f"{path}[{at}]", name, row)
+        elif isinstance(value, str):
+            yield from ((path, claim.text, self._all.supports(claim)) for claim in claims(value))
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield from self._number(value, path, name, row)
+
+    def _number(self, value: float, path: str, name: str, row: list[str]) -> FieldClaims:
+        text, unit = str(value) if isinstance(value, int) else f"{value:.12g}", _unit(name)
+        figure = next(values(text.lstrip("-")), None)
+        if figure is None or (unit is None and value % 1 == 0 and abs(value) < SMALL):
+            return  # a small count needs no support, as in texts
+        support = self._all if unit is None and value in _YEARS else self._support(row, name, unit, listed="[" in path)
+        yield (path, text, support.supports(Claim("figure", text, figure)))
+
+    def _names(self, fields: dict[str, JsonValue]) -> list[str]:
+        """Returns the names that the texts of an object begin with, of those that findings have."""
+        texts = (_NAME_END.split(value)[0] for value in fields.values() if isinstance(value, str))
+        short = (text for text in texts if 0 < len(text.split()) <= _NAME_WORDS and not any(claims(text)))
+        names = dict.fromkeys(map(_plain, short))
+        return [name for name in names if any(name in line for line in self._lines)]
+
+    def _support(self, row: list[str], name: str, unit: re.Pattern[str] | None, listed: bool) -> Support:
+        """Returns the lines that name the row and the unit.
+
+        Where there are none, these are lines with the unit, or with a word of the field's name, of findings that name
+        the row, or of any finding unless the row is one of a list; else all lines of the findings that name the row.
+        """
+        key = (tuple(row), unit.pattern if unit else name, listed)
+        if key not in self._supports:
+            named = [line for line in self._lines if any(name in line for name in row)]
+            of_row = [line for line in named if all(name in line for name in row)] or named or self._lines
+            mark = unit or _any_word(name)
+            if mark and not any(map(mark.search, of_row)):
+                naming = (lines for lines in self._findings if any(name in line for line in lines for name in row))
+                about = list(chain.from_iterable(naming))
+                anywhere = self._lines if unit and not listed else []
+                of_row = list(filter(mark.search, about)) or list(filter(mark.search, anywhere)) or about or of_row
+            lines = [line for line in of_row if unit and unit.search(line)] or of_row
+            self._supports[key] = Support([Source("\n".join(lines))])
+        return self._supports[key]
+
+
+def _any_word(name: str) -> re.Pattern[str] | None:
+    words = [re.escape(word.lower()) for word in _WORDS.split(name) if word]
+    return re.compile(rf"(?<![^\W_])(?:{'|'.join(words)})(?![^\W_])") if words else None
+
+
+def _unit(name: str) -> re.Pattern[str] | None:
+    *before, last = _WORDS.split(name) if name else [""]
+    return unit_words(last.lower()) if before and last.lower() not in _LABELS else None
+
+
+def _lines(text: str) -> Iterator[str]:
+    """Yields the lines of a finding as `plain_text` has them, each after its heading."""
+    heading, head = "", list[str]()
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith("|"):
+            cells = [cell.strip() for cell in line.strip("|").split("|")]
+            if not head:
+                head = cells
+            elif set(line) - set("|-: "):
+                names = " ".join([cells[0], *(cell for cell in cells[1:] if not re.search(r"\d", cell))])
+                for top, cell in zip(head, cells, strict=False):
+                    yield _plain(f"{heading} {names} {top}: {cell}")
+            continue
+        head = []
+        if line.startswith("#") or line.endswith((":", ":**")):
+            heading = line
+        elif line:
+            yield _plain(f"{heading} {line}")
+
+
+def _plain(text: str) -> str:
+    return plain_text(text.replace("_", " ")).strip()

@@ -1,0 +1,111 @@
+"""Citations of an answer, by marks such as [t3]: one holds if the findings that it names have all of its claim."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.text import one_line
+from temporal_supervisor.supervision.contract.result import Citation
+from temporal_supervisor.supervision.grounding.claims import Claim, claims
+from temporal_supervisor.supervision.grounding.support import Found, Source, Support, looked_up
+from temporal_supervisor.supervision.grounding.wording.nearby import Near
+from temporal_supervisor.supervision.grounding.wording.sentences import SENTENCE_END
+
+MARK = re.compile(r" ?\[([\w./-]{1,64}(?:, ?[\w./-]{1,64}){0,20})\](?!\()")
+_AROUND_CLAIM = " .;,-*|#>。"
+_BETWEEN_MARKS = " ,;"
+
+
+class CitedFindings:
+    """The texts of findings by their subtasks; `others`, a draft or digests, stand for findings without a text here."""
+
+    def __init__(self, texts: Mapping[str, str], others: Sequence[str] = ()) -> None:
+        self._texts = texts
+        self._others = others
+        self._supports: dict[str, Support] = {}
+
+    @property
+    def texts(self) -> list[str]:
+        """All texts."""
+        return [*self._texts.values(), *self._others]
+
+    def support(self, subtask_id: str) -> Support:
+        """Returns the text of a finding as it supports claims."""
+        key = subtask_id if subtask_id in self._texts else ""
+        if key not in self._supports:
+            self._supports[key] = Support([Source(text) for text in ([self._texts[key]] if key else self._others)])
+        return self._supports[key]
+
+    def lacking(self, claim: str, subtask_ids: Sequence[str]) -> list[Claim]:
+        """Returns the figures, quotations and addresses of a claim that no finding of these subtasks has."""
+        finder = _Cited([self.support(subtask_id) for subtask_id in subtask_ids])
+        return [made for made, found in looked_up(claims(claim, self._texts), claim, finder) if not found]
+
+    def citations(self, text: str, completed: set[str]) -> Iterator[Citation]:
+        """Yields the citations of a text that hold: each statement with the subtasks in the marks after it."""
+        for statement, ids in _marked(text, completed):
+            claim = one_line(statement, limits.SENTENCE_BYTES)  # a hostile one may be the whole answer
+            if not self.lacking(claim, ids):
+                yield Citation(claim=claim, subtask_ids=ids)
+
+    def miscited(self, text: str, completed: set[str], given: Sequence[str]) -> dict[str, list[str]]:
+        """Returns what a text claims beside marks, and neither the findings marked nor `given` have, with the ids."""
+        stated = Support([Source(ground) for ground in given])
+        return {
+            made.text: ids
+            for statement, ids in _marked(text[: limits.GROUNDED_CHARS], completed)
+            for made in self.lacking(statement, ids)
+            if not stated.supports(made)
+        }
+
+
+class _Cited:
+    """The findings that a statement cites."""
+
+    def __init__(self, supports: Sequence[Support]) -> None:
+        self._supports = supports
+
+    def find(self, claim: Claim) -> Found | None:
+        """Returns where the first finding that has a claim has it; None if none has."""
+        return next((found for support in self._supports if (found := support.find(claim))), None)
+
+    def mixed(self, calculation: str, near: Near) -> str:
+        """Returns why figures should not be calculated with each other; empty if nothing speaks against it."""
+        return next(filter(None, (support.mixed(calculation, near) for support in self._supports)), "")
+
+
+def with_valid_marks(text: str, planned: set[str], completed: set[str]) -> str:
+    """Returns an answer without marks such as [t3] of subtasks that may not be cited; other brackets stay."""
+
+    def valid(match: re.Match[str]) -> str:
+        ids = _ids(match)
+        if not set(ids) <= planned:
+            return match[0]
+        cited = [subtask_id for subtask_id in ids if subtask_id in completed]
+        return f"{' ' * match[0].startswith(' ')}[{', '.join(cited)}]" if cited else ""
+
+    return MARK.sub(valid, text)
+
+
+def _ids(match: re.Match[str]) -> list[str]:
+    return list(dict.fromkeys(part.strip() for part in match[1].split(",")))
+
+
+def _marked(text: str, completed: set[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yields each statement that marks follow, with the ids of all of them: one may have several, as in [t1][t2]."""
+    statement, cited, start = "", list[str](), 0
+    for match in MARK.finditer(text):
+        ids = _ids(match)
+        if not set(ids) <= completed:
+            continue
+        before = text[start : match.start()]
+        start = match.end()
+        claim = SENTENCE_END.split(before)[-1].strip(_AROUND_CLAIM)
+        if claim:
+            if statement:
+                yield statement, cited
+            statement, cited = claim, ids
+        elif not before.strip(_BETWEEN_MARKS):
+            cited += ids
+    if statement:
+        yield statement, cited

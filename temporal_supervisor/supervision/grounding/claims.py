@@ -1,0 +1,122 @@
+"""What a text claims that can be looked up: its figures, quotations and addresses."""
+
+import re
+import unicodedata
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from temporal_supervisor.supervision.grounding.units import is_time
+from temporal_supervisor.supervision.grounding.wording.fenced import without_code
+from temporal_supervisor.supervision.grounding.wording.nearby import Extent, Near, surroundings
+from temporal_supervisor.supervision.grounding.wording.time_words import spans_in
+from temporal_supervisor.supervision.grounding.written_figures import Figure, figures
+
+ClaimKind = Literal["figure", "quotation", "address"]
+
+# „So" with a straight closing mark is how many write German on a keyboard of another language.
+_QUOTED = re.compile(
+    r"“([^“”]{1,2000})”|„([^„“”\"\n]{1,2000})(?<!\s)\"|„([^„“”]{1,2000})[“”]|«([^«»]{1,2000})»|»([^«»]{1,2000})«"
+    r"|\"([^\"\n]{1,2000})\"",
+    re.DOTALL,
+)
+_BLOCK_QUOTE = re.compile(r"(?:^[ \t]{0,3}>[^\n]*\n?)+", re.MULTILINE)
+_QUOTE_WORDS = 4  # fewer are a name or a term
+_TLD = r"(?:com|org|net|gov|edu|mil|int|io|ai|info|eu|de|at|ch|fr|it|es|nl|uk|jp|cn|us|ca|au)"
+_ADDRESS = re.compile(
+    r"\bhttps?://[^\s<>\"'`|\\^{}]{3,2000}|\bwww\.[^\s<>\"'`|\\^{}]{3,2000}"
+    r"|\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}"
+    r"|\b10\.\d{4,9}/[^\s<>\"'`|\\^{}]{2,300}"
+    rf"|(?<![\w@.])(?:[a-z0-9-]{{1,63}}\.){{1,5}}{_TLD}(?![\w-])(?:/[^\s<>\"'`|\\^{{}}]{{0,2000}})?",
+    re.IGNORECASE,
+)
+_TRAILING = ".,;:!?)]}*_'\"’”"
+_MARK = re.compile(r"\[([\w.,;: /-]{1,80})\](?!\()")  # [t2], [12], [a-document]
+_MARKS_END = re.compile(r"\s?[,;]\s?")
+_FOOTNOTE = re.compile(r"^[ \t]{0,3}\[(\d{1,3})\](?=:?[ \t]+\D)", re.MULTILINE)
+_YEARS = range(1500, 2101)
+_SPAN_CHARS = 300  # around a time, where the dates stand between which it lies
+_ELLIPSIS = re.compile(r"\[?(?:\.{3}|…)\]?|\[[^\]]{0,40}\]")
+_QUOTE_MARKS = str.maketrans("‘’‚‛′“”„«»‐‑‒–—−", "'''''\"\"\"\"\"------")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """`text` is as written; a figure has what was read in it, and the words near it.
+
+    `between` are two dates or years beside a time, such as "19 years", that lie so far apart.
+    """
+
+    kind: ClaimKind
+    text: str
+    figure: Figure | None = None
+    near: Near | None = None
+    between: str = ""
+
+
+def claims(text: str, marks: Collection[str] = ()) -> Iterator[Claim]:
+    """Yields what a text claims that can be looked up; code and marks of citations claim nothing.
+
+    Marks are brackets with ids, `marks` or those of the text's own footnotes: "[134] million" is a figure.
+    """
+    rest = without_code(text)
+    yield from (Claim("address", match[0].rstrip(_TRAILING)) for match in _ADDRESS.finditer(rest))
+    rest = _blank(_ADDRESS, rest)
+    for pattern in (_BLOCK_QUOTE, _QUOTED):
+        quotes = {match[0]: quote for match in pattern.finditer(rest) if (quote := _quote(match[0]))}
+        yield from (Claim("quotation", quote) for quote in quotes.values())
+        rest = _blank(pattern, rest, quotes.get)
+    known = {*marks, *_FOOTNOTE.findall(rest)}
+    rest = _blank(_MARK, rest, lambda mark: set(_MARKS_END.split(mark[1:-1])) <= known)
+    found = [*figures(rest)]
+    apart = [figure for figure in found if not _is_year(figure)]
+    near = surroundings(text, [Extent(figure.start, figure.end) for figure in apart])
+    words = {figure.start: words for figure, words in zip(apart, near, strict=True)}
+    for figure in found:
+        between = _between(figure, text) if is_time(figure.unit) else ""
+        yield Claim("figure", figure.text, figure, words.get(figure.start), between)
+
+
+def _is_year(figure: Figure) -> bool:
+    whole = figure.unit is None and figure.scale == 1 and figure.digits.isdigit() and len(figure.digits) == 4
+    return whole and int(figure.digits) in _YEARS
+
+
+def _between(figure: Figure, text: str) -> str:
+    """Returns what is said between two dates near a time; empty if none lie so far apart."""
+    around = text[max(0, figure.start - _SPAN_CHARS) : figure.start], text[figure.end : figure.end + _SPAN_CHARS]
+    spans = spans_in([" ".join(around)]).get(figure.unit or "", set())
+    return "of two dates beside it" if any(reading.value in spans for reading in figure.readings) else ""
+
+
+def without_quotes(text: str) -> str:
+    """Returns a text that quotes nothing: marks around what was written or reworked for a person are left out."""
+    return re.sub(r"[“”„«»\"]|^[ \t]{0,3}>", " ", text, flags=re.MULTILINE)
+
+
+def _quote(written: str) -> str:
+    """Returns what is quoted, without its marks; empty for a name or a term."""
+    quote = re.sub(r"^[ \t]{0,3}>", "", written, flags=re.MULTILINE).strip().strip('“”„«»"').strip()
+    return quote if len(quote.split()) >= _QUOTE_WORDS else ""
+
+
+def pieces(quotation: str) -> list[str]:
+    """Returns the parts of a quotation between its omissions and insertions, as `plain_text` has them."""
+    parts = [plain_text(part).strip(" .,;:!?\"'") for part in _ELLIPSIS.split(quotation)]
+    return [part for part in parts if part]
+
+
+def plain_text(text: str) -> str:
+    """Returns a text without what makes equal quotations differ: case, white space, kinds of quotes, emphasis."""
+    folded = unicodedata.normalize("NFKC", text).casefold().translate(_QUOTE_MARKS)
+    return re.sub(r"\s+", " ", re.sub(r"[*_`]+", "", folded))
+
+
+def plain_address(text: str) -> str:
+    """Returns an address or a text of addresses without what makes equal ones differ."""
+    return re.sub(r"https?://(?:www\.)?|(?<![\w.])www\.", "", text.lower())
+
+
+def _blank(pattern: re.Pattern[str], text: str, where: Callable[[str], object] = bool) -> str:
+    """Returns a text with spaces in place of what the pattern finds; everything else stays where it is."""
+    return pattern.sub(lambda match: re.sub(r"[^\n]", " ", match[0]) if where(match[0]) else match[0], text)

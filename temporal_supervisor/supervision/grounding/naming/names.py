@@ -1,0 +1,312 @@
+"""The names, places and causes that a text gives and no source has.
+
+A name is told by its capitals, a thing by its place in the sentence: "the coal industry", "because of a strike". One
+is known if its words stand in a source, in whatever form: inflected, as a part of a compound, in another alphabet of
+capitals, as an abbreviation. Where the text is in another language than the sources, its words prove nothing, and only
+names that no language translates are looked up. Nouns have capitals in German, so there a name needs a better sign.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+from temporal_supervisor.supervision.grounding.naming.common_words import COMMON, FUNCTION_WORDS
+from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
+from temporal_supervisor.supervision.grounding.units import scale_of, unit_of
+from temporal_supervisor.supervision.grounding.wording.fenced import without_code
+from temporal_supervisor.supervision.grounding.wording.sentences import sentence_spans
+
+_MOST_NAMES = 200  # of a text: beyond, they are looked up no more
+_LANGUAGE_CHARS = 20_000  # of a text, by which its language is told
+
+_ADDRESS_OR_MARK = re.compile(
+    r"\bhttps?://\S+|\bwww\.\S+|(?<![\w.+-])[\w.+-]{1,64}@[\w.-]{1,100}|\[[^\[\]\n]{1,80}\](?:\([^()\n]{0,300}\))?"
+    r"|(?<!\w)\w{1,60}\.(?:csv|md|pdf|xlsx|txt|json|html)\b"
+)
+_QUOTED = re.compile(r"[\"“„«»][^\"“”„«»\n]{1,300}[\"”“»«]")
+_SKIPPED_LINE = re.compile(r"\s*(?:#{1,6}\s|\||>)")
+_ROW = re.compile(r"\s*\|")
+_LIST_MARK = re.compile(r"[\s>*+•-]*(?:\(?\d{1,3}[.)]\s+)?[\s*_\"'“„(]*")
+_WORD = re.compile(r"[^\W\d_](?:[\w’'&-]*[^\W_])?")
+_CELL = re.compile(r"[^|\n]+")
+
+# fmt: off
+_VERBS = frozenset([
+    "is", "was", "has", "had", "are", "were", "have", "grew", "rose", "fell", "led", "leads", "took", "takes", "won",
+    "wins", "reached", "recorded", "lost", "gained", "came", "showed", "shows", "saw", "remains", "remained", "became",
+    "stands", "stood", "ranks", "ranked", "reports", "reported", "made", "makes", "produced", "produces", "generated",
+    "generates", "employs", "employed", "sold", "sells", "delivers", "delivered", "accounted", "accounts", "topped",
+    "tops", "overtook",
+])
+_NO_NAME_ENDINGS = (
+    "ly", "ing", "tion", "sion", "ment", "ness", "ity", "ance", "ence", "age", "ism", "ship", "ure", "ues", "ings",
+    "ths",
+)
+# fmt: on
+_GERMAN_NOUN_ENDINGS = (
+    "ung",
+    "ungen",
+    "heit",
+    "keit",
+    "keiten",
+    "schaft",
+    "tion",
+    "tionen",
+    "ismus",
+    "tät",
+    "nis",
+    "tum",
+    "chen",
+    "n",
+    "s",
+    "er",
+    "en",
+    "form",
+    "weise",
+    "basis",
+)  # fmt: skip
+_GERMAN_PLACE = re.compile(r"\b(?:in|aus|nach|bei)\s\Z", re.IGNORECASE)
+_NUMBERED = re.compile(r"[\s-]?\d")  # ISO 9001
+_BEFORE_FIGURE = re.compile(r"[*]{0,2},?\s?(?:\([^()\n]{0,40}\)\s?)?[:–—]?[*]{0,2}\s?[-+$€£~(]?\d")
+_CODE = re.compile(r"(?<!\w)[A-Z]{3}(?!\w)")
+_DEMONYMS = ("ia", "ian", "ians", "ish", "ese", "ean", "an", "ans", "ic", "i", "isch", "ische", "ischen", "er")
+_COMPANY = re.compile(
+    r"(?<![\w&-])((?:[^\W\d_a-zß-öø-ÿ][\w&-]{0,30}+\s){1,3})(?:GmbH|AG|KG|SE|Inc|Ltd|Corp|LLC|plc|S\.A\.)(?!\w)"
+)
+
+_HEADS = (
+    "industry|sector|company|firm|carrier|supplier|manufacturer|brand|party|church|university|bank|airline|league|"
+    "club|epidemic|pandemic|disease|virus|war|famine|earthquake|strike|crisis"
+)
+_HEAD = re.compile(rf"\b(?:the|a|an|by|of)\s+((?:[^\W\d_]+[\s-]){{1,3}})(?:{_HEADS})\b", re.IGNORECASE)
+_BEST = re.compile(
+    r"\b(?:most|highest|largest|lowest|biggest|smallest|greatest|fastest|strongest|best|worst|least|longest|oldest)\b"
+    r"[^.:;\n]{0,60}\b(?:is|was|were|are)\s++([^\W\d_][\w-]{0,30}+(?:\s[^\W\d_][\w-]{0,30}+){0,3})(?=\s?(?:[.,;(\n]|\Z))",
+    re.IGNORECASE,
+)
+_CAUSE = re.compile(
+    r"\b(?:because of|due to|owing to|caused by|as a result of|thanks to|driven by|attributed to|result of|"
+    r"because|reason (?:for [^.\n]{1,60} )?(?:is|was)|wegen|aufgrund|infolge|verursacht durch|weil)\s+"
+    r"(?=([^.;:()\n]{3,160}))",
+    re.IGNORECASE,
+)
+_CAUSE_ENDS = re.compile(r",|\s(?:and|but|which|while|und|aber)\s", re.IGNORECASE)
+_CAUSE_WORDS = 8
+
+
+class KnownWords:
+    """The words of all sources, as names are looked up in them."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._texts = [*texts]
+        counts: Counter[str] = Counter()
+        for text in self._texts:
+            counts.update(_language_counts(text))
+        self.language = counts.most_common(1)[0][0] if counts else ""
+        self._compounds = self.language not in ("", "en")
+
+    @cached_property
+    def _words(self) -> set[str]:
+        return {word for text in self._texts for word in words_of(text.replace("_", " "))}
+
+    @cached_property
+    def _beginnings(self) -> set[str]:
+        return {word[:size] for word in self._words for size in range(4, 8) if len(word) >= size}
+
+    @cached_property
+    def _initials(self) -> set[str]:
+        return {letters for text in self._texts for letters in _initials(text.replace("_", " "))}
+
+    @cached_property
+    def _codes(self) -> set[str]:
+        """What countries and companies are shortened to: ITA."""
+        return {code for text in self._texts for code in _CODE.findall(text)}
+
+    def has(self, word: str) -> bool:
+        """True if a source has a word, a part of it, another form of it, or what it is short for."""
+        written = word.strip("'’")
+        if written.lower() in COMMON or all(map(self._has, words_of(written))):
+            return True
+        return written.lower() in self._initials or written[:3].upper() in self._codes
+
+    def _has(self, stem: str) -> bool:
+        if stem in self._words or stem in COMMON or len(stem) < 2:
+            return True
+        if len(stem) >= 5 and stem[: max(5, len(stem) * 7 // 10)] in self._beginnings:
+            return True
+        if len(stem) >= 5 and stem[:4] in self._beginnings and stem.endswith(_DEMONYMS):
+            return True
+        return self._is_compound(stem)
+
+    def _is_compound(self, stem: str) -> bool:
+        """True if a word begins or ends with a word of a source, such as Windkraft with wind."""
+        splits = range(4, len(stem) - 2)
+        return (
+            self._compounds
+            and len(stem) >= 8
+            and any(stem[:at] in self._words or stem[at:] in self._words for at in splits)
+        )
+
+
+def language_of(text: str) -> str:
+    """Returns the language of a text, by its commonest words: en, de, fr, es, or nothing."""
+    counts = _language_counts(text)
+    return counts.most_common(1)[0][0] if counts else ""
+
+
+def _language_counts(text: str) -> Counter[str]:
+    words = Counter(re.findall(r"[^\W\d_]+", text[:_LANGUAGE_CHARS].lower()))
+    counts = {language: sum(words[word] for word in those) for language, those in FUNCTION_WORDS.items()}
+    return Counter({language: count for language, count in counts.items() if count})
+
+
+def _initials(text: str) -> Iterator[str]:
+    """Yields the first letters of names of several words: us of United States, aws of Amazon Web Services."""
+    for match in re.finditer(r"(?<!\w)[^\W\d_a-z]\w*(?:[ -][^\W\d_a-z]\w*){1,5}", text):
+        letters = "".join(part[0] for part in re.split(r"[ -]", match[0])).lower()
+        yield from (letters[:size] for size in range(2, len(letters) + 1))
+
+
+def unknown_names(text: str, known: KnownWords) -> list[str]:
+    """Returns the names and causes of a text that no source has, each once, in their order."""
+    plain = _QUOTED.sub(_blank, _ADDRESS_OR_MARK.sub(_blank, without_code(text)))
+    language = language_of(plain) or known.language
+    foreign = not language or (bool(known.language) and language != known.language)
+    found = dict[str, None]()
+    for start, stop in sentence_spans(plain):
+        sentence = plain[start:stop]
+        for name in _names(sentence, language, foreign):
+            unknown = [word for word in _WORD.findall(name) if not known.has(word)]
+            if unknown and not _is_spelled_out(name, known):
+                found.setdefault(name.strip(" .,;:"))
+        if not foreign:
+            found |= dict.fromkeys(_things(sentence, known))
+        if len(found) >= _MOST_NAMES:
+            break
+    return [*found]
+
+
+def _blank(match: re.Match[str]) -> str:
+    return " " * len(match[0])
+
+
+def _is_spelled_out(name: str, known: KnownWords) -> bool:
+    """True if a source has the initials of a name: gdp of Gross Domestic Product."""
+    parts = name.split()
+    return len(parts) > 2 and known.has("".join(part[0] for part in parts))
+
+
+def _names(sentence: str, language: str, foreign: bool) -> Iterator[str]:
+    """Yields what may be names in a sentence, by their capitals."""
+    yield from (match[1].strip() for match in _COMPANY.finditer(sentence))
+    if _ROW.match(sentence):
+        yield from _names_in_row(sentence, language, foreign)
+        return
+    if _SKIPPED_LINE.match(sentence):
+        return
+    begin = _LIST_MARK.match(sentence)
+    at = begin.end() if begin else 0
+    for name, start in _capitalised(sentence):
+        words = name.split()
+        rest = sentence[start + len(name) :]
+        if len(words) == 1 and name.isupper() and len(name) > 1:
+            yield from [] if _NUMBERED.match(rest) else [name]
+        elif foreign:
+            continue  # it may be a name that the language has another word for
+        elif language == "de":
+            yield from _german_name(name, sentence[:start])
+        elif _is_inside(sentence, at, start):
+            yield name
+        else:
+            yield from _first_name(words, rest)
+
+
+def _first_name(words: list[str], rest: str) -> Iterator[str]:
+    """Yields what is a name at the beginning of a sentence, where any word has a capital."""
+    if len(words) > 1:
+        yield " ".join(words[1:] if words[0].lower() in COMMON else words)
+    elif _is_subject(words[0], rest):
+        yield words[0]
+
+
+def _german_name(name: str, before: str) -> Iterator[str]:
+    """Yields what is a name among nouns with capitals: two in a row, or one behind a preposition without an article."""
+    words = [word for word in name.split() if word.lower() not in COMMON]
+    if len(words) > 1 and len(words) == len(name.split()):
+        yield name
+    elif words and _GERMAN_PLACE.search(before) and not words[-1].lower().endswith(_GERMAN_NOUN_ENDINGS):
+        yield words[-1]
+
+
+def _names_in_row(row: str, language: str, foreign: bool) -> Iterator[str]:
+    """Yields the names in the cells of a row that has a figure: heads of columns are no names."""
+    if foreign or not re.search(r"\d", row):
+        return
+    for cell in _CELL.findall(row):
+        words = cell.strip(" *_").split()
+        names = (
+            len(words) > (language == "de")
+            and len(words) <= 4
+            and all(word[0].isupper() and word.isalpha() for word in words)
+        )
+        if names and not (len(words) == 1 and words[0].lower().endswith(_NO_NAME_ENDINGS)):
+            yield " ".join(words)
+
+
+def _capitalised(sentence: str) -> Iterator[tuple[str, int]]:
+    """Yields the words with capitals, those that follow each other as one, and where they begin."""
+    run, start, end = list[str](), 0, -2
+    for match in _WORD.finditer(sentence):
+        is_name = match[0][0].isupper() and not _is_unit(match[0])
+        joined = match.start() == end + 1 and sentence[end : match.start()] == " "
+        if run and not (is_name and joined):
+            yield " ".join(run), start
+            run = []
+        if is_name:
+            start = start if run else match.start()
+            run.append(match[0].removesuffix("'s").removesuffix("’s"))
+            end = match.end()
+    if run:
+        yield " ".join(run), start
+
+
+def _is_unit(word: str) -> bool:
+    return unit_of(word) is not None or scale_of(word) != 1 or word.upper() == "TEUR"
+
+
+def _is_inside(sentence: str, at: int, start: int) -> bool:
+    """True if a word stands inside a sentence, where a capital says something."""
+    before = sentence[:start].rstrip(" *_(\"'“„")
+    return start > at and bool(before) and not before.endswith((":", "–", "—", "•", "→", "=", "|"))
+
+
+def _is_subject(word: str, rest: str) -> bool:
+    """True if the first word of a sentence is a name: it does something, has something, or is the label of a figure."""
+    if word.lower().endswith(_NO_NAME_ENDINGS):
+        return False
+    if rest.startswith(("'s ", "’s ")):
+        return True
+    following = re.match(r"\s+([^\W\d_]+)", rest)
+    if following:
+        verb = following[1].lower()
+        return (verb in _VERBS or verb.endswith("ed")) and verb not in ("are", "were", "have")
+    return bool(_BEFORE_FIGURE.match(rest))
+
+
+def _things(sentence: str, known: KnownWords) -> Iterator[str]:
+    """Yields things and causes that a sentence names by their place in it."""
+    for match in _HEAD.finditer(sentence):
+        last = re.split(r"[\s-]", match[1].strip())[-1]
+        if not known.has(last) and not last.lower().endswith(("est", "ing", "al", "ed", "ous", "ive")):
+            yield match[0].strip()
+    for match in _BEST.finditer(sentence):
+        words = [word for word in _WORD.findall(match[1]) if word.lower() not in COMMON]
+        if words and not any(map(known.has, words)):
+            yield match[1].strip()
+    for match in _CAUSE.finditer(sentence):
+        cause = _CAUSE_ENDS.split(match[1])[0]
+        words = [word for word in _WORD.findall(cause) if word.lower() not in COMMON and len(word) > 2][:_CAUSE_WORDS]
+        unknown = [word for word in words if not known.has(word)]
+        if unknown and 2 * len(unknown) > len(words):
+            yield cause.strip()

@@ -1,0 +1,175 @@
+"""What a text says of a figure beside it, and its row does not: another name, another year, another unit.
+
+Words of a text are evidence against a row only where the table or its query knows them as another value of a column: a
+name that no column has proves nothing. Each function returns what speaks against the figure, in words for people, and
+nothing where nothing does.
+"""
+
+from collections.abc import Sequence
+
+from temporal_supervisor.supervision.grounding.rows.row_facts import Facts, Mention, Names, units_of
+from temporal_supervisor.supervision.grounding.units import DIMENSIONS, exclude_each_other, multiples
+from temporal_supervisor.supervision.grounding.wording.nearby import Near
+from temporal_supervisor.supervision.grounding.wording.time_words import YEAR, months_in, years_in
+
+_EMPTY = ("", "NULL", "-", "–", "—", "N/A", "n/a")
+
+
+def wrong_unit(unit: str | None, near: Near, facts: Facts) -> str:
+    """Returns why a figure in a unit cannot be one of this column; empty if nothing speaks against it."""
+    if unit is None:
+        return _wrong_head(near.column, facts)
+    if unit not in DIMENSIONS or not facts.units or unit in facts.units:
+        return ""
+    convertible = {other for other, _ in multiples(unit)}
+    own = {DIMENSIONS[each] for each in facts.units}
+    if convertible & facts.units or DIMENSIONS[unit] == "share" or "share" in own:  # compared elsewhere
+        return ""
+    return f"its column is {facts.column}, which is not in {unit}"
+
+
+def _wrong_head(head: str, facts: Facts) -> str:
+    """Returns why a figure below a head that names a unit, as `2001 (MWh)`, cannot be one of this column."""
+    named = units_of(head)
+    wrong = bool(named) and all(exclude_each_other(unit, own) for unit in named for own in facts.units)
+    return f"its column is {facts.column}, not {head.strip()}" if wrong and facts.units else ""
+
+
+def contradiction(near: Near, facts: Facts, names: Names) -> str:
+    """Returns what the words near a figure say of it that its row does not; empty if nothing speaks against the row."""
+    return _other_year(near, facts) or _other_name(near, facts, names)
+
+
+def _other_year(near: Near, facts: Facts) -> str:
+    said = _certain_years(near)
+    if not said:
+        return ""
+    loose = set[int]().union(*years_in(near.loose), years_in(near.own)[1])
+    told = ", ".join(map(str, sorted(said)))
+    if facts.undated and len(said) == 1 and not loose:
+        if facts.years and not said & facts.years:
+            return f"the query asked for {', '.join(map(str, sorted(facts.years)))}, not {told}"
+        return "the query did not select the year"
+    if facts.years and not (said | loose) & facts.years:
+        return f"the row has {', '.join(map(str, sorted(facts.years)))}, not {told}"
+    low, high = facts.year_range or (0, 9999)
+    if not any(low <= year <= high for year in said | loose):
+        return f"the query asked for {low} to {high}, not {told}" if low != high else f"the query is bounded by {low}"
+    months = months_in(near.own)
+    if months and facts.months and not (months | months_in(near.loose)) & facts.months:
+        year, month = min(facts.months)
+        return f"the row has {year}-{month:02}, not {' '.join(f'{y}-{m:02}' for y, m in sorted(months))}"
+    return ""
+
+
+def _certain_years(near: Near) -> set[int]:
+    if near.among > 1:
+        for text in (near.before, near.after):
+            listed = [int(match["year"]) for match in YEAR.finditer(text)]
+            if len(listed) == near.among:
+                return {listed[near.place]}
+    own, _ = years_in(near.own)
+    if own or years_in(near.loose) != (set(), set()) or years_in(near.own)[1]:
+        return own
+    above = years_in(near.head)[0]
+    return above if len(above) == 1 else set()
+
+
+def _other_name(near: Near, facts: Facts, names: Names) -> str:
+    own, loose = names.mentions(near.own), names.mentions(near.loose)
+    above = [] if own or loose else names.mentions(near.head)
+    for column in sorted({column for mention in (*own, *above) for column in mention.columns}):
+        said = _of_column(near, column, own, names) or (_of_column(near, column, above, names))
+        if not said or (said is above and len(said) > 1):
+            continue
+        allowed = [*said, *(mention for mention in loose if column in mention.columns)]
+        if any(facts.words.issuperset(mention.words) for mention in allowed):
+            continue
+        told = said[0].written
+        if column in facts.columns:
+            value = _value(facts, column)
+            if value in _EMPTY:
+                continue
+            return f"the row has {value}, not {told}"
+        if facts.unnamed and any(column in names.columns_of.get(table, ()) for table in facts.tables):
+            return f"the query did not select {column}"
+    return ""
+
+
+def _of_column(near: Near, column: str, said: Sequence[Mention], names: Names) -> list[Mention]:
+    if near.among > 1:
+        for text in (near.before, near.after):
+            listed = [mention for mention in names.mentions(text) if column in mention.columns]
+            if len(listed) == near.among:
+                return [listed[near.place]]
+    return [mention for mention in said if column in mention.columns]
+
+
+def _value(facts: Facts, column: str) -> str:
+    for head, cell in zip(facts.table.columns, facts.row.cells, strict=False):
+        if head.lower() == column:
+            return cell
+    return ", ".join(facts.filters[column].values) if column in facts.filters else "another value"
+
+
+def other_words(near: Near, there: Near, names: Names) -> str:
+    """Returns which years or names a text has beside a figure, where a sentence has it beside others; empty if none."""
+    own, loose = names.mentions(near.own), names.mentions(near.loose)
+    stands, around = names.mentions(there.own), names.mentions(f"{there.loose} {there.head}")
+    for column in sorted({column for mention in own for column in mention.columns}):
+        said = {mention.words: mention.written for mention in own if column in mention.columns}
+        known = {mention.words: mention.written for mention in stands if column in mention.columns}
+        others = {mention.words for mention in (*loose, *around)}
+        if said and known and not (said.keys() | others) & (known.keys() | others):
+            return f"it stands beside {next(iter(known.values()))}, not {next(iter(said.values()))}"
+    return _other_years(near, there)
+
+
+def _other_years(near: Near, there: Near) -> str:
+    said, stands = _certain_years(near), _certain_years(there)
+    if not said or not stands:
+        return ""
+    loose = set[int]().union(
+        *years_in(near.loose), *years_in(there.loose), years_in(near.own)[1], years_in(there.own)[1]
+    )
+    if said & stands or (said | stands) & loose:
+        return ""
+    return f"it stands beside {', '.join(map(str, sorted(stands)))}, not {', '.join(map(str, sorted(said)))}"
+
+
+def computed_of_others(near: Near, operands: Sequence[Sequence[Facts]], unit: str | None, names: Names) -> str:
+    """Returns why a figure was computed from rows of another name, year or unit; empty if nothing says so."""
+    known = [facts for facts in operands if facts]
+    if not known or len(known) < len(operands):
+        return ""
+    doubts = [[wrong_unit(unit, near, each) or contradiction(near, each, names) for each in facts] for facts in known]
+    if all(all(each) for each in doubts):
+        return f"it is computed from figures of which {doubts[0][0]}"
+    return ""
+
+
+def mixed_rows(near: Near, operands: Sequence[Sequence[Facts]], names: Names) -> str:
+    """Returns why the two figures of a difference do not belong together; empty if nothing says so.
+
+    They do not if a query leaves open which rows they are of, or if their rows have other names than the text.
+    """
+    for facts in operands:
+        alike = [fact.alike for fact in facts]
+        if min(alike) > 1:
+            return f"the query does not tell {min(alike)} rows apart, one of which has {facts[0].written}"
+    said = names.mentions(f"{near.own} {near.loose} {near.before} {near.after} {near.head}")
+    first, second = operands
+    for column in sorted({column for mention in said for column in mention.columns}):
+        pairs = [(one, other) for one in first for other in second if {column} <= one.columns & other.columns]
+        told = [mention for mention in said if column in mention.columns]
+        if pairs and not any(_belong(one, other, column, told) for one, other in pairs):
+            one, other = pairs[0]
+            return f"it mixes the rows of {_value(one, column)} and {_value(other, column)}"
+    return ""
+
+
+def _belong(one: Facts, other: Facts, column: str, told: Sequence[Mention]) -> bool:
+    """True if two rows have the same value of a column, one that a text names, or a text names both values."""
+    named = [{mention for mention in told if facts.words.issuperset(mention.words)} for facts in (one, other)]
+    same = _value(one, column) == _value(other, column)
+    return all(named) and (same or len(named[0] | named[1]) > 1)

@@ -1,0 +1,312 @@
+"""The row in which a figure stands, and what a text says of the figure beside it: another name, year or unit.
+
+A figure of a table belongs to its row. The row's words are its cells, the head of the figure's column, and the values
+by which the query chose its rows. Words of a text are evidence against a row only where the table or the query knows
+them as another value of a column: a name that no column has proves nothing.
+"""
+
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+
+from temporal_supervisor.supervision.grounding.rows.markdown_tables import MarkdownTable, TableRow, read_tables
+from temporal_supervisor.supervision.grounding.rows.queries import Filter, Query, read_query
+from temporal_supervisor.supervision.grounding.units import DIMENSIONS, mentioned_scales, mentioned_units
+from temporal_supervisor.supervision.grounding.wording.time_words import months_in, years_in
+
+_WORD = re.compile(r"[^\W_]+")
+_NUMBER = re.compile(r"[^\w\n]{0,4}\d[\d.,'’\s]*[^\w\n]{0,4}")
+_FIGURE_CELL = re.compile(r"[^\w\n]{0,4}[\d.,'’]*+\d?(?:\s?[^\W\d_]{1,12}+\.?){0,2}[^\w\n]{0,4}")
+_YEAR_HEAD = re.compile(
+    r"year|date|month|quarter|season|period|jahr|datum|monat|quartal|saison|année|an\b|año|fecha", re.I
+)
+# fmt: off
+_NO_NAMES = frozenset([
+    "yes", "no", "true", "false", "none", "null", "nan", "na", "all", "total", "other", "unknown", "ja", "nein", "all",
+    "gesamt",
+])
+# fmt: on
+_NAME_WORDS = 8  # a cell of more is a text
+_NAME_SIGNS = 80
+_ENDING = re.compile(r"(?<=...)(?:es|en|s|n|e)\Z")
+_COMBINING = re.compile(r"[\u0300-\u036f]")
+_LISTED_TABLE = re.compile(r"^table (\"[^\"\n]+\"|[^\s(\"]+) \(([^\n]*)", re.MULTILINE)
+_LISTED_COLUMN = re.compile(r"(?:\A|[,;] )(\"[^\"\n]+\"|[^\W\d]\w*)[ :]")
+_MEASURES = ("length", "mass", "energy", "power", "temperature", "data")
+_ODD_UNITS = re.compile(r"\b(?:min|max|sec|second|first|third)\b|^(?:min|max)_", re.IGNORECASE)  # min(price_eur)
+
+
+def words_of(text: str) -> list[str]:
+    """Returns the words of a text without case, accents and the endings of plurals."""
+    plain = text.casefold()
+    if not plain.isascii():
+        plain = _COMBINING.sub("", unicodedata.normalize("NFKD", plain))
+    words = _WORD.findall(plain.replace("'s ", " ").replace("’s ", " "))
+    stems = {word: _ENDING.sub("", word) for word in set(words)}
+    return [stems[word] for word in words]
+
+
+@dataclass(frozen=True)
+class Mention:
+    """A name of a column in a text."""
+
+    words: tuple[str, ...]
+    written: str
+    columns: frozenset[str]
+
+
+class Names:
+    """The values of the columns of all tables, by which their names are found in a text."""
+
+    def __init__(self) -> None:
+        self._columns: dict[tuple[str, ...], set[str]] = {}
+        self._longest: dict[str, int] = {}
+        self._places: list[Places] = []
+        self.columns_of: dict[str, set[str]] = {}
+        """The columns of the tables that queries read, as far as they are known."""
+
+    def add(self, column: str, value: str) -> None:
+        """Notes a value of a column, unless it is a number or a text."""
+        words = tuple(words_of(value)) if len(value) <= _NAME_SIGNS and not _NUMBER.fullmatch(value) else ()
+        if not 0 < len(words) <= _NAME_WORDS or not any(_is_name(value, word) for word in words):
+            return
+        self._columns.setdefault(words, set()).add(column)
+        self._longest[words[0]] = max(len(words), self._longest.get(words[0], 0))
+
+    def unknown_unit(self, unit: str | None) -> str:
+        """Returns that nothing is measured so, if no source has any unit of this kind; empty if one has."""
+        kind = DIMENSIONS.get(unit or "")
+        if not self._columns or kind not in _MEASURES or kind in self._measured:
+            return ""
+        return f"nothing is given in {unit}"
+
+    @cached_property
+    def _measured(self) -> frozenset[str]:
+        """The kinds of units that any source names."""
+        return frozenset(DIMENSIONS[unit] for place in self._places for unit in place.units)
+
+    def learn(self, place: "Places") -> None:
+        """Notes the values of the tables of a source, of its query, and the tables that it lists."""
+        self._places.append(place)
+        for table in place.tables:
+            for number, column in enumerate(table.columns):
+                for value in {row.cells[number] for row in table.rows if number < len(row.cells)}:
+                    self.add(column.lower(), value)
+        for name, each in place.query.filters.items() if place.query else ():
+            for value in each.values:
+                self.add(name, value)
+        for table_name in place.query.tables if place.query else ():
+            known = self.columns_of.setdefault(table_name, set())
+            known.update(place.query.filters if place.query else ())
+        for listed in _LISTED_TABLE.finditer(place.text):
+            columns = {column[1].strip('"').lower() for column in _LISTED_COLUMN.finditer(listed[2])}
+            self.columns_of.setdefault(listed[1].strip('"').lower(), set()).update(columns)
+
+    def mentions(self, text: str) -> list[Mention]:
+        """Returns the names in a text, of several that overlap the longest."""
+        found = list[Mention]()
+        written = text.split() if len(self._columns) else []
+        words = [(word, raw) for raw in written for word in words_of(raw)]
+        at = 0
+        while at < len(words):
+            length = next(
+                (
+                    size
+                    for size in range(min(self._longest.get(words[at][0], 0), len(words) - at), 0, -1)
+                    if tuple(word for word, _ in words[at : at + size]) in self._columns
+                ),
+                0,
+            )
+            if length:
+                key = tuple(word for word, _ in words[at : at + length])
+                raw = " ".join(dict.fromkeys(raw for _, raw in words[at : at + length]))
+                if length > 1 or _is_name(raw, key[0]):
+                    found.append(Mention(key, raw.strip(".,;:()|*\"'"), frozenset(self._columns[key])))
+            at += length or 1
+        return found
+
+
+def _is_name(written: str, word: str) -> bool:
+    """True if one word may be a name: short ones are where they are written with capitals alone."""
+    if word in _NO_NAMES or word.isdigit():
+        return False
+    return len(word) >= 3 or bool(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", written.lower()) and written.isupper())
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a figure in a table: the words of its row, its years and months, and its column.
+
+    `columns` are those that the table or its query knows. A figure is `undated` or `unnamed` if its query leaves open
+    which year or name it belongs to; `alike` rows have its row's words and dates, and other figures.
+    """
+
+    table: MarkdownTable
+    row: TableRow
+    column: str
+    words: frozenset[str]
+    columns: frozenset[str]
+    years: frozenset[int]
+    months: frozenset[tuple[int, int]]
+    year_range: tuple[int, int] | None
+    undated: bool
+    unnamed: bool
+    units: frozenset[str]
+    filters: dict[str, Filter]
+    tables: tuple[str, ...]
+    alike: int
+    written: str
+
+
+class Places:
+    """The tables of one source with its query, and the facts of each place in them."""
+
+    def __init__(self, text: str, arguments: str) -> None:
+        self.text = text
+        self.tables = read_tables(text)
+        self.query: Query | None = read_query(arguments)
+        self._rows = [(row.start, table, row) for table in self.tables for row in table.rows]
+        self._starts = [start for start, _, _ in self._rows]
+        self._found: dict[int, Facts | None] = {}
+
+    @cached_property
+    def units(self) -> frozenset[str]:
+        """The units that the text names anywhere."""
+        return mentioned_units(self.text)
+
+    @property
+    def has_rows(self) -> bool:
+        """True if the source is a table with rows."""
+        return bool(self._rows)
+
+    @cached_property
+    def scales(self) -> frozenset[Decimal]:
+        """The scales that heads of columns name, such as `employees_thousands`."""
+        heads = " | ".join(column for table in self.tables for column in table.columns)
+        return mentioned_scales(heads)
+
+    @cached_property
+    def asked_years(self) -> frozenset[str]:
+        """The years by which the query chose its rows."""
+        filters = self.query.filters.values() if self.query else ()
+        return frozenset(str(year) for each in filters for year in _years(each.values))
+
+    def facts(self, place: int, names: Names) -> Facts | None:
+        """Returns what is known of the figure at a place of the text; None outside of tables."""
+        number = bisect_right(self._starts, place) - 1
+        if number < 0 or place >= self._rows[number][2].end:
+            return None
+        if place not in self._found:
+            _, table, row = self._rows[number]
+            self._found[place] = self._facts(table, row, row.column_at(place), names)
+        return self._found[place]
+
+    def _facts(self, table: MarkdownTable, row: TableRow, at: int, names: Names) -> Facts | None:
+        if at >= len(table.columns) or (at < len(row.cells) and not _FIGURE_CELL.fullmatch(row.cells[at])):
+            return None  # the figure is part of a name
+        query = self.query or Query()
+        dated = self._dated(table)
+        column = table.columns[at]
+        cells = list(zip(table.columns, row.cells, strict=False))
+        texts = [cell for _, cell in cells if not _NUMBER.fullmatch(cell)]
+        dates = [cell for number, (_, cell) in enumerate(cells) if number in dated or not _NUMBER.fullmatch(cell)]
+        years = _years([column]) or _years(dates)
+        year_range = None
+        several = False
+        if not years:
+            years, year_range, several = _filtered_years(query)
+        named = {number for number in range(len(table.columns)) if number not in dated and _is_text(table, number)}
+        open_year = not years and not year_range and not _years([*query.tables])
+        known = set[str]().union(*(names.columns_of.get(name, set()) for name in query.tables))
+        has_year = any(_YEAR_HEAD.search(name) for name in known)
+        many = len(table.rows) > 1
+        undated = bool(query.tables) and (
+            (many and several and bool(years or year_range)) or (open_year and ((many and not named) or has_year))
+        )
+        return Facts(
+            table=table,
+            row=row,
+            column=column,
+            words=frozenset(words_of(" ".join([*texts, column, *query.tables, *_fixed(table, query)]))),
+            columns=frozenset([*map(str.lower, table.columns), *query.filters]),
+            years=frozenset(years),
+            months=frozenset(months_in(" | ".join([column, *dates]))),
+            year_range=year_range,
+            undated=undated,
+            unnamed=many and not named and not _equal_to_text(query) and bool(query.tables),
+            units=units_of(column),
+            filters=query.filters,
+            tables=tuple(query.tables),
+            alike=self.alike.get(row.start, 1),
+            written=row.cells[at] if at < len(row.cells) else "",
+        )
+
+    def _dated(self, table: MarkdownTable) -> set[int]:
+        """Returns the numbers of the columns that say when: by their heads, or as all their cells are dates."""
+        return {
+            number
+            for number, column in enumerate(table.columns)
+            if (_YEAR_HEAD.search(column) and not mentioned_units(column) - {"years", "months"})
+            or _all_dates(row.cells[number] for row in table.rows[:20] if number < len(row.cells))
+        }
+
+    @cached_property
+    def alike(self) -> dict[int, int]:
+        """How many rows of its table have the words and dates of a row and other figures, by where the row starts."""
+        counts: dict[int, int] = {}
+        for table in self.tables:
+            dated = self._dated(table)
+            by_key: dict[tuple[str, ...], dict[tuple[str, ...], list[TableRow]]] = {}
+            for row in table.rows:
+                keys = [number in dated or not _NUMBER.fullmatch(cell) for number, cell in enumerate(row.cells)]
+                key = tuple(cell for cell, is_key in zip(row.cells, keys, strict=True) if is_key)
+                rest = tuple(cell for cell, is_key in zip(row.cells, keys, strict=True) if not is_key)
+                by_key.setdefault(key, {}).setdefault(rest, []).append(row)
+            for kinds in by_key.values():
+                counts |= {row.start: len(kinds) for rows in kinds.values() for row in rows}
+        return counts
+
+
+def _all_dates(cells: Iterable[str]) -> bool:
+    filled = [cell for cell in cells if cell.strip()]
+    return bool(filled) and all(months_in(cell) or re.fullmatch(r"(?:19|20)\d\d", cell) for cell in filled)
+
+
+def _is_text(table: MarkdownTable, number: int) -> bool:
+    cells = [row.cells[number] for row in table.rows[:50] if number < len(row.cells) and row.cells[number]]
+    return bool(cells) and sum(not _NUMBER.fullmatch(cell) for cell in cells) * 2 > len(cells)
+
+
+def _years(texts: Iterable[str]) -> set[int]:
+    found = (years_in(text.replace("_", " ")) for text in texts)
+    return set[int]().union(*(own | bounds for own, bounds in found))
+
+
+def _filtered_years(query: Query) -> tuple[set[int], tuple[int, int] | None, bool]:
+    """Returns the years that a query chose: single ones, a range, and whether they are several."""
+    single, bounds = set[int](), set[int]()
+    for each in query.filters.values():
+        years = _years(each.values)
+        (bounds if each.ranged else single).update(years)
+    if single:
+        return single, None, len(single) > 1
+    return set(), (min(bounds), max(bounds)) if bounds else None, len(bounds) > 1
+
+
+def _fixed(table: MarkdownTable, query: Query) -> list[str]:
+    """Returns the values by which a query chose its rows, of the columns that it does not show."""
+    shown = {column.lower() for column in table.columns}
+    return [value for name, each in query.filters.items() if name not in shown for value in each.values]
+
+
+def _equal_to_text(query: Query) -> bool:
+    return any(not _NUMBER.fullmatch(value) for each in query.filters.values() for value in each.values)
+
+
+def units_of(column: str) -> frozenset[str]:
+    """Returns the units that the head of a column names."""
+    return mentioned_units(_ODD_UNITS.sub(" ", column)) if not _YEAR_HEAD.fullmatch(column.strip()) else frozenset()

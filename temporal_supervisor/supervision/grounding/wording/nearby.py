@@ -1,0 +1,204 @@
+"""The words that belong to a figure: those of its clause, of its row in a table, of the heading above it.
+
+Which of the words of a sentence belong to which of its figures is not always clear: "63.6 in 1987 and 46.6 in 2002"
+is, "46.6, 1987, 63.6" is not. Words that surely belong to a figure are evidence against another row of a table; the
+others are none, but they may explain why a figure stands there.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from temporal_supervisor.supervision.grounding.wording.sentences import CLAUSE_END, HALF_END, sentence_spans
+
+_MOST = 300  # signs on each side of a figure: what is farther away does not belong to it
+_JOINER = re.compile(r"\s?(?:,|/|and|to|or|und|auf|bis|et|à|y|a|, and)?\s?(?:[-–—]\s?)?[$€£¥]?")
+_REVERSED = re.compile(r"\b(?:to|auf|bis|à)\W*$", re.IGNORECASE)  # to 46.6 from 63.6
+# What follows these words is what a figure is compared with.
+_OTHERS = re.compile(
+    r"\b(?:than|ahead of|behind|compared (?:with|to)|versus|vs|unlike|except|excluding|without|above|below|"
+    r"als|gegenüber|verglichen mit|im vergleich zu|ohne|außer|vor dem|vor der|hinter|que|sans|sauf)\b",
+    re.IGNORECASE,
+)
+_A_WORD = re.compile(r"\w")
+_HEADING = re.compile(r"[ \t]*(?:#{1,6}\s|\*\*)|.*:\**\s*\Z", re.DOTALL)
+_RULE = re.compile(r"[ \t]*+\|[ \t:|-]++")
+
+
+@dataclass(frozen=True)
+class Near:
+    """The words of a figure. `own` surely belong to it, `loose` may, `head` stands above its line.
+
+    A figure that is the `place`-th of several in a row, as in "63.6 and 46.6 in 1987 and 2002", shares the words
+    `before` and `after` all of them: one word for each is given out in their order. `column` is the head of the column
+    in which it stands.
+    """
+
+    own: str = ""
+    loose: str = ""
+    head: str = ""
+    before: str = ""
+    after: str = ""
+    place: int = 0
+    among: int = 1
+    column: str = ""
+
+
+class Extent(NamedTuple):
+    """Where a figure stands."""
+
+    start: int
+    end: int
+
+
+def surroundings(text: str, figures: Sequence[Extent]) -> Iterator[Near]:
+    """Yields the words near each of the figures of a text, which are given in their order."""
+    sentences = sentence_spans(text)
+    starts = [start for start, _ in sentences]
+    lines = _Lines(text, sentences)
+    by_sentence: dict[int, list[Extent]] = {}
+    for figure in figures:
+        by_sentence.setdefault(max(0, bisect_right(starts, figure.start) - 1), []).append(figure)
+    for number, inside in by_sentence.items():
+        start, stop = sentences[number] if sentences else (0, len(text))
+        head = lines.head(number)
+        if text[start:stop].lstrip().startswith("|"):
+            yield from _in_row(text, start, stop, inside, lines.columns(number), head)
+        else:
+            yield from _in_sentence(text, start, stop, inside, head)
+
+
+class _Lines:
+    """The headings above the lines of a text, and the heads of its tables."""
+
+    def __init__(self, text: str, sentences: Sequence[tuple[int, int]]) -> None:
+        self._heads: list[str] = []
+        self._columns: list[list[str]] = []
+        head, columns, row_before = "", list[str](), ""
+        for start, stop in sentences:
+            line = text[start:stop]
+            is_row = line.lstrip().startswith("|")
+            self._heads.append(head)
+            if is_row and _RULE.fullmatch(line):
+                columns = [cell for _, cell in _cells(row_before, 0)]
+            row_before = line if is_row else ""
+            columns = columns if is_row else []
+            self._columns.append(columns)
+            if not is_row and _HEADING.match(line[:_MOST]):
+                head = line[:_MOST]
+
+    def head(self, number: int) -> str:
+        return self._heads[number] if number < len(self._heads) else ""
+
+    def columns(self, number: int) -> list[str]:
+        return self._columns[number] if number < len(self._columns) else []
+
+
+def _cells(line: str, start: int) -> list[tuple[int, str]]:
+    """Returns the cells of a row of a table, each with where it begins."""
+    cells, at = list[tuple[int, str]](), start + len(line) - len(line.lstrip()) + 1
+    for cell in line.strip().strip("|").split("|"):
+        cells.append((at, cell))
+        at += len(cell) + 1
+    return cells
+
+
+def _in_row(
+    text: str, start: int, stop: int, figures: Sequence[Extent], columns: Sequence[str], head: str
+) -> Iterator[Near]:
+    """Yields the words near the figures of a row: cells without figures, its own cell, the head of its column."""
+    cells = _cells(text[start:stop], start)
+    begins = [at for at, _ in cells]
+    column_of = [max(0, bisect_right(begins, figure.start) - 1) for figure in figures]
+    labels = " | ".join(cell for number, (_, cell) in enumerate(cells) if number not in column_of)
+    for figure, column in zip(figures, column_of, strict=True):
+        at, cell = cells[column]
+        rest = f"{cell[: figure.start - at]} {cell[figure.end - at :]}"
+        top = columns[column] if column < len(columns) else ""
+        yield Near(own=f"{labels} | {top} | {rest}"[: 2 * _MOST], head=head, column=top)
+
+
+def _in_sentence(text: str, start: int, stop: int, figures: Sequence[Extent], head: str) -> Iterator[Near]:
+    """Yields the words near the figures of a sentence."""
+    edges = [start, *(figure.end for figure in figures)]
+    between = [text[edge : figure.start] for edge, figure in zip(edges, figures, strict=False)]
+    between.append(text[figures[-1].end : stop])
+    runs = _runs(between)
+    for number in range(len(figures)):
+        first, last = runs[number]
+        left, right = _own_left(between, number), _own_right(between, number)
+        before, after = between[first][-_MOST:], between[last + 1][:_MOST]
+        if _REVERSED.search(before):
+            first = last = number
+        yield Near(
+            own=f"{left[0]} ~ {right[0]}",
+            loose=f"{left[1]} ~ {right[1]}",
+            head=head,
+            before=before,
+            after=after,
+            place=number - first,
+            among=last - first + 1,
+        )
+
+
+def _runs(between: Sequence[str]) -> list[tuple[int, int]]:
+    """Returns for each figure the first and last of those that it is joined to, as in "63.6 and 46.6"."""
+    firsts = [0]
+    for number in range(1, len(between) - 1):
+        firsts.append(firsts[-1] if _JOINER.fullmatch(between[number]) else number)
+    lasts = [len(firsts) - 1] * len(firsts)
+    for number in reversed(range(len(firsts) - 1)):
+        lasts[number] = lasts[number + 1] if firsts[number + 1] == firsts[number] else number
+    return list(zip(firsts, lasts, strict=True))
+
+
+def _parted(words: str) -> tuple[str, str, str]:
+    """Returns of the words between two figures those of the first, those of either, and those of the second."""
+    ends = [match.span() for match in CLAUSE_END.finditer(words)]
+    if not ends:
+        return "", words, ""
+    halves = [match.span() for match in HALF_END.finditer(words)]
+    if halves:
+        before, after = words[: halves[-1][0]], words[halves[-1][1] :]
+        first = CLAUSE_END.search(before)
+        own = before[: first.start()] if first else before
+        return own, before[len(own) :], after
+    first_piece = words[: ends[0][0]]
+    if not _A_WORD.search(first_piece):
+        return "", "", words[ends[0][1] :]
+    return first_piece, words[ends[0][0] : ends[-1][1]], words[ends[-1][1] :]
+
+
+def _own_left(between: Sequence[str], number: int) -> tuple[str, str]:
+    """Returns the words before a figure that are its own, and those that may be."""
+    words = between[number][-_MOST:]
+    if number == 0:
+        return _without_others(words)
+    _, either, mine = _parted(words)
+    own, loose = _without_others(mine)
+    return own, f"{either} ~ {loose}"
+
+
+def _own_right(between: Sequence[str], number: int) -> tuple[str, str]:
+    """Returns the words behind a figure that are its own, and those that may be."""
+    words = between[number + 1][:_MOST]
+    if number == len(between) - 2:
+        return _without_others(words)
+    mine, either, _ = _parted(words)
+    own, loose = _without_others(mine)
+    return own, f"{either} ~ {loose}"
+
+
+def _without_others(words: str) -> tuple[str, str]:
+    """Returns the words of a figure, and those of what it is compared with."""
+    own, loose = list[str](), list[str]()
+    at = 0
+    for clause in [*CLAUSE_END.finditer(words), None]:
+        stop = len(words) if clause is None else clause.end()
+        part, at = words[at:stop], stop
+        other = _OTHERS.search(part)
+        own.append(part if other is None else part[: other.start()])
+        loose.append("" if other is None else part[other.start() :])
+    return " ".join(own), " ".join(loose)

@@ -1,0 +1,178 @@
+"""What a plan is likely to take, by what earlier runs of its team took.
+
+The range of a subtask is that of its role's cases in these runs; that of the whole plan is the sum of its parts'.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from graphlib import TopologicalSorter
+
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.contract.base import Model
+from temporal_supervisor.supervision.contract.plan import Estimate, Plan, Range, Shares
+from temporal_supervisor.supervision.contract.result import RunResult, SubtaskReport
+from temporal_supervisor.supervision.contract.team import TeamCard
+from temporal_supervisor.supervision.contract.usage import Usage
+
+SUPERVISOR, TOTAL = "supervisor", "total"
+_REST = ""  # the role of what no subtask of the first plan took
+_OUTSIDE = 0.05
+_ROOM = 10.0  # a range of n cases is 1 + 10 / n times wider on each side: what so few cases did not show
+_SAMPLE_PARTS = 100  # of a run: 200 samples are read at once
+_HITS = 20  # estimates whose hits are counted
+_LEAST_TOKENS = 500  # of a call
+_TURN_SECONDS = 60.0  # that a turn may take, where no earlier one is known
+
+Price = Callable[[str, float, float], float | None]
+"""Returns the USD of so many input tokens of a model and searches of its provider, None if its price is unknown."""
+
+
+class Took(Model):
+    """What a candidate of a subtask took, with all attempts; of a role "", several parts of a run together."""
+
+    role: str = _REST
+    calls: float = 0
+    tokens: float = 0
+    usd: float | None = None
+    seconds: float = 0
+
+
+class RunSample(Model):
+    """What a finished run took: the subtasks of its first plan, all else, and the whole.
+
+    `estimate` is the total that was shown with the plan.
+    """
+
+    parts: list[Took]
+    rest: Took
+    total: Took
+    estimate: Shares | None = None
+
+    @property
+    def held(self) -> bool:
+        """True if the estimate held the run's calls and tokens."""
+        shown, total = self.estimate, self.total
+        return shown is not None and total.calls in shown.calls and total.tokens in shown.tokens
+
+
+def sample_of(result: RunResult, plan: Plan, planned: int, estimate: Shares | None = None) -> RunSample:
+    """Returns the sample of a run whose first plan had so many subtasks; later ones are part of the rest."""
+    candidates = {subtask.id: max(1, subtask.candidates) for subtask in plan.subtasks}
+    named = [report.id for report in result.subtasks if report.template is None]
+    first = set(named[:planned])
+    reports = [r for r in result.subtasks if (r.template or r.id) in first and r.counts is None]
+    rest = result.usage - sum((report.usage for report in reports), Usage())
+    own = max(0.0, result.timing.sequential_seconds - sum(map(_seconds, result.subtasks)))
+    chosen = reports[:: max(1, math.ceil(len(reports) / _SAMPLE_PARTS))]
+    return RunSample(
+        parts=[_took(r.usage, _seconds(r), candidates.get(r.id, 1), r.role) for r in chosen],
+        rest=_took(rest, own),
+        total=_took(result.usage, result.timing.critical_path_seconds),
+        estimate=estimate,
+    )
+
+
+def estimate_of(
+    plan: Plan, team: TeamCard, samples: Sequence[RunSample], max_turns: int, max_subtasks: int, price: Price
+) -> Estimate:
+    """Returns what a plan is likely to take. `samples` are the team's, the newest last."""
+    cases = defaultdict[str, list[Took]](list)
+    for took in (took for sample in samples for took in (*sample.parts, sample.rest)):
+        cases[took.role].append(took)
+    work, own_model, room = dict[str, Shares](), "", max(1, max_subtasks - len(plan.named))
+    for subtask in plan.named:
+        role = team.role(subtask.role)
+        if role.person is not None:
+            continue
+        own_model = own_model or role.model
+        calls = max_turns * (max_subtasks if role.team is not None else 1)
+        searches = calls * sum(tool.searches for tool in role.tools)
+        seconds = subtask.timeout_seconds or calls * _TURN_SECONDS
+        once = _seen(cases[role.name]) or _unseen(calls, seconds, role.model, price, searches)
+        least, most = (1, subtask.max_items or room) if subtask.for_each else (subtask.candidates, subtask.candidates)
+        in_turn = most if subtask.for_each else 1  # items may wait for each other, candidates do not
+        work[subtask.id] = Shares(
+            id=subtask.id,
+            calls=once.calls.times(least, most),
+            tokens=once.tokens.times(least, most),
+            usd=once.usd and once.usd.times(least, most),
+            seconds=once.seconds.times(1, in_turn),
+        )
+    own_calls = limits.PLAN_TRIES + max_turns + 2 * len(plan.named)  # a review and a refinement of each, and the answer
+    own = _seen(cases[_REST]) or _unseen(own_calls, own_calls * _TURN_SECONDS, own_model, price)
+    made = [sample for sample in samples if sample.estimate is not None][-_HITS:]
+    return Estimate(
+        parts=[*work.values()][: limits.STATUS_PAGE] + [own],
+        total=_total(plan, work, own),
+        samples=len(samples),
+        held=sum(sample.held for sample in made),
+        of=len(made),
+    )
+
+
+def _seen(cases: Sequence[Took]) -> Shares | None:
+    """Returns the ranges that hold all of the cases but 5 % on each side; None without cases."""
+    if not cases:
+        return None
+    outside, room = int(_OUTSIDE * len(cases)), 1 + _ROOM / len(cases)
+    ranges = dict[str, Range]()
+    for field in ("calls", "tokens", "usd", "seconds"):
+        values = sorted(value for case in cases if (value := getattr(case, field)) is not None)
+        if len(values) == len(cases):
+            ranges[field] = Range(low=values[outside] / room, high=values[-1 - outside] * room)
+    return Shares.model_validate({"id": SUPERVISOR, **ranges})
+
+
+def _unseen(calls: float, seconds: float, model: str, price: Price, searches: float = 0) -> Shares:
+    """Returns what the limits allow."""
+    most = calls * limits.CONTEXT_TOKENS
+    low, high = price(model, _LEAST_TOKENS, 0), price(model, most, searches)
+    return Shares(
+        id=SUPERVISOR,
+        calls=Range(low=1, high=calls),
+        tokens=Range(low=_LEAST_TOKENS, high=most),
+        usd=None if low is None or high is None else Range(low=low, high=high),
+        seconds=Range(low=1, high=seconds),
+    )
+
+
+def _total(plan: Plan, work: Mapping[str, Shares], own: Shares) -> Shares:
+    """Returns the whole of the parts; its seconds are those of the longest chain."""
+    depends_on = {subtask.id: subtask.depends_on for subtask in plan.folded().subtasks}
+    ends = dict[str, Range]()
+    for subtask in TopologicalSorter(depends_on).static_order():
+        before = _longest(ends[other] for other in depends_on[subtask])
+        ends[subtask] = _sum([before, work[subtask].seconds]) if subtask in work else before  # a person takes none
+    parts = [*work.values(), own]
+    prices = [part.usd for part in parts if part.usd is not None]
+    return Shares(
+        id=TOTAL,
+        calls=_sum([part.calls for part in parts]),
+        tokens=_sum([part.tokens for part in parts]),
+        usd=_sum(prices) if len(prices) == len(parts) else None,
+        seconds=_sum([_longest(ends.values()), own.seconds]),
+    )
+
+
+def _sum(ranges: Sequence[Range]) -> Range:
+    return Range(low=sum(part.low for part in ranges), high=sum(part.high for part in ranges))
+
+
+def _longest(ranges: Iterable[Range]) -> Range:
+    lows, highs = zip((0.0, 0.0), *((part.low, part.high) for part in ranges), strict=True)
+    return Range(low=max(lows), high=max(highs))
+
+
+def _took(usage: Usage, seconds: float, among: int = 1, role: str = _REST) -> Took:
+    """Returns what each of so many candidates took, who worked at the same time."""
+    calls, tokens, usd = usage.model_calls / among, usage.tokens / among, usage.usd
+    return Took(role=role, calls=calls, tokens=tokens, usd=None if usd is None else usd / among, seconds=seconds)
+
+
+def _seconds(report: SubtaskReport) -> float:
+    if report.started_at is None or report.finished_at is None:
+        return 0.0
+    whole = datetime.fromisoformat(report.finished_at) - datetime.fromisoformat(report.started_at)
+    return whole.total_seconds() - report.held_seconds

@@ -1,0 +1,115 @@
+"""The rules that a plan must pass before any child starts."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Set
+from graphlib import CycleError, TopologicalSorter
+
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.text import quoted, size
+from temporal_supervisor.supervision.contract.plan import Plan, Subtask
+from temporal_supervisor.supervision.planning.expansion import NO_DATA, Data, for_each_problems
+
+_MIN_DESCRIPTION_BYTES = 12  # shorter ones can't say what to do; bytes, as Chinese says more with a character
+_LEAST_NAMED = 2  # names, or one with a number
+_ENGLISH = """
+a about all also an and any are as at be best better by can do each every few for from full further general get give
+good have help how i if important in into is it its key make many may more most much must need needed no not of on one
+or other our out overall own please possible proper relevant required several should so some such that the their them
+then these this those through to up use used useful user various we well what when where which who why will with you
+additional analyse analysis analyze answer appropriate check collect complete comprehensive conduct consider content
+create data deep depth detailed document documents draft evaluate examine explore facts figures final find finding
+findings finish first gather generate goal goals identify information input insight insights investigate issue issues
+item items look main material materials necessary output part parts patterns perform plan point points prepare present
+problem problems process project provide question questions read recommendations report request research result results
+review search solution source sources step steps study subtask suitable summarise summarize summary support task tasks
+thing things topic topics trends understand understanding work write
+"""
+_GENERIC = frozenset(_ENGLISH.split())
+
+# In scripts without spaces two characters are a word.
+_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0e7f]")
+_WORD = re.compile(r"\w+")
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def is_concrete(description: str, *, reads: bool = False) -> bool:
+    """True if a description names its object; attachments or items that it `reads` are a part of that."""
+    spaced, unspaced = _UNSPACED.subn(" ", description)
+    words = {word.casefold() for word in _WORD.findall(spaced)}
+    names = [word for word in words if word not in _GENERIC and (len(word) > 1 or word.isdigit())]
+    has_number = any(character.isdigit() for word in names for character in word)
+    return has_number or len(names) + unspaced // 2 + int(reads) >= _LEAST_NAMED
+
+
+def is_subtask_id(text: str) -> bool:
+    """True if a text can be the id of a subtask that a plan names."""
+    return _ID.fullmatch(text) is not None
+
+
+def plan_problems(plan: Plan, max_subtasks: int, attachments: Iterable[str] = (), data: Data = NO_DATA) -> list[str]:
+    """Returns the problems of `plan`, a sentence each; empty if it can run. Unknown roles go to the generalist."""
+    try:
+        plan.model_dump_json()
+    except ValueError:  # "\ud800" in JSON that a model wrote becomes text that no encoding takes
+        return ["the plan holds half of a surrogate pair: write whole characters"]
+    if plan.direct_answer is not None and plan.direct_answer.strip():
+        return ["give either a direct_answer or subtasks, not both"] if plan.subtasks else []
+    if not plan.subtasks:
+        return ["the plan has no subtasks and no direct_answer"]
+    problems = []
+    if len(plan.subtasks) > max_subtasks:
+        problems.append(f"the plan has {len(plan.subtasks)} subtasks, at most {max_subtasks} are allowed")
+    ids = Counter(subtask.id for subtask in plan.subtasks)
+    problems += [
+        f"subtask id {quoted(subtask_id)} must be 1 to 64 letters, digits, hyphens or underscores"
+        for subtask_id in ids
+        if not is_subtask_id(subtask_id)
+    ]
+    problems += [f"subtask id {quoted(subtask_id)} is used twice" for subtask_id, count in ids.items() if count > 1]
+    names = set(attachments)
+    for subtask in plan.subtasks:
+        problems += _subtask_problems(subtask, ids.keys(), names)
+        problems += for_each_problems(subtask, data)
+    if cycle := find_cycle(plan.subtasks):
+        problems.append("these subtasks depend on each other in a circle: " + " -> ".join(cycle))
+    return problems
+
+
+def _subtask_problems(subtask: Subtask, known: Set[str], attachments: Set[str]) -> list[str]:
+    name = f"subtask {quoted(subtask.id)}"
+    problems = description_problems(subtask, name)
+    for dependency in subtask.depends_on:
+        if dependency not in known:
+            problems.append(f"{name} depends on {quoted(dependency)}, which is not in the plan")
+    for attachment in subtask.attachments:
+        if attachment not in attachments:
+            problems.append(f"{name} lists the attachment {quoted(attachment)}, which does not exist")
+    if not 1 <= subtask.candidates <= limits.CANDIDATES:
+        problems.append(f"{name} asks for {subtask.candidates} candidates, 1 to {limits.CANDIDATES} are allowed")
+    longest = limits.MAX_DEADLINE.total_seconds()
+    if subtask.timeout_seconds is not None and not 0 < subtask.timeout_seconds <= longest:
+        problems.append(f"{name} has a timeout_seconds that is not above 0 and at most {longest:.0f}")
+    return problems
+
+
+def description_problems(subtask: Subtask, name: str = "the subtask") -> list[str]:
+    """Returns the problem of a subtask's description, at most one; `name` begins it."""
+    words = subtask.description.split()
+    # Chinese, Japanese or Thai write no spaces
+    if size(subtask.description.strip()) < _MIN_DESCRIPTION_BYTES or (len(words) < 2 and words[0].isascii()):
+        return [f"{name} has no concrete description: say what to find out or produce"]
+    if len(subtask.description) > limits.DESCRIPTION_CHARS:
+        return [f"{name} has a description of more than {limits.DESCRIPTION_CHARS} characters"]
+    if not is_concrete(subtask.description, reads=bool(subtask.attachments or subtask.for_each or subtask.item)):
+        return [f"{name} is vague, any plan could have it: name what to find out, of which things, from which source"]
+    return []
+
+
+def find_cycle(subtasks: list[Subtask]) -> list[str]:
+    """Returns the ids of one dependency circle, first and last the same; empty if there is none."""
+    try:
+        TopologicalSorter({subtask.id: subtask.depends_on for subtask in subtasks}).prepare()
+    except CycleError as error:
+        return list(reversed(error.args[1]))
+    return []

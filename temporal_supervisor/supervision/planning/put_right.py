@@ -1,0 +1,143 @@
+"""A plan as a model wrote it, put right: what no plan can mean is left out, so that only what cannot run is refused.
+
+Models fill in fields that they could leave out, and make up names for them. Each such name would cost another plan,
+and small models write the same one again. Each change is a sentence for the trace.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.text import closest, quoted
+from temporal_supervisor.supervision.contract.plan import Plan, Subtask
+from temporal_supervisor.supervision.planning.expansion import NO_DATA, Data, for_each_problems
+from temporal_supervisor.supervision.planning.plan_graph import is_subtask_id
+from temporal_supervisor.supervision.planning.revisions import REPLACEABLE
+
+_NO_ID = re.compile(r"[^A-Za-z0-9_-]+")
+_ID_CHARS = 64
+
+
+@dataclass(frozen=True)
+class KnownNames:
+    """The names that a plan of a run may use: attachments, capabilities of its roles, its data, earlier subtasks.
+
+    `states` are those of the subtasks of earlier revisions, by id.
+    """
+
+    attachments: Sequence[str] = ()
+    capabilities: Sequence[str] = ()
+    data: Data = field(default_factory=lambda: NO_DATA)
+    states: Mapping[str, str] = field(default_factory=dict)
+
+
+def put_right(plan: Plan, names: KnownNames) -> tuple[Plan, list[str]]:
+    """Returns the plan with names that exist alone, and a sentence for each change."""
+    subtasks, notes = _with_ids(plan.subtasks, names.states)
+    known = [*names.states, *(subtask.id for subtask in subtasks)]
+    right = []
+    for subtask in subtasks:
+        fixed, said = _subtask(subtask, known, names)
+        right.append(fixed)
+        notes += [f"{subtask.id}: {words}" for words in said]
+    used = {subtask.role for subtask in right}
+    new_roles = [role for role in plan.new_roles if role.name in used]
+    notes += [f"no subtask has the new role {quoted(role.name)}" for role in plan.new_roles if role.name not in used]
+    return plan.model_copy(update={"subtasks": right, "new_roles": new_roles}), notes
+
+
+def _with_ids(subtasks: Iterable[Subtask], states: Mapping[str, str]) -> tuple[list[Subtask], list[str]]:
+    """Returns the subtasks with ids that can be ids and that differ from each other.
+
+    A dependency on an id that was written twice is one on the first subtask that has it.
+    """
+    right: list[Subtask] = []
+    notes: list[str] = []
+    renamed: dict[str, str] = {}
+    taken: set[str] = set()
+    for subtask in subtasks:
+        written = subtask.id
+        new = written if is_subtask_id(written) else _NO_ID.sub("-", written).strip("-")[:_ID_CHARS]
+        if not new or new in taken:
+            new = _free_id({*taken, *states})
+        if new != written:
+            notes.append(f"{new}: its id was {quoted(written)}")
+            renamed.setdefault(written, new)
+        taken.add(new)
+        right.append(subtask.model_copy(update={"id": new}))
+    first = {subtask.id for subtask in right}
+    for subtask in right:
+        subtask.depends_on = [old if old in first else renamed.get(old, old) for old in subtask.depends_on]
+    return right, notes
+
+
+def _free_id(taken: Iterable[str]) -> str:
+    """Returns the first of t1, t2, ... that is not taken."""
+    known = set(taken)
+    number = 1
+    while f"t{number}" in known:
+        number += 1
+    return f"t{number}"
+
+
+def _subtask(subtask: Subtask, known: Sequence[str], names: KnownNames) -> tuple[Subtask, list[str]]:
+    """Returns a subtask with the names that exist, and what was changed."""
+    notes: list[str] = []
+    others = [subtask_id for subtask_id in known if subtask_id != subtask.id]
+    # Where the capabilities decide who does it, one that nobody has is no slip: the planner is told.
+    capabilities = subtask.capabilities if subtask.role == "auto" else names.capabilities
+    changes = {
+        # A subtask that depends on itself exists: that is a circle, and no name that exists nowhere.
+        "depends_on": _existing("subtask", subtask.depends_on, known, notes),
+        "attachments": _existing("attachment", subtask.attachments, names.attachments, notes),
+        "capabilities": _existing("capability", subtask.capabilities, capabilities, notes),
+        "replaces": _replaceable(subtask, names.states, notes),
+        "candidates": min(max(1, subtask.candidates), limits.CANDIDATES),
+    }
+    if changes["candidates"] != subtask.candidates:
+        notes.append(f"{subtask.candidates} candidates became {changes['candidates']}")
+    right = subtask.model_copy(update=changes)
+    return _with_items(right, others, names.data, notes), notes
+
+
+def _existing(kind: str, written: Iterable[str], known: Sequence[str], notes: list[str]) -> list[str]:
+    """Returns the names that exist, each once; a name that differs by few letters is the one that was meant."""
+    found: dict[str, None] = {}
+    for name in written:
+        if name in known:
+            found[name] = None
+            continue
+        meant = closest(name, known) if kind != "subtask" else None  # t1 and t2 are close, and not the same
+        notes.append(f"there is no {kind} {quoted(name)}" + (f": {quoted(meant)} is meant" if meant else ""))
+        if meant:
+            found[meant] = None
+    return [*found]
+
+
+def _replaceable(subtask: Subtask, states: Mapping[str, str], notes: list[str]) -> list[str]:
+    """Returns the earlier subtasks that the subtask can replace."""
+    found = _existing("subtask", subtask.replaces, [*states], notes)
+    notes += [f"{old} is {states[old]} and stays" for old in found if states[old] not in REPLACEABLE]
+    return [old for old in found if states[old] in REPLACEABLE]
+
+
+def _with_items(subtask: Subtask, others: Sequence[str], data: Data, notes: list[str]) -> Subtask:
+    """Returns a subtask whose `for_each` names items that there are; else it is done once, for all of them."""
+    for_each = subtask.for_each
+    if for_each is None:
+        return subtask.model_copy(update={"max_items": None})
+    most = subtask.max_items
+    in_range = most is not None and 1 <= most <= limits.ITEMS
+    subtask = subtask.model_copy(update={"max_items": most if in_range else None})
+    kind, _, source = for_each.partition(":")
+    if kind == "items" and source in others and source not in subtask.depends_on:
+        notes.append(f"it is for the items of {source}, so it depends on that")
+        subtask = subtask.model_copy(update={"depends_on": [*subtask.depends_on, source]})
+    if not for_each_problems(subtask, data):
+        return subtask
+    if kind in ("rows", "lines") and (meant := closest(source, data[kind])):
+        notes.append(f"there is no {quoted(source)}: {quoted(meant)} is meant")
+        return subtask.model_copy(update={"for_each": f"{kind}:{meant}"})
+    notes.append(f"there are no items {quoted(for_each)}: it is done once")
+    return subtask.model_copy(update={"for_each": None, "max_items": None})

@@ -1,0 +1,107 @@
+"""Revisions of a plan, append-only: planned subtasks stay, new ones are added and may replace failed ones.
+
+`states` maps the ids of the previous revision to the states of their subtasks; an id without a state waits.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from temporal_supervisor.supervision.base.text import quoted
+from temporal_supervisor.supervision.contract.plan import Plan, Subtask
+from temporal_supervisor.supervision.planning.expansion import NO_DATA, Data, in_order
+from temporal_supervisor.supervision.planning.plan_graph import plan_problems
+
+_NOT_STARTED = ("waiting", "skipped")
+REPLACEABLE = ("failed", "skipped")
+
+
+def merge(previous: Plan, addition: Plan, states: Mapping[str, str]) -> Plan:
+    """Returns the next revision: all subtasks of `previous`, then those of `addition`.
+
+    `addition` must be without `revision_problems`. A subtask that has not started and depends on a replaced one now
+    depends on the replacement; nothing else of the previous subtasks changes.
+    """
+    subtasks = [*previous.subtasks, *addition.subtasks]
+    replaced = _standing_in(subtasks)
+
+    def is_free(subtask: Subtask) -> bool:
+        """True if what it depends on may change; items begin as soon as they are there."""
+        waits = states.get(subtask.id, "waiting") in _NOT_STARTED
+        return waits and subtask.id not in replaced and subtask.template is None
+
+    rewired = [_rewired(subtask, replaced) if is_free(subtask) else subtask for subtask in subtasks]
+    return previous.model_copy(
+        update={
+            "subtasks": in_order(rewired),
+            "new_roles": [*previous.new_roles, *addition.new_roles],
+            "reasoning": addition.reasoning or previous.reasoning,
+            "final_instruction": addition.final_instruction.strip() or previous.final_instruction,
+            "revision": previous.revision + 1,
+        }
+    )
+
+
+def replacements(subtasks: Iterable[Subtask]) -> dict[str, list[str]]:
+    """Returns the ids of the subtasks that took the place of each replaced one."""
+    replaced: dict[str, list[str]] = {}
+    for subtask in subtasks:
+        for old in subtask.replaces:
+            replaced.setdefault(old, []).append(subtask.id)
+    return replaced
+
+
+def _standing_in(subtasks: Iterable[Subtask]) -> dict[str, list[str]]:
+    """Returns what dependents use in place of each replaced subtask: a template's items, or what replaced it whole."""
+    items = [subtask for subtask in subtasks if subtask.template]
+    named = replacements(subtask for subtask in subtasks if not subtask.template)
+    whole = {item.id: named[template] for item in items for template in item.replaces if template in named}
+    return {**replacements(items), **named, **whole}
+
+
+def revision_problems(
+    previous: Plan,
+    addition: Plan,
+    max_subtasks: int,
+    states: Mapping[str, str],
+    attachments: Iterable[str] = (),
+    data: Data = NO_DATA,
+) -> list[str]:
+    """Returns the problems of adding `addition`, a sentence each; `max_subtasks` holds for both together."""
+    if not addition.subtasks:
+        return ["the revision adds no subtasks"]
+    previous = previous.folded()
+    known = {subtask.id for subtask in previous.subtasks}
+    replaced = replacements(previous.subtasks)
+
+    def why_not(subtask: Subtask, old: str) -> str | None:
+        state = states.get(old, "waiting")
+        if old not in known:
+            return f"replaces {quoted(old)}, which is not in the plan so far"
+        if old in replaced:
+            return f"replaces {quoted(old)}, which {', '.join(replaced[old])} replaced before: replace that"
+        if state not in REPLACEABLE:
+            return f"replaces {quoted(old)}, which is {state}: only failed or skipped ones can be"
+        return f"depends on {quoted(old)}, which it replaces" if old in subtask.depends_on else None
+
+    problems, accepted = [], []
+    for subtask in addition.subtasks:
+        wrong = {old: why for old in subtask.replaces if (why := why_not(subtask, old))}
+        problems += [f"subtask {quoted(subtask.id)} {why}" for why in wrong.values()]
+        if subtask.id in known:
+            problems.append(f"subtask id {quoted(subtask.id)} is in the plan already: give new subtasks new ids")
+        else:
+            replaces = [old for old in dict.fromkeys(subtask.replaces) if old not in wrong]
+            accepted.append(subtask.model_copy(update={"replaces": replaces}))
+    whole = merge(previous, addition.model_copy(update={"subtasks": accepted}), states)
+    return problems + plan_problems(whole, max_subtasks, attachments, data)
+
+
+def _rewired(subtask: Subtask, replaced: Mapping[str, list[str]]) -> Subtask:
+    depends_on = [n for old in subtask.depends_on for n in _latest(old, replaced) if n != subtask.id or n == old]
+    return subtask.model_copy(update={"depends_on": list(dict.fromkeys(depends_on))})
+
+
+def _latest(subtask_id: str, replaced: Mapping[str, list[str]]) -> list[str]:
+    """Returns the subtasks that stand in the place of a subtask now; a replacement is newer, so this ends."""
+    if subtask_id not in replaced:
+        return [subtask_id]
+    return [last for new in replaced[subtask_id] for last in _latest(new, replaced)]

@@ -1,0 +1,87 @@
+"""The answer of a run as it was written, and what the code checks of it, whatever the model claims."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import Field, JsonValue
+
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.text import cut, one_line
+from temporal_supervisor.supervision.contract.base import Model
+from temporal_supervisor.supervision.contract.finding import FindingRecord, Grounding
+from temporal_supervisor.supervision.contract.result import Citation, Gap, RunResult, SubtaskReport, Unsupported
+
+ANSWER = "answer"
+"""In place of a subtask's id, in the gap of an answer that could not be written."""
+
+ANSWER_JSON = "answer_json"
+"""The same, in the gap of a structured answer that does not fit its schema."""
+
+_DESCRIPTION_BYTES = 120  # of a subtask, where a reader has to know only which one it was
+
+
+class Answer(Model):
+    """The answer: `text` may be shortened, `ref` leads to all of it.
+
+    `unsupported` are claims of text and JSON that no finding has. Its own `grounding` is knowledge if its author
+    recalled it; what its findings rest on is theirs. `model` wrote the answer. `is_findings` is True if
+    the findings stand in for an answer that could not be written. `json_ref` leads to JSON that is too long to be kept
+    here.
+    """
+
+    text: str = ""
+    ref: str | None = None
+    as_json: JsonValue = None
+    confidence: float | None = None
+    citations: list[Citation] = []
+    unsupported: list[Unsupported] = []
+    grounding: Annotated[Grounding, Field(exclude_if=lambda grounding: grounding == "tools")] = "tools"
+    is_findings: bool = False
+    json_ref: str | None = None
+    model: str | None = None
+
+
+def grounding_of(answer: Answer, reports: Sequence[SubtaskReport]) -> Grounding:
+    """Returns what an answer is built on: knowledge if it is recalled, or a finding is that it rests on.
+
+    It rests on the findings that it cites, on all if it cites none.
+    """
+    cited = {subtask_id for citation in answer.citations for subtask_id in citation.subtask_ids}
+    behind = [report.finding for report in reports if report.id in cited or not cited]
+    recalled = any(finding.grounding == "knowledge" for finding in behind if finding)
+    return "knowledge" if recalled else answer.grounding
+
+
+def answer_record(result: RunResult) -> FindingRecord:
+    """Returns what is known of an answer that is a finding of the run above; what it misses are limitations."""
+    sources = [source for report in result.subtasks if report.finding for source in report.finding.sources]
+    missing = [f"missing: {gap.subtask_id}: {gap.reason}" for gap in result.gaps]
+    return FindingRecord(
+        grounding=result.grounding,
+        confidence=result.confidence,
+        sources=list(dict.fromkeys(sources))[: limits.FINDING_SOURCES],
+        limitations=[*result.warnings, *missing][: limits.LIMITATIONS],
+        unsupported=list(dict.fromkeys(item.text for item in result.unsupported))[: limits.UNSUPPORTED_SHOWN],
+    )
+
+
+def findings_as_answer(reports: list[SubtaskReport], why: str) -> str:
+    """Returns the findings as they came, in place of an answer that could not be written."""
+    summaries = [(report.id, report.finding.summary) for report in reports if report.finding]
+    room = limits.ANSWER_INLINE_BYTES // (len(summaries) + 1)
+    parts = [f"**{subtask_id}**\n\n{cut(summary, room)}" for subtask_id, summary in summaries]
+    return "\n\n".join([f"No answer could be written: {why}. These are the findings as they came.", *parts])
+
+
+def with_gaps(answer: str, gaps: list[Gap]) -> str:
+    """Returns the answer with the list of what is missing appended; unchanged when nothing is."""
+    if not gaps:
+        return answer
+    lines = [_gap_line(gap) for gap in gaps]
+    return "\n".join([answer.rstrip(), "", "**Missing from this answer**", "", *lines])
+
+
+def _gap_line(gap: Gap) -> str:
+    reason = one_line(gap.reason, limits.PARAGRAPH_BYTES)
+    description = one_line(gap.description, _DESCRIPTION_BYTES)
+    return f"- {description} (`{gap.subtask_id}`: {reason})" if description else f"- `{gap.subtask_id}`: {reason}"

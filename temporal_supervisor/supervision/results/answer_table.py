@@ -1,0 +1,71 @@
+"""Tables of templates: a row for each item, which is the output of its worker agent. No model transcribes it."""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pydantic import JsonValue
+
+from temporal_supervisor.supervision.base.text import clean, cut
+
+_SHOWN_ROWS = 20  # of a table, to the author of the text beside it
+_SHOWN_BYTES = 8000  # and of these as much
+_FORMULA = re.compile(r"\s*(?:[=@＝＠]|[-+＋－](?![\d., ]*$))")
+_LINK_COLUMNS = ("item", "source")
+
+Row = Mapping[str, JsonValue]
+
+
+class ItemRow(NamedTuple):
+    """The `values` of an item, its subtask's id, and the `source`: the file, the row or the line that it is."""
+
+    values: Row
+    item: str
+    source: str
+
+
+def list_of_rows(schema: Mapping[str, Any]) -> tuple[str, list[str]] | None:
+    """Returns the one property of a `schema` that is a list of objects ("" if all of it is), and their fields."""
+    name, properties = "", schema.get("properties")
+    if schema.get("type") == "object" and isinstance(properties, dict) and len(properties) == 1:
+        ((name, schema),) = properties.items()
+    items = schema.get("items")
+    if schema.get("type") != "array" or not isinstance(items, dict) or not items.get("properties"):
+        return None
+    return name, list(items["properties"])
+
+
+def table_csv(columns: Sequence[str], rows: Iterable[ItemRow]) -> bytes:
+    """Returns a table as CSV, with the item and the source of each row in two columns more."""
+    links = [f"{name}_" if name in columns else name for name in _LINK_COLUMNS]
+    return csv_of(
+        [*columns, *links], ({**row.values, **dict(zip(links, (row.item, row.source), strict=True))} for row in rows)
+    )
+
+
+def csv_of(columns: Sequence[str], rows: Iterable[Row]) -> bytes:
+    """Returns rows as CSV. A text that a spreadsheet would run as a formula begins with an apostrophe."""
+    text = io.StringIO()
+    table = csv.writer(text)
+    table.writerow(map(_cell, columns))
+    table.writerows([_cell(row.get(name)) for name in columns] for row in rows)
+    return text.getvalue().encode("utf-8", "replace")
+
+
+def _cell(value: JsonValue) -> JsonValue:
+    if isinstance(value, str):
+        text = clean(value)
+        return f"'{text}" if _FORMULA.match(text) else text
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict | bool) else value
+
+
+def first_rows(template: str, columns: Sequence[str], rows: Sequence[ItemRow]) -> str:
+    """Returns what the author of the text beside a table sees of it: how many rows it has, and the first ones."""
+    return (
+        f"A table of {len(rows)} rows, one for each item of {template}, is handed over with your text. A program made "
+        f"it of what the worker agents found. Do not repeat it. Its column item has the ids to cite. It begins:\n\n"
+        f"{cut(table_csv(columns, rows[:_SHOWN_ROWS]).decode(), _SHOWN_BYTES)}"
+    )

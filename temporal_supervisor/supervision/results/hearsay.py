@@ -1,0 +1,68 @@
+"""What a reviewer or a judge says, looked up like a finding before anybody reads it.
+
+A sentence of theirs stands only if each figure, quotation, address and name in it stands in something known: the goal,
+a subtask, a finding, an output of a tool. A refusal of a finding whose figures were all found must name something that
+code can see: a figure, a word of the subtask that neither the finding nor its calls have, or a word of the finding
+that stands nowhere else.
+"""
+
+import re
+from collections.abc import Sequence
+
+from temporal_supervisor.supervision.base.spoken_words import SMALL_WORDS, WORDS_OF_WORK, names_of, words_of
+from temporal_supervisor.supervision.grounding.claims import claims
+from temporal_supervisor.supervision.grounding.support import Source, Support
+from temporal_supervisor.supervision.grounding.wording.sentences import SENTENCE_END
+
+_KNOWN_CHARS = 400_000  # of texts in which names are looked up: beyond it, support reads no figures either
+_PARTS = re.compile(r"[_\W]+")
+_LEAST_CHARS = 3  # of a word that can be missing: shorter ones join others
+_INITIALS = re.compile(r"^[\W_]*([A-Z]{2,})\b")  # as the first word, too, such letters are a name
+
+
+class Known:
+    """Texts that what is said can be looked up in, read once."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._support = Support([Source(text) for text in texts])
+        self._words = set[str]()
+        room = _KNOWN_CHARS
+        for text in texts:
+            self._words |= _parts(text[: max(0, room)])
+            room -= len(text)
+
+    def standing(self, said: str) -> str:
+        """Returns the sentences of what is said that hold nothing unknown, as they were written."""
+        sentences = (sentence.strip() for sentence in SENTENCE_END.split(said))
+        return " ".join(sentence for sentence in sentences if sentence and self._knows(sentence))
+
+    def _knows(self, sentence: str) -> bool:
+        initials = _INITIALS.match(sentence)
+        names = [*names_of(sentence), *([initials[1]] if initials else [])]
+        if any(not _parts(name) <= self._words for name in names):
+            return False
+        return all(self._support.supports(claim) for claim in claims(sentence))
+
+
+def names_a_fault(said: str, asked: str, finding: str, calls: str, outputs: Sequence[str] = ()) -> bool:
+    """True if a refusal names something that code can see in a finding, its `calls`, or what it was `asked`.
+
+    That is a figure; a word of the subtask that is missing in both; or a word of the finding that neither the subtask
+    nor an output has, as "fell" of a finding whose table shows no fall. The year and the place for which a query
+    asked are not missing from its result.
+    """
+    stated = Support([Source(asked)])
+    if any(claim.figure is not None and not stated.supports(claim) for claim in claims(said)):
+        return True
+
+    named = _parts(said) - SMALL_WORDS - WORDS_OF_WORK
+    missing = (named & _parts(asked)) - _parts(finding) - _parts(calls)
+    added = (named & _parts(finding)) - _parts(asked) - _parts(calls)
+    for output in outputs:
+        added -= _parts(output)
+    return any(len(word) >= _LEAST_CHARS for word in missing | added)
+
+
+def _parts(text: str) -> set[str]:
+    """Returns the words of a text, and of its names such as life_expectancy."""
+    return words_of(text) | {part for part in _PARTS.split(text.casefold()) if part}

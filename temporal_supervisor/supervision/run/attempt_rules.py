@@ -1,0 +1,77 @@
+"""The rules after a worker agent's end: whether its attempt is continued, and whether its subtask is retried."""
+
+from datetime import timedelta
+from enum import Enum, auto
+
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.errors import ACCOUNT, FATAL, RESUMABLE, STORE, ErrorKind
+
+DECLINED = {ErrorKind.REFUSED, ErrorKind.CANNOT_DO}
+"""The subtask itself is the problem: the same description would fail again, and it says nothing about the role."""
+
+_OTHERS_DOING = {ErrorKind.BUDGET_EXHAUSTED, ErrorKind.CANCELLED, ErrorKind.PROVIDER_REJECTED}
+
+
+class AfterAgent(Enum):
+    """What follows in an attempt after its worker agent has ended."""
+
+    END = auto()  # the attempt has ended, too
+    RESUME = auto()  # with the run if that is paused, with another grant if its own is used up, or after going first
+    WAIT_PROVIDER = auto()  # the provider's breaker is open: wait, then resume it
+    WAIT_RESUME = auto()  # a person must act at the provider: wait for `resume`
+    WAIT_PERSON = auto()  # a person must reply or decide: wait, then resume it
+
+
+def after_agent(problem: ErrorKind | None, *, can_resume: bool, had_last_grant: bool, has_finding: bool) -> AfterAgent:
+    """Returns what follows in the attempt; a run that has a finding waits rather than fails."""
+    if not can_resume or (problem is not None and problem not in RESUMABLE):
+        return AfterAgent.END
+    if problem in ACCOUNT:
+        return AfterAgent.WAIT_RESUME if has_finding else AfterAgent.END
+    if problem is ErrorKind.NEEDS_PERSON:
+        return AfterAgent.WAIT_PERSON
+    if problem is ErrorKind.CIRCUIT_OPEN:
+        return AfterAgent.WAIT_PROVIDER
+    return AfterAgent.END if had_last_grant and problem is ErrorKind.BUDGET_EXHAUSTED else AfterAgent.RESUME
+
+
+def is_tried_again(problem: ErrorKind, failures: int, declined: int) -> bool:
+    """True if the same role tries again after so many failed attempts, the last of them with `problem`.
+
+    `declined` of them were refusals or `CannotDo`: such a subtask is described better once only.
+    """
+    may_do_better = problem not in DECLINED or declined <= limits.DECLINED_REFINES
+    return failures < limits.SUBTASK_ATTEMPTS and may_do_better
+
+
+def is_retried(problem: ErrorKind) -> bool:
+    """True if another attempt may do better: the failure is not the doing of provider, store, budget or person."""
+    return problem not in FATAL | STORE | _OTHERS_DOING
+
+
+def back_off(failures: int) -> timedelta:
+    """Returns how long after a failure the next attempt begins: twice as long after each one."""
+    return limits.ATTEMPT_PAUSE * float(2 ** (failures - 1))
+
+
+def child_id(workflow_id: str, subtask_id: str, attempt: int, candidate: int = 0) -> str:
+    """Returns the workflow id of a subtask attempt under a supervisor's, or of one candidate of it."""
+    return f"{workflow_id}/{subtask_id}/{attempt}" + (f".{candidate}" if candidate else "")
+
+
+def is_child_id(workflow_id: str, parent_id: str | None) -> bool:
+    """True if `child_id` made the id for a child of this parent: a run has no parent, or a workflow of another kind."""
+    above, _, attempt = workflow_id.rpartition("/")
+    return above.rpartition("/")[0] == parent_id and attempt.replace(".", "").isdecimal()
+
+
+def supervisor_of(root_id: str, wait_id: str) -> str:
+    """Returns the workflow id of the supervisor in whose run a wait of that id stands: the root's for what is no id."""
+    place = wait_id.partition(":")[0].split("/")
+    above = place[:-1] if place[-1].startswith("plan.") else place[:-2]
+    return root_id if len(above) % 2 else "/".join([root_id, *above])
+
+
+def subtask_path(workflow_id: str, run_id: str) -> str:
+    """Returns the path of a worker agent's subtask from the root, such as t3/t1; "" for the run itself."""
+    return "/".join(workflow_id.removeprefix(run_id).split("/")[1::2])

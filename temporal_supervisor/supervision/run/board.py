@@ -1,0 +1,378 @@
+"""The board: which subtask stands where, and which may start now.
+
+One instance lives in a run. Its methods are the only way a subtask changes state.
+
+A template waits until its items are known. Then it has the state that those come to, and no part in the board's counts.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from datetime import datetime
+from graphlib import TopologicalSorter
+from itertools import chain, islice
+
+from temporal_supervisor.supervision.base.errors import ErrorKind
+from temporal_supervisor.supervision.contract.finding import Finding
+from temporal_supervisor.supervision.contract.plan import Plan, Subtask, folded, template_of
+from temporal_supervisor.supervision.contract.progress import Counts
+from temporal_supervisor.supervision.contract.result import Gap, Problem, SubtaskReport, SubtaskState
+from temporal_supervisor.supervision.contract.usage import Usage
+from temporal_supervisor.supervision.run.gaps import gap_of, gaps_of, is_missing, partial_gaps
+
+_ENDED: tuple[SubtaskState, ...] = ("completed", "failed", "skipped", "cancelled")
+_FROM: dict[SubtaskState, tuple[SubtaskState, ...]] = {
+    "running": ("waiting", "running"),  # the first attempt, or the next one
+    "completed": ("running",),
+    "failed": ("running",),
+    "skipped": ("waiting", "running"),  # one at work by a person
+    "cancelled": ("waiting", "running"),
+    # Put back between attempts, or reopened, with its finding until there is a better one; one that was skipped also if
+    # a revision gave it new dependencies, or one of them is reopened.
+    "waiting": ("running", *_ENDED),
+}
+
+
+class Board:
+    """The subtasks of a plan without `problems`. A change that the states do not allow raises ValueError."""
+
+    def __init__(self, plan: Plan, now: Callable[[], datetime]) -> None:
+        self._now = now
+        self._subtasks: dict[str, Subtask] = {}
+        self._reports: dict[str, SubtaskReport] = {}
+        self._states: Counter[SubtaskState] = Counter()  # kept up to date, as it is asked for after every event
+        self._left_out: dict[str, str] = {}
+        self._once_completed: set[str] = set()
+        self._outdated: set[str] = set()  # at work, by an attempt that began with findings that were changed since
+        self.extend(plan)
+
+    def extend(self, plan: Plan) -> None:
+        """Takes over a later revision: new subtasks are added, replaced ones marked, skipped dependents wait again."""
+        for subtask in plan.subtasks:
+            self._subtasks[subtask.id] = subtask
+            report = self._reports.get(subtask.id)
+            if report is None:
+                self._reports[subtask.id] = SubtaskReport(
+                    id=subtask.id, role=subtask.role, description=subtask.description, depends_on=subtask.depends_on
+                )
+                self._states["waiting"] += 1
+                if subtask.template:
+                    self._add_item(self._reports[subtask.template])
+            else:
+                report.depends_on = subtask.depends_on
+            if not subtask.template:
+                self._replace(subtask)
+        self._reports = {subtask.id: self._reports[subtask.id] for subtask in plan.subtasks}
+        self._templates = [subtask.id for subtask in plan.subtasks if subtask.for_each]
+        self._named = len(plan.named)
+        self._order = [subtask.id for subtask in plan.subtasks]
+        self._place = {subtask_id: place for place, subtask_id in enumerate(self._order)}
+        self._dependents: dict[str, list[str]] = {}
+        for subtask in plan.subtasks:
+            for dependency in subtask.depends_on:
+                self._dependents.setdefault(dependency, []).append(subtask.id)
+        self._at_work = {self._place[r.id] for r in self._reports.values() if r.state == "running" and r.counts is None}
+        self._ready: set[int] = set()  # places in the plan
+        self._blocked: set[int] = set()
+        for subtask_id in self._order:
+            self._sort_in(subtask_id)
+        for subtask_id in TopologicalSorter({s.id: s.depends_on for s in plan.subtasks}).static_order():
+            report = self._reports[subtask_id]
+            if is_blocked(report) and not (self._is_due(report) and not self._has_ground(report)):
+                self._move(report.id, "waiting").error = None
+
+    def _add_item(self, template: SubtaskReport) -> None:
+        if template.counts is None:
+            template.counts, template.state = Counts(), "running"
+            self._states["waiting"] -= 1
+        template.counts.total += 1
+        template.counts.waiting += 1
+
+    def _replace(self, subtask: Subtask) -> None:
+        for report in self._reports.values() if subtask.replaces else ():
+            if (report.template or report.id) in subtask.replaces:
+                report.replaced_by = subtask.id
+
+    def leave_out(self, template: str, items: int, why: str) -> None:
+        """Adds items of a template that get no subtask."""
+        counts = self._reports[template].counts
+        if counts is not None and items:
+            counts.total += items
+            before = f"{self._left_out[template]}; " if template in self._left_out else ""
+            self._left_out[template] = f"{before}{items} of them were left out, because {why}"
+
+    def expandable(self) -> list[str]:
+        """Returns the templates whose items can be known: their dependencies have ended, one with success."""
+        waiting = [r for r in map(self._reports.__getitem__, self._templates) if r.state == "waiting"]
+        return [report.id for report in waiting if self._is_due(report) and self._has_ground(report)]
+
+    def names_items(self, subtask_id: str) -> bool:
+        """True if the finding of a subtask is to name items."""
+        own = template_of(subtask_id) or subtask_id
+        return any(self._subtasks[template].names_items_of == own for template in self._templates)
+
+    @property
+    def named(self) -> int:
+        """How many subtasks the plan names: all but those of items."""
+        return self._named
+
+    @property
+    def items(self) -> int:
+        """How many subtasks of items there are."""
+        return sum(template_of(subtask_id) is not None for subtask_id in self._reports)
+
+    def __contains__(self, subtask_id: object) -> bool:
+        return subtask_id in self._reports
+
+    def __getitem__(self, subtask_id: str) -> SubtaskReport:
+        return self._reports[subtask_id]
+
+    def subtask(self, subtask_id: str) -> Subtask:
+        """Returns the subtask as planned."""
+        return self._subtasks[subtask_id]
+
+    def reports(self) -> list[SubtaskReport]:
+        """Returns all subtasks in the order of the plan."""
+        return list(self._reports.values())
+
+    def counts(self) -> Counts:
+        """Returns how many subtasks stand in each state."""
+        return Counts.model_validate({"total": self._states.total(), **self._states})
+
+    def ready(self) -> Iterator[str]:
+        """Yields the ids whose dependencies have ended, one with success, in the order of the plan."""
+        return map(self._order.__getitem__, sorted(self._ready))
+
+    def skip_blocked(self) -> list[str]:
+        """Skips each waiting subtask whose dependencies all ended without success; returns their ids."""
+        skipped: list[str] = []
+        while self._blocked:
+            report = self[self._order[min(self._blocked)]]
+            message = "none of its dependencies succeeded: " + ", ".join(folded(report.depends_on))
+            error = Problem(type=ErrorKind.DEPENDENCIES_FAILED, message=message)
+            self.end(report.id, "skipped", error, report.finding)
+            skipped.append(report.id)
+        return skipped
+
+    def _is_due(self, report: SubtaskReport) -> bool:
+        return all(self._reports[dependency].state in _ENDED for dependency in report.depends_on)
+
+    def _has_ground(self, report: SubtaskReport) -> bool:
+        """True if a dependency succeeded, or none is needed; an item is named by a success of its template's."""
+        if report.template or not report.depends_on:
+            return True
+        return any(self._completed(dependency) for dependency in report.depends_on)
+
+    def _sort_in(self, subtask_id: str) -> None:
+        """Lists a subtask among those that are ready, or blocked, or neither."""
+        report, place = self._reports[subtask_id], self._place[subtask_id]
+        is_due = report.state == "waiting" and self._is_due(report)
+        has_ground = is_due and self._has_ground(report)
+        for places, wanted in (
+            (self._ready, has_ground and not self._subtasks[subtask_id].for_each),
+            (self._blocked, is_due and not has_ground),
+        ):
+            (places.add if wanted else places.discard)(place)
+
+    def missing_for(self, subtask_id: str) -> list[Gap]:
+        """Returns the dependencies of a subtask that did not succeed, those that are items in one."""
+        dependencies = (self._reports[d] for d in folded(self._reports[subtask_id].depends_on))
+        missing = [report for report in dependencies if is_missing(report)]
+        return [gap_of(report, self._reports, self._left_out) for report in missing]
+
+    def completed_for(self, subtask_id: str) -> list[SubtaskReport]:
+        """Returns the dependencies of a subtask that succeeded."""
+        return [self._reports[d] for d in self._reports[subtask_id].depends_on if self._completed(d)]
+
+    def _completed(self, subtask_id: str) -> bool:
+        return self._reports[subtask_id].state == "completed"
+
+    def begin(self, subtask_id: str, role: str) -> None:
+        """Marks a subtask as running, and by which role."""
+        self._move(subtask_id, "running").role = role
+
+    def start(self, subtask_id: str, role: str) -> SubtaskReport:
+        """Begins the next attempt of a subtask, by a role."""
+        self.begin(subtask_id, role)
+        self._outdated.discard(subtask_id)
+        report = self._reports[subtask_id]
+        report.attempts, report.nested, report.gaps = report.attempts + 1, None, []
+        return report
+
+    def put_back(self, subtask_id: str) -> None:
+        """Puts a subtask whose attempt has ended back among those that wait."""
+        self._move(subtask_id, "waiting")
+
+    def reopen(self, subtask_id: str) -> None:
+        """Has an ended subtask done again, and those skipped for want of it; a finding stays until a better one."""
+        report = self._move(subtask_id, "waiting")
+        report.finished_at = report.error = None
+        for dependent in self._dependents.get(subtask_id, ()):
+            if is_blocked(self._reports[dependent]):
+                self.reopen(dependent)
+
+    def parts(self, subtask_id: str) -> list[str]:
+        """Returns what has not ended of a subtask: itself, or items of a template."""
+        reports = [self._reports[subtask_id]]
+        if reports[0].counts is not None:
+            reports = [report for report in self._reports.values() if report.template == subtask_id]
+        return [report.id for report in reports if report.state in ("waiting", "running")]
+
+    def skip(self, subtask_id: str, error: Problem, finding: Finding | None = None) -> None:
+        """Ends a subtask that a person does not want, with what it had; one that was reopened keeps its finding."""
+        if subtask_id in self._once_completed:
+            self.keep(subtask_id)
+        else:
+            self.end(subtask_id, "skipped", error, finding)
+
+    def keep(self, subtask_id: str) -> None:
+        """Ends a reopened subtask with the finding it had."""
+        if self._reports[subtask_id].state == "waiting":
+            self._move(subtask_id, "running")
+        self._finish(subtask_id, "completed")
+
+    def record(self, subtask_id: str, turns: int, usage: Usage, gaps: Sequence[Gap] = ()) -> None:
+        """Adds what an attempt consumed, whatever became of it, and sets what the answer of a nested run lacks."""
+        report = self._reports[subtask_id]
+        report.turns += turns
+        report.usage += usage
+        report.gaps = list(gaps)
+
+    def complete(self, subtask_id: str, finding: Finding) -> None:
+        """Ends a subtask that succeeded; what rests on another finding of it is marked."""
+        if finding.text_ref != self.text_ref(subtask_id):
+            self.mark_stale([subtask_id])
+        report = self._finish(subtask_id, "completed")
+        template = self._reports.get(template_of(subtask_id) or "")
+        if template is not None and template.counts:
+            template.counts.partial += _is_partial(finding) - _is_partial(report.finding)
+        report.finding, report.stale = finding, subtask_id in self._outdated
+        self._once_completed.add(subtask_id)
+        if template is not None:
+            template.error = None
+
+    def text_ref(self, subtask_id: str) -> str | None:
+        """Returns the reference of a finding's text; None without a finding."""
+        finding = self._reports[subtask_id].finding
+        return finding.text_ref if finding else None
+
+    def mark_stale(self, changed: Collection[str]) -> dict[str, list[str]]:
+        """Marks what rests on changed findings, once it completes; returns these findings for each completed one."""
+        stale: dict[str, list[str]] = {}
+        for subtask_id in changed:
+            for report in map(self._reports.__getitem__, self._dependents.get(subtask_id, ())):
+                if report.state == "completed" and report.finding:
+                    report.stale = True
+                    stale.setdefault(report.id, []).append(subtask_id)
+                elif report.state == "running":
+                    self._outdated.add(report.id)
+        return stale
+
+    def end(
+        self, subtask_id: str, state: SubtaskState, error: Problem | None = None, finding: Finding | None = None
+    ) -> None:
+        """Ends a subtask that did not complete; `finding` is what it had. Without an `error`, `close` gives the reason.
+
+        A template of which no item completed has the reason of the last one.
+        """
+        report = self._finish(subtask_id, state)
+        report.error, report.finding = error, finding
+        template = self._reports.get(report.template or "")
+        if template is not None and template.state not in ("running", "completed"):
+            template.error = report.error
+
+    def close(self, error: Problem) -> None:
+        """Stops every subtask that has not ended, but one that was reopened keeps the finding it had.
+
+        `error` is the reason for these and for those that were stopped before without one.
+        """
+        for report in reversed(self.reports()):  # items, and then their templates
+            if report.counts is None and report.state in ("waiting", "running"):
+                if report.id in self._once_completed:
+                    self.keep(report.id)
+                else:
+                    self.end(report.id, "cancelled", error, report.finding)
+            elif report.state == "cancelled" and report.error is None:
+                report.error = error
+
+    def _finish(self, subtask_id: str, state: SubtaskState) -> SubtaskReport:
+        report = self._move(subtask_id, state)
+        report.finished_at = self._now().isoformat()
+        return report
+
+    def _move(self, subtask_id: str, state: SubtaskState) -> SubtaskReport:
+        report = self._reports[subtask_id]
+        before = report.state
+        if before not in _FROM[state]:
+            raise ValueError(f"subtask '{subtask_id}' is {before}: it cannot become {state}")
+        if state == "running":
+            report.started_at = report.started_at or self._now().isoformat()
+        if before != state:
+            report.state = state
+            if state == "running":
+                self._at_work.add(self._place[subtask_id])
+            else:
+                self._at_work.discard(self._place[subtask_id])
+            self._states[before] -= 1
+            self._states[state] += 1
+            if template := template_of(subtask_id):
+                _count_item(self._reports[template], before, state)
+            for changed in (subtask_id, *self._dependents.get(subtask_id, ())):
+                self._sort_in(changed)
+        return report
+
+    def gaps(self) -> list[Gap]:
+        """Returns what is missing from the answer, in nested runs, too; not what a completed subtask replaced."""
+        return gaps_of(self._reports, self._left_out)
+
+    def partial_findings(self) -> list[Gap]:
+        """Returns what is missing from findings whose author calls them partial; not what the gaps of a team name."""
+        return partial_gaps(self._reports)
+
+    def current(self) -> list[SubtaskReport]:
+        """Returns the subtasks of the last revision: without those that were replaced."""
+        return [report for report in self._reports.values() if report.replaced_by is None]
+
+    def running(self) -> list[str]:
+        """Returns the ids of the subtasks that are worked on, in the order of the plan."""
+        return [self._order[place] for place in sorted(self._at_work)]
+
+    def in_flight(self) -> Counter[str]:
+        """Returns how many subtasks of each role are running."""
+        return Counter(self._reports[subtask_id].role for subtask_id in self.running())
+
+    def agents(self, slots: int) -> int:
+        """Returns how many worker agents the next `slots` subtasks take, running ones first; each candidate is one."""
+        waiting = (report.id for report in self._reports.values() if report.state == "waiting")
+        return sum(self._subtasks[each].candidates for each in islice(chain(self.running(), waiting), slots))
+
+    @property
+    def under_way(self) -> int:
+        """How many subtasks are worked on, or could be at once."""
+        return self._states["running"] + len(self._ready)
+
+    @property
+    def has_finding(self) -> bool:
+        """True if any subtask has a finding, be it one that is worked on again."""
+        return self._states["completed"] > 0 or any(report.finding is not None for report in self._reports.values())
+
+    def usable(self) -> list[SubtaskReport]:
+        """Returns subtasks with a finding: completed ones, and others that returned what they had."""
+        return [report for report in self._reports.values() if report.finding is not None]
+
+
+def is_blocked(report: SubtaskReport) -> bool:
+    """True if a subtask was skipped because its dependencies did not succeed, not by a person."""
+    return report.state == "skipped" and report.error is not None and report.error.type == ErrorKind.DEPENDENCIES_FAILED
+
+
+def _is_partial(finding: Finding | None) -> bool:
+    return finding is not None and finding.outcome == "partial"
+
+
+def _count_item(template: SubtaskReport, before: SubtaskState, state: SubtaskState) -> None:
+    counts = template.counts
+    assert counts is not None
+    setattr(counts, before, getattr(counts, before) - 1)
+    setattr(counts, state, getattr(counts, state) + 1)
+    ended = "completed" if counts.completed else state
+    template.state = "running" if counts.waiting or counts.running else ended

@@ -1,0 +1,168 @@
+"""The trace of a workflow: its latest events, and every type of them with its sentence.
+
+The names of types and fields are public: the query `trace` returns them. Whatever tells people of an event asks this
+table.
+"""
+
+import re
+from collections import deque
+from collections.abc import Callable
+from datetime import datetime
+from typing import Literal
+
+from pydantic import JsonValue
+
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.text import one_line
+from temporal_supervisor.supervision.contract.status import TraceEvent, TracePage, Wait
+from temporal_supervisor.supervision.contract.updates import Update
+from temporal_supervisor.supervision.results.payload_fit import pages
+from temporal_supervisor.supervision.run.decisions import Decision
+
+TRACE_PAGE_BYTES = 160 * 1024  # of one reply to `trace`: the rest comes with its cursor
+
+Mood = Literal["plain", "good", "bad", "faint", "head"]
+_OPTIONAL = re.compile(r"\[(!?)(\w+)\?([^][]*)\]")
+_FIELD = re.compile(r"{(\w+)(?::(\w+))?}")
+
+
+def _shown(value: JsonValue, noun: str | None) -> str:
+    if isinstance(value, list):
+        return "; ".join(map(str, value))
+    if noun and isinstance(value, int):
+        return f"{value:,} {noun}{'' if value == 1 else 's'}"
+    return "?" if value is None else str(value)
+
+
+_BY = "[by?, by {by}][why?: {why}]"  # who did it, and why
+
+SENTENCES: dict[str, tuple[str, Mood]] = {
+    # The run.
+    "phase": ("{phase}", "head"),
+    "run_reset": ("the run was reset", "head"),
+    "limits_extended": ("new limits: {limits}", "good"),
+    "deadline_reached": ("the deadline is reached: writing the answer from what exists", "bad"),
+    "waiting_provider": ("waits for `resume`: {why}", "bad"),
+    "waiting_store": ("waits for the artifact store: {why}", "bad"),
+    "decided": ("{id}: {decision}[by? by {by}][text?: {text}][after? ({after})]", "good"),
+    "decision_refused": ("a decision was refused[id?, on {id}]: {why}", "bad"),
+    "paused": ("the run is paused" + _BY, "head"),
+    "resumed": ("the run is resumed" + _BY, "head"),
+    "steered": ("a person says: {word}" + _BY, "good"),
+    "model_replaced": ("model {by} takes over from {model}: {why}", "bad"),
+    # The plan.
+    "plan_requested": ("asking for a plan[revision?, revision {revision}][attempt? (try {attempt})]", "faint"),
+    "plan_accepted": (
+        "plan with {subtasks:subtask}[revision? (revision {revision})][expected?, expected: {expected}]",
+        "good",
+    ),
+    "plan_rejected": ("the plan can't run: {problems}", "bad"),
+    "role_unknown": ("the team has no role {role}: {by} does it", "bad"),
+    "plan_put_right": ("names of the plan that were none, or did not fit: {changes}", "bad"),
+    "items_planned": ("a subtask for {items} of {found:item}", "good"),
+    "replan_brought": ("the revision brought {added:subtask}", "faint"),
+    "step_left_out": ("no {step}: it is switched off for {model}", "faint"),
+    "nothing_to_add": ("the plan needs nothing more", "faint"),
+    # Subtasks. The field `head` is where an attempt's conversation can be read, `trace_ref` a nested run's trace.
+    "subtask_started": ("{role} starts[attempt? (attempt {attempt})]", "plain"),
+    "subtask_completed": ("completed after {turns:turn}", "good"),
+    "subtask_failed": ("failed: {error}", "bad"),
+    "subtask_retried": ("failed: {error}, trying again with {role}", "bad"),
+    "subtask_reopened": ("done again[warm?, where it ended][!warm?, from the beginning]", "plain"),
+    "retry_asked": ("is to be done again" + _BY, "good"),
+    "skip_asked": ("is to be skipped" + _BY, "bad"),
+    "subtask_skipped": ("skipped: none of its dependencies succeeded", "bad"),
+    "subtask_cancelled": ("stopped", "bad"),
+    "subtask_held": ("waits: the breaker of role {role} is open", "bad"),
+    "candidate_ended": ("candidate {candidate} has ended", "faint"),
+    "candidate_chosen": ("candidate {choice} of {of} is the best", "plain"),
+    # Worker agents.
+    "turn": ("turn {turn}[withheld?, without {withheld}]: [preview?{preview}][!preview?{stop_reason}]", "faint"),
+    "tool": ("{name} {arguments} → {preview}", "plain"),
+    "note": ("message: {text}", "plain"),
+    "finding_returned": ("its finding goes back[why?: {why}][unsupported?: {unsupported}]", "bad"),
+    "refine_brought": ("the rewritten description brought {brought}", "plain"),
+    "begun_anew": ("it repeats itself: its conversation begins anew, with what tools returned", "faint"),
+    "finding_kept": ("of its findings the {which} one is kept", "plain"),
+    # The answer.
+    "review_left_out": ("no review: {model} made the findings itself, and its window is small", "faint"),
+    "reviewed": (
+        "review, round {round}: [flagged?{flagged} again][!flagged?all findings hold]"
+        "[without_effect?, nothing to see in what it says of {without_effect}]",
+        "plain",
+    ),
+    "review_brought": ("the review changed [changed?{changed}][!changed?nothing]", "plain"),
+    "conflict": ("conflict between {subtasks}, [!resolved?not ]settled", "bad"),
+    "draft_written": ("a draft from {findings:finding}", "faint"),
+    "draft_failed": ("there is no draft", "faint"),
+    "synthesis_started": ("writing the answer ({mode}) from {findings:finding}", "faint"),
+    "answer_returned": ("the answer goes back to its author", "bad"),
+    "answer_kept": ("of two answers the {which} one is kept", "plain"),
+    "answer_chosen": ("its finding is the best of {of} answers", "plain"),
+    "finding_adopted": ("its finding is the answer, word for word", "plain"),
+}
+"""Of each type of event the sentence and its mood.
+
+A sentence names fields in braces: a list is joined, and `{turns:turn}` counts (`1 turn`, `2 turns`). A part such as
+`[by?, by {by}]` is left out where its field says nothing, or is the number 1; `[!by?, by nobody]` stands then.
+"""
+
+
+def sentence(event: TraceEvent) -> tuple[str, Mood]:
+    """Returns the sentence of an event and its mood; an unknown type, of a later version, is shown as it is."""
+    if event.type not in SENTENCES:
+        return f"{event.type} {event.data or ''}", "faint"
+    (text, mood), data = SENTENCES[event.type], event.data
+
+    def optional(part: re.Match[str]) -> str:
+        value = data.get(part[2])
+        says = bool(value) and (value is True or value != 1)
+        return part[3] if says is not bool(part[1]) else ""
+
+    words = _FIELD.sub(lambda field: _shown(data.get(field[1]), field[2]), _OPTIONAL.sub(optional, text))
+    return words, "bad" if data.get("is_error") else mood
+
+
+def said(update: Update, **data: JsonValue) -> dict[str, JsonValue]:
+    """Returns the fields of what a person did: who, why, and the `data` that there are."""
+    fields: dict[str, JsonValue] = {**data, "by": update.by, "why": update.comment}
+    return {
+        name: one_line(value, limits.SENTENCE_BYTES) if isinstance(value, str) else value
+        for name, value in fields.items()
+        if value
+    }
+
+
+def decided(wait: Wait, decision: Decision | None) -> dict[str, JsonValue]:
+    """Returns the fields of `decided`; without a decision the time for it was over."""
+    shown: dict[str, JsonValue] = {"id": wait.id, "kind": wait.kind, **({"after": wait.after} if wait.after else {})}
+    if decision is None:
+        return {**shown, "decision": "expired"}
+    said = {"by": decision.by, "text": one_line(decision.text, limits.SENTENCE_BYTES)}
+    return {**shown, "decision": decision.choice, **{name: text for name, text in said.items() if text}}
+
+
+class Trace:
+    """The last TRACE_EVENTS events, with numbers from `last_seq` on; `seen` gets each one when it is added."""
+
+    def __init__(self, now: Callable[[], datetime], last_seq: int = 0) -> None:
+        self._now = now
+        self._events: deque[TraceEvent] = deque(maxlen=limits.TRACE_EVENTS)
+        self.last_seq = last_seq
+        self.seen: Callable[[TraceEvent], None] = lambda event: None
+
+    def note(self, event: str, subtask_id: str | None = None, /, **data: JsonValue) -> None:
+        """Adds an event of a type that has a sentence."""
+        self.last_seq += 1
+        at = self._now().isoformat()
+        self._events.append(TraceEvent(seq=self.last_seq, at=at, type=event, subtask_id=subtask_id, data=data))
+        self.seen(self._events[-1])
+
+    def page(self, cursor: int = 0) -> TracePage:
+        """Returns the events after `cursor` that fit into a payload."""
+        fitting, *rest = pages([event for event in self._events if event.seq > cursor], TRACE_PAGE_BYTES)
+        return TracePage(events=fitting, next_cursor=fitting[-1].seq if rest else self.last_seq)
+
+    def recent(self, limit: int) -> list[TraceEvent]:
+        """Returns the latest events in at most about `limit` bytes of JSON, and at least one."""
+        return pages(list(reversed(self._events)), limit)[0][::-1]

@@ -1,0 +1,108 @@
+"""Which models of a fallback chain can be used, and which the run knows to be away, by what its calls have met."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from temporal_supervisor.supervision.base.errors import ErrorKind
+
+_NEVER = datetime.max.replace(tzinfo=UTC)  # until a person resumes the run
+
+
+@dataclass
+class Outage:
+    """A model that is away. At `until`, or when a person resumes the run, one piece of work calls it `first`.
+
+    The `waiting` work follows its success; `rounds` counts the first calls that failed.
+    """
+
+    why: str
+    until: datetime | None = None
+    rounds: int = 0
+    first: object | None = None
+    waiting: set[object] = field(default_factory=set)
+
+
+class ServingModels:
+    """The models that a run leaves out, until a time or a `resume`, and those in an outage. `now` is its clock.
+
+    `outage_ended` is called when work that waited may call its model.
+    """
+
+    def __init__(self, now: Callable[[], datetime]) -> None:
+        self._now = now
+        self.outage_ended: Callable[[], object] = lambda: None
+        self._out: dict[str, datetime] = {}  # until when each is left out
+        self._outages: dict[str, Outage] = {}
+
+    def outage(self, model: str) -> Outage | None:
+        """Returns the outage of a model that the run knows to be away."""
+        return self._outages.get(model)
+
+    def is_away(self, chain: Sequence[str]) -> bool:
+        """True if work with these models would have to wait."""
+        return bool(chain) and self.choose(chain) in self._outages
+
+    def went_away(self, model: str, work: object, why: str) -> Outage:
+        """Notes that a call found the model away. Returns the outage, which has no first work yet."""
+        outage = self._outages.setdefault(model, Outage(why))
+        if outage.first is work:
+            outage.first, outage.rounds = None, outage.rounds + 1
+        outage.why = why
+        return outage
+
+    def answered(self, model: str, work: object) -> None:
+        """Ends an outage if the work that went first was answered. A late answer to other work does not."""
+        outage = self._outages.get(model)
+        if outage is not None and outage.first is work:
+            del self._outages[model]
+            self._out.pop(model, None)
+            self.outage_ended()
+
+    def leave(self, work: object) -> None:
+        """Ends the wait of a piece of work, or its turn, and an outage for which no other work waits."""
+        before = len(self._outages)
+        for model, outage in list(self._outages.items()):
+            outage.waiting.discard(work)
+            if outage.first is work:
+                outage.first = None
+            if outage.first is None and not outage.waiting:
+                del self._outages[model]
+        if len(self._outages) < before:
+            self.outage_ended()
+
+    def failed(self, model: str, chain: list[str], why: ErrorKind, seconds: float) -> str:
+        """Returns the model of the chain that comes after a call of `model` failed for good.
+
+        One that is not served is left out, and one in an outage for so many seconds. A prompt that is too long for its
+        window, or that it refuses, goes to a later model, and leaves the chain without this one: asked again it would
+        do the same. Other failures say nothing about the other models.
+        """
+        if why in (ErrorKind.CONTEXT_OVERFLOW, ErrorKind.REFUSED):
+            following = next(filter(self._serves, chain[chain.index(model) + 1 :]), None)
+            if following is None:
+                return model
+            chain.remove(model)
+            return following
+        if why is ErrorKind.CIRCUIT_OPEN:
+            self._out[model] = self._now() + timedelta(seconds=seconds)
+        elif why is ErrorKind.MODEL_NOT_SERVED:
+            self._out[model] = _NEVER
+        else:
+            return model
+        return self._best(chain) or model
+
+    def retry_all(self) -> None:
+        """Tries all models again."""
+        self._out.clear()
+
+    def choose(self, chain: Sequence[str]) -> str:
+        """Returns the first model that is not left out; if all are, the one that comes back first, else the first."""
+        return self._best(chain) or chain[0]
+
+    def _best(self, chain: Sequence[str]) -> str | None:
+        returning = [(until, model) for model in chain if (until := self._out.get(model, _NEVER)) < _NEVER]
+        return next(filter(self._serves, chain), min(returning)[1] if returning else None)
+
+    def _serves(self, model: str) -> bool:
+        return model not in self._outages and self._out.get(model, self._now()) <= self._now()

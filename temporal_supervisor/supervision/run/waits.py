@@ -1,0 +1,167 @@
+"""What the work of a run waits for: roles whose breaker is open, providers of models that do not serve, persons."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Literal
+
+from pydantic import JsonValue
+
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.contract.status import Asked, Wait, WaitKind
+
+AWAITED: dict[WaitKind, str] = {
+    "provider": "the model provider",
+    "resume": "resume",
+    "store": "the artifact store",
+    "plan": "a decision on the plan",
+    "question": "a reply",
+    "tool": "a decision on a tool call",
+    "finding": "a person's finding",
+}
+"""What a wait of each kind is for, as people read it."""
+
+_ON_PROVIDER: tuple[WaitKind, ...] = ("provider", "resume")
+
+
+class RoleBreaker:
+    """The circuit breaker of a role: one that keeps failing gets no attempts for a while. `now` is the run's clock.
+
+    Opens after ROLE_BREAKER_FAILURES failed attempts in a row. After a cool-down one probe is admitted: its success
+    closes the breaker, its failure opens it again. Outcomes of attempts that began before it last opened or closed
+    change nothing.
+    """
+
+    def __init__(self, role: str, now: Callable[[], datetime]) -> None:
+        self.role = role
+        self.failures = 0  # in a row
+        self._now = now
+        self._open_until: datetime | None = None
+        self._admitted = set[object]()  # the attempts whose outcomes count: while half-open the probe
+
+    @property
+    def state(self) -> Literal["closed", "open", "half_open"]:
+        """Half-open from the end of the cool-down until the probe's outcome."""
+        if self._open_until is None:
+            return "closed"
+        return "open" if self._now() < self._open_until else "half_open"
+
+    @property
+    def retry_at(self) -> datetime | None:
+        """When an open breaker will admit its probe; None if no time is set."""
+        return self._open_until if self.state == "open" else None
+
+    def admits(self) -> bool:
+        """True if an attempt may begin now."""
+        return self.state == "closed" or (self.state == "half_open" and not self._admitted)
+
+    def admit(self, attempt: object) -> None:
+        """Notes that an attempt begins: the probe, if the breaker is half-open."""
+        self._admitted.add(attempt)
+
+    def settle(self, attempt: object, succeeded: bool | None) -> None:
+        """Counts whether an attempt succeeded; None says nothing about the role, and another may be the probe."""
+        if attempt not in self._admitted:
+            return
+        self._admitted.remove(attempt)
+        if succeeded:
+            self.failures, self._open_until = 0, None
+        elif succeeded is not None:
+            self.failures += 1
+            if self.failures >= limits.ROLE_BREAKER_FAILURES:
+                self._open_until = self._now() + limits.ROLE_BREAKER_COOLDOWN
+                self._admitted.clear()
+
+    def card(self) -> dict[str, JsonValue]:
+        """Returns what `status` shows."""
+        until = self.retry_at.isoformat() if self.retry_at else None
+        return {"role": self.role, "state": self.state, "failures": self.failures, "retry_at": until}
+
+
+class Waits:
+    """The breakers of a run's roles, and its waits; `below` returns those of nested supervisors."""
+
+    def __init__(self, now: Callable[[], datetime], below: Callable[[], list[Wait]]) -> None:
+        self._now = now
+        self._below = below
+        self._breakers: dict[str, RoleBreaker] = {}
+        self._own: dict[int, Asked] = {}
+
+    def breaker(self, role: str) -> RoleBreaker:
+        """Returns the breaker of a role."""
+        if role not in self._breakers:
+            self._breakers[role] = RoleBreaker(role, self._now)
+        return self._breakers[role]
+
+    def show(self, wait: Wait, expires_at: datetime | None, content: str | None = None) -> None:
+        """Shows a wait, with when it ends by itself as that is known now; `content` is all of what is asked."""
+        shown = wait.model_copy(update={"expires_at": expires_at.isoformat() if expires_at else None})
+        self._own[id(wait)] = Asked(wait=shown, content=content)
+
+    def end(self, wait: Wait) -> None:
+        """Ends a wait."""
+        self._own.pop(id(wait), None)
+
+    def asked(self, wait_id: str) -> Asked:
+        """Returns a wait of this run with all of what is asked. Raises ValueError if there is none of that id."""
+        for asked in self._own.values():
+            if asked.wait.id == wait_id:
+                return asked
+        raise ValueError(f"nothing with the id '{wait_id}' waits")
+
+    def for_help(self, subtask_id: str) -> Wait | None:
+        """Returns the wait of a subtask that failed for good, and that a person may have tried again."""
+        failed = (wait for wait in self.own if wait.subtask_id == subtask_id and "retry" in wait.choices)
+        return next(failed, None)
+
+    @property
+    def own(self) -> list[Wait]:
+        """The waits of this run, which are decided here."""
+        return [asked.wait for asked in self._own.values()]
+
+    def of_subtasks(self) -> set[str]:
+        """Returns the subtasks of which some work waits for a person's decision, here or in a nested run."""
+        return {wait.subtask_id.split("/")[0] for wait in self.current if wait.subtask_id and wait.for_decision}
+
+    @property
+    def current(self) -> list[Wait]:
+        """All waits, here and in nested supervisors."""
+        return [*self.own, *self._below()]
+
+    @property
+    def for_provider(self) -> bool:
+        """True if something waits for a provider, until a time or until a person resumes the run."""
+        return any(wait.kind in _ON_PROVIDER for wait in self.current)
+
+    @property
+    def for_store(self) -> bool:
+        """True if the artifact store holds up some work."""
+        return any(wait.kind == "store" for wait in self.current)
+
+    @property
+    def for_person(self) -> bool:
+        """True if something waits for a person."""
+        return any(wait.for_person for wait in self.current)
+
+    def cards(self) -> list[dict[str, JsonValue]]:
+        """Returns the breakers that are open or have counted failures, of roles and of providers."""
+        roles = [breaker.card() for breaker in self._breakers.values() if breaker.failures]
+        return roles + [_provider_card(wait) for wait in self.current if wait.kind == "provider"]
+
+    def notes(self) -> list[str]:
+        """Returns one line for people on each wait."""
+        breakers = [breaker_note(card) for card in self.cards() if card["state"] != "closed"]
+        others = [wait for wait in self.current if wait.kind != "provider"]
+        return breakers + [f"{wait.subject} waits for {AWAITED[wait.kind]}: {wait.prompt_preview}" for wait in others]
+
+
+def breaker_note(card: Mapping[str, JsonValue]) -> str:
+    """Returns one line on a breaker that is not closed, from its card."""
+    when = f"next try at {card['retry_at']}" if card["retry_at"] else "it is being tried"
+    if "provider" in card:
+        return f"{card['waiting']} waits for the provider of {card['provider']}: {when}"
+    return f"role {card['role']} has an open breaker after {card['failures']} failed attempts in a row: {when}"
+
+
+def _provider_card(wait: Wait) -> dict[str, JsonValue]:
+    shown = {"provider": wait.model, "state": "open", "waiting": wait.subject, "retry_at": wait.expires_at}
+    return {**shown, "why": wait.prompt_preview}

@@ -1,0 +1,80 @@
+"""The Markdown that the Web UI shows of a live run."""
+
+import re
+from collections.abc import Iterator
+
+from temporal_supervisor.supervision.base.text import cut, money, one_line
+from temporal_supervisor.supervision.contract.plan import folded
+from temporal_supervisor.supervision.contract.result import SubtaskReport
+from temporal_supervisor.supervision.results.answer import with_gaps
+from temporal_supervisor.supervision.results.success_rule import is_whole
+from temporal_supervisor.supervision.run.run_state import RunState
+
+_ROWS = 60
+_LINE_BYTES = 300
+_CELL_BYTES = 120
+_ANSWER_BYTES = 8 * 1024
+_LINKS = re.compile(r"([\[\]<>])")
+_MARKUP = re.compile(r"([\\`*_\[\]<>|!#~&])")
+_MARKS = {
+    "completed": "✔ completed",
+    "partial": "◐ partial",
+    "failed": "✘ failed",
+    "skipped": "– skipped",
+    "cancelled": "■ cancelled",
+    "running": "▶ running",
+    "waiting": "· waiting",
+}
+
+
+def markdown(state: RunState) -> str:
+    """Returns a notice on the model, the goal, the answer, one line of spend, the plan as a table, notes."""
+    counts, usage, notice = state.board.counts(), state.usage, state.model_notice
+    conditions = [name for name, value in state.flags.model_dump().items() if value]
+    answer = with_gaps(state.answer.text, state.gaps) if state.phase == "done" else ""
+    shown = _LINKS.sub(r"\\\1", cut(answer, _ANSWER_BYTES))  # an answer's own links and images lead nowhere
+    lines = [
+        *([f"> {_literal(notice, _LINE_BYTES)}", ""] if notice else []),
+        f"**{_literal(state.request.goal, _LINE_BYTES)}**",
+        "",
+        *([shown, "", "---", ""] if shown else []),
+        f"Phase **{state.phase}**{' (' + ', '.join(conditions) + ')' if conditions else ''}"
+        f" · {counts.completed} of {counts.total} subtasks"
+        f" · {usage.model_calls} model calls, {usage.tool_calls} tool calls"
+        f" · {usage.tokens_line()} · {money(usage.usd)}",
+    ]
+    if reports := [report for report in state.board.reports() if report.template is None]:
+        lines += ["", "| subtask | role | state | after | turns | what |", "|---|---|---|---|---|---|"]
+        lines += [_row(report) for report in reports[:_ROWS]]
+        if len(reports) > _ROWS:
+            lines.append(f"| … | | | | | and {len(reports) - _ROWS} more |")
+    if notes := list(_notes(state)):
+        lines += ["", *[f"> {_literal(note, _LINE_BYTES)}" for note in notes]]
+    return "\n".join(lines)
+
+
+def _notes(state: RunState) -> Iterator[str]:
+    if state.plan.revision > 1:
+        yield f"plan revision {state.plan.revision}"
+    yield from state.waits.notes()
+    if state.error:
+        yield f"{state.error.type}: {state.error.message}"
+
+
+def _row(report: SubtaskReport) -> str:
+    state = _MARKS["partial" if report.state == "completed" and not is_whole(report) else report.state]
+    if report.counts:
+        state += f" {report.counts.items_line}"
+    if report.attempts > 1:
+        state += f" (attempt {report.attempts})"
+    if report.replaced_by:
+        state += f", replaced by {report.replaced_by}"
+    text = report.error.message if report.error else report.description
+    turns = str(report.turns or "")
+    cells = [report.id, report.role, state, ", ".join(folded(report.depends_on)), turns, text]
+    return "| " + " | ".join(_literal(cell, _CELL_BYTES) for cell in cells) + " |"
+
+
+def _literal(text: str, limit: int) -> str:
+    """Foreign text as it is: no markup, HTML or named link of its own stands among the project's words."""
+    return _MARKUP.sub(r"\\\1", one_line(text, limit))
