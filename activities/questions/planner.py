@@ -21,10 +21,12 @@ from temporal_supervisor.supervision.contract.plan import Plan, Subtask
 from temporal_supervisor.supervision.contract.strategy import STRATEGIES, StrategyName
 from temporal_supervisor.supervision.contract.team import Role
 from temporal_supervisor.supervision.planning.expansion import NO_DATA, Data
-from temporal_supervisor.supervision.planning.named_tables import named_tables, table_lines
+from temporal_supervisor.supervision.planning.named_tables import named_tables, only_table, table_lines
 from temporal_supervisor.supervision.planning.plan_graph import description_problems
 from temporal_supervisor.supervision.planning.revisions import REPLACEABLE
 from temporal_supervisor.supervision.replies.loose_form import says_nothing
+
+_SHORT_GOAL_CHARS = 1200  # a question with the form of its answer; more is a task of several parts
 
 
 class SubtaskDraft(Subtask):
@@ -213,15 +215,33 @@ class Planner:
         return next((role.name for role in self.roles if role.name.casefold() == said), written)
 
     def fixed_route(self) -> Plan | None:
-        """Returns the first plan of a goal that one of the team's fixed routes fits; None if none does."""
+        """Returns the first plan of a goal that needs no planning; None if it does.
+
+        That is one that a fixed route of the team fits, or for a model with a small window one about an only table.
+        """
         call, team = self.call, self.loaded.team
         if not STRATEGIES[call.strategy].fixed_routes or call.revision > 1 or call.head is not None or call.problems:
             return None
         route = next((route for route in team.routes if fits(route.pattern, self.goal)), None)
-        if route is None or route.role not in [role.name for role in self.roles]:
+        if route is None:
+            return self._route_to_only_table()
+        if route.role not in [role.name for role in self.roles]:
             return None
         why = f"the team's route for goals such as: {route.pattern}"
         return self._routed(RouteDraft(role=route.role, reasoning=why))
+
+    def _route_to_only_table(self) -> Plan | None:
+        """Returns the plan of a goal that only one table can answer, by a role that queries it; None for others.
+
+        Small models divide a short question into parts that are none, and lose words of it on the way.
+        """
+        if not self.short or self.call.attachments or len(self.goal) > _SHORT_GOAL_CHARS:
+            return None
+        table = only_table(self.catalogue)
+        querying = [role.name for role in self.roles if self.loaded.toolbox.queries_tables(role)]
+        if table is None or not querying:
+            return None
+        return self._routed(RouteDraft(role=querying[0], reasoning=f"{table} is the only table, and all the data"))
 
     def _routed(self, draft: RouteDraft) -> Plan:
         """Returns the plan of a route; the generalist gets the goal if the chosen role may not be named."""

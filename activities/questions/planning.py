@@ -29,7 +29,7 @@ from temporal_supervisor.supervision.planning.expansion import NO_DATA, Data
 from temporal_supervisor.supervision.planning.new_roles import new_role_problems, unknown_role_problems, unknown_roles
 from temporal_supervisor.supervision.planning.plan_graph import plan_problems
 from temporal_supervisor.supervision.planning.put_right import KnownNames, put_right
-from temporal_supervisor.supervision.planning.revisions import merge, revision_problems
+from temporal_supervisor.supervision.planning.revisions import merge, revision_problems, without_repeats
 from temporal_supervisor.supervision.results.recalled import is_recalled
 
 _CATALOGUE_SHARE = 1.0  # characters of a team's data for each token of a small window: a quarter of it or so
@@ -45,6 +45,13 @@ async def make_plan(desk: Desk, call: PlanInput) -> PlanReply:
         return reply
     if call.own_plan is None and reply.strategy != "route":  # a person's plan means what it says
         written = _put_right(planner, reply, written, previous)
+        if previous is not None and planner.short:
+            states = {note.subtask_id: note.state for note in call.done}
+            written, repeats = without_repeats(previous.folded(), written, states)
+            reply.put_right += repeats
+            if repeats and not written.subtasks:
+                reply.finished = True  # a small model would only write them again
+                return reply
     team = await desk.teams.card(call.team_ref)
     loaded, added = planner.loaded, written.new_roles
     reply.problems = new_role_problems(loaded.team, added) or loaded.toolbox.joined(added)

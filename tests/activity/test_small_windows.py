@@ -3,7 +3,7 @@
 import pytest
 
 from activities.agent.agent_turn import AgentTurnActivities
-from activities.contracts.run_contracts import PlanInput, PlanReply, SubtaskBrief
+from activities.contracts.run_contracts import PlanInput, PlanReply, SubtaskBrief, WorkNote
 from activities.contracts.turn_contracts import TurnInput
 from activities.model.port import Window
 from activities.questions.planning import PLAN
@@ -67,6 +67,35 @@ async def test_a_form_that_comes_back_as_it_was_shown_is_no_plan(small: Desk) ->
     reply = await plan(small, as_json({"subtasks": [placeholders]}))
     assert reply.plan is None
     assert "no concrete description" in reply.problems[0] or "vague" in reply.problems[0]
+
+
+async def test_a_question_about_the_only_table_needs_no_plan(small: Desk) -> None:
+    small.keep_only_a_table()
+    reply = await plan(small)
+    assert reply.plan is not None
+    assert (reply.strategy, [(s.role, s.description) for s in reply.plan.subtasks]) == (
+        "route",
+        [("counter", "How many kilograms were picked in 1990?")],
+    )
+    assert small.asked == []
+
+
+async def test_a_question_that_documents_may_answer_is_planned(small: Desk) -> None:
+    reply = await plan(small, as_json({"subtasks": [T1]}))
+    assert reply.strategy == "plan"
+    assert len(small.asked) == 1
+
+
+@pytest.mark.parametrize(("state", "finished"), [("failed", True), ("done", False)])
+async def test_a_revision_that_only_repeats_what_failed_ends_the_planning(
+    small: Desk, state: str, finished: bool
+) -> None:
+    again = {**T1, "id": "t2", "description": "From table HARVEST: give the kilograms of 1990!"}
+    done = [WorkNote(subtask_id="t1", role="reader", state=state, note="no such column")]
+    plan_ref = await small.plan(Subtask(**T1))
+    reply = await plan(small, as_json({"subtasks": [again]}), plan_ref=plan_ref, revision=2, done=done)
+    assert reply.finished == finished
+    assert ("t2 is t1 again, which failed" in reply.put_right) == finished
 
 
 @pytest.mark.parametrize("strategy", ["plan", "step", "route"])

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 
 _TABLE = re.compile(r"^- table (?P<name>.+?) \(", re.MULTILINE)
+_ABOUT = ("- of table ", "- a word of the owner ")  # how lines begin that only describe tables
 _QUOTES = "\"'`“”„«»"
 _BESIDE = re.compile(r"\btables?\b", re.IGNORECASE)
 _NEAR_CHARS = 12  # before and after a name: `table "orders"`, `the orders table`
@@ -16,6 +17,13 @@ def table_lines(catalogue: str) -> dict[str, str]:
     """Returns the line of each table in a catalogue, by the table's name."""
     lines = (line for line in catalogue.splitlines() if line.startswith("- table "))
     return {match["name"]: line for line in lines if (match := _TABLE.match(line))}
+
+
+def only_table(catalogue: str) -> str | None:
+    """Returns the table of a catalogue that has nothing else but words about it; None for any other catalogue."""
+    tables = table_lines(catalogue)
+    others = [line for line in catalogue.splitlines() if not line.startswith(("- table ", *_ABOUT))]
+    return next(iter(tables)) if len(tables) == 1 and not others else None
 
 
 def lines_for(text: str, catalogue: str, room: int) -> str:

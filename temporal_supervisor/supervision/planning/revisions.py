@@ -3,6 +3,7 @@
 `states` maps the ids of the previous revision to the states of their subtasks; an id without a state waits.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 
 from temporal_supervisor.supervision.base.text import quoted
@@ -38,6 +39,34 @@ def merge(previous: Plan, addition: Plan, states: Mapping[str, str]) -> Plan:
             "revision": previous.revision + 1,
         }
     )
+
+
+def without_repeats(previous: Plan, addition: Plan, states: Mapping[str, str]) -> tuple[Plan, list[str]]:
+    """Returns an addition without subtasks that are failed ones in the same words, and a sentence for each of these.
+
+    Their work would fail again. What depends on one that is left out is left out with it.
+    """
+    failed = {
+        (subtask.role, _words(subtask)): subtask.id for subtask in previous.subtasks if states.get(subtask.id) == "failed"
+    }
+    kept: list[Subtask] = []
+    notes: list[str] = []
+    gone: set[str] = set()
+    for subtask in addition.subtasks:
+        earlier = failed.get((subtask.role, _words(subtask)))
+        if earlier is not None:
+            notes.append(f"{subtask.id} is {earlier} again, which failed")
+        elif gone.intersection(subtask.depends_on):
+            notes.append(f"{subtask.id} depends on it")
+        else:
+            kept.append(subtask)
+            continue
+        gone.add(subtask.id)
+    return addition.model_copy(update={"subtasks": kept}), notes
+
+
+def _words(subtask: Subtask) -> tuple[str, ...]:
+    return tuple(re.findall(r"\w+", subtask.description.casefold()))
 
 
 def replacements(subtasks: Iterable[Subtask]) -> dict[str, list[str]]:
