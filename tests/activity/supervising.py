@@ -1,6 +1,7 @@
 """The supervisor's activities as a Worker runs them: a real store, real HTTP to a scripted model, no server."""
 
 import dataclasses
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -128,6 +129,13 @@ class Desk:
         harvest = "year,sort,kg\n1990,Anjou,12\n1994,Conference,30\n"
         self.write_team("orchard", ORCHARD, harvest_csv=harvest, frost_md="# Why frost harms pears\n\nIt does.\n")
         return "orchard"
+
+    def write_counters(self) -> str:
+        """Writes the team ORCHARD without its reader's tools, and with a table alone. Returns its name."""
+        team = ORCHARD.replace('tools = ["read_attachment", "read_document"]', "")
+        tools = re.sub(r'\[\[tools\]\]\nname = "read_.*\n.*\n(options.*\n)?', "", team)
+        self.write_team("counters", tools, harvest_csv="year,sort,kg\n1990,Anjou,12\n1994,Conference,30\n")
+        return "counters"
 
     def say(self, *replies: Reply) -> None:
         """The model's replies, one for each call; the last one for all after it."""

@@ -23,9 +23,9 @@ def small(desk: Desk) -> Desk:
     return desk
 
 
-async def plan(desk: Desk, *replies: Reply, **fields: object) -> PlanReply:
+async def plan(desk: Desk, *replies: Reply, of: str = "", **fields: object) -> PlanReply:
     desk.say(*replies)
-    team_ref = await desk.team(desk.write_orchard())
+    team_ref = await desk.team(of or desk.write_orchard())
     goal_ref = await desk.put("goal", "How many kilograms were picked in 1990?")
     call = PlanInput(
         run=await desk.run_ref(), goal_ref=goal_ref, team_ref=team_ref, model=MODEL, max_subtasks=12
@@ -70,8 +70,7 @@ async def test_a_form_that_comes_back_as_it_was_shown_is_no_plan(small: Desk) ->
 
 
 async def test_a_question_about_the_only_table_needs_no_plan(small: Desk) -> None:
-    small.keep_only_a_table()
-    reply = await plan(small)
+    reply = await plan(small, of=small.write_counters())
     assert reply.plan is not None
     assert (reply.strategy, [(s.role, s.description) for s in reply.plan.subtasks]) == (
         "route",
@@ -90,9 +89,10 @@ async def test_a_question_that_documents_may_answer_is_planned(small: Desk) -> N
 async def test_a_revision_that_only_repeats_what_failed_ends_the_planning(
     small: Desk, state: str, finished: bool
 ) -> None:
-    again = {**T1, "id": "t2", "description": "From table HARVEST: give the kilograms of 1990!"}
-    done = [WorkNote(subtask_id="t1", role="reader", state=state, note="no such column")]
-    plan_ref = await small.plan(Subtask(**T1))
+    counting = {**T1, "role": "counter"}
+    again = {**counting, "id": "t2", "description": "From table HARVEST: give the kilograms of 1990!"}
+    done = [WorkNote(subtask_id="t1", role="counter", state=state, note="no such column")]
+    plan_ref = await small.plan(Subtask(**counting))
     reply = await plan(small, as_json({"subtasks": [again]}), plan_ref=plan_ref, revision=2, done=done)
     assert reply.finished == finished
     assert ("t2 is t1 again, which failed" in reply.put_right) == finished

@@ -47,7 +47,9 @@ def without_repeats(previous: Plan, addition: Plan, states: Mapping[str, str]) -
     Their work would fail again. What depends on one that is left out is left out with it.
     """
     failed = {
-        (subtask.role, _words(subtask)): subtask.id for subtask in previous.subtasks if states.get(subtask.id) == "failed"
+        (subtask.role, _words(subtask)): subtask.id
+        for subtask in previous.subtasks
+        if states.get(subtask.id) == "failed"
     }
     kept: list[Subtask] = []
     notes: list[str] = []
