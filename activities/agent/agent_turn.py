@@ -145,11 +145,16 @@ class AgentTurnActivities:
         return Opening(system=system, model=turn.model, effort=turn.effort, tools=tools), within
 
     async def _outputs(self, head: str) -> list[tuple[str, str]]:
-        """Returns the tool calls of a conversation that is begun anew, each with its output; failures are left out."""
+        """Returns the tool calls of a conversation that is begun anew, each with its output.
+
+        Calls that failed are among them only where none succeeded: else the model would take them for examples.
+        """
         conversations = self._calls.conversations
         chains = await conversations.all_chains(head)
         uses = [use for chain in chains for use in await read_tool_uses(conversations, chain)]
-        return [(f"{use.name} {use.arguments}", use.output) for use in uses if use.output and not use.is_error]
+        answered = [use for use in uses if use.output]
+        shown = [use for use in answered if not use.is_error] or answered
+        return [(f"{use.name} {use.arguments}", use.output or "") for use in shown]
 
     async def _labels(self, turn: TurnInput, loaded: LoadedTeam, role: Role, place: str) -> tuple[Labels, list[str]]:
         """Returns what the model has read with this call, and the provider's tools that it may not have after that."""

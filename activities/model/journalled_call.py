@@ -181,7 +181,7 @@ class ModelCalls:
         request = ModelRequest(
             **dict(prompt.opening),
             messages=[],
-            max_tokens=asked.terms.max_tokens,
+            max_tokens=prompt.window.output_tokens(asked.terms.max_tokens),
             cache=how.cache,
             concludes=how.concludes,
             headers={CALL_HEADER: call_header(workflow_id, asked.terms.step)} if self._call_header else {},

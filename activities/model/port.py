@@ -19,6 +19,7 @@ from temporal_supervisor.supervision.provider.endpoint_facts import EndpointFact
 from temporal_supervisor.supervision.replies.thinking import without_thinking
 
 _CONTEXT_SHARE = 0.5  # of the window, where that is less: the rest is for instructions, thinking and the reply
+_REPLY_SHARE = 0.4  # of a small window; of models whose limit is unknown a quarter of it is asked for
 _OUTPUT_SHARE = 0.1  # of a small window, for one tool output: several have to stand beside each other
 _PROMPT_SHARE = 0.8  # of the window: the rest is for thinking and the reply
 
@@ -184,6 +185,16 @@ class Window:
         """How many tokens a prompt should have at most."""
         share = int(self.tokens * _PROMPT_SHARE)
         return min(share, self.long_context_threshold or share)
+
+    def output_tokens(self, asked: int) -> int:
+        """Returns how many tokens a reply may have for which `asked` were meant.
+
+        A small model that goes astray writes until it is stopped, for minutes. A reply that is cut is asked for again
+        with twice as many.
+        """
+        if not self.is_small:
+            return asked
+        return min(asked, max(1, int(self.tokens * _REPLY_SHARE * asked / limits.TURN_MAX_TOKENS)))
 
     def reply_tokens(self, prompt: int) -> int:
         """Returns the tokens that a prompt leaves for its reply: some endpoints refuse a request for more."""

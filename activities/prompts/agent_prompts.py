@@ -194,7 +194,7 @@ TURNS_LEFT = (
 NOT_RUN = "This call was not run, because the last turn takes no tool calls."
 DEADLY_CALL = f"{DEADLY}. Continue without it, or with other arguments."
 UNKNOWN_OUTCOME = "The outcome of this call is unknown. Check whether it took effect before you try it again."
-NUDGE = "Your message had neither a tool call nor a finding. Make a call, not as a text, or write your finding now."
+NUDGE = "Your message had neither a tool call nor a finding. Make a call, or write your finding now."
 FINISH_TAKEN = "The finding was received."
 FINISH_MISUSE = (
     f"{FINISH_TOOL} was not accepted: it stood beside other calls, or had no finding in it. Call it alone, once you "

@@ -4,6 +4,7 @@ import hashlib
 import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatchcase
 from functools import partial
 
 from temporalio import activity
@@ -46,6 +47,7 @@ from temporal_supervisor.supervision.base.prompt_marks import ITEM
 from temporal_supervisor.supervision.base.store_keys import calls_of, calls_prefix, named_key
 from temporal_supervisor.supervision.base.text import cut, size
 from temporal_supervisor.supervision.contract.finding import ArtifactRef, Finding, FindingRecord
+from temporal_supervisor.supervision.contract.model_choice import OptionalStep
 from temporal_supervisor.supervision.contract.plan import Plan
 from temporal_supervisor.supervision.contract.request import Budget, RunRequest, invalid_request
 from temporal_supervisor.supervision.contract.result import RunResult
@@ -141,7 +143,7 @@ class RunActivities:
         unread = files.unread() if files else ""
         put = partial(self.store.put_output, run.run_id)
         return RunSetup(
-            **facts.model_dump(exclude={"warnings"}),
+            **facts.model_dump(exclude={"warnings", "model_off"}),
             store_id=store_id,
             grant_ref=await write_grant(self.store, grant),
             goal_ref=await put(await self._goal(setup, self._room(known, supervisor[0]))),
@@ -149,6 +151,7 @@ class RunActivities:
             team=card,
             supervisor_models=supervisor,
             reviewed=not self._reviews_itself(known, supervisor[0], models),
+            model_off=self._left_out(known, supervisor),
             prompt_tokens=min(self._room(known, model) for model in supervisor),
             endpoint=known,
             answer_schema_ref=None if schema is None else await put(json.dumps(schema)),
@@ -182,6 +185,19 @@ class RunActivities:
     def _reviews_itself(self, known: EndpointFacts, supervisor: str, models: list[str]) -> bool:
         """True if a reviewer would be the small model that makes all findings: what it says of them is noise."""
         return set(models) == {supervisor} and self.endpoint.window(supervisor, known.traits(supervisor)).is_small
+
+    def _left_out(self, known: EndpointFacts, supervisor: list[str]) -> dict[str, list[OptionalStep]]:
+        """Returns the steps that are left out by model: those of the settings, and of small models those that fail.
+
+        Their rewritten descriptions and changed plans brought no finding that the first ones had not. A model that
+        the settings name has what they say of it.
+        """
+        off = dict(self.facts.model_off)
+        for model in supervisor:
+            is_named = any(fnmatchcase(model, name) for name in off)
+            if not is_named and self.endpoint.window(model, known.traits(model)).is_small:
+                off[model] = ["refine", "replan"]
+        return off
 
     def _room(self, known: EndpointFacts, model: str) -> int:
         """Returns the tokens that one prompt of a model has for findings."""

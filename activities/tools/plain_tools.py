@@ -3,6 +3,7 @@
 import ast
 import math
 import operator
+import re
 from collections.abc import Callable
 from statistics import fmean
 from typing import Annotated, Any
@@ -26,6 +27,11 @@ _GRAMMAR = (
     "thousands separators."
 )
 _NOT_COMPUTABLE = f"This is not an expression that can be computed. {_GRAMMAR}"
+_SQL = re.compile(r"\b(select|from|where|count|avg|case)\b", re.IGNORECASE)
+_IS_QUERY = (
+    "This is a query, and no expression of numbers. Make it with the tool that runs queries, with names of columns as "
+    f"the list of tables has them. {_GRAMMAR}"
+)
 _TOO_LARGE = f"A value is above {CALCULATOR_MAGNITUDE:g}, which is too large to compute."
 
 
@@ -44,6 +50,8 @@ class Calculate(Arguments):
 
 async def _run(arguments: Calculate, context: ToolContext) -> ToolOutput:
     expression = one_line(arguments.expression, CALCULATOR_CHARS)
+    if _SQL.search(expression):
+        raise ToolMisuse(_IS_QUERY)
     return ToolOutput(f"{expression} = {shown(evaluate(expression))}")
 
 
