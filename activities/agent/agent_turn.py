@@ -28,7 +28,7 @@ from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import LoadedTeam
 from activities.teams.toolbox import preview
 from temporal_supervisor.supervision.agent import agent_tools, policy
-from temporal_supervisor.supervision.agent.empty_words import Emptiness, is_empty
+from temporal_supervisor.supervision.agent.empty_words import Emptiness, is_echo, is_empty
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, READ_OUTPUT_TOOL
 from temporal_supervisor.supervision.base.text import clean, cut, one_line, size
@@ -313,6 +313,10 @@ def _emptiness(text: str, chain: list[Entry], grounds: Grounds, is_ungrounded: b
     """Returns why a conclusion is no finding; None if it is one."""
     if is_ungrounded and grounds.last_failed:
         return "failed_call"
+
+    opening = chain[0].opening
+    if opening is not None and is_echo(text, opening.system):
+        return "says_nothing"
 
     asked = told(chain)
     made = [claim.text for claim in all_claims(text)]

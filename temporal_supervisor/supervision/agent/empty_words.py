@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
+from temporal_supervisor.supervision.base.prompt_marks import GOAL, STEER, SUBTASK
 from temporal_supervisor.supervision.base.spoken_words import SMALL_WORDS, WORDS_OF_WORK, names_of, words_of
 
 Emptiness = Literal["says_nothing", "failed_call"]
@@ -20,6 +21,7 @@ Emptiness = Literal["says_nothing", "failed_call"]
 _OWN_WORDS = 4  # beside the subtask's: so many has "I have searched and found the passages that explain why"
 _OTHER_WORDS = 14  # of a clause in a language whose small words are not known here
 _OTHER_CHARS = 30  # the same where words have no blanks between them
+_ECHO_CHARS = 40  # shorter clauses may be equal by chance: "The unit is kilograms."
 _LONG_CHARS = 1_200  # no announcement is as long; the rule is meant for short texts
 
 _ENGLISH = r"""
@@ -103,6 +105,7 @@ _POINTS = re.compile(
     re.IGNORECASE,
 )
 
+_BEGINS_WITH_TAG = re.compile(rf"\s*+<(?:{SUBTASK}|{GOAL}|{STEER})\b")
 _CODE = re.compile(r"^[ \t]*```(.*?)(?:^[ \t]*```|\Z)", re.MULTILINE | re.DOTALL)
 _LOOKS_LIKE_CODE = re.compile(r"\bselect\b.{0,400}?\bfrom\b|\A\s*+[{[]|\bdef \w+\(", re.IGNORECASE | re.DOTALL)
 _INLINE = re.compile(r"`[^`\n]*`|\b\w+_\w+\b|\b[\w/-]+\.\w{2,4}\b")  # names of tools, columns and files
@@ -119,6 +122,17 @@ def is_empty(text: str, asked: str, claims: Iterable[str] = ()) -> bool:
     given = words_of(asked)
     clauses = [*_clauses(text)]
     return not any(_says_something(clause, asked, given) for clause in clauses)
+
+
+def is_echo(text: str, rules: str) -> bool:
+    """True if a conclusion is mostly made of the `rules` that its author was given, or begins with a tag of prompts."""
+    if _BEGINS_WITH_TAG.match(text):
+        return True
+    said = " ".join(rules.split())
+    clauses = [" ".join(clause.split()) for clause in _CLAUSE_END.split(text)]
+    long_ones = [clause for clause in clauses if len(clause) >= _ECHO_CHARS]
+    copied = [clause for clause in long_ones if clause in said]
+    return len(copied) > len(long_ones) / 2
 
 
 def _clauses(text: str) -> Iterator[str]:
