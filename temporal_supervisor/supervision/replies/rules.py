@@ -44,7 +44,7 @@ RULES = (
     ),
     Rule("a call in Python", "Gemma: ```tool_code; Llama 3.2 and 4: [name(argument=...)]", "written_calls"),
     Rule("a call as JSON", "recorded in 105 of 161 turns: plain, in fences, with braces doubled", "written_calls"),
-    Rule(SQL_RULE, "recorded in 2 turns: the query alone, in a fence", "written_calls"),
+    Rule(SQL_RULE, "recorded: the query alone, in a fence or as the whole text", "written_calls"),
     Rule("a name spelt otherwise", "Kimi: functions.name:0; others: case, dashes, _tool", "written_calls"),
     # Thinking in the text.
     Rule("thinking in tags", "DeepSeek R1, Qwen 3: <think>; Magistral: [THINK]; gpt-oss: channels", "thinking"),

@@ -335,6 +335,8 @@ _SQL = re.compile(
     r"^[ \t]*+`{3,}[ \t]*(?:sql|duckdb|postgresql|postgres|sqlite)[ \t]*\n(?P<sql>(?:[^`]|`(?!``))*+)(?:`{3,}|\Z)",
     re.MULTILINE | re.IGNORECASE,
 )
+_BARE_SQL = re.compile(r"\A\s*+(?P<sql>(?:SELECT|WITH)\b(?=[^;]*\bFROM\b)[^;`]*+)(?:;\s*+)?\Z", re.IGNORECASE)
+_SENTENCE_ENDS = (".", "!", "?", ":")  # a query ends with none of these
 _DIGIT = re.compile(r"\d")
 
 
@@ -348,13 +350,13 @@ def _was_made(call: Call, made: Sequence[MadeCall]) -> bool:
 
 
 def _block_of_sql(text: str, offered: Mapping[str, JsonObject], made: Sequence[MadeCall]) -> WrittenCall | None:
-    """Returns the query in a block of SQL: that of a model that says what it would ask, not of one that has asked.
+    """Returns the query in a block of SQL, or one that is the whole text: that of a model that says what it would ask, not of one that has asked.
 
     A finding cites queries that were made. So a block counts while no query has succeeded; later it has to be a new
     one that ends the text, without a figure beside it.
     """
     tool = next((name for name, schema in offered.items() if schema.get("required") == ["sql"]), None)
-    block = _SQL.search(text)
+    block = _SQL.search(text) or _bare_query(text)
     if tool is None or block is None or not block["sql"].strip():
         return None
     call = Call(tool, {"sql": block["sql"].strip()})
@@ -365,6 +367,11 @@ def _block_of_sql(text: str, offered: Mapping[str, JsonObject], made: Sequence[M
     if has_result and (text[block.end() :].strip() or _DIGIT.search(rest)):
         return None
     return WrittenCall(call, text[: block.start()].strip(), block.end(), SQL_RULE)
+
+
+def _bare_query(text: str) -> re.Match[str] | None:
+    """Returns the match of a text that is one query and nothing else."""
+    return None if text.rstrip().endswith(_SENTENCE_ENDS) else _BARE_SQL.match(text)
 
 
 def _canonical(arguments: JsonObject) -> str:
