@@ -103,7 +103,8 @@ class _Table:
     def __init__(self, rows: Sequence[Row], width: int) -> None:
         self.width = width
         self.rows = rows
-        lower = rows[1:][-max(1, round(len(rows) * _LOWER)) :]
+        distinct = _distinct(rows)
+        lower = distinct[1:][-max(1, round(len(distinct) * _LOWER)) :] or rows[1:]
         self.numbers, self.years, self.filled = set[int](), set[int](), set[int]()
         for column in range(width):
             kinds = [kind for row in lower if (kind := _kind(row.cells, column)) not in ("", "missing")]
@@ -197,6 +198,14 @@ class _Table:
             _spread(upper, lower)
         joined = [" ".join(dict.fromkeys(filter(None, parts))) for parts in zip(*padded, strict=True)] or [""] * width
         return numbered([name[:_JOINED_CHARS].strip() or f"column_{at + 1}" for at, name in enumerate(joined)])
+
+
+def _distinct(rows: Sequence[Row]) -> list[Row]:
+    """Returns the rows without those that stand above already: a header that repeats is no data below itself."""
+    first = dict[tuple[str, ...], Row]()
+    for row in rows:
+        first.setdefault(tuple(row.cells), row)
+    return list(first.values())
 
 
 def _spread(upper: list[str], lower: list[str]) -> None:

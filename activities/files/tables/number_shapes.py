@@ -167,7 +167,7 @@ def _behind(text: str, end: int) -> str:
 
 def _typed_shape(shape: str) -> NumberShape | None:
     digits, fraction = shape.count("9"), int("." in shape or "e" in shape)
-    reading = Digits(0, int(fraction or digits > _INTEGER_DIGITS + 1))
+    reading = Digits(digits, int(fraction or digits > _INTEGER_DIGITS + 1))
     return NumberShape(reading, reading)
 
 

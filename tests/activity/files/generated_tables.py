@@ -44,12 +44,16 @@ CONVENTIONS = (
 
 @dataclass
 class Column:
-    """A column: its name, the cells as written, and its values; None as the values of a column of texts."""
+    """A column: its name, the cells as written, and its values; None as the values of a column of texts.
+
+    `decides`: its own cells show how it is written. `in_doubt`: they show that nobody can tell, as 1.527 beside 640.
+    """
 
     name: str
     cells: list[str]
     values: list[Decimal | None] | None = None
     decides: bool = False
+    in_doubt: bool = False
     header: list[str] = field(default_factory=list)
 
 
@@ -85,7 +89,9 @@ def made_table(random: Random) -> MadeTable:
 
 def _file_decides(convention: Convention, delimiter: str, columns: list[Column]) -> bool:
     """True if nothing can be taken for numbers of another convention than the file's."""
-    if all(column.decides or column.values is None for column in columns) or convention.decimal == ".":
+    if convention.decimal == ".":
+        return True
+    if all(column.decides or column.in_doubt or column.values is None for column in columns):
         return True
     return delimiter == ";" or any(column.decides and _has_decimals(column) for column in columns)
 
@@ -110,7 +116,7 @@ def _column(random: Random, convention: Convention, rows: int, digits: int, most
     footnotes = random.random() < 0.2
     blanks = random.choice(MISSING) if random.random() < 0.4 else None
     cells, values = list[str](), list[Decimal | None]()
-    decides = False
+    written = list[str]()  # the numbers without signs and units
     for _ in range(rows):
         if blanks is not None and random.random() < 0.25 and (values or rows > 3):
             cells.append(blanks)
@@ -120,7 +126,7 @@ def _column(random: Random, convention: Convention, rows: int, digits: int, most
         if negative and random.random() < 0.5:
             value = -value
         bare = plain(abs(value), digits, convention)
-        decides = decides or _is_decided(bare)
+        written.append(bare)
         text = _signed(random, value, bare, convention, dressed)
         if footnotes and random.random() < 0.3:
             text += random.choice(("*", "†", "[3]", "[b]", " *"))
@@ -128,11 +134,11 @@ def _column(random: Random, convention: Convention, rows: int, digits: int, most
         values.append(value)
     if all(value is None for value in values):
         cells[0], values[0] = plain(Decimal(7), digits, convention), Decimal(7)
-        decides = decides or _is_decided(cells[0])
+        written.append(cells[0])
     if convention.accounting and _brackets_alone(cells):
         cells.append(plain(Decimal(7), digits, convention))
         cells, values[0] = [cells[-1], *cells[1:-1]], Decimal(7)
-    return Column("", cells, values, decides)
+    return Column("", cells, values, _decide(written), _leave_in_doubt(written))
 
 
 def _brackets_alone(cells: list[str]) -> bool:
@@ -173,6 +179,18 @@ def _signed(random: Random, value: Decimal, bare: str, convention: Convention, d
     if dressed[0] == "{":
         return minus + dressed.format(bare)
     return random.choice((minus + dressed.format(bare), dressed.format(minus + bare)))
+
+
+def _decide(written: list[str]) -> bool:
+    """True if the numbers of a column have one reading, whatever the file says."""
+    marked = [bare for bare in written if "." in bare or "," in bare]
+    return any(map(_is_decided, marked)) or all(map(_is_decided, written))
+
+
+def _leave_in_doubt(written: list[str]) -> bool:
+    """True for 1.527 beside 640: the dot may group thousands, or stand before three digits by chance."""
+    has_dots = any("." in bare for bare in written)
+    return has_dots and not _decide(written) and any(bare.isdecimal() for bare in written)
 
 
 def _is_decided(bare: str) -> bool:

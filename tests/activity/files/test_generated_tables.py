@@ -9,12 +9,15 @@ from collections import Counter
 from decimal import Decimal
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import duckdb
 import pytest
 
 from activities.files.conversion import convert
 from tests.activity.files.generated_tables import MadeTable, made_table
+
+Json = dict[str, Any]
 
 COUNT = int(os.environ.get("TABLES_COUNT", "80"))
 PARTS = 4
@@ -37,16 +40,29 @@ def test_every_number_is_the_one_that_was_written(tmp_path: Path, part: int) -> 
     print(f"{len(seeds)} tables: {dict(counts)}")
 
 
+@pytest.mark.parametrize("seed", [1482, 2038, 3158, 5028, 1261, 1993, 3935, 5153, 5829])
+def test_a_dot_beside_whole_numbers_alone_stays_text_and_says_so(tmp_path: Path, seed: int) -> None:
+    table = made_table(Random(seed))
+    doubtful = [column.name for column in table.columns if column.in_doubt]
+    assert doubtful
+    assert differences(table, tmp_path / "table", Counter()) == []
+    found = _read(table, tmp_path / "told")
+    types = {column["name"]: column["type"] for column in found["columns"]}
+    assert {types[name] for name in doubtful} == {"VARCHAR"}
+    told = [note for note in found["notes"] if "nobody can tell" in note]
+    assert [note.partition(":")[0] for note in told] == doubtful
+
+
+def test_a_year_in_a_header_that_repeats_is_no_data(tmp_path: Path) -> None:
+    table = made_table(Random(6674))
+    assert "Region,2011,Net worth 2" in table.content
+    assert differences(table, tmp_path / "table", Counter()) == []
+
+
 def differences(table: MadeTable, folder: Path, counts: Counter[str]) -> list[str]:
     """Returns what a person reads otherwise in a table than the product does; counts its columns."""
-    folder.mkdir()
     try:
-        source = folder / "source"
-        source.write_text(table.content, encoding="utf-8", newline="")
-        report = convert(str(source), "table.csv", str(folder))
-        if report["problem"]:
-            return [report["problem"]]
-        (found,) = report["tables"]
+        found = _read(table, folder)
         rows = duckdb.execute(f"SELECT * FROM read_parquet('{found['file']}')").fetchall()
     finally:
         shutil.rmtree(folder)
@@ -75,6 +91,16 @@ def differences(table: MadeTable, folder: Path, counts: Counter[str]) -> list[st
             counts["open"] += 1
             counts["open numbers"] += told["type"] != "VARCHAR"
     return problems
+
+
+def _read(table: MadeTable, folder: Path) -> Json:
+    folder.mkdir()
+    source = folder / "source"
+    source.write_text(table.content, encoding="utf-8", newline="")
+    report = convert(str(source), "table.csv", str(folder))
+    assert report["problem"] is None, table.content
+    found: Json = report["tables"][0]
+    return found
 
 
 def _are_near(cells: list[Decimal | float | None], values: list[float | None]) -> bool:

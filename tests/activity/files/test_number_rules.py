@@ -46,6 +46,8 @@ def of_cells(tmp_path: Path, cells: list[str], delimiter: str = ",") -> Json:
         (["26,474", "13,596", "135", "4,117"], [26474, 13596, 135, 4117], ""),
         (["28.801", "135.204"], [28.801, 135.204], ""),
         (["28.801", "1.234.567"], [28801, 1234567], ""),
+        (["28.801", "640", "1527"], [28.801, 640, 1527], ""),
+        (["28.801", "640", "1.5"], [28.801, 640, 1.5], ""),
         (["1.234,5", "12"], [1234.5, 12], ""),
         (["0,453", "1,234"], [0.453, 1.234], ""),
         (["12,34,567", "1,234"], [1234567, 1234], ""),
@@ -77,6 +79,8 @@ def test_cells_are_the_numbers_that_a_person_reads(
     ("cells", "why"),
     [
         (["1,234,567", "0,5"], "'1,234,567' and '0,5' fit only different readings"),
+        (["1.527", "640"], "the dot in '1.527' may group thousands, as '640' in column 'x' has none"),
+        (["1.527 €", "-8"], "the dot in '1.527 €' may group thousands, as '-8' in column 'x' has none"),
         (["€5", "$5"], "'€5' and '$5' are of different currencies"),
         (["$71M", "$5"], "have different units"),
         (["1", "2", "3", "4", "DNF"], "1 of 5 values are no numbers"),
@@ -113,6 +117,16 @@ def test_the_file_decides_what_a_column_leaves_open(tmp_path: Path) -> None:
     assert "nobody can tell" in table["notes"][0]
 
 
+def test_whole_numbers_beside_dots_are_in_doubt_only_where_the_file_says_nothing(tmp_path: Path) -> None:
+    table = read(tmp_path, "a,b\n1.527,0.5\n640,2.5\n")
+    assert values(table, "a") == [1.527, 640]
+    table = read(tmp_path, 'a,b\n1.527,"0,5"\n640,"2,5"\n')
+    assert values(table, "a") == [1527, 640]
+    table = read(tmp_path, "a,b\n1.527,28.801\n640,135.204\n")
+    assert [values(table, name) for name in "ab"] == [["1.527", "640"], ["28.801", "135.204"]]
+    assert "'640' in column 'a'" in column(table, "b")["reading"]["why"]
+
+
 def test_a_few_pairs_beside_whole_numbers_are_no_decimal_commas(tmp_path: Path) -> None:
     table = read(tmp_path, 'note,amount\n3,1.5\n4,2.5\n"10,11",3.5\n')
     assert values(table, "note") == ["3", "4", "10,11"]
@@ -135,6 +149,14 @@ def test_title_header_of_two_rows_heading_total_and_notes(tmp_path: Path) -> Non
     assert (table["above"], table["below"]) == (["Sales by region"], ["* estimated", "Source: office, 2019"])
     assert any(note.startswith("row 4 'Total' looks like the sum of the rows above") for note in table["notes"])
     assert any("the header is repeated inside" in note for note in table["notes"])
+
+
+def test_a_year_in_a_header_that_repeats_stays_in_the_header(tmp_path: Path) -> None:
+    table = read(tmp_path, "Region,2011,Share\nNorth,40723.5,8.25\nRegion,2011,Share\nWest,n/a,2.5\nEast,n/a,9.5\n")
+    assert [each["name"] for each in table["columns"]] == ["Region", "2011", "Share"]
+    assert values(table, "2011") == [40723.5, None, None]
+    table = read(tmp_path, "5\n5\n5\n")
+    assert [each["name"] for each in table["columns"]] == ["column_1"]
 
 
 def test_a_header_with_line_ends_costs_no_row(tmp_path: Path) -> None:
