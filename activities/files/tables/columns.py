@@ -142,7 +142,7 @@ def own_reading(name: str, profile: Profile) -> ColumnReading | None:
             proof,
             own=True,
         )
-    if _open(profile):
+    if profile.open:
         return None
     return _as_number(name, profile, ".", "its values have one reading", None)
 
@@ -161,8 +161,8 @@ def _decide_open(readings: dict[str, ColumnReading], left_open: dict[str, Profil
     doubt = "" if commas or dots else _doubt_about_dots(left_open, semicolons=semicolons)
     for name, profile in left_open.items():
         proving = [cells for cells in profile.numbers if cells.number and cells.number.proves]
-        cells = most(proving or _open(profile))
-        dotted = _open_dots(profile)
+        cells = most(proving or profile.open)
+        dotted = profile.open_dots
         if doubt and dotted and not proving:
             why = f"the dot in {dotted[0].written!r} may group thousands, as {doubt}"
             notes = (f"{name}: {why}, or be a decimal mark: nobody can tell, so it stays text",)
@@ -186,42 +186,15 @@ def _decide_open(readings: dict[str, ColumnReading], left_open: dict[str, Profil
         readings[name] = _as_number(name, profile, mark, why, cells)
 
 
-def _open(profile: Profile) -> list[Cells]:
-    """Returns the cells that are another number under a dot than under a comma."""
-    return [cells for cells in profile.numbers if cells.number and cells.number.is_open]
-
-
-def _open_dots(profile: Profile) -> list[Cells]:
-    """Returns the cells such as 1.527, whose dot is a decimal mark or groups thousands."""
-    return [cells for cells in _open(profile) if cells.number and cells.number.dot and cells.number.dot.fraction]
-
-
 def _doubt_about_dots(left_open: dict[str, Profile], *, semicolons: bool) -> str:
     """Returns why the dots of a file in which no column shows its decimal mark may group thousands; else empty."""
     if semicolons:
         return "semicolons separate the fields"
     for name, profile in left_open.items():
-        whole = _whole_below_thousand(profile)
-        if whole and _open_dots(profile):
-            return f"{whole.written!r} in column {name!r} has none"
+        small = profile.below_thousand
+        if small and profile.open_dots:
+            return f"{most(small).written!r} in column {name!r} has none"
     return ""
-
-
-def _whole_below_thousand(profile: Profile) -> Cells | None:
-    """Returns the whole numbers below 1,000 of an open column; None if it has none, or other numbers, too.
-
-    1.527 beside 640: who groups with dots writes so. Who rounds to three digits has hardly a whole number, and
-    without zeros at the end some with one digit or two, which decide the column.
-    """
-    unmarked = [cells for cells in profile.numbers if cells.number and not cells.number.is_open]
-    if not all(cells.number and _is_below_thousand(cells.number) for cells in unmarked):
-        return None
-    return most(unmarked) if unmarked else None
-
-
-def _is_below_thousand(number: NumberShape) -> bool:
-    reading = number.dot
-    return reading is not None and not reading.fraction and not reading.group and reading.whole <= 3
 
 
 def _reason_for_text(name: str, profile: Profile) -> ColumnReading | None:

@@ -32,6 +32,12 @@ class Cells(NamedTuple):
         """True for numbers of a typed source."""
         return self.shape.startswith(TYPED)
 
+    @property
+    def is_below_thousand(self) -> bool:
+        """True for whole numbers of up to three digits."""
+        reading = self.number and self.number.dot
+        return bool(reading and not reading.fraction and not reading.group and reading.whole <= 3)
+
 
 class Profile(NamedTuple):
     """What the cells of a column are: numbers by their shapes, marks of missing values, and everything else."""
@@ -49,6 +55,26 @@ class Profile(NamedTuple):
     def numeric(self) -> int:
         """The number of cells that may be numbers."""
         return sum(cells.times for cells in self.numbers)
+
+    @property
+    def open(self) -> list[Cells]:
+        """The cells that are another number under a dot than under a comma."""
+        return [cells for cells in self.numbers if cells.number and cells.number.is_open]
+
+    @property
+    def open_dots(self) -> list[Cells]:
+        """The cells such as 1.527, whose dot is a decimal mark or groups thousands."""
+        return [cells for cells in self.open if cells.number and cells.number.dot and cells.number.dot.fraction]
+
+    @property
+    def below_thousand(self) -> list[Cells]:
+        """The cells that are not open if all of them are whole numbers below 1,000; else none.
+
+        1.527 beside 640: who groups with dots writes so. Who rounds to three digits has hardly a whole number, and
+        without zeros at the end some with one digit or two, which decide the column.
+        """
+        rest = [cells for cells in self.numbers if cells.number and not cells.number.is_open]
+        return rest if all(cells.is_below_thousand for cells in rest) else []
 
 
 Rows = Callable[[str], list[tuple[Any, ...]]]
