@@ -350,7 +350,7 @@ def _was_made(call: Call, made: Sequence[MadeCall]) -> bool:
 
 
 def _block_of_sql(text: str, offered: Mapping[str, JsonObject], made: Sequence[MadeCall]) -> WrittenCall | None:
-    """Returns the query in a block of SQL, or one that is the whole text: that of a model that says what it would ask, not of one that has asked.
+    """Returns the query in a block of SQL, or that is the whole text, of a model that says what it would ask.
 
     A finding cites queries that were made. So a block counts while no query has succeeded; later it has to be a new
     one that ends the text, without a figure beside it.
