@@ -140,7 +140,9 @@ class Dispatch:
         while self._state.time_and_budget.time_left or self._is_complete():
             if _history_is_full():
                 self._state.time_and_budget.stopped_because = _HISTORY_FULL
-                continue
+                # A board that is complete leaves the loop further below, with nothing to stop.
+                if not self._is_complete():
+                    return False
             self._follow_people()
             paused = self._state.steering.paused
             for subtask_id in self._state.board.skip_blocked():

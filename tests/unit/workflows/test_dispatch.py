@@ -1,0 +1,63 @@
+"""The loop of the dispatch, without Temporal: a board that is complete ends it, however full the history is."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from temporal_supervisor.supervision.contract.request import RunRequest
+from temporal_supervisor.supervision.run.run_state import RunState
+from tests.unit.shapes import START, Clock, plan, subtask, work
+from workflows.run_context import BackgroundTask
+from workflows.subtasks import dispatch
+from workflows.subtasks.dispatch import Dispatch
+
+TURNS_WITHOUT_AN_AWAIT = 10
+
+
+class Nothing(BackgroundTask):
+    """Has nothing to do."""
+
+    def _is_due(self) -> bool:
+        return False
+
+    async def _work(self) -> None: ...
+
+
+def a_run(*done: str, waiting: tuple[str, ...] = ()) -> RunState:
+    """A run with subtasks that have a finding, and others that have not begun."""
+    state = RunState(RunRequest(goal="g"), Clock(), START)
+    state.adopt(plan(*map(subtask, [*done, *waiting])))
+    for subtask_id in done:
+        work(state.board, subtask_id)
+    return state
+
+
+def dispatch_of(state: RunState) -> Dispatch:
+    """A dispatch with no surroundings but the state."""
+    context: Any = SimpleNamespace(state=state, show=lambda: None, changed=asyncio.Event())
+    return Dispatch(context, Nothing(), Nothing())
+
+
+@pytest.fixture
+def full_history(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fills the history of a run; a loop that turns without an await is ended."""
+    looks = iter([True] * TURNS_WITHOUT_AN_AWAIT)
+
+    def is_full() -> bool:
+        return next(looks)  # StopIteration ends a loop that never ends
+
+    monkeypatch.setattr(dispatch, "_history_is_full", is_full)
+
+
+@pytest.mark.usefixtures("full_history")
+async def test_a_history_that_the_last_finding_fills_ends_the_dispatch() -> None:
+    assert await dispatch_of(a_run("t1"))._dispatch() is True
+
+
+@pytest.mark.usefixtures("full_history")
+async def test_a_full_history_stops_work_that_is_left() -> None:
+    state = a_run("t1", waiting=("t2",))
+    assert await dispatch_of(state)._dispatch() is False
+    assert state.time_and_budget.stopped_because.startswith("the run's history is nearly as long")
