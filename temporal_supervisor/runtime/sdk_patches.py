@@ -1,7 +1,8 @@
 """What leans on parts of temporalio that are private or experimental: this module, and no other.
 
 Each patch asks for the version that it was written for and for the names that it uses. With another version, or without
-them, it says so once in the log and leaves the SDK as it is. `docs/upstream/` describes the faults behind them.
+them, it says so once in the log and leaves the SDK as it is. `UpdatesLast` decides in which order histories have their
+commands: without it nothing may run workflows. `docs/upstream/` describes the faults behind the patches.
 """
 
 import asyncio
@@ -36,9 +37,14 @@ _CACHE_MARGIN = 1000  # workflows in the SDK's cache that are being evicted, at 
 _QUIET = {"query_workflow", "remove_from_cache"}
 
 
+def _is_for_this_sdk(owner: object, *names: str) -> bool:
+    """True if this SDK has the right version, and the names that a patch uses."""
+    return version == _WRITTEN_FOR and all(hasattr(owner, name) for name in names)
+
+
 def _fits(patch: str, owner: object, *names: str) -> bool:
-    """True if a patch is for this SDK."""
-    if version == _WRITTEN_FOR and all(hasattr(owner, name) for name in names):
+    """True if a patch is for this SDK; else a line in the log says that it is left out."""
+    if _is_for_this_sdk(owner, *names):
         return True
     log.warning("temporalio %s is used without the patch '%s': it is for %s", version, patch, _WRITTEN_FOR)
     return False
@@ -137,18 +143,22 @@ class UpdatesLast(_Around):
     """Has workflows take updates after all else of an activation, in Workers and in replays alike.
 
     Else an update that comes with the event of the task before it is taken first, and commands come in another order
-    than in later replays (`TMPRL1100`): docs/upstream/4.
+    than in later replays (`TMPRL1100`): docs/upstream/4. Histories of updated runs are valid only with this order. So
+    another SDK is refused: it would stop each open run that was ever updated.
     """
 
     def __init__(self, runner: WorkflowRunner) -> None:
+        """Raises ValueError if the SDK is another one than this was written for."""
         super().__init__(runner)
-        self._fits = _fits("updates last", WorkflowInstance, "activate")
+        if not _is_for_this_sdk(WorkflowInstance, "activate"):
+            raise ValueError(
+                f"temporalio {version} is installed, but workflows run with {_WRITTEN_FOR} only: open runs that were "
+                f"updated would not replay. Install temporalio=={_WRITTEN_FOR}"
+            )
 
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
         """Returns an instance that takes updates last."""
         instance = self._runner.create_instance(det)
-        if not self._fits:
-            return instance
         go_on = instance.activate
 
         def activate(act: "WorkflowActivation") -> "WorkflowActivationCompletion":

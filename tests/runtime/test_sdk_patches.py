@@ -1,5 +1,7 @@
 """Queries ahead of their task are held back, plain payloads not visited; an SDK that no patch is for stays as it is.
 
+What decides the order of commands has no choice: with another SDK no workflow runs.
+
 The generated cases (`tests/machine`) query and update runs all the time while their Workers are replaced.
 """
 
@@ -40,6 +42,7 @@ from temporal_supervisor.runtime import sdk_patches
 from temporal_supervisor.runtime.connection import connect
 from temporal_supervisor.runtime.encryption import Keys
 from temporal_supervisor.runtime.sdk_patches import TaskSlots, UpdatesLast, WholeTasks, leave_plain_payloads
+from temporal_supervisor.runtime.workers import workflow_runner
 from tests.serving import address_of
 from tests.waiting import until
 
@@ -279,6 +282,18 @@ def test_another_version_visits_all_payloads(monkeypatch: pytest.MonkeyPatch, ca
     leave_plain_payloads()
     assert {name: getattr(bridge, name) for name in VISITS} == installed
     assert caplog.messages == ["temporalio 1.36.0 is used without the patch 'plain payloads': it is for 1.35.0"]
+
+
+def test_another_version_runs_no_workflows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sdk_patches, "version", "1.36.0")
+    with pytest.raises(ValueError, match=r"^temporalio 1\.36\.0 is installed, but workflows run with 1\.35\.0 only: "):
+        workflow_runner()
+
+
+def test_an_instance_without_the_patched_name_runs_no_workflows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(sdk_patches.WorkflowInstance, "activate")
+    with pytest.raises(ValueError, match="open runs that were updated would not replay"):
+        workflow_runner()
 
 
 def test_the_module_can_be_imported_where_private_modules_are_gone(
