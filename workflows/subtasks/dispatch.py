@@ -137,31 +137,25 @@ class Dispatch:
 
         The end of the history is a deadline, too: the server terminates a run that goes beyond it.
         """
-        while self._state.time_and_budget.time_left or self._is_complete():
-            if _history_is_full():
-                self._state.time_and_budget.stopped_because = _HISTORY_FULL
-                # A board that is complete leaves the loop further below, with nothing to stop.
-                if not self._is_complete():
-                    return False
+        state = self._state
+        while state.time_and_budget.time_left or self._is_complete():
+            if self._is_stopped_by_its_history():
+                return False
+
             self._follow_people()
-            paused = self._state.steering.paused
-            for subtask_id in self._state.board.skip_blocked():
-                self._state.trace.note("subtask_skipped", subtask_id)
-            # Before subtasks start: one that lacks a dependency waits for the revision that may replace it.
-            if not paused:
-                self._replanning.consider()
-            probe_at = None if paused else self._start_ready()
-            if not paused:
-                self._drafts.consider()
+            for subtask_id in state.board.skip_blocked():
+                state.trace.note("subtask_skipped", subtask_id)
+            probe_at = self._begin_work()
             self._context.show()
-            idle = not (self._running or self._replanning.running or paused)
+            is_idle = not (self._running or self._replanning.running or state.steering.paused)
             # A nested run that gave its slots back while all its work waited waits for others.
-            if idle and probe_at is None and not self._state.slots.starved:
+            if is_idle and probe_at is None and not state.slots.starved:
                 return True
+
             # Whatever happens while this waits (a plan adopted, a subtask held back, limits changed) ends one of the
             # wakers, and the loop looks at the whole board again: nothing is carried over from before the wait.
             idle_since = None
-            if idle and probe_at is not None:
+            if is_idle and probe_at is not None:
                 if self._rest_left <= timedelta():
                     self._give_up_resting()
                     continue
@@ -173,6 +167,24 @@ class Dispatch:
                 self._rest_left -= workflow.now() - idle_since
             self._collect()
         return False
+
+    def _is_stopped_by_its_history(self) -> bool:
+        """True if the history is full while something is left to do. From then on no work begins in any case."""
+        if not _history_is_full():
+            return False
+        self._state.time_and_budget.stopped_because = _HISTORY_FULL
+        return not self._is_complete()
+
+    def _begin_work(self) -> datetime | None:
+        """Begins what may begin, in a pause nothing. Returns when the first open breaker admits an attempt."""
+        if self._state.steering.paused:
+            return None
+
+        # Before subtasks start: one that lacks a dependency waits for the revision that may replace it.
+        self._replanning.consider()
+        probe_at = self._start_ready()
+        self._drafts.consider()
+        return probe_at
 
     def _only_people_can_help(self, probe_at: datetime | None) -> bool:
         """True if all that could continue waits for a person's decision: then the run's clock stands still."""
