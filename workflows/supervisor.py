@@ -194,7 +194,8 @@ class SupervisorWorkflow(Handlers):
             await self._work(context, drafts, reply.strategy)
         if not state.plan.direct_answer or context.setup.answer_schema_ref is not None:
             await write_answer(context, drafts, reply.strategy)
-        return await self._closed(state, "done")
+        # What is being stored says that the run has completed: a cancellation from here on does not change that.
+        return await self._to_its_end(self._closed(state, "done"))
 
     async def _prepare(self, state: RunState) -> RunContext:
         """Returns the run's surroundings, fixed by its first activity."""

@@ -1,18 +1,29 @@
 """An update that was accepted is heeded, in each phase; a run that is cancelled while it closes keeps its result."""
 
 import asyncio
+import functools
 from typing import Any
 
 import pytest
-from temporalio.client import WorkflowFailureError
+from temporalio.api.enums.v1 import EventType
+from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
 from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
 from tests.scripted_model import Step, answer, as_json, plan, script, when
 from tests.waiting import until
 from tests.workflow.plan.test_approval import ONE, decide, proposed
-from tests.workflow.runs import Lab, search_attribute, status_of
+from tests.workflow.runs import Handle, Lab, search_attribute, status_of
 from tests.workflow.scripts import FOUND, IMPOSSIBLE, item, subtasks
+
+
+async def is_cancel_asked(handle: Handle) -> bool:
+    """True if the history has the request of a cancellation, and the workflow has seen it."""
+    kinds = [event.event_type async for event in handle.fetch_history_events()]
+    if EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED not in kinds:
+        return False
+    since = kinds[kinds.index(EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED) :]
+    return EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED in since
 
 
 async def test_a_retry_that_was_accepted_is_done_though_the_planner_needs_no_step(lab: Lab) -> None:
@@ -60,12 +71,7 @@ async def test_a_failed_run_that_is_cancelled_while_its_result_is_stored_fails_w
 
     await until(is_failing)
     await handle.cancel()
-
-    async def is_asked() -> bool:
-        kinds = [event.WhichOneof("attributes") async for event in handle.fetch_history_events()]
-        return "workflow_execution_cancel_requested_event_attributes" in kinds
-
-    await until(is_asked)
+    await until(functools.partial(is_cancel_asked, handle))
     away[0] = False
     with pytest.raises(WorkflowFailureError) as caught:
         await handle.result()
@@ -74,3 +80,30 @@ async def test_a_failed_run_that_is_cancelled_while_its_result_is_stored_fails_w
     assert cause.type == "PlanRejected"
     assert cause.details[0]["result_ref"]
     assert (await search_attribute(handle, "SupervisorStatus")) == "failed"
+
+
+async def test_a_run_that_is_cancelled_while_its_answer_is_stored_has_completed(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored, gate, create = asyncio.Event(), asyncio.Event(), ArtifactStore.create
+
+    async def created(self: ArtifactStore, key: str, data: bytes) -> bool:
+        is_new = await create(self, key, data)
+        if lab.run_id in key and "ended" in key:
+            stored.set()
+            await gate.wait()
+        return is_new
+
+    monkeypatch.setattr(ArtifactStore, "create", created)
+    lab.play(script(plan(ONE), {ONE["id"]: lambda step: FOUND}))
+    handle = await lab.start()
+    await asyncio.wait_for(stored.wait(), 30)
+    await handle.cancel()
+    await until(functools.partial(is_cancel_asked, handle))
+    gate.set()
+    result = await handle.result()
+    assert result.status == "completed"
+    assert (await handle.describe()).status is WorkflowExecutionStatus.COMPLETED
+    assert (await search_attribute(handle, "SupervisorStatus")) == "completed"
+    activities = [event.activity_task_scheduled_event_attributes for event in await lab.scheduled("activity")]
+    assert [each.activity_type.name for each in activities].count("publish_result") == 1
