@@ -293,28 +293,42 @@ class ToolLoop:
 
     async def _run_calls(self) -> None:
         """Runs the approved calls in parallel. Raises the error of a loop of which others wait for a person."""
-        # Results are changed only after all have ended: a cancellation in between finds them as at the reply.
         progress = self._progress
         calls, progress.approved = progress.approved, []
+        # By place: as each reply comes. The conversation gets them in the order of the calls, once all have ended.
+        replies: dict[int, ToolReply] = {}
         try:
-            replies = await asyncio.gather(*map(self._run_tool, calls))
+            await asyncio.gather(*(self._run_into(replies, place, call) for place, call in enumerate(calls)))
         except asyncio.CancelledError:
-            # The turn was made: the next attempt has to answer its calls.
-            words, stopped = f"This call was stopped. {prompts.UNKNOWN_OUTCOME}", [*calls, *progress.pending]
-            progress.results = [*progress.results, *(call.without_result(words) for call in stopped)]
+            # The turn was made: the next attempt has to answer its calls. Those that have ended keep their results.
+            self._take_replies(calls, replies)
+            unanswered = [call for place, call in enumerate(calls) if place not in replies]
+            words = f"This call was stopped. {prompts.UNKNOWN_OUTCOME}"
+            progress.results += [call.without_result(words) for call in [*unanswered, *progress.pending]]
             progress.pending = []
             raise
-        for call, tool_reply in zip(calls, replies, strict=True):
-            progress.usage += Usage(tool_calls=1)
-            if tool_reply.asks:
-                asked = {"asked": tool_reply.preview, "asked_ref": tool_reply.result.ref, "choices": tool_reply.choices}
-                waits = {"waits_for": "reply", "asks": tool_reply.asks, **asked}
-                progress.pending.append(call.model_copy(update=waits))
-                continue
-            progress.results.append(tool_reply.result)
-            progress.effects += filter(None, [tool_reply.effect])
+        self._take_replies(calls, replies)
         if progress.pending:
             raise self.failure(Problem(type=ErrorKind.NEEDS_PERSON, message="it waits for a person"))
+
+    async def _run_into(self, replies: dict[int, ToolReply], place: int, call: ToolCallRef) -> None:
+        """Runs a call and adds its reply to the others."""
+        replies[place] = await self._run_tool(call)
+
+    def _take_replies(self, calls: list[ToolCallRef], replies: dict[int, ToolReply]) -> None:
+        """Takes over the replies to those of the calls that have ended: results, effects, and what asks a person."""
+        progress = self._progress
+        for place, call in enumerate(calls):
+            reply = replies.get(place)
+            if reply is None:
+                continue
+            progress.usage += Usage(tool_calls=1)
+            if reply.asks:
+                progress.pending.append(_asking(call, reply))
+                continue
+            progress.results.append(reply.result)
+            if reply.effect:
+                progress.effects.append(reply.effect)
 
     async def _run_tool(self, call: ToolCallRef) -> ToolReply:
         agent, tool = self._agent, self._agent.role.tool(call.name)
@@ -359,6 +373,19 @@ class ToolLoop:
             labels=progress.labels,
             progress=progress.model_copy(update={"worked_seconds": self._worked()}) if resumable else None,
         )
+
+
+def _asking(call: ToolCallRef, reply: ToolReply) -> ToolCallRef:
+    """Returns a call whose tool asks a person, as one that waits for the answer."""
+    return call.model_copy(
+        update={
+            "waits_for": "reply",
+            "asks": reply.asks,
+            "asked": reply.preview,
+            "asked_ref": reply.result.ref,
+            "choices": reply.choices,
+        }
+    )
 
 
 def _taken(reply: TurnReply) -> list[ToolResultRef]:

@@ -10,6 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowExecutionStatus
 
 from activities.store.artifacts import ArtifactStore
@@ -111,6 +112,42 @@ async def test_a_subtask_whose_worker_agent_somebody_cancels_is_cancelled_and_ke
     assert report.usage.model_calls == 1
     assert report.finding is not None
     assert report.finding.summary == "so far there are three"
+
+
+WRITER = {
+    "name": "writer",
+    "description": "Writes.",
+    "system_prompt": "You write.",
+    "tools": ["lab/append", "lab/wait_for_file"],
+}
+
+
+async def test_a_worker_agent_that_is_stopped_keeps_the_results_of_calls_that_have_ended(
+    lab: Lab, tmp_path: Path
+) -> None:
+    log, never = tmp_path / "log", tmp_path / "never"
+    both = tools(("append", {"path": str(log)}), ("wait_for_file", {"path": str(never)}))
+    lab.play(script(plan({"id": "t1"}), {"t1": lambda step: both}))
+    run = await lab.start(team={"name": "own", "generalist": "writer", "roles": [WRITER]})
+    agent = lab.client.get_workflow_handle(f"{lab.run_id}/t1/1", result_type=WorkerAgentResult)
+
+    async def is_written() -> bool:
+        if not lab.sent("t1/1/turn.1")():
+            return False
+        kinds = [event.event_type async for event in agent.fetch_history_events()]
+        return kinds.count(EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED) == 2  # the turn, and the short call
+
+    await until(is_written)
+    await until(never.with_suffix(".started").exists)
+    await agent.cancel()
+    result = await agent.result()
+    assert result.usage.tool_calls == 1
+    assert [effect.partition("(")[0] for effect in result.effects] == ["append"]
+    assert result.progress is not None
+    written, stopped = result.progress.results
+    assert written.ref
+    assert stopped.text.startswith("This call was stopped.")
+    await run.cancel()
 
 
 async def test_a_terminated_worker_agent_costs_what_it_consumed(lab: Lab) -> None:
