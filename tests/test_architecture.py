@@ -42,8 +42,8 @@ PACKAGES = {
     ),
     "workflows": Package(
         "activities supervision",
-        "people children run_context handlers calls tool_loop worker_agent plan subtasks answer supervisor",
-        arrows=28,
+        "background people children run_context handlers calls tool_loop worker_agent plan subtasks answer supervisor",
+        arrows=36,
     ),
     "runtime": Package(
         "supervision bundled",
@@ -260,6 +260,30 @@ def test_durations_have_names(package: str) -> None:
     made = [(name, call) for name, call in calls if ast.unparse(call.func).endswith("timedelta")]
     values = [(name, value) for name, call in made for value in (*call.args, *(word.value for word in call.keywords))]
     assert [f"{name}:{value.lineno}" for name, value in values if isinstance(value, ast.Constant) and value.value] == []
+
+
+# where a task is made whose end and errors somebody awaits; all others are begun by `in_background`
+AWAITED_TASKS = {
+    "workflows/answer/publish.py: in_time",
+    "workflows/background.py: in_background",
+    "workflows/subtasks/attempt.py: _run_candidates",
+    "workflows/subtasks/child_runs.py: __post_init__",
+    "workflows/subtasks/dispatch.py: _start_ready",
+    "workflows/subtasks/dispatch.py: _stop",
+    "workflows/subtasks/dispatch.py: at",  # a timer alone
+    "workflows/supervisor.py: _to_its_end",
+}
+
+
+def test_tasks_of_workflows_are_awaited_or_their_errors_are_seen() -> None:
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    made = {
+        f"{module.name}: {function.name}"
+        for module in MODULES["workflows"]
+        for function in ast.walk(module.tree)
+        if isinstance(function, functions) and "asyncio.create_task(" in ast.unparse(function)
+    }
+    assert made == AWAITED_TASKS
 
 
 @pytest.mark.parametrize("main", MAINS)

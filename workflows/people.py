@@ -12,6 +12,7 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.base import limits
     from temporal_supervisor.supervision.base.text import size
     from temporal_supervisor.supervision.contract.finding import Finding
+    from workflows.background import in_background
 
 
 class Awaited:
@@ -52,7 +53,7 @@ class Awaited:
             return
         self._set_none()
         self._rings_at = until
-        self._timer = asyncio.create_task(self._ring(until - workflow.now()))
+        self._timer = in_background(self._ring(until - workflow.now()))
 
     def _set_none(self) -> None:
         if self._timer is not None:
@@ -87,7 +88,7 @@ class Words:
         due = _Due(words)
         self._due.append(due)
         if self._storing is None or self._storing.done():
-            self._storing = asyncio.create_task(self._store())
+            self._storing = in_background(self._store())
         return await due.stored
 
     async def _store(self) -> None:

@@ -1,10 +1,9 @@
-"""What the parts of a supervisor share: its surroundings, its slots, its waits, its work in the background."""
+"""What the parts of a supervisor share: its surroundings, its slots, its waits."""
 
 import asyncio
 import contextlib
 import logging
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -25,6 +24,7 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.run.run_state import RunState
     from temporal_supervisor.supervision.run.slots import Slot
     from temporal_supervisor.supervision.run.waits import AWAITED
+    from workflows.background import in_background
     from workflows.children.child_contracts import NestedInput
     from workflows.children.links import ChildLinks, ParentLink
     from workflows.people import Awaited, Words
@@ -260,7 +260,7 @@ class RunContext:
     def show_soon(self) -> None:
         """Makes what changed visible, once for all waits that begin or end in the same moment: each look sees all."""
         if self._showing is None or self._showing.done():
-            self._showing = asyncio.create_task(self._show_now())
+            self._showing = in_background(self._show_now())
 
     async def _show_now(self) -> None:
         self.show()
@@ -281,66 +281,3 @@ def log_line(run_id: str, what: str, subject: str | None, **fields: object) -> N
     if not workflow.unsafe.is_replaying() and _log.isEnabledFor(logging.INFO):
         place = "/".join(filter(None, [workflow.info().workflow_id.removeprefix(run_id).strip("/"), subject]))
         _log.info(what, extra={"fields": {"run": run_id, **({"subtask": place} if place else {}), **fields}})
-
-
-async def let_ready_tasks_finish() -> None:
-    """Returns when no other task is ready: that is when the SDK looks at conditions.
-
-    A result may come together with a cancellation or with the end of a wait, and reach its task only after that.
-    """
-    await workflow.wait_condition(lambda: True)
-
-
-async def stop_all(tasks: Sequence[asyncio.Task[Any]]) -> bool:
-    """Cancels tasks and returns when all have ended: True if the caller was cancelled meanwhile, as they are then."""
-    cancelled = False
-    for task in tasks:
-        task.cancel()
-    while pending := [task for task in tasks if not task.done()]:
-        try:
-            await workflow.wait(pending)
-        except asyncio.CancelledError:
-            cancelled = True
-            for task in pending:
-                task.cancel()
-    return cancelled
-
-
-class BackgroundTask(ABC):
-    """Begins a piece of work whenever one is due and none is under way. The dispatch asks it after every change."""
-
-    def __init__(self) -> None:
-        self._task: asyncio.Task[None] | None = None
-
-    @abstractmethod
-    def _is_due(self) -> bool:
-        """True if a piece of work should begin now."""
-
-    @abstractmethod
-    async def _work(self) -> None:
-        """Does one piece of work. Anticipated failures and cancellation end it quietly."""
-
-    @property
-    def running(self) -> bool:
-        """True while a piece of work is under way."""
-        return self._task is not None and not self._task.done()
-
-    def consider(self) -> None:
-        """Begins a piece of work if one is due."""
-        if not self.running and self._is_due():
-            self._task = asyncio.create_task(self._work())
-
-    def forget(self) -> None:  # noqa: B027 (most have nothing to drop)
-        """Drops what was built on findings, as one is done again."""
-
-    def tasks(self) -> list[asyncio.Task[None]]:
-        """Returns what a dispatch has to await: the piece of work under way, if any."""
-        return [self._task] if self._task is not None and self.running else []
-
-    async def stop(self) -> None:
-        """Cancels the work under way and awaits its end, so that what it consumed is booked.
-
-        Raises CancelledError if the caller was cancelled meanwhile.
-        """
-        if await stop_all(self.tasks()):
-            raise asyncio.CancelledError

@@ -34,6 +34,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.answer.publish import PUBLISH_BYTES, in_time, stored_result
     from workflows.answer.review_rounds import review
     from workflows.answer.write_answer import Drafts, sole_finding, tabulate, write_answer
+    from workflows.background import in_background, let_ready_tasks_finish, stop_all
     from workflows.calls import activity_calls
     from workflows.calls.activity_calls import CallFailed
     from workflows.calls.run_notices import Notices
@@ -43,7 +44,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.handlers import Handlers
     from workflows.people import Words
     from workflows.plan.make_plan import Replanning, make_plan, next_step
-    from workflows.run_context import RunContext, let_ready_tasks_finish, log_event, stop_all
+    from workflows.run_context import RunContext, log_event
     from workflows.subtasks.dispatch import Dispatch
 
 _T = TypeVar("_T")
@@ -104,7 +105,7 @@ class SupervisorWorkflow(Handlers):
         state = self._state
         if isinstance(state, SupervisionError):
             raise ApplicationError(state.message, type=state.kind, non_retryable=True)
-        restarts = asyncio.create_task(self._restart_after_resets(state))
+        restarts = in_background(self._restart_after_resets(state))
         try:
             return await self._supervise(state)
         except (SupervisionError, CallFailed) as error:
@@ -166,7 +167,7 @@ class SupervisorWorkflow(Handlers):
     def _leave_no_orphans(self) -> None:
         """Begins to end the children that the execution before a reset has started, and that this one does not know."""
         if self._orphans is None or self._orphans.done():
-            self._orphans = asyncio.create_task(self._end_orphans())
+            self._orphans = in_background(self._end_orphans())
 
     async def _end_orphans(self) -> None:
         await workflow.wait_condition(lambda: self._context is not None)

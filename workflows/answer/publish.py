@@ -16,9 +16,10 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.contract.status import TraceEvent
     from temporal_supervisor.supervision.results.payload_fit import fit, pages
     from temporal_supervisor.supervision.run.run_state import RunState
+    from workflows.background import stop_all
     from workflows.calls import activity_calls
     from workflows.calls.activity_calls import CallFailed
-    from workflows.run_context import RunContext, stop_all
+    from workflows.run_context import RunContext
 
 T = TypeVar("T")
 

@@ -19,10 +19,11 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.contract.strategy import STRATEGIES, StrategyName
     from temporal_supervisor.supervision.results.answer import ANSWER_JSON, Answer
     from workflows.answer.answer_synthesis import EMPTY, synthesized
+    from workflows.background import BackgroundTask
     from workflows.calls import activity_calls
     from workflows.calls.activity_calls import CallFailed
     from workflows.calls.asking import ask, judge
-    from workflows.run_context import BackgroundTask, RunContext
+    from workflows.run_context import RunContext
 
 _WORD_FOR_WORD = "The answer is this finding, word for word."
 

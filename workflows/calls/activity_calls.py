@@ -32,7 +32,7 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.contract.finding import Finding
     from temporal_supervisor.supervision.contract.result import Problem
     from temporal_supervisor.supervision.contract.usage import Usage
-    from workflows.run_context import let_ready_tasks_finish
+    from workflows.background import in_background, let_ready_tasks_finish
 
 
 class CallFailed(Exception):
@@ -146,7 +146,7 @@ async def model_call(
         # Not awaited, but the reply to a call that was answered meanwhile is not dropped.
         cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     )
-    watch = asyncio.create_task(_stop_when(stopped, call)) if stopped else None
+    watch = in_background(_stop_when(stopped, call)) if stopped else None
     try:
         # Shielded: the SDK drops the result of a call that is cancelled in the workflow task that brings it.
         answer = await reply_of(asyncio.shield(call))

@@ -10,6 +10,7 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import Notice, NoticeKind, RunRef
     from temporal_supervisor.supervision.run.run_state import RunState
+    from workflows.background import in_background
     from workflows.calls import activity_calls
     from workflows.calls.activity_calls import CallFailed
 
@@ -34,7 +35,7 @@ class Notices:
     def look(self) -> None:
         """Begins to send what has become true since the last look."""
         before, self._known = self._known, dict.fromkeys(self._causes())
-        self._sending += [asyncio.create_task(self._send(cause)) for cause in self._known if cause not in before]
+        self._sending += [in_background(self._send(cause)) for cause in self._known if cause not in before]
 
     async def all_sent(self) -> None:
         """Returns when nothing is on its way: the server drops the activities of a run that has ended."""

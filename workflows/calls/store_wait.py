@@ -10,9 +10,9 @@ with workflow.unsafe.imports_passed_through():
     from activities.contracts.store_contracts import StoreReport, StoreWatch
     from temporal_supervisor.supervision.contract.status import Wait
     from temporal_supervisor.supervision.run.run_state import RunState
+    from workflows.background import in_background, stop_all
     from workflows.calls import activity_calls
     from workflows.calls.activity_calls import CallFailed
-    from workflows.run_context import stop_all
 
 _WHY = "store"
 
@@ -45,7 +45,7 @@ class StoreWait:
             return
         self._reports[report.key] = report
         if self._task is None:
-            self._task = asyncio.create_task(self._until_back())
+            self._task = in_background(self._until_back())
 
     async def end(self) -> None:
         """Ends the wait: the run closes, and nothing may follow that command."""

@@ -29,6 +29,7 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.run.decisions import Instructions
     from temporal_supervisor.supervision.run.nested_runs import milestone
     from temporal_supervisor.supervision.run.run_state import RunState
+    from workflows.background import in_background
     from workflows.children.child_contracts import NestedInput, NestedReport, NestedResult, NestedTerms
 
 _NESTED_WAITS = 50  # waits in one report, people's first: more would make it larger than a payload may be
@@ -55,7 +56,7 @@ class Mailbox(Generic[T]):
     def post(self) -> None:
         """Sends what the workflow does not have yet."""
         if self.workflow_id and (self._sending is None or self._sending.done()) and self._due():
-            self._sending = asyncio.create_task(self._send())
+            self._sending = in_background(self._send())
 
     def _due(self) -> T | None:
         latest = self.latest()

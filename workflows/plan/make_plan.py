@@ -25,10 +25,11 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.results.success_rule import reachable
     from temporal_supervisor.supervision.run.board import Board, is_blocked
     from temporal_supervisor.supervision.run.decisions import Decision
+    from workflows.background import BackgroundTask
     from workflows.calls import activity_calls
     from workflows.calls.activity_calls import CallFailed
     from workflows.calls.asking import ask
-    from workflows.run_context import BackgroundTask, RunContext
+    from workflows.run_context import RunContext
 
 # How a person's comment may bring no other plan: it ends no run, the plan before it is shown again.
 _NO_OTHER_PLAN = (

@@ -20,10 +20,11 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.run.attempt_rules import AfterAgent, after_agent, child_id
     from temporal_supervisor.supervision.run.decisions import Decision
     from temporal_supervisor.supervision.run.slots import Slot
+    from workflows.background import stop_all
     from workflows.calls.activity_calls import CallFailed
     from workflows.calls.asking import judge, wait_for_model
     from workflows.children.child_contracts import LoopProgress, WorkerAgentInput, WorkerAgentResult
-    from workflows.run_context import RunContext, stop_all
+    from workflows.run_context import RunContext
     from workflows.subtasks.child_runs import run_nested, run_worker_agent
 
 

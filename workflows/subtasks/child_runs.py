@@ -20,10 +20,11 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.budget.ledger import Amount
     from temporal_supervisor.supervision.contract.result import Problem
     from temporal_supervisor.supervision.contract.team import RoleCard
+    from workflows.background import let_ready_tasks_finish
     from workflows.calls import activity_calls
     from workflows.calls.activity_calls import CallFailed, details_of, problem_of
     from workflows.children.child_contracts import NestedInput, WorkerAgentInput, WorkerAgentResult
-    from workflows.run_context import RunContext, let_ready_tasks_finish
+    from workflows.run_context import RunContext
     from workflows.worker_agent import WorkerAgentWorkflow
 
 _CANCELLED = Problem(type=ErrorKind.CANCELLED, message="its worker agent was cancelled")

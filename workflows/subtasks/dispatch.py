@@ -15,7 +15,8 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionError
     from temporal_supervisor.supervision.contract.result import Problem
     from temporal_supervisor.supervision.planning.capabilities import role_for
-    from workflows.run_context import BackgroundTask, RunContext, let_ready_tasks_finish, stop_all
+    from workflows.background import BackgroundTask, let_ready_tasks_finish, stop_all
+    from workflows.run_context import RunContext
     from workflows.subtasks.assignment import Assignment
 
 

@@ -9,7 +9,7 @@ import pytest
 from temporal_supervisor.supervision.contract.request import RunRequest
 from temporal_supervisor.supervision.run.run_state import RunState
 from tests.unit.shapes import START, Clock, plan, subtask, work
-from workflows.run_context import BackgroundTask
+from workflows.background import BackgroundTask
 from workflows.subtasks import dispatch
 from workflows.subtasks.dispatch import Dispatch
 

@@ -1,0 +1,98 @@
+"""Tasks of a workflow: work that nobody awaits, and the ends of tasks that are cancelled."""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Coroutine, Sequence
+from functools import partial
+from typing import Any, NoReturn, TypeVar
+
+from temporalio import workflow
+
+T = TypeVar("T")
+
+
+def in_background(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    """Begins work that nobody awaits.
+
+    An error that the work does not expect fails the workflow task, as one of the main work does: the run stands still
+    until its code is mended, instead of continuing without that work.
+    """
+    task = asyncio.create_task(_with_its_errors_seen(work))
+    task.add_done_callback(lambda _: work.close())  # it may be cancelled before it begins
+    return task
+
+
+async def _with_its_errors_seen(work: Coroutine[Any, Any, T]) -> T:
+    try:
+        return await work
+    except Exception as error:
+        # The SDK fails the workflow task with what a condition raises. It looks at conditions once no task is ready.
+        await workflow.wait_condition(partial(_fail, error))
+        raise
+
+
+def _fail(error: Exception) -> NoReturn:
+    raise error
+
+
+async def let_ready_tasks_finish() -> None:
+    """Returns when no other task is ready: that is when the SDK looks at conditions.
+
+    A result may come together with a cancellation or with the end of a wait, and reach its task only after that.
+    """
+    await workflow.wait_condition(lambda: True)
+
+
+async def stop_all(tasks: Sequence[asyncio.Task[Any]]) -> bool:
+    """Cancels tasks and returns when all have ended: True if the caller was cancelled meanwhile, as they are then."""
+    cancelled = False
+    for task in tasks:
+        task.cancel()
+    while pending := [task for task in tasks if not task.done()]:
+        try:
+            await workflow.wait(pending)
+        except asyncio.CancelledError:
+            cancelled = True
+            for task in pending:
+                task.cancel()
+    return cancelled
+
+
+class BackgroundTask(ABC):
+    """Begins a piece of work whenever one is due and none is under way. The dispatch asks it after every change."""
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[None] | None = None
+
+    @abstractmethod
+    def _is_due(self) -> bool:
+        """True if a piece of work should begin now."""
+
+    @abstractmethod
+    async def _work(self) -> None:
+        """Does one piece of work. Anticipated failures and cancellation end it quietly."""
+
+    @property
+    def running(self) -> bool:
+        """True while a piece of work is under way."""
+        return self._task is not None and not self._task.done()
+
+    def consider(self) -> None:
+        """Begins a piece of work if one is due."""
+        if not self.running and self._is_due():
+            self._task = in_background(self._work())
+
+    def forget(self) -> None:  # noqa: B027 (most have nothing to drop)
+        """Drops what was built on findings, as one is done again."""
+
+    def tasks(self) -> list[asyncio.Task[None]]:
+        """Returns what a dispatch has to await: the piece of work under way, if any."""
+        return [self._task] if self._task is not None and self.running else []
+
+    async def stop(self) -> None:
+        """Cancels the work under way and awaits its end, so that what it consumed is booked.
+
+        Raises CancelledError if the caller was cancelled meanwhile.
+        """
+        if await stop_all(self.tasks()):
+            raise asyncio.CancelledError
