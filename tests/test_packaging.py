@@ -81,10 +81,20 @@ def test_the_installed_commands_work_from_another_folder(commands: Path, command
     assert "usage" in done.stdout.lower()
 
 
-def test_a_program_beside_its_own_workflows_imports_the_client_package(commands: Path, tmp_path: Path) -> None:
-    for name in ("workflows", "activities"):
+COMMON_NAMES = ("workflows", "activities", "supervision", "runtime", "console", "standin", "teams")
+
+
+def test_a_program_beside_folders_of_common_names_imports_the_client_package(commands: Path, tmp_path: Path) -> None:
+    for name in COMMON_NAMES:
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("mine = True\n")
-    (tmp_path / "program.py").write_text("import activities, temporal_supervisor, workflows\nprint(workflows.mine)\n")
+    names = ", ".join(COMMON_NAMES)
+    lines = [
+        "import temporal_supervisor",
+        "loaded = [getattr(temporal_supervisor, name) for name in temporal_supervisor.__all__]",
+        f"import {names}",
+        f"print(all(package.mine for package in ({names})))",
+    ]
+    (tmp_path / "program.py").write_text("\n".join(lines))
     done = run(commands / "python", "program.py", cwd=tmp_path)
     assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr
