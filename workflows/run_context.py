@@ -16,6 +16,7 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionError
     from temporal_supervisor.supervision.contract.finding import Labels
     from temporal_supervisor.supervision.contract.model_choice import Effort, OptionalStep, is_off
+    from temporal_supervisor.supervision.contract.plan import Plan
     from temporal_supervisor.supervision.contract.progress import Phase
     from temporal_supervisor.supervision.contract.status import TraceEvent, Wait, WaitKind
     from temporal_supervisor.supervision.contract.team import TeamCard
@@ -83,7 +84,7 @@ class RunContext:
 
     def __post_init__(self) -> None:
         """Has each decision wake the work that waits for it."""
-        self.state.decisions.on_taken = self.people.wake
+        self.state.decisions.wake(self.people.wake)
 
     @property
     def path(self) -> str:
@@ -112,6 +113,23 @@ class RunContext:
             "effort": self.state.request.effort,
         }
 
+    def take_team(self, team: TeamCard, ref: str) -> None:
+        """Takes over a revision of the team, which has the roles that the plan added."""
+        self.team = team
+        self.team_ref = ref
+
+    def take_plan(self, plan: Plan, ref: str, described_in: str, labels: Labels) -> None:
+        """Takes over a revision of the plan; its new subtasks are `described_in` it, or in a part of it."""
+        self.plan_ref = ref
+        for subtask in plan.subtasks:
+            self.described_in.setdefault(subtask.id, described_in)
+            self.plan_labels.setdefault(subtask.id, labels)
+
+    def note_conversation(self, head: str, model: str, words: int) -> None:
+        """Notes which model wrote the conversation at a head, and how many of people's words are in it."""
+        self.written_by[head] = model
+        self.heard[head] = words
+
     def leaves_out(self, step: OptionalStep) -> bool:
         """True if the model that serves the supervisor now makes no such step; noted in the trace."""
         model = self.state.models.choose(self.setup.supervisor_models)
@@ -135,8 +153,7 @@ class RunContext:
         """Counts the time of the block as the supervisor's own, without pauses, if it ends without an error."""
         began = workflow.now()
         yield
-        held = self.state.time_and_budget.held_time(began, workflow.now())
-        self.state.own_seconds += (workflow.now() - began - held).total_seconds()
+        self.state.spend_own_time(began)
 
     async def until_resumed(self) -> None:
         """Returns when the run is not paused."""
@@ -162,11 +179,11 @@ class RunContext:
         So that work decides whether the run fails, not the order in which the provider answers.
         """
         state = self.state
-        state.refused.add(subtask_id)
+        state.refuse(subtask_id)
         try:
             await workflow.wait_condition(lambda: state.has_finding or not state.finding_may_come)
         finally:
-            state.refused.discard(subtask_id)
+            state.refuse_no_longer(subtask_id)
 
     def new_wait(self, place: str, kind: WaitKind, *source: str | None, **fields: Any) -> Wait:
         """Returns a wait at a place of this run; `source` is where what it shows came from."""
@@ -256,6 +273,10 @@ class RunContext:
         log_line(self.run.run_id, "waits no longer", wait.subject, kind=wait.kind)
         self.changed.set()  # the dispatch lets the clock run again, before the work that follows has ended
         self.show_soon()
+
+    def forget_changes(self) -> None:
+        """Notes that the dispatch looks at the whole run now: earlier changes need not wake it."""
+        self.changed.clear()
 
     def show_soon(self) -> None:
         """Makes what changed visible, once for all waits that begin or end in the same moment: each look sees all."""

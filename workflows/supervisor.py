@@ -28,7 +28,6 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.contract.request import RunRequest, parse_request
     from temporal_supervisor.supervision.contract.result import Problem, RunResult
     from temporal_supervisor.supervision.contract.strategy import STRATEGIES, StrategyName
-    from temporal_supervisor.supervision.results.answer import Answer
     from temporal_supervisor.supervision.results.payload_fit import fit
     from temporal_supervisor.supervision.run.run_state import RunState
     from workflows.answer.publish import PUBLISH_BYTES, in_time, stored_result
@@ -77,7 +76,8 @@ class SupervisorWorkflow(Handlers):
         try:
             self._state = state = self._new_state(parse_request(request, surplus))
             run_id = self._nested.run.run_id if self._nested else workflow.info().workflow_id
-            state.trace.seen, state.models.outage_ended = partial(log_event, run_id), self._changed.set
+            state.trace.show_to(partial(log_event, run_id))
+            state.models.wake(self._changed.set)
             self._children = ChildLinks(state, self._parent)
             self._store_wait = StoreWait(self._own_run(), state, self._hold_clock, self._show)
             workflow.register_random_seed_callback(lambda seed: self._reset.set())
@@ -90,9 +90,7 @@ class SupervisorWorkflow(Handlers):
         nested = self._nested
         state = RunState(request, workflow.now, workflow.info().start_time, nested.terms.grant if nested else None)
         if nested is not None:
-            state.root_has_finding, state.labels = nested.terms.root_has_finding, nested.brief.labels
-            state.steering.take(nested.instructions)
-            state.time_and_budget.hold("paused", state.steering.paused)
+            state.begin_nested(nested.brief.labels, nested.terms.root_has_finding, nested.instructions)
             self._parent = ParentLink(nested, state)
         return state
 
@@ -190,7 +188,7 @@ class SupervisorWorkflow(Handlers):
         reply = await make_plan(context, state.request.strategy)
         drafts = self._drafts = Drafts(context, reply.answer)
         if state.plan.direct_answer:
-            state.answer = reply.answer.model_copy(update={"text": state.plan.direct_answer})
+            state.take_answer(reply.answer.model_copy(update={"text": state.plan.direct_answer}))
         else:
             await self._work(context, drafts, reply.strategy)
         if not state.plan.direct_answer or context.setup.answer_schema_ref is not None:
@@ -215,12 +213,11 @@ class SupervisorWorkflow(Handlers):
         run = run.model_copy(
             update={"store_id": setup.store_id, "grant_ref": setup.grant_ref, "files_ref": setup.files_ref}
         )
-        state.prepared(None if self._nested else setup.ceilings)
+        ceilings = None if self._nested else setup.ceilings
+        state.prepared(ceilings, setup.warnings, setup.model_notice, setup.extracts)
         if setup.was_reset:
             state.restart()
             self._leave_no_orphans()
-        state.warnings, state.model_notice = list(setup.warnings), setup.model_notice
-        state.extracts = setup.extracts
         self._visibility.usable = [] if self._nested else setup.search_attributes
         self._notices = Notices(run, state) if setup.notices and not self._nested else None
         self._context = RunContext(
@@ -276,11 +273,9 @@ class SupervisorWorkflow(Handlers):
         return True
 
     async def _failed(self, state: RunState, problem: Problem) -> ApplicationError:
-        state.error = problem
-        message = problem.message
-        if self._context is not None and (advice := self._context.team.on_failure.strip()):
-            state.answer = Answer(text=advice)
-            message = f"{advice} ({message})"
+        advice = self._context.team.on_failure.strip() if self._context is not None else ""
+        state.fail(problem, advice)
+        message = f"{advice} ({problem.message})" if advice else problem.message
         result = await self._closed(state, "failed", problem)
         return ApplicationError(message, result, type=problem.type, non_retryable=True)
 
@@ -290,7 +285,7 @@ class SupervisorWorkflow(Handlers):
         """Returns the result once all of it is stored. With `patience` a store that is away is waited for so long."""
         if self._drafts is not None:  # under way if the run ends before its answer is written
             await stop_all(self._drafts.tasks())
-        state.finished_at = workflow.now()
+        state.finish()
         if why is not None:
             state.board.close(why)
         self._enter(state, phase)
@@ -321,8 +316,7 @@ class SupervisorWorkflow(Handlers):
         return task.result()
 
     def _enter(self, state: RunState, phase: Phase) -> None:
-        state.phase = phase
-        state.trace.note("phase", phase=phase)
+        state.enter(phase)
         self._visibility.enter(state)
         self._show()
 
@@ -373,10 +367,11 @@ async def _published(
             state.warn(f"the result could not be stored: {failed}")
             room = PUBLISH_BYTES
         else:
-            result.result_ref = state.result_ref = stored.result_ref
-            result.trace_ref = state.trace_ref = stored.trace_ref
+            result.result_ref = stored.result_ref
+            result.trace_ref = stored.trace_ref
             result.answer_ref = stored.answer_ref or result.answer_ref
-            state.answer.ref, record_ref = result.answer_ref, stored.record_ref
+            record_ref = stored.record_ref
+            state.stored(result.result_ref, result.trace_ref, result.answer_ref)
         # A call that was cancelled may have been answered while this waited, or just now: what it cost is booked.
         await let_ready_tasks_finish()
         result.usage, result.spend, result.warnings = state.usage, state.spending.rows(), [*state.warnings]

@@ -56,21 +56,21 @@ class ToolLoop:
     async def run(self) -> WorkerAgentResult:
         """Returns the finding. Raises the error that ends the attempt, CallFailed, or CancelledError."""
         agent, progress = self._agent, self._progress
-        state = LoopState(progress.turn, agent.max_turns)
+        loop = LoopState(progress.turn, agent.max_turns)
         max_tokens = limits.TURN_MAX_TOKENS
         await self._run_approved()
         while True:
-            state.last = self._is_last()
+            loop.last = self._is_last()
             # Words that come while the call is under way are for the next one.
             unheard, heard = self._unheard()
-            reply = await self._call_model(self._note(unheard, state.last), max_tokens, last=state.last)
-            state.turn, state.pauses = progress.turn, progress.pauses
-            state.can_grow = not reply.fullest and more_room(max_tokens) > max_tokens
-            step = next_step(reply.stop_reason, reply.finding is not None, len(reply.calls), state)
+            reply = await self._call_model(self._note(unheard, loop.last), max_tokens, last=loop.last)
+            loop.turn, loop.pauses = progress.turn, progress.pauses
+            loop.can_grow = not reply.fullest and more_room(max_tokens) > max_tokens
+            step = next_step(reply.stop_reason, reply.finding is not None, len(reply.calls), loop)
             if step is Next.ASK_AGAIN:
-                state.asked_again, max_tokens = state.asked_again + 1, more_room(max_tokens)
+                loop.asked_again, max_tokens = loop.asked_again + 1, more_room(max_tokens)
                 continue
-            progress.head, progress.results, progress.note, state.asked_again = reply.head, [], None, 0
+            progress.head, progress.results, progress.note, loop.asked_again = reply.head, [], None, 0
             progress.anew_from = ""
             progress.feedback_due, progress.heard = False, heard
             if finding := _finding_of(step, reply, agent.subtask_id):
@@ -88,7 +88,7 @@ class ToolLoop:
                 progress.note = prompts.NUDGE
                 self._begin_anew_if_repeated(reply)
             elif step is Next.INSIST:
-                state.insisted = True
+                loop.insisted = True
                 progress.results = [call.without_result(prompts.NOT_RUN) for call in reply.calls]
                 continue
             else:

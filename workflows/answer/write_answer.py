@@ -129,9 +129,8 @@ async def _take(context: RunContext, report: SubtaskReport) -> bool:
     except CallFailed as failed:
         context.state.warn(f"the finding of {report.id} could not be taken as the answer: {failed}")
         return False
-    answer.confidence = finding.confidence
-    answer.citations = [Citation(claim=_WORD_FOR_WORD, subtask_ids=[report.id])]
-    context.state.answer = answer
+    citations = [Citation(claim=_WORD_FOR_WORD, subtask_ids=[report.id])]
+    context.state.take_answer(answer.model_copy(update={"confidence": finding.confidence, "citations": citations}))
     context.state.trace.note("finding_adopted", report.id)
     return True
 
@@ -159,7 +158,7 @@ async def tabulate(context: RunContext, patience: timedelta | None = None) -> Ta
     except CallFailed as failed:
         context.state.warn(f"the outputs of items could not be made a table: {failed}")
         return TableReply()
-    context.state.tables = reply.tables
+    context.state.take_tables(reply.tables)
     return reply
 
 
@@ -193,17 +192,16 @@ async def _write(context: RunContext, drafts: Drafts, tables: TableReply) -> Non
             raise
         why = error.message
     if reply and reply.answer.text:
-        state.answer = reply.answer
-        state.answer.grounding = own_grounding
-        state.answer.model = context.written_by.get(reply.head)
+        written = {"grounding": own_grounding, "model": context.written_by.get(reply.head)}
+        state.take_answer(reply.answer.model_copy(update=written))
     else:
         state.answer_by_findings(why)
         if reply:
-            state.answer.as_json = reply.answer.as_json
-            state.answer.unsupported += reply.answer.unsupported
+            state.add_to_answer(reply.answer.as_json, reply.answer.unsupported)
     lacks = "; ".join(reply.problems) if reply else why
     if tables.fills:
-        state.answer.as_json, state.answer.json_ref, lacks = tables.answer_json, tables.answer_json_ref, tables.problem
+        state.answer_with_table(tables.answer_json, tables.answer_json_ref)
+        lacks = tables.problem
     if context.setup.answer_schema_ref and lacks:
         state.open_point(ANSWER_JSON, lacks)
     for contradiction in reply.contradictions if reply else []:

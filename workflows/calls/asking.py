@@ -101,8 +101,7 @@ async def _patiently(context: RunContext, question: Question[C, R], call: C, las
                 partial(_book, context, model),
             )
             state.models.answered(model, work)
-            context.written_by[reply.head] = model
-            context.heard[reply.head] = len(words)
+            context.note_conversation(reply.head, model, len(words))
             following = model if reply.refusal is None else state.models.failed(model, chain, ErrorKind.REFUSED, 0)
             if following == model:
                 return reply
@@ -142,7 +141,7 @@ async def wait_for_model(
     while (outage := state.models.outage(model)) is not None and outage.first is not None:
         if outage.first is work:
             return
-        outage.waiting.add(work)
+        outage.wait_behind(work)
 
         def is_my_turn(seen: Outage = outage) -> bool:
             return state.models.outage(model) is not seen or seen.first is None
@@ -150,7 +149,8 @@ async def wait_for_model(
         await workflow.wait_condition(is_my_turn)
     if outage is None:
         return
-    outage.first, resumes = work, state.steering.resumes
+    outage.put_first(work)
+    resumes = state.steering.resumes
     wait = context.new_wait(
         subject if attempt is None else f"{subject}/{attempt}",
         "provider" if outage.until else "resume",

@@ -85,9 +85,9 @@ class ParentLink:
         self._nested = nested
         self._state = state
         self._asked, self._tokens = 0, 0
-        self._lease = state.slots.lease = nested.terms.lease.model_copy()
+        self._lease = nested.terms.lease.model_copy()
         # Work that waits for budget needs no slot: other work may need it, to end and return budget.
-        state.slots.is_waiting = lambda: bool(state.waits.current) or self._asked > self.terms.answered
+        state.slots.live_on(self._lease, lambda: bool(state.waits.current) or self._asked > self.terms.answered)
         self._reports = Mailbox("nested_report", self._latest, news=_news)
 
     @property
@@ -139,7 +139,7 @@ class ParentLink:
         if not terms.report_key or terms.report_key != self._nested.terms.report_key:
             return False
         state = self._state
-        state.root_has_finding = state.root_has_finding or terms.root_has_finding
+        state.note_root_finding(terms.root_has_finding)
         state.time_and_budget.set_slice(terms.grant, terms.deadline_at)
         self._lease.take(terms.lease)
         state.slots.serve()
@@ -263,8 +263,7 @@ class ChildLinks:
     def close(self, report_key: str, run: NestedRun | None) -> None:
         """Closes the link to a nested supervisor that has ended; its late messages are ignored."""
         if link := self._links.pop(report_key, None):
-            self._state.slots.leases.pop(link.subtask_id, None)
-            self._state.slots.serve()
+            self._state.slots.end_lease(link.subtask_id)
             self._state.nested.end(link.subtask_id, run)
 
     # --- reports ----------------------------------------------------------------------------------

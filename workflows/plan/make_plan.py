@@ -228,10 +228,11 @@ async def _approved(context: RunContext, call: PlanInput, reply: PlanReply) -> P
             why = f"the edited plan cannot run: {'; '.join(made.problems)}"
             problem = "the planner has no other plan" if made.finished else why
             continue
-        reply, problem, state.estimate = made, "", made.estimate
+        reply, problem = made, ""
+        state.show_estimate(made.estimate)
         if decision.choice == "edit":
             break
-    state.approved_roles |= {subtask.role for subtask in reply.plan.subtasks} if reply.plan else set()
+    state.approve_roles_of(reply.plan)
     return reply
 
 
@@ -255,14 +256,14 @@ async def _decision(context: RunContext, reply: PlanReply, number: int, choices:
         choices=choices,
         content_ref=reply.plan_ref or "",
     )
-    state.proposed, state.estimate = plan, reply.estimate
+    state.propose(plan, reply.estimate)
     if is_first:
         context.enter("approval")
         state.time_and_budget.hold("approval")
     try:
         decision = await context.decision(wait, state.request.approval_timeout, plan.model_dump_json())
     finally:
-        state.proposed = None
+        state.end_proposal()
         state.time_and_budget.hold("approval", False)  # there are no nested runs yet to hear of it
     if is_first:
         context.enter("planning")
@@ -285,7 +286,7 @@ def _adopt(context: RunContext, reply: PlanReply) -> PlanReply:
         state.trace.note("nothing_to_add", revision=state.plan.revision)
         return reply
     if reply.team is not None and reply.team_ref is not None:
-        context.team, context.team_ref = reply.team, reply.team_ref
+        context.take_team(reply.team, reply.team_ref)
     _take_over(context, reply.plan, reply.plan_ref, reply.plan_ref, state.labels)  # its author has seen the findings
     generalist = context.team.generalist
     for subtask_id, role in reply.unknown_roles.items():
@@ -307,10 +308,7 @@ def _adopt(context: RunContext, reply: PlanReply) -> PlanReply:
 
 def _take_over(context: RunContext, plan: Plan, ref: str, described_in: str, labels: Labels) -> None:
     """Takes over a revision of the plan; its new subtasks are `described_in` it, or in a part of it."""
-    context.plan_ref = ref
-    for subtask in plan.subtasks:
-        context.described_in.setdefault(subtask.id, described_in)
-        context.plan_labels.setdefault(subtask.id, labels)
+    context.take_plan(plan, ref, described_in, labels)
     context.state.adopt(plan)
 
 

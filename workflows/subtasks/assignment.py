@@ -89,7 +89,8 @@ class Assignment(Work):
         state, subtask_id, role = self.context.state, self.subtask_id, self.role
         subtask, report = state.board.subtask(subtask_id), state.board.start(subtask_id, role.name)
         count = 1 if role.team or role.person else subtask.candidates
-        report.workflow_id = child_id(workflow.info().workflow_id, subtask_id, report.attempts, int(count > 1))
+        own_id = child_id(workflow.info().workflow_id, subtask_id, report.attempts, int(count > 1))
+        state.board.note_workflow(subtask_id, own_id)
         why = one_line(subtask.reasoning, limits.SENTENCE_BYTES)
         state.trace.note("subtask_started", subtask_id, attempt=report.attempts, role=role.name, reasoning=why)
         self.context.show_soon()

@@ -82,7 +82,8 @@ async def _run_candidates(work: Work, agents: "list[_Agent]") -> WorkerAgentResu
         await stop_all(running)
         return next((r for r in work.results if r.succeeded), WorkerAgentResult(stopped=True))
     state.board.begin(subtask_id, agents[index].role.name)
-    work.report.workflow_id, work.report.model = agents[index].workflow_id, results[index].model or None
+    state.board.note_workflow(subtask_id, agents[index].workflow_id)
+    state.board.note_model(subtask_id, results[index].model or None)
     return results[index]
 
 
@@ -250,7 +251,7 @@ class _Agent:
         """
         budget = self._state.time_and_budget
         self._context.free(self._slot)
-        budget.agents_waiting += 1
+        budget.count_waiting_agents(1)
         try:
             if await self._context.more_budget(limits.LEAST_GRANT_TOKENS):
                 return True
@@ -258,7 +259,7 @@ class _Agent:
             await workflow.wait_condition(lambda: not budget.ledger.exhausted or not budget.ledger.open_grants)
             return False
         finally:
-            budget.agents_waiting -= 1
+            budget.count_waiting_agents(-1)
             self._context.changed.set()
 
     def _book(self, result: WorkerAgentResult) -> None:
@@ -273,8 +274,8 @@ class _Agent:
         else:
             state.note_spending(self.role.name, result.model, result.usage)
         self._work.effects += result.effects
-        state.effects += result.effects
-        state.labels |= result.finding.labels if result.finding and result.succeeded else result.labels
+        labels = result.finding.labels if result.finding and result.succeeded else result.labels
+        state.note_work(result.effects, labels)
         state.board.record(self._subtask_id, result.turns, result.usage, result.gaps)
         self._work.results.append(result)
 
@@ -282,7 +283,7 @@ class _Agent:
         """Runs the child: a worker agent, or the supervisor of a team. Its id is the same after each wait."""
         if self.role.team:
             return await run_nested(self._context, self.role, self._brief(), self.workflow_id, self._booked, grant)
-        self._work.report.model = self._model
+        self._state.board.note_model(self._subtask_id, self._model)
         return await run_worker_agent(self._context, self._agent_input(grant), self.workflow_id, self._booked)
 
     def _brief(self) -> SubtaskBrief:

@@ -101,8 +101,8 @@ class Dispatch:
             await self._stop(Problem(type=ErrorKind.CANCELLED, message=why))
             raise
         self._alarm.cancel()
-        self._state.steering.retries.clear()  # asked for when no time was left
-        self._state.slots.starved = False
+        self._state.steering.forget_retries()  # asked for when no time was left
+        self._state.slots.note_starved(False)
         why = self._state.time_and_budget.stopped_because or "the run's deadline came first"
         why_stopped = Problem(type=ErrorKind.DEADLINE_EXCEEDED, message=why)
         if in_time:
@@ -115,7 +115,7 @@ class Dispatch:
         """Has subtasks done again, and ends others, as people asked for."""
         steering, board = self._state.steering, self._state.board
         while steering.retries and self._state.time_and_budget.time_left:
-            subtask_id, instruction = steering.retries.popitem()
+            subtask_id, instruction = steering.next_retry()
             assignment = self._assignments.get(subtask_id)
             if board[subtask_id].state == "waiting" and assignment is not None:  # a review has reopened it meanwhile
                 assignment.feedback = "\n".join(filter(None, (assignment.feedback, instruction)))
@@ -124,7 +124,7 @@ class Dispatch:
         for subtask_id in list(steering.skips):
             if board.subtask(subtask_id).for_each and self._replanning.running:
                 continue  # it may be getting its items
-            why = steering.skips.pop(subtask_id)
+            why = steering.take_skip(subtask_id)
             for part in board.parts(subtask_id):
                 assignment, task = self._assignments.get(part), self._running.get(part)
                 if assignment is not None and task is not None and not task.done():
@@ -173,7 +173,7 @@ class Dispatch:
         """True if the history is full while something is left to do. From then on no work begins in any case."""
         if not _history_is_full():
             return False
-        self._state.time_and_budget.stopped_because = _HISTORY_FULL
+        self._state.time_and_budget.stop_work(_HISTORY_FULL)
         return not self._is_complete()
 
     def _begin_work(self) -> datetime | None:
@@ -219,13 +219,13 @@ class Dispatch:
     def _start_ready(self) -> datetime | None:
         """Starts what is ready and has a slot and a role; returns when the first open breaker admits an attempt."""
         board, slots, probes = self._state.board, self._state.slots, []
-        slots.starved = False
+        slots.note_starved(False)
         in_flight = board.in_flight()  # once: while a role rests, each of its subtasks is looked at every time
         if self._state.time_and_budget.agents_waiting or (self._state.refused and not self._state.has_finding):
             return None  # others could not be paid now, or would be refused, too
         for subtask_id in board.ready():
             if slots.full:
-                slots.starved = True
+                slots.note_starved(True)
                 break
             if self._replanning.running and board.missing_for(subtask_id):
                 continue
@@ -256,7 +256,7 @@ class Dispatch:
             self._alarm.cancel()
         await workflow.wait(wakers, return_when=asyncio.FIRST_COMPLETED)
         changed.cancel()
-        self._context.changed.clear()
+        self._context.forget_changes()
 
     def _collect(self) -> None:
         """Forgets the tasks of subtasks that ended, or were put back to wait; raises what ended the run."""

@@ -25,7 +25,7 @@ from temporal_supervisor.supervision.contract.result import SubtaskReport
 from temporal_supervisor.supervision.contract.usage import Spend, Usage
 from temporal_supervisor.supervision.grounding.citations import MARK
 from temporal_supervisor.supervision.results.success_rule import is_whole
-from temporal_supervisor.supervision.run.run_state import longest_chain
+from temporal_supervisor.supervision.results.timing import longest_chain
 
 _MOST_LINES = 800  # more of them show nothing
 _IN_ROW = 5  # boxes, their width and height, and the gaps beside and below

@@ -89,6 +89,14 @@ class TimeAndBudget:
         """True if work on subtasks may still begin."""
         return not self.stopped_because and self._now() < self.work_until
 
+    def stop_work(self, why: str) -> None:
+        """Lets no more work begin, whatever time is left."""
+        self.stopped_because = why
+
+    def count_waiting_agents(self, more: int) -> None:
+        """Counts worker agents that begin, or with a negative number end, to wait for budget."""
+        self.agents_waiting += more
+
     def affordable(self, tokens: int, ended: Sequence[Usage]) -> int | None:
         """Returns how many subtasks of so many `tokens`, or of the mean of `ended` ones, are free; None if unknown."""
         free, count = self.ledger.free, max(1, len(ended))

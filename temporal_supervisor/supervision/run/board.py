@@ -198,6 +198,14 @@ class Board:
         report.attempts, report.nested, report.gaps = report.attempts + 1, None, []
         return report
 
+    def note_workflow(self, subtask_id: str, workflow_id: str) -> None:
+        """Notes which child workflow works on a subtask."""
+        self._reports[subtask_id].workflow_id = workflow_id
+
+    def note_model(self, subtask_id: str, model: str | None) -> None:
+        """Notes which model works on a subtask."""
+        self._reports[subtask_id].model = model
+
     def put_back(self, subtask_id: str) -> None:
         """Puts a subtask whose attempt has ended back among those that wait."""
         self._move(subtask_id, "waiting")

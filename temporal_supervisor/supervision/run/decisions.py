@@ -74,6 +74,14 @@ class Decisions:
         self._taken: dict[tuple[str, WaitKind], Decision] = {}
         self._hashes: dict[str, str] = {}  # of what was decided, by the id of the wait: no id comes twice
 
+    def wake(self, work: Callable[[str], None]) -> None:
+        """Has the `work` that waits for decisions woken by each one, with its hash."""
+        self.on_taken = work
+
+    def allow_in_advance(self) -> None:
+        """Takes decisions from now on before the work waits for them: the run was reset."""
+        self.in_advance = True
+
     def take(self, decision: Decision, waits: Sequence[Wait]) -> str:
         """Takes a decision over that was checked, unless there was one. Returns what became of it."""
         sha256 = self._hash_of(decision, waits)
@@ -241,6 +249,18 @@ class Steering:
     def retry(self, new: RetrySubtask) -> None:
         """Has a subtask worked on again."""
         self.retries[new.subtask_id] = new.instruction or ""
+
+    def next_retry(self) -> tuple[str, str]:
+        """Takes out the subtask that was last asked to be done again, with the instruction for it."""
+        return self.retries.popitem()
+
+    def forget_retries(self) -> None:
+        """Drops what was asked to be done again."""
+        self.retries.clear()
+
+    def take_skip(self, subtask_id: str) -> Problem:
+        """Takes out why a subtask is to be ended."""
+        return self.skips.pop(subtask_id)
 
     def skip(self, new: SkipSubtask) -> None:
         """Has a subtask ended."""

@@ -151,6 +151,10 @@ class Trace:
         self.last_seq = last_seq
         self.seen: Callable[[TraceEvent], None] = lambda event: None
 
+    def show_to(self, seen: Callable[[TraceEvent], None]) -> None:
+        """Has `seen` get each event from now on."""
+        self.seen = seen
+
     def note(self, event: str, subtask_id: str | None = None, /, **data: JsonValue) -> None:
         """Adds an event of a type that has a sentence."""
         self.last_seq += 1

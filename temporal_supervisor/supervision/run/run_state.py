@@ -3,8 +3,9 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from graphlib import TopologicalSorter
 from typing import Literal
+
+from pydantic import JsonValue
 
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionError
@@ -22,7 +23,7 @@ from temporal_supervisor.supervision.contract.result import (
     Problem,
     RunResult,
     SubtaskReport,
-    Timing,
+    Unsupported,
 )
 from temporal_supervisor.supervision.contract.status import Flags, Status, Wait
 from temporal_supervisor.supervision.contract.updates import NewBudget
@@ -38,8 +39,9 @@ from temporal_supervisor.supervision.results.answer import (
 from temporal_supervisor.supervision.results.confidence import ceiling, unsupported_in
 from temporal_supervisor.supervision.results.payload_fit import PAYLOAD_ROOM_BYTES, cut_to
 from temporal_supervisor.supervision.results.success_rule import explain, met, nothing_missing
+from temporal_supervisor.supervision.results.timing import timing
 from temporal_supervisor.supervision.run.board import Board
-from temporal_supervisor.supervision.run.decisions import Decisions, Steering
+from temporal_supervisor.supervision.run.decisions import Decisions, Instructions, Steering
 from temporal_supervisor.supervision.run.events import Trace
 from temporal_supervisor.supervision.run.nested_runs import NestedRuns
 from temporal_supervisor.supervision.run.serving_models import ServingModels
@@ -53,12 +55,12 @@ PLAN_GAP = "plan"  # in place of a subtask's id
 class RunState:
     """Everything a run knows. `now` is the run's clock; times are aware datetimes in UTC.
 
-    The parts own their fields. `proposed` is a plan that waits for approval, `approved_roles` those of approved
-    ones; `estimate` is what was shown with the last of them. `planned` is how many subtasks the first plan had.
-    `requests` are what updates were replied by their ids, `labels` those of all that worker agents wrote, findings and
-    failures, `refused` the subtasks that are refused for all alike and wait for the run's first finding. A run that
-    `extracts` is the stand-in model's, and has no confidence. `effects` are the calls with effects that its worker
-    agents made.
+    The parts own their fields, and this class its own: workflows change a run by methods alone. `proposed` is a plan
+    that waits for approval, `approved_roles` those of approved ones; `estimate` is what was shown with the last of
+    them. `planned` is how many subtasks the first plan had. `requests` are what updates were replied by their ids,
+    `labels` those of all that worker agents wrote, findings and failures, `refused` the subtasks that are refused for
+    all alike and wait for the run's first finding. A run that `extracts` is the stand-in model's, and has no
+    confidence. `effects` are the calls with effects that its worker agents made.
     """
 
     def __init__(
@@ -146,12 +148,79 @@ class RunState:
         """True while work is under way that is not refused."""
         return self.slots.held > 0 or not self.refused.issuperset(self.board.running())
 
-    def prepared(self, ceilings: Ceilings | None) -> None:
-        """Drops the request's content, as a Worker holds many runs for days, and keeps to the operator's ceilings."""
+    def begin_nested(self, labels: Labels, root_has_finding: bool, instructions: Instructions) -> None:
+        """Takes over what a nested run begins with: labels of its brief, and what people said above."""
+        self.labels = labels
+        self.note_root_finding(root_has_finding)
+        self.steering.take(instructions)
+        self.time_and_budget.hold("paused", self.steering.paused)
+
+    def note_root_finding(self, has_finding: bool) -> None:
+        """Notes that there is a finding in the tree above, from then on."""
+        self.root_has_finding = self.root_has_finding or has_finding
+
+    def prepared(
+        self, ceilings: Ceilings | None, warnings: Sequence[str] = (), notice: str | None = None, extracts: bool = False
+    ) -> None:
+        """Takes over what the first activity has found, and drops the request's content: runs are held for days.
+
+        Limits of the request are lowered to the operator's `ceilings`.
+        """
         self.request = self.request.without_content()
         if ceilings is not None:
             self.request = ceilings.lowered(self.request)
             self.time_and_budget.keep_within(ceilings)
+        self.warnings = list(warnings)
+        self.model_notice = notice
+        self.extracts = extracts
+
+    def enter(self, phase: Phase) -> None:
+        """Begins a phase."""
+        self.phase = phase
+        self.trace.note("phase", phase=phase)
+
+    def fail(self, problem: Problem, advice: str) -> None:
+        """Notes why the run fails. The `advice` of its team, if there is one, stands in for the answer."""
+        self.error = problem
+        if advice:
+            self.answer = Answer(text=advice)
+
+    def finish(self) -> None:
+        """Ends the time of the run."""
+        self.finished_at = self._now()
+
+    def stored(self, result_ref: str, trace_ref: str | None, answer_ref: str | None) -> None:
+        """Notes where result, trace and answer are stored."""
+        self.result_ref = result_ref
+        self.trace_ref = trace_ref
+        self.answer = self.answer.model_copy(update={"ref": answer_ref})
+
+    def count_update(self) -> None:
+        """Counts an update that is taken."""
+        self.updates += 1
+
+    def remember_reply(self, request_id: str, message: str) -> None:
+        """Keeps what the sender of an update was replied, for when it comes again."""
+        self.requests[request_id] = message
+
+    def spend_own_time(self, began: datetime) -> None:
+        """Counts the time since `began`, without pauses, as the supervisor's own."""
+        now = self._now()
+        held = self.time_and_budget.held_time(began, now)
+        self.own_seconds += (now - began - held).total_seconds()
+
+    def refuse(self, subtask_id: str) -> None:
+        """Notes that the work of a subtask is refused for a reason that holds for all alike."""
+        self.refused.add(subtask_id)
+
+    def refuse_no_longer(self, subtask_id: str) -> None:
+        """Takes back that the work of a subtask is refused."""
+        self.refused.discard(subtask_id)
+
+    def note_work(self, effects: Sequence[str], labels: Labels) -> None:
+        """Adds the calls with effects that worker agents made, and the labels of what they wrote."""
+        self.effects += effects
+        self.labels |= labels
 
     def extend(self, budget: NewBudget | None, deadline: timedelta | None) -> None:
         """Sets new totals of budget and deadline; raises ValueError if they are below what is used."""
@@ -168,17 +237,16 @@ class RunState:
         """Notes that a model is away, longer after each failed try and by a random `chance`; None: until a `resume`."""
         outage = self.models.went_away(model, work, cut(why, limits.SENTENCE_BYTES))
         if seconds is None:
-            outage.until = None
+            outage.last_until(None)
             self.trace.note("waiting_provider", why=why)
             return
         own = limits.PROVIDER_PAUSE * limits.PROVIDER_PAUSE_FACTOR ** min(outage.rounds, 20)  # no date holds more
         least = max(timedelta(seconds=seconds), min(own, limits.PROVIDER_PAUSE_MAX))
-        until = self._now() + least * (1 + limits.RETRY_JITTER * chance)
-        outage.until = max(outage.until or until, until)
+        outage.last_until(self._now() + least * (1 + limits.RETRY_JITTER * chance))
 
     def restart(self) -> None:
         """Begins the deadline again after `temporal workflow reset`."""
-        self.decisions.in_advance = True
+        self.decisions.allow_in_advance()
         self.time_and_budget.restart_clock()
         self.trace.note("run_reset", deadline_at=self.time_and_budget.deadline_at.isoformat())
 
@@ -228,6 +296,24 @@ class RunState:
         self.plan = plan
         self.board.extend(plan)
 
+    def propose(self, plan: Plan, estimate: Estimate | None) -> None:
+        """Shows a plan that a person has to decide about."""
+        self.proposed = plan
+        self.estimate = estimate
+
+    def show_estimate(self, estimate: Estimate | None) -> None:
+        """Shows what a plan is expected to take."""
+        self.estimate = estimate
+
+    def end_proposal(self) -> None:
+        """Shows no plan for a decision any more."""
+        self.proposed = None
+
+    def approve_roles_of(self, plan: Plan | None) -> None:
+        """Takes the roles of a plan for approved: no other plan is asked about because of them."""
+        if plan is not None:
+            self.approved_roles |= {subtask.role for subtask in plan.subtasks}
+
     def next_plan_number(self, revision: int) -> int:
         """Returns the number of the next plan that a person is asked about: its revision, unless that is used up."""
         self.plans_asked = max(self.plans_asked + 1, revision)
@@ -254,6 +340,23 @@ class RunState:
         rule, reports, by_id = self.request.success, self.board.current(), self.plan.importance
         if rule != "any" and not met(rule, reports, by_id):
             raise SupervisionError(ErrorKind.QUORUM_NOT_MET, explain(rule, reports, by_id))
+
+    def take_answer(self, answer: Answer) -> None:
+        """Takes over an answer, in place of the one so far."""
+        self.answer = answer
+
+    def add_to_answer(self, as_json: JsonValue, unsupported: Sequence[Unsupported]) -> None:
+        """Sets the answer's JSON, and adds claims that nothing supports."""
+        claims = [*self.answer.unsupported, *unsupported]
+        self.answer = self.answer.model_copy(update={"as_json": as_json, "unsupported": claims})
+
+    def answer_with_table(self, as_json: JsonValue, json_ref: str | None) -> None:
+        """Makes a table the answer's JSON; the whole of it is stored at `json_ref` if it was cut."""
+        self.answer = self.answer.model_copy(update={"as_json": as_json, "json_ref": json_ref})
+
+    def take_tables(self, tables: list[ArtifactRef]) -> None:
+        """Takes over the tables of templates."""
+        self.tables = tables
 
     def answer_by_findings(self, why: str) -> None:
         """Makes the findings stand in for an answer that could not be written, unless there is one already."""
@@ -358,36 +461,3 @@ class RunState:
         written = self.phase == "done" and bool(self.answer.text) and not self.answer.is_findings
         complete = written and not self.gaps and nothing_missing(self.board.current())
         return "completed" if complete else "partial"
-
-
-def timing(reports: list[SubtaskReport], wall: float, own: float, now: datetime, held: float = 0.0) -> Timing:
-    """Returns the times of a run with `held` seconds of `wall` for people; the supervisor's `own` are on every path."""
-    times = {report.id: _time(report, now) for report in reports}
-    sequential = own + sum(times.values(), timedelta()).total_seconds()
-    return Timing(
-        wall_seconds=round(wall, 3),
-        held_seconds=round(held, 3),
-        sequential_seconds=round(sequential, 3),
-        critical_path_seconds=round(own + longest_chain(reports, now)[0].total_seconds(), 3),
-        speedup=round(sequential / (wall - held), 2) if wall > held else 0.0,
-    )
-
-
-def _time(report: SubtaskReport, now: datetime) -> timedelta:
-    if report.started_at is None:
-        return timedelta()
-    end = datetime.fromisoformat(report.finished_at) if report.finished_at else now
-    held = timedelta(seconds=report.held_seconds)
-    return max(timedelta(), end - datetime.fromisoformat(report.started_at) - held)
-
-
-def longest_chain(reports: Sequence[SubtaskReport], now: datetime) -> tuple[timedelta, list[str]]:
-    """Returns the time and the subtasks of the chain of dependencies that took longest."""
-    times = {report.id: _time(report, now) for report in reports}
-    depends_on = {report.id: [d for d in report.depends_on if d in times] for report in reports}
-    chains: dict[str, tuple[timedelta, list[str]]] = {}
-    for subtask_id in TopologicalSorter(depends_on).static_order():
-        time, before = max((chains[d] for d in depends_on[subtask_id]), default=(timedelta(), []))
-        own = times[subtask_id]
-        chains[subtask_id] = time + own, [*before, subtask_id] if own else before
-    return max(chains.values(), default=(timedelta(), []))

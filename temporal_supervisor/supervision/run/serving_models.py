@@ -22,6 +22,18 @@ class Outage:
     first: object | None = None
     waiting: set[object] = field(default_factory=set)
 
+    def wait_behind(self, work: object) -> None:
+        """Has work wait for the success of the one that goes first."""
+        self.waiting.add(work)
+
+    def put_first(self, work: object) -> None:
+        """Has work go first."""
+        self.first = work
+
+    def last_until(self, time: datetime | None) -> None:
+        """Moves the end to a time, never to an earlier one; None: until a person resumes the run."""
+        self.until = None if time is None else max(self.until or time, time)
+
 
 class ServingModels:
     """The models that a run leaves out, until a time or a `resume`, and those in an outage. `now` is its clock.
@@ -34,6 +46,10 @@ class ServingModels:
         self.outage_ended: Callable[[], object] = lambda: None
         self._out: dict[str, datetime] = {}  # until when each is left out
         self._outages: dict[str, Outage] = {}
+
+    def wake(self, work: Callable[[], object]) -> None:
+        """Has the `work` woken when an outage ends."""
+        self.outage_ended = work
 
     def outage(self, model: str) -> Outage | None:
         """Returns the outage of a model that the run knows to be away."""

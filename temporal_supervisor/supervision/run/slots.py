@@ -110,7 +110,21 @@ class Slots:
                 lease.slots = min(lease.slots, self.total - self.held)
                 lease.given, lease.wanted = lease.returned + 1, False
 
+    def note_starved(self, starved: bool) -> None:
+        """Notes whether subtasks are ready and lack a slot."""
+        self.starved = starved
+
     # --- nested runs ------------------------------------------------------------------------------
+
+    def live_on(self, lease: SlotLease, is_waiting: Callable[[], bool]) -> None:
+        """Has a nested run work in the slots that it has from above; `is_waiting` is True while some of it waits."""
+        self.lease = lease
+        self.is_waiting = is_waiting
+
+    def end_lease(self, subtask_id: str) -> None:
+        """Takes back the slots of a nested run that has ended."""
+        self.leases.pop(subtask_id, None)
+        self.serve()
 
     def lend(self, subtask_id: str, subtasks: int) -> SlotLease:
         """Lends a nested run that begins, in the slot of its subtask, its share of all slots among so many subtasks."""

@@ -18,7 +18,8 @@ from temporal_supervisor.supervision.contract.request import RunRequest
 from temporal_supervisor.supervision.contract.result import Citation, Contradiction, Timing
 from temporal_supervisor.supervision.contract.usage import Usage
 from temporal_supervisor.supervision.results.answer import Answer
-from temporal_supervisor.supervision.run.run_state import RunState, longest_chain, timing
+from temporal_supervisor.supervision.results.timing import longest_chain, timing
+from temporal_supervisor.supervision.run.run_state import RunState
 from temporal_supervisor.supervision.run.serving_models import Outage
 from temporal_supervisor.supervision.run.web_details import markdown
 from tests.unit.shapes import ERROR, FINDING, START, Clock, plan, report, subtask, work
