@@ -18,8 +18,8 @@ COLUMNS = 100
 
 # A docstring begins with a verb in the third person or with a noun: not with a clause or a word for another text.
 # `True if ...` and `Returns when ...` are plain.
-CLAUSE = "what|why|how|that|those|which|where|whether|whose|who|the same"
-ODD_START = re.compile(rf"(when|if|without|({CLAUSE}))\b|\w+ ({CLAUSE})\b", re.IGNORECASE)
+CLAUSE = "what|why|how|that of|those|which|where|whether|whose|who|the same"
+ODD_START = re.compile(rf"(when|if|without|that|({CLAUSE}))\b|\w+ ({CLAUSE})\b", re.IGNORECASE)
 
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)

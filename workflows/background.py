@@ -83,10 +83,10 @@ class BackgroundTask(ABC):
             self._task = in_background(self._work())
 
     def forget(self) -> None:  # noqa: B027 (most have nothing to drop)
-        """Drops what was built on findings, as one is done again."""
+        """Drops all work that builds on findings, because one of them is done again."""
 
     def tasks(self) -> list[asyncio.Task[None]]:
-        """Returns what a dispatch has to await: the piece of work under way, if any."""
+        """Returns the tasks that a dispatch has to await: the piece of work under way, if any."""
         return [self._task] if self._task is not None and self.running else []
 
     async def stop(self) -> None:

@@ -202,7 +202,7 @@ class Handlers:
             raise ValueError("; ".join(dict.fromkeys(filter(None, refusals[:_REFUSALS_SHOWN]))))
 
     def _refusal(self, state: RunState, update: Decided) -> str | None:
-        """Returns why a decision cannot be taken; None if it can."""
+        """Returns the reason why a decision cannot be taken; None if it can."""
         try:
             self._check_decision(state, update)
         except ValueError as error:
@@ -218,7 +218,7 @@ class Handlers:
 
     @property
     def _path(self) -> str:
-        """Where this run stands, from the root, with a slash at its end; empty for the root."""
+        """The path of this run from the root, with a slash at its end; empty for the root."""
         if self._parent is None:
             return ""
         return workflow.info().workflow_id.removeprefix(f"{self._parent.root_id}/") + "/"
@@ -283,7 +283,7 @@ class Handlers:
         return self._done(state, update, message)
 
     def _take_all(self, state: RunState, update: Decide) -> list[DecisionReply]:
-        """Takes those decisions of a list that can be taken. Returns what became of each."""
+        """Takes all decisions of a list that can be taken. Returns a reply to each one."""
         results = []
         for each in update.decisions:
             decision = decision_in(each, self._path)

@@ -1,4 +1,4 @@
-"""What people are asked about a run's subtasks, and what they write: waits that end, words that are stored."""
+"""Questions to people about a run's subtasks, and their words: waits that end, texts that are stored."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -16,7 +16,7 @@ with workflow.unsafe.imports_passed_through():
 
 
 class Awaited:
-    """What people are asked about the subtasks of a run: a decision wakes the work that waits for it, a timer the rest.
+    """Waits of a run's subtasks for people: a decision wakes the work that waits for it, a timer the rest.
 
     One timer serves all: one each would cost two events of the history for every decision. It is set for the end that
     comes first. If that wait is decided before, the timer stays and ends for nothing, which costs less than setting
@@ -68,14 +68,14 @@ class Awaited:
 
 @dataclass
 class _Due:
-    """Words that are to be stored, and who waits for that."""
+    """Words that are to be stored, and the future of the work that waits for that."""
 
     words: PersonWords
     stored: "asyncio.Future[Finding]" = field(default_factory=asyncio.Future)
 
 
 class Words:
-    """Stores what people wrote: all that came together in one activity, so that fifty replies cost what one does."""
+    """Stores words of people: all that came together in one activity, so that fifty replies cost as much as one."""
 
     def __init__(self, keep: Callable[[list[PersonWords]], Awaitable[list[Finding]]]) -> None:
         """`keep` stores texts, and returns each as a finding."""

@@ -1,4 +1,4 @@
-"""What the parts of a supervisor share: its surroundings, its slots, its waits."""
+"""The surroundings that the parts of a supervisor share, its slots and its waits."""
 
 import asyncio
 import contextlib
@@ -88,7 +88,7 @@ class RunContext:
 
     @property
     def path(self) -> str:
-        """Where this run stands, from the root: `t3/1/` for the nested run of t3's first attempt."""
+        """The path of this run from the root: `t3/1/` for the nested run of t3's first attempt."""
         own = workflow.info().workflow_id.removeprefix(self.run.run_id).strip("/")
         return f"{own}/" if self.nested and own else ""
 
@@ -126,7 +126,7 @@ class RunContext:
             self.plan_labels.setdefault(subtask.id, labels)
 
     def note_conversation(self, head: str, model: str, words: int) -> None:
-        """Notes which model wrote the conversation at a head, and how many of people's words are in it."""
+        """Sets the model that wrote the conversation at a head, and the number of people's words in it."""
         self.written_by[head] = model
         self.heard[head] = words
 
@@ -244,7 +244,7 @@ class RunContext:
         self.show()
 
     async def decision(self, wait: Wait, timeout: timedelta, content: str | None = None) -> Decision | None:
-        """Returns what a person decides about a wait; None if the `timeout` is over first.
+        """Returns a person's decision about a wait; None if the `timeout` is over first.
 
         Raises SupervisionError `DeadlineExceeded` if the run's time is over first.
         """
@@ -279,7 +279,7 @@ class RunContext:
         self.changed.clear()
 
     def show_soon(self) -> None:
-        """Makes what changed visible, once for all waits that begin or end in the same moment: each look sees all."""
+        """Makes changes visible, once for all waits that begin or end in the same moment: each look sees all."""
         if self._showing is None or self._showing.done():
             self._showing = in_background(self._show_now())
 

@@ -303,7 +303,7 @@ class SupervisorWorkflow(Handlers):
         return result
 
     async def _to_its_end(self, closing: Coroutine[Any, Any, _T]) -> _T:
-        """Returns what the closing of a run comes to.
+        """Returns the result of closing a run.
 
         A cancellation that comes meanwhile changes only that a store which is away is not waited for any longer.
         """
@@ -337,7 +337,7 @@ def _run_problem(error: SupervisionError | CallFailed) -> Problem:
 
 
 def _nested_input(surplus: tuple[object, ...]) -> tuple[NestedInput | None, tuple[object, ...]]:
-    """Takes what only a parent workflow may add out of the surplus inputs; the others are for the caller to refuse."""
+    """Takes the input that only a parent workflow may add out of the surplus ones; the caller refuses the others."""
     if workflow.info().parent is not None and len(surplus) == 1:
         with contextlib.suppress(ValidationError):
             return NestedInput.model_validate(surplus[0]), ()

@@ -118,7 +118,7 @@ class ToolLoop:
         return progress.note is not None
 
     def _asked_for_a_finding(self, reply: TurnReply) -> str | None:
-        """Returns what sends empty words back, twice at most; None if an earlier finding stands in for them.
+        """Returns the note that sends empty words back, twice at most; None if an earlier finding takes their place.
 
         Raises the error of an attempt that has none.
         """
@@ -153,7 +153,7 @@ class ToolLoop:
         return kept
 
     def _unheard(self) -> tuple[str, int]:
-        """Returns what people said that is not in the conversation yet, as a note, and how many words there are."""
+        """Returns a note with the words of people that are not in the conversation yet, and the number of all words."""
         words = self.instructions.words
         return prompts.steering(words[self._progress.heard :]), len(words)
 
@@ -169,7 +169,7 @@ class ToolLoop:
         return None
 
     def _objection(self, reply: TurnReply, finding: Finding) -> str | None:
-        """Returns what sends a conclusion back to its author, once and if there is a turn for it.
+        """Returns the note that sends a conclusion back to its author, once and if there is a turn for it.
 
         Raises the error of an attempt that concluded with `impossible`.
         """
@@ -198,7 +198,7 @@ class ToolLoop:
         return prompts.objection(finding.unsupported, reply.unclear, misfit, ungrounded=reply.ungrounded)
 
     def stopped(self) -> WorkerAgentResult:
-        """Returns what a cancelled worker agent has; a run that is reset continues from there."""
+        """Returns the progress of a cancelled worker agent; a run that is reset continues from there."""
         return self._result(self._finding_so_far(), resumable=True).when_stopped()
 
     def failure(self, problem: Problem, retry_after: float = 0.0, *, keeps_finding: bool = False) -> ApplicationError:
@@ -227,7 +227,7 @@ class ToolLoop:
         return next_call(agent.grant, progress.usage, estimate, last_grant=agent.last_grant)
 
     def _note(self, words: str, last: bool) -> str | None:
-        """Returns what the model is told in a turn: by the system, by people, and in two turns how many are left."""
+        """Returns the note for a turn: of the system, of people, and in two turns the number of turns left."""
         agent, progress = self._agent, self._progress
         ahead = progress.turn + 1 + limits.TURNS_NOTICE == agent.max_turns and progress.head is not None
         turns_left = prompts.LAST_TURN if last else prompts.TURNS_LEFT if ahead else None

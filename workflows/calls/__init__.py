@@ -1,1 +1,1 @@
-"""How workflows reach activities."""
+"""Calls of activities by workflows."""

@@ -1,4 +1,4 @@
-"""How workflows call activities: queue, timeouts, retries, and the label in the Web UI.
+"""Calls of activities: their queue, timeouts, retries, and label in the Web UI.
 
 Every call returns a reply, or raises CallFailed or asyncio.CancelledError.
 
@@ -226,7 +226,7 @@ async def notify(notice: Notice) -> None:
 
 
 def problem_of(error: FailureError) -> Problem:
-    """Returns what went wrong, from the innermost failure that says so.
+    """Returns the problem behind a failure: that of its innermost cause.
 
     A call whose time was over before its next attempt is a timeout: the server ends it with the failure of the last
     attempt, which the message names.
@@ -262,7 +262,7 @@ def _innermost(error: BaseException) -> BaseException:
 
 
 async def keep_words(run: RunRef, words: list[PersonWords]) -> list[Finding]:
-    """Returns what people wrote, stored, each text as a finding. Raises CallFailed."""
+    """Stores texts that people wrote, and returns each as a finding. Raises CallFailed."""
     summary = "store a reply" if len(words) == 1 else f"store {len(words)} replies"
     said = WordsInput(run=run, words=words)
     return await with_store(RunActivities.keep_words, limits.PUBLISH_TIMEOUT, summary, said)

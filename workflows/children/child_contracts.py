@@ -1,4 +1,4 @@
-"""What passes between a supervisor and its worker agents. These models are history: only add fields with defaults."""
+"""Messages between a supervisor and its worker agents. These models are history: only add fields with defaults."""
 
 from typing import Annotated
 
@@ -21,7 +21,7 @@ from temporal_supervisor.supervision.run.slots import SlotLease
 
 
 class LoopProgress(Model):
-    """Where a tool loop stands; carried over when a worker agent continues as new, and after a wait.
+    """The state of a tool loop; carried over when a worker agent continues as new, and after a wait.
 
     Turns of the attempt that other models took are the `earlier_turns`: its own are numbered on from them. Of its own
     turns `turns_booked`, and the usage and `effects` before, are in the supervisor's books already. `effects` are the
@@ -99,7 +99,7 @@ class WorkerAgentInput(Model):
 
 
 class WorkerAgentResult(Model):
-    """What one execution of a worker agent, or of a nested supervisor, came to.
+    """The result of one execution of a worker agent, or of a nested supervisor.
 
     `stopped`: it was cancelled before it had finished. `finding` is what it had, also then, and with a `problem`; the
     supervisor adds that from the error, which carries the rest in its details, and the `model`. `progress` is what a
@@ -134,12 +134,12 @@ class WorkerAgentResult(Model):
 
     @property
     def refs(self) -> dict[str, str]:
-        """Where it can be read, for the trace: its conversation, or the trace of a nested run."""
+        """References for the trace: of its conversation, or of the trace of a nested run."""
         refs = {"head": self.head, "trace_ref": self.nested.trace_ref if self.nested else None}
         return {name: ref for name, ref in refs.items() if ref}
 
     def when_stopped(self) -> "WorkerAgentResult":
-        """Returns the same as the result of an attempt that the run stopped."""
+        """Returns a copy that is marked as stopped by the run."""
         return self.model_copy(update={"stopped": True, "problem": None})
 
 
@@ -158,7 +158,7 @@ class NestedInput(Model):
 
 
 class NestedReport(Model):
-    """What a nested supervisor says upward: sums and waits of all levels below, its slots, its need of budget.
+    """The report of a nested supervisor to its parent: sums and waits of all levels, its slots, its need of budget.
 
     `asked` counts its requests for budget; the last one is for `tokens`.
     """
@@ -172,7 +172,7 @@ class NestedReport(Model):
 
 
 class NestedTerms(Model):
-    """What a nested supervisor may use from now on: its whole grant, its deadline, its slots.
+    """The terms of a nested supervisor from now on: its whole grant, its deadline, its slots.
 
     `answered` is the number of its last request that was decided.
     """
@@ -186,7 +186,7 @@ class NestedTerms(Model):
 
 
 class NestedResult(RunResult):
-    """What a nested supervisor returns, or leaves in the details of its error.
+    """The result of a nested supervisor, which it returns, or leaves in the details of its error.
 
     The supervisor above reads it as a WorkerAgentResult. `finding` is its answer, or what it had when it had to end:
     then it is `partial`.

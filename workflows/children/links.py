@@ -54,7 +54,7 @@ class Mailbox(Generic[T]):
     _sending: asyncio.Task[None] | None = None
 
     def post(self) -> None:
-        """Sends what the workflow does not have yet."""
+        """Sends the latest value if the workflow does not have it yet."""
         if self.workflow_id and (self._sending is None or self._sending.done()) and self._due():
             self._sending = in_background(self._send())
 
@@ -152,7 +152,7 @@ def _news(report: NestedReport) -> object:
 
 
 def nested_run(state: RunState) -> NestedRun:
-    """Returns where a nested supervisor stands, for the one above it."""
+    """Returns the progress of a nested supervisor, for the one above it."""
     return NestedRun(
         phase=state.phase, counts=state.board.counts() + state.nested.counts, usage=state.usage + state.nested.usage
     )

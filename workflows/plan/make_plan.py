@@ -245,7 +245,7 @@ def _needs_approval(context: RunContext, reply: PlanReply) -> bool:
 
 
 async def _decision(context: RunContext, reply: PlanReply, number: int, choices: list[str], problem: str) -> Decision:
-    """Returns what a person decides, or what the request says for the end of the time."""
+    """Returns a person's decision, or after the time for it the one that the request names."""
     state, plan = context.state, reply.plan
     assert plan is not None
     is_first = not state.plan.subtasks
@@ -273,7 +273,7 @@ async def _decision(context: RunContext, reply: PlanReply, number: int, choices:
 
 
 def _preview(plan: Plan, estimate: Estimate | None) -> str:
-    """Returns what is asked in one sentence: `4 subtasks, 8-14 calls, $0.17-0.32: ...`."""
+    """Returns the question in one sentence: `4 subtasks, 8-14 calls, $0.17-0.32: ...`."""
     facts = [f"{len(plan.subtasks)} subtask{'' if len(plan.subtasks) == 1 else 's'}"]
     facts += [estimate.total.line] if estimate else []
     described = "; ".join(subtask.description for subtask in plan.subtasks)

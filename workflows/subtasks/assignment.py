@@ -238,7 +238,7 @@ class Assignment(Work):
         return True
 
     async def _ask_for_finding(self, person: Person) -> WorkerAgentResult:
-        """Returns what a person hands in as the finding of a subtask."""
+        """Returns the finding of a subtask that a person hands in."""
         context, report = self.context, self.report
         parts = [context.state.board.subtask(self.subtask_id).whole]
         if self.feedback:

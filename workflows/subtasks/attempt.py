@@ -263,7 +263,7 @@ class _Agent:
             self._context.changed.set()
 
     def _book(self, result: WorkerAgentResult) -> None:
-        """Books what it consumed, whatever became of it, and keeps what it came to."""
+        """Books the usage of a result, whether it succeeded or not, and keeps the result."""
         state, result.model = self._state, self._model
         self._booked = WorkerAgentResult(
             usage=self._booked.usage + result.usage, turns=self._booked.turns + result.turns

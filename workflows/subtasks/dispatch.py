@@ -134,7 +134,7 @@ class Dispatch:
                     board.skip(part, why, assignment.so_far if assignment else None)
 
     async def _dispatch(self) -> bool:
-        """Starts what may start and awaits what ends. Returns True when all has ended, False at the deadline.
+        """Starts subtasks and awaits their ends. Returns True when all have ended, False at the deadline.
 
         The end of the history is a deadline, too: the server terminates a run that goes beyond it.
         """
@@ -177,7 +177,7 @@ class Dispatch:
         return not self._is_complete()
 
     def _begin_work(self) -> datetime | None:
-        """Begins what may begin, in a pause nothing. Returns when the first open breaker admits an attempt."""
+        """Begins all work that may begin, in a pause none. Returns the time at which an open breaker admits an attempt."""
         if self._state.steering.paused:
             return None
 
@@ -217,7 +217,7 @@ class Dispatch:
         return not (self._running or self._replanning.running or counts.waiting or counts.running)
 
     def _start_ready(self) -> datetime | None:
-        """Starts what is ready and has a slot and a role; returns when the first open breaker admits an attempt."""
+        """Starts ready subtasks that have a slot and a role; returns the time at which an open breaker admits an attempt."""
         board, slots, probes = self._state.board, self._state.slots, []
         slots.note_starved(False)
         in_flight = board.in_flight()  # once: while a role rests, each of its subtasks is looked at every time
@@ -266,7 +266,7 @@ class Dispatch:
                 task.result()
 
     async def _stop(self, why: Problem) -> None:
-        """Stops what runs, keeps what it had, and closes what had not started."""
+        """Stops running subtasks, keeps their partial findings, and closes the others."""
         stopping, cancelled = asyncio.create_task(self._hand_in()), False
         try:
             await asyncio.shield(stopping)

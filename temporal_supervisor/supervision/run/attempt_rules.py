@@ -13,7 +13,7 @@ _OTHERS_DOING = {ErrorKind.BUDGET_EXHAUSTED, ErrorKind.CANCELLED, ErrorKind.PROV
 
 
 class AfterAgent(Enum):
-    """What follows in an attempt after its worker agent has ended."""
+    """The next step of an attempt after its worker agent has ended."""
 
     END = auto()  # the attempt has ended, too
     RESUME = auto()  # with the run if that is paused, with another grant if its own is used up, or after going first
@@ -23,7 +23,7 @@ class AfterAgent(Enum):
 
 
 def after_agent(problem: ErrorKind | None, *, can_resume: bool, had_last_grant: bool, has_finding: bool) -> AfterAgent:
-    """Returns what follows in the attempt; a run that has a finding waits rather than fails."""
+    """Returns the next step of the attempt; a run that has a finding waits rather than fails."""
     if not can_resume or (problem is not None and problem not in RESUMABLE):
         return AfterAgent.END
     if problem in ACCOUNT:
@@ -50,7 +50,7 @@ def is_retried(problem: ErrorKind) -> bool:
 
 
 def back_off(failures: int) -> timedelta:
-    """Returns how long after a failure the next attempt begins: twice as long after each one."""
+    """Returns the time from a failure to the next attempt: twice as long after each one."""
     return limits.ATTEMPT_PAUSE * float(2 ** (failures - 1))
 
 

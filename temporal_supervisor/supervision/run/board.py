@@ -112,12 +112,12 @@ class Board:
 
     @property
     def named(self) -> int:
-        """How many subtasks the plan names: all but those of items."""
+        """The number of subtasks that the plan names: all but those of items."""
         return self._named
 
     @property
     def items(self) -> int:
-        """How many subtasks of items there are."""
+        """The number of subtasks that are items."""
         return sum(template_of(subtask_id) is not None for subtask_id in self._reports)
 
     def __contains__(self, subtask_id: object) -> bool:
@@ -135,7 +135,7 @@ class Board:
         return list(self._reports.values())
 
     def counts(self) -> Counts:
-        """Returns how many subtasks stand in each state."""
+        """Returns the number of subtasks in each state."""
         return Counts.model_validate({"total": self._states.total(), **self._states})
 
     def ready(self) -> Iterator[str]:
@@ -199,11 +199,11 @@ class Board:
         return report
 
     def note_workflow(self, subtask_id: str, workflow_id: str) -> None:
-        """Notes which child workflow works on a subtask."""
+        """Sets the child workflow that works on a subtask."""
         self._reports[subtask_id].workflow_id = workflow_id
 
     def note_model(self, subtask_id: str, model: str | None) -> None:
-        """Notes which model works on a subtask."""
+        """Sets the model that works on a subtask."""
         self._reports[subtask_id].model = model
 
     def put_back(self, subtask_id: str) -> None:
@@ -219,7 +219,7 @@ class Board:
                 self.reopen(dependent)
 
     def parts(self, subtask_id: str) -> list[str]:
-        """Returns what has not ended of a subtask: itself, or items of a template."""
+        """Returns the open parts of a subtask: itself, or the open items of a template."""
         reports = [self._reports[subtask_id]]
         if reports[0].counts is not None:
             reports = [report for report in self._reports.values() if report.template == subtask_id]
@@ -239,7 +239,7 @@ class Board:
         self._finish(subtask_id, "completed")
 
     def record(self, subtask_id: str, turns: int, usage: Usage, gaps: Sequence[Gap] = ()) -> None:
-        """Adds what an attempt consumed, whatever became of it, and sets what the answer of a nested run lacks."""
+        """Adds the usage of an attempt, however it ended, and sets the gaps of a nested run's answer."""
         report = self._reports[subtask_id]
         report.turns += turns
         report.usage += usage
@@ -264,7 +264,7 @@ class Board:
         return finding.text_ref if finding else None
 
     def mark_stale(self, changed: Collection[str]) -> dict[str, list[str]]:
-        """Marks what rests on changed findings, once it completes; returns these findings for each completed one."""
+        """Marks findings that build on changed ones; returns, for each completed subtask, the changed ones behind it."""
         stale: dict[str, list[str]] = {}
         for subtask_id in changed:
             for report in map(self._reports.__getitem__, self._dependents.get(subtask_id, ())):
@@ -329,11 +329,11 @@ class Board:
         return report
 
     def gaps(self) -> list[Gap]:
-        """Returns what is missing from the answer, in nested runs, too; not what a completed subtask replaced."""
+        """Returns the gaps of the answer, those of nested runs included; none that a completed subtask has filled."""
         return gaps_of(self._reports, self._left_out)
 
     def partial_findings(self) -> list[Gap]:
-        """Returns what is missing from findings whose author calls them partial; not what the gaps of a team name."""
+        """Returns the gaps in findings whose author calls them partial, but for those that a team's gaps name."""
         return partial_gaps(self._reports)
 
     def current(self) -> list[SubtaskReport]:
@@ -345,17 +345,17 @@ class Board:
         return [self._order[place] for place in sorted(self._at_work)]
 
     def in_flight(self) -> Counter[str]:
-        """Returns how many subtasks of each role are running."""
+        """Returns the number of running subtasks of each role."""
         return Counter(self._reports[subtask_id].role for subtask_id in self.running())
 
     def agents(self, slots: int) -> int:
-        """Returns how many worker agents the next `slots` subtasks take, running ones first; each candidate is one."""
+        """Returns the number of worker agents, candidates included, of the next `slots` subtasks, running ones first."""
         waiting = (report.id for report in self._reports.values() if report.state == "waiting")
         return sum(self._subtasks[each].candidates for each in islice(chain(self.running(), waiting), slots))
 
     @property
     def under_way(self) -> int:
-        """How many subtasks are worked on, or could be at once."""
+        """The number of subtasks that are worked on, or could begin at once."""
         return self._states["running"] + len(self._ready)
 
     @property

@@ -1,4 +1,4 @@
-"""What people said to a run: decisions about its waits, words to its agents, subtasks to do again or to skip."""
+"""Messages of people to a run: decisions about its waits, words to its agents, subtasks to repeat or to skip."""
 
 from collections.abc import Callable, Sequence
 from typing import Literal
@@ -29,7 +29,7 @@ _MOST_STEERS = 20  # in one run: each is part of all later prompts that it is fo
 
 
 class Decision(Model):
-    """What a person decided about the wait `id`: about what it showed, by its hash `sha256`.
+    """A person's decision about the wait `id`, and about the content with the hash `sha256`.
 
     It is `about` a wait of one of these kinds. `text` is the reply, or the comment; `plan` replaces the one that was
     shown; `by` is who says that he decided. Without a hash it is about what waits under the id when it arrives, with
@@ -134,7 +134,7 @@ class Decisions:
 
 
 def _named(decision: Decision, waits: Sequence[Wait]) -> Wait | None:
-    """Returns what waits under the id of a decision."""
+    """Returns the wait with the id of a decision."""
     return next((wait for wait in waits if wait.id == decision.id), None)
 
 
@@ -163,7 +163,7 @@ class Instructions(Model):
 
 
 class Steering:
-    """What people said; work follows it where it next looks. `retries` and `skips` are for the dispatch, by subtask."""
+    """Instructions of people, which work reads before its next step. `retries` and `skips` are for the dispatch."""
 
     def __init__(self, board: Board) -> None:
         self.paused = False
@@ -255,7 +255,7 @@ class Steering:
         return self.retries.popitem()
 
     def forget_retries(self) -> None:
-        """Drops what was asked to be done again."""
+        """Drops the requests to repeat subtasks."""
         self.retries.clear()
 
     def take_skip(self, subtask_id: str) -> Problem:

@@ -43,7 +43,7 @@ def _replaced_well(report: SubtaskReport, reports: Mapping[str, SubtaskReport]) 
 
 
 def gap_of(report: SubtaskReport, reports: Mapping[str, SubtaskReport], left_out: Mapping[str, str]) -> Gap:
-    """Returns what is missing with a subtask, or with items of a template, that did not complete."""
+    """Returns the gap that a subtask leaves, or items of a template, if it did not complete."""
     error = report.error
     reason = f"it is {report.state}"
     if (counts := report.counts) is not None:

@@ -42,7 +42,7 @@ class NestedRuns:
 
     @property
     def usage(self) -> Usage:
-        """What those at work have consumed so far; what ended ones did is booked."""
+        """The usage of those at work so far; that of ended ones is booked."""
         return sum((self._runs[subtask_id].usage for subtask_id in self._waits), Usage())
 
     @property
@@ -51,12 +51,12 @@ class NestedRuns:
         return any(self._runs[subtask_id].counts.completed for subtask_id in self._waits)
 
     def waits(self) -> list[Wait]:
-        """Returns what those at work wait for, on all levels."""
+        """Returns the waits of those at work, on all levels."""
         return [wait for waits in self._waits.values() for wait in waits]
 
 
 def milestone(phase: Phase, counts: Counts) -> tuple[object, ...]:
-    """Returns what makes a report worth sending once it changes.
+    """Returns a value that changes when a report is worth sending.
 
     Ended subtasks count in steps of a NESTED_STEPS-th of all: reports would otherwise grow with the run.
     """

@@ -111,12 +111,12 @@ class RunState:
 
     @property
     def usage(self) -> Usage:
-        """What the run consumed: the supervisor's own calls and all subtasks'."""
+        """The usage of the run: of the supervisor's own calls, and of all subtasks."""
         return self.time_and_budget.ledger.spent
 
     @property
     def owner(self) -> str:
-        """Whose run it is, as the request claims; empty if it does not."""
+        """The owner of the run, as the request claims; empty if it names none."""
         return one_line(self.request.metadata.get("owner", ""), _OWNER_BYTES)
 
     @property
@@ -132,7 +132,7 @@ class RunState:
 
     @property
     def ending(self) -> Literal["completed", "partial", "failed", "cancelled"] | None:
-        """How the run has ended; None while it is open."""
+        """The status with which the run has ended; None while it is open."""
         if self.phase == "failed" or self.phase == "cancelled":
             return self.phase
         status = self._status()
@@ -180,7 +180,7 @@ class RunState:
         self.trace.note("phase", phase=phase)
 
     def fail(self, problem: Problem, advice: str) -> None:
-        """Notes why the run fails. The `advice` of its team, if there is one, stands in for the answer."""
+        """Sets the reason why the run fails. The `advice` of its team, if there is one, takes the place of the answer."""
         self.error = problem
         if advice:
             self.answer = Answer(text=advice)
@@ -190,7 +190,7 @@ class RunState:
         self.finished_at = self._now()
 
     def stored(self, result_ref: str, trace_ref: str | None, answer_ref: str | None) -> None:
-        """Notes where result, trace and answer are stored."""
+        """Sets the references of the stored result, trace and answer."""
         self.result_ref = result_ref
         self.trace_ref = trace_ref
         self.answer = self.answer.model_copy(update={"ref": answer_ref})
@@ -200,7 +200,7 @@ class RunState:
         self.updates += 1
 
     def remember_reply(self, request_id: str, message: str) -> None:
-        """Keeps what the sender of an update was replied, for when it comes again."""
+        """Keeps the reply to an update, for when the update comes again."""
         self.requests[request_id] = message
 
     def spend_own_time(self, began: datetime) -> None:
@@ -276,13 +276,13 @@ class RunState:
 
     @property
     def gaps(self) -> list[Gap]:
-        """What is missing from the answer: whole subtasks or parts of their findings, and points that stayed open."""
+        """The gaps of the answer: whole subtasks, parts of their findings, and points that stayed open."""
         partial = [gap for gap in self.board.partial_findings() if gap.subtask_id not in self._open_points]
         return [*self.board.gaps(), *partial, *self.open_points, *self._lacks]
 
     @property
     def open_points(self) -> list[Gap]:
-        """What reviews found fault with and was not fixed."""
+        """The faults that reviews found and nobody fixed."""
         return list(self._open_points.values())
 
     @property
@@ -302,7 +302,7 @@ class RunState:
         self.estimate = estimate
 
     def show_estimate(self, estimate: Estimate | None) -> None:
-        """Shows what a plan is expected to take."""
+        """Shows the estimate of a plan."""
         self.estimate = estimate
 
     def end_proposal(self) -> None:
@@ -443,7 +443,7 @@ class RunState:
         return report.model_copy(update={"held_seconds": round(held, 3)}) if held else report
 
     def _confidence(self) -> float | None:
-        """Returns what the answer says of itself, never above the bound of its basis; the bound if it says nothing.
+        """Returns the model's confidence, capped at the computed upper bound; the bound if the model gave none.
 
         None without an answer, and for an extract.
         """

@@ -1,4 +1,4 @@
-"""Which models of a fallback chain can be used, and which the run knows to be away, by what its calls have met."""
+"""The models of fallback chains that serve, and those that are away, as the calls of a run have found."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

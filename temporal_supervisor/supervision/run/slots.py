@@ -36,7 +36,7 @@ class SlotLease(Model):
 
     @property
     def held(self) -> int:
-        """How many it has now."""
+        """The number of slots that it has now."""
         return self.slots if self.given > self.returned else 0
 
     def take(self, told: "SlotLease") -> None:
@@ -66,12 +66,12 @@ class Slots:
 
     @property
     def total(self) -> int:
-        """How many worker agents may work at a time, in nested runs, too."""
+        """The number of worker agents that may work at a time, in nested runs, too."""
         return self._most() if self.lease is None else min(self._most(), self.lease.held)
 
     @property
     def held(self) -> int:
-        """How many are held here or lent; a nested run's first one is that of its subtask."""
+        """The number of slots held here or lent; a nested run's first one is that of its subtask."""
         return self._held + sum(lease.held - 1 for lease in self.leases.values())
 
     @property
@@ -111,7 +111,7 @@ class Slots:
                 lease.given, lease.wanted = lease.returned + 1, False
 
     def note_starved(self, starved: bool) -> None:
-        """Notes whether subtasks are ready and lack a slot."""
+        """Sets `starved`: True if subtasks are ready and lack a slot."""
         self.starved = starved
 
     # --- nested runs ------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What the work of a run waits for: roles whose breaker is open, providers of models that do not serve, persons."""
+"""Waits of a run: for roles with an open breaker, for providers of models, for the store and for people."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -47,7 +47,7 @@ class RoleBreaker:
 
     @property
     def retry_at(self) -> datetime | None:
-        """When an open breaker will admit its probe; None if no time is set."""
+        """The time at which an open breaker admits its probe; None if no time is set."""
         return self._open_until if self.state == "open" else None
 
     def admits(self) -> bool:
@@ -59,7 +59,7 @@ class RoleBreaker:
         self._admitted.add(attempt)
 
     def settle(self, attempt: object, succeeded: bool | None) -> None:
-        """Counts whether an attempt succeeded; None says nothing about the role, and another may be the probe."""
+        """Counts the outcome of an attempt. None: it tells nothing about the role, and another attempt may be the probe."""
         if attempt not in self._admitted:
             return
         self._admitted.remove(attempt)
@@ -72,7 +72,7 @@ class RoleBreaker:
                 self._admitted.clear()
 
     def card(self) -> dict[str, JsonValue]:
-        """Returns what `status` shows."""
+        """Returns the breaker as `status` shows it."""
         until = self.retry_at.isoformat() if self.retry_at else None
         return {"role": self.role, "state": self.state, "failures": self.failures, "retry_at": until}
 
