@@ -1,4 +1,4 @@
-"""The state of a run has owners: a part of it changes by its own methods, which no workflow goes around.
+"""The state of a run has owners: a part of it changes by its own methods alone.
 
 So whoever asks where a field changes finds the answer in the module that has it.
 """
@@ -10,7 +10,8 @@ import pytest
 
 from tests.test_architecture import ABOVE, MODULES, Module
 
-# the names under which a run's state, its parts and the surroundings of its work go in workflow code
+# the names under which a run's state, its parts and the surroundings of its work go in workflow
+# code
 PARTS = frozenset(
     {
         *("state", "context", "board", "time_and_budget", "budget", "ledger", "spending", "models", "outage", "nested"),
@@ -26,7 +27,7 @@ HELD_TO_IT = [
 
 
 def path_of(node: ast.expr) -> list[str]:
-    """Returns the names on the way to a value: `self._state.slots.held` gives self, state, slots, held."""
+    """Returns the names on the way to a value: `self._state.held` gives self, state, held."""
     names: list[str] = []
     while isinstance(node, ast.Attribute | ast.Subscript):
         if isinstance(node, ast.Attribute):
@@ -53,7 +54,10 @@ def is_foreign(target: ast.expr) -> bool:
 
 
 def is_foreign_call(node: ast.AST) -> bool:
-    """True if a call changes a collection that is a field of a part: `state.refused.add(...)`, not `board.extend()`."""
+    """True if a call changes a collection in a part: `state.refused.add(...)`.
+
+    Methods of a part itself are no breach: `board.extend(...)`.
+    """
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in CHANGES:
         return False
     owners = path_of(node.func.value)

@@ -1,6 +1,7 @@
-"""The style of the code as rules over the source, for what is new: what was there before stands in `tests/style/`.
+"""The style of new code, as rules over the source; `tests/style/` lists older exceptions.
 
-These lists only shrink. `python -m tests.test_style` takes out what they no longer need, and adds nothing.
+These lists only shrink. `python -m tests.test_style` takes out what they no longer need, and adds
+nothing.
 """
 
 import ast
@@ -16,8 +17,8 @@ from tests.test_architecture import ALL, Module
 LISTS = Path(__file__).parent / "style"
 COLUMNS = 100
 
-# A docstring begins with a verb in the third person or with a noun: not with a clause or a word for another text.
-# `True if ...` and `Returns when ...` are plain.
+# A docstring begins with a verb in the third person or with a noun: not with a clause or a word for
+# another text. `True if ...` and `Returns when ...` are plain.
 CLAUSE = "what|why|how|that of|those|which|where|whether|whose|who|the same"
 ODD_START = re.compile(rf"(when|if|without|that|({CLAUSE}))\b|\w+ ({CLAUSE})\b", re.IGNORECASE)
 
@@ -67,7 +68,7 @@ def holds(outer: ast.AST, kinds: type[ast.AST] | tuple[type[ast.AST], ...]) -> b
 
 
 def is_dense(node: ast.AST) -> bool:
-    """True for a conditional expression inside another one, and for a walrus inside a comprehension."""
+    """True for a conditional expression inside another, and a walrus in a comprehension."""
     if isinstance(node, ast.IfExp):
         return holds(node, ast.IfExp)
     return isinstance(node, COMPREHENSIONS) and holds(node, ast.NamedExpr)

@@ -14,8 +14,8 @@ T = TypeVar("T")
 def in_background(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
     """Begins work that nobody awaits.
 
-    An error that the work does not expect fails the workflow task, as one of the main work does: the run stands still
-    until its code is mended, instead of continuing without that work.
+    An error that the work does not expect fails the workflow task, as one of the main work does:
+    the run stands still until its code is mended, instead of continuing without that work.
     """
     task = asyncio.create_task(_with_its_errors_seen(work))
     task.add_done_callback(lambda _: work.close())  # it may be cancelled before it begins
@@ -26,7 +26,8 @@ async def _with_its_errors_seen(work: Coroutine[Any, Any, T]) -> T:
     try:
         return await work
     except Exception as error:
-        # The SDK fails the workflow task with what a condition raises. It looks at conditions once no task is ready.
+        # The SDK fails the workflow task with what a condition raises. It looks at conditions once
+        # no task is ready.
         await workflow.wait_condition(partial(_fail, error))
         raise
 
@@ -38,13 +39,14 @@ def _fail(error: Exception) -> NoReturn:
 async def let_ready_tasks_finish() -> None:
     """Returns when no other task is ready: that is when the SDK looks at conditions.
 
-    A result may come together with a cancellation or with the end of a wait, and reach its task only after that.
+    A result may come together with a cancellation or with the end of a wait, and reach its task
+    only after that.
     """
     await workflow.wait_condition(lambda: True)
 
 
 async def stop_all(tasks: Sequence[asyncio.Task[Any]]) -> bool:
-    """Cancels tasks and returns when all have ended: True if the caller was cancelled meanwhile, as they are then."""
+    """Cancels tasks and awaits their ends. Returns True if the caller was cancelled meanwhile."""
     cancelled = False
     for task in tasks:
         task.cancel()
@@ -59,7 +61,10 @@ async def stop_all(tasks: Sequence[asyncio.Task[Any]]) -> bool:
 
 
 class BackgroundTask(ABC):
-    """Begins a piece of work whenever one is due and none is under way. The dispatch asks it after every change."""
+    """Begins a piece of work whenever one is due and none is under way.
+
+    The dispatch asks it after every change.
+    """
 
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None

@@ -1,4 +1,4 @@
-"""Questions to people about a run's subtasks, and their words: waits that end, texts that are stored."""
+"""Questions to people about a run's subtasks, and their words."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -16,11 +16,11 @@ with workflow.unsafe.imports_passed_through():
 
 
 class Awaited:
-    """Waits of a run's subtasks for people: a decision wakes the work that waits for it, a timer the rest.
+    """Waits of a run's subtasks for people: a decision wakes its work, a timer the rest.
 
-    One timer serves all: one each would cost two events of the history for every decision. It is set for the end that
-    comes first. If that wait is decided before, the timer stays and ends for nothing, which costs less than setting
-    another one.
+    One timer serves all: one each would cost two events of the history for every decision. It is
+    set for the end that comes first. If that wait is decided before, the timer stays and ends for
+    nothing, which costs less than setting another one.
     """
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class _Due:
 
 
 class Words:
-    """Stores words of people: all that came together in one activity, so that fifty replies cost as much as one."""
+    """Stores words of people, all that came together in one activity: fifty replies cost one."""
 
     def __init__(self, keep: Callable[[list[PersonWords]], Awaitable[list[Finding]]]) -> None:
         """`keep` stores texts, and returns each as a finding."""

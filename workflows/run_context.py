@@ -119,14 +119,17 @@ class RunContext:
         self.team_ref = ref
 
     def take_plan(self, plan: Plan, ref: str, described_in: str, labels: Labels) -> None:
-        """Takes over a revision of the plan; its new subtasks are `described_in` it, or in a part of it."""
+        """Takes over a revision of the plan.
+
+        Its new subtasks are `described_in` it, or in a part of it.
+        """
         self.plan_ref = ref
         for subtask in plan.subtasks:
             self.described_in.setdefault(subtask.id, described_in)
             self.plan_labels.setdefault(subtask.id, labels)
 
     def note_conversation(self, head: str, model: str, words: int) -> None:
-        """Sets the model that wrote the conversation at a head, and the number of people's words in it."""
+        """Sets the author of the conversation at a head, and the number of people's words in it."""
         self.written_by[head] = model
         self.heard[head] = words
 
@@ -279,7 +282,7 @@ class RunContext:
         self.changed.clear()
 
     def show_soon(self) -> None:
-        """Makes changes visible, once for all waits that begin or end in the same moment: each look sees all."""
+        """Makes changes visible, once for all waits that begin or end in the same moment."""
         if self._showing is None or self._showing.done():
             self._showing = in_background(self._show_now())
 

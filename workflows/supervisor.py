@@ -193,7 +193,8 @@ class SupervisorWorkflow(Handlers):
             await self._work(context, drafts, reply.strategy)
         if not state.plan.direct_answer or context.setup.answer_schema_ref is not None:
             await write_answer(context, drafts, reply.strategy)
-        # What is being stored says that the run has completed: a cancellation from here on does not change that.
+        # What is being stored says that the run has completed: a cancellation from here on does not
+        # change that.
         return await self._to_its_end(self._closed(state, "done"))
 
     async def _prepare(self, state: RunState) -> RunContext:
@@ -337,7 +338,10 @@ def _run_problem(error: SupervisionError | CallFailed) -> Problem:
 
 
 def _nested_input(surplus: tuple[object, ...]) -> tuple[NestedInput | None, tuple[object, ...]]:
-    """Takes the input that only a parent workflow may add out of the surplus ones; the caller refuses the others."""
+    """Takes the input that only a parent workflow may add out of the surplus ones.
+
+    The caller refuses the others.
+    """
     if workflow.info().parent is not None and len(surplus) == 1:
         with contextlib.suppress(ValidationError):
             return NestedInput.model_validate(surplus[0]), ()

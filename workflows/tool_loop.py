@@ -118,7 +118,9 @@ class ToolLoop:
         return progress.note is not None
 
     def _asked_for_a_finding(self, reply: TurnReply) -> str | None:
-        """Returns the note that sends empty words back, twice at most; None if an earlier finding takes their place.
+        """Returns the note that sends empty words back, twice at most.
+
+        None if an earlier finding takes their place.
 
         Raises the error of an attempt that has none.
         """
@@ -153,7 +155,7 @@ class ToolLoop:
         return kept
 
     def _unheard(self) -> tuple[str, int]:
-        """Returns a note with the words of people that are not in the conversation yet, and the number of all words."""
+        """Returns a note with the new words of people, and the number of all their words."""
         words = self.instructions.words
         return prompts.steering(words[self._progress.heard :]), len(words)
 
@@ -169,7 +171,7 @@ class ToolLoop:
         return None
 
     def _objection(self, reply: TurnReply, finding: Finding) -> str | None:
-        """Returns the note that sends a conclusion back to its author, once and if there is a turn for it.
+        """Returns the note that sends a conclusion back, once and if there is a turn for it.
 
         Raises the error of an attempt that concluded with `impossible`.
         """
@@ -198,7 +200,10 @@ class ToolLoop:
         return prompts.objection(finding.unsupported, reply.unclear, misfit, ungrounded=reply.ungrounded)
 
     def stopped(self) -> WorkerAgentResult:
-        """Returns the progress of a cancelled worker agent; a run that is reset continues from there."""
+        """Returns the progress of a cancelled worker agent.
+
+        A run that is reset continues from there.
+        """
         return self._result(self._finding_so_far(), resumable=True).when_stopped()
 
     def failure(self, problem: Problem, retry_after: float = 0.0, *, keeps_finding: bool = False) -> ApplicationError:
@@ -227,7 +232,7 @@ class ToolLoop:
         return next_call(agent.grant, progress.usage, estimate, last_grant=agent.last_grant)
 
     def _note(self, words: str, last: bool) -> str | None:
-        """Returns the note for a turn: of the system, of people, and in two turns the number of turns left."""
+        """Returns the note for a turn: words of the system and of people, and turns that are left."""
         agent, progress = self._agent, self._progress
         ahead = progress.turn + 1 + limits.TURNS_NOTICE == agent.max_turns and progress.head is not None
         turns_left = prompts.LAST_TURN if last else prompts.TURNS_LEFT if ahead else None
@@ -295,12 +300,14 @@ class ToolLoop:
         """Runs the approved calls in parallel. Raises the error of a loop of which others wait for a person."""
         progress = self._progress
         calls, progress.approved = progress.approved, []
-        # By place: as each reply comes. The conversation gets them in the order of the calls, once all have ended.
+        # By place: as each reply comes. The conversation gets them in the order of the calls, once
+        # all have ended.
         replies: dict[int, ToolReply] = {}
         try:
             await asyncio.gather(*(self._run_into(replies, place, call) for place, call in enumerate(calls)))
         except asyncio.CancelledError:
-            # The turn was made: the next attempt has to answer its calls. Those that have ended keep their results.
+            # The turn was made: the next attempt has to answer its calls. Those that have ended
+            # keep their results.
             self._take_replies(calls, replies)
             unanswered = [call for place, call in enumerate(calls) if place not in replies]
             words = f"This call was stopped. {prompts.UNKNOWN_OUTCOME}"
@@ -316,7 +323,7 @@ class ToolLoop:
         replies[place] = await self._run_tool(call)
 
     def _take_replies(self, calls: list[ToolCallRef], replies: dict[int, ToolReply]) -> None:
-        """Takes over the replies to those of the calls that have ended: results, effects, and what asks a person."""
+        """Takes over the replies to calls that have ended: results, effects, questions to people."""
         progress = self._progress
         for place, call in enumerate(calls):
             reply = replies.get(place)

@@ -1,8 +1,9 @@
 """What leans on parts of temporalio that are private or experimental: this module, and no other.
 
-Each patch asks for the version that it was written for and for the names that it uses. With another version, or without
-them, it says so once in the log and leaves the SDK as it is. `UpdatesLast` decides in which order histories have their
-commands: without it nothing may run workflows. `docs/upstream/` describes the faults behind the patches.
+Each patch asks for the version that it was written for and for the names that it uses. With another
+version, or without them, it says so once in the log and leaves the SDK as it is. `UpdatesLast`
+decides in which order histories have their commands: without it nothing may run workflows.
+`docs/upstream/` describes the faults behind the patches.
 """
 
 import asyncio
@@ -142,9 +143,10 @@ _ENDS = ("complete_workflow_execution", "fail_workflow_execution", "cancel_workf
 class UpdatesLast(_Around):
     """Has workflows take updates after all else of an activation, in Workers and in replays alike.
 
-    Else an update that comes with the event of the task before it is taken first, and commands come in another order
-    than in later replays (`TMPRL1100`): docs/upstream/4. Histories of updated runs are valid only with this order. So
-    another SDK is refused: it would stop each open run that was ever updated.
+    Else an update that comes with the event of the task before it is taken first, and commands come
+    in another order than in later replays (`TMPRL1100`): docs/upstream/4. Histories of updated runs
+    are valid only with this order. So another SDK is refused: it would stop each open run that was
+    ever updated.
     """
 
     def __init__(self, runner: WorkflowRunner) -> None:

@@ -64,7 +64,10 @@ async def _publish(result: PublishInput, trace: list[TraceEvent], patience: time
 
 
 async def in_time(storing: Coroutine[Any, Any, T], hurry: asyncio.Event) -> T:
-    """Returns the result of `storing`. Raises CallFailed if that takes long after the `hurry`: the run was cancelled."""
+    """Returns the result of `storing`.
+
+    Raises CallFailed if that takes long after the `hurry`: the run was cancelled.
+    """
     task = asyncio.create_task(storing)
     try:
         await workflow.wait_condition(lambda: task.done() or hurry.is_set())

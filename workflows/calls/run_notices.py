@@ -16,7 +16,7 @@ with workflow.unsafe.imports_passed_through():
 
 
 class _Cause(NamedTuple):
-    """The subject of a notice: the `id` of a decision that is asked for, or `of` a model or an ending."""
+    """The subject of a notice: the `id` of a decision, or `of` a model or an ending."""
 
     kind: NoticeKind
     id: str = ""

@@ -1,1 +1,1 @@
-"""Messages between a supervisor and a nested one while both work: reports, requests, terms, the result."""
+"""Messages between a supervisor and a nested one: reports, requests, terms, the result."""

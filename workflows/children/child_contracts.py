@@ -1,4 +1,7 @@
-"""Messages between a supervisor and its worker agents. These models are history: only add fields with defaults."""
+"""Messages between a supervisor and its worker agents.
+
+These models are history: only add fields with defaults.
+"""
 
 from typing import Annotated
 
@@ -21,17 +24,21 @@ from temporal_supervisor.supervision.run.slots import SlotLease
 
 
 class LoopProgress(Model):
-    """The state of a tool loop; carried over when a worker agent continues as new, and after a wait.
+    """The state of a tool loop.
 
-    Turns of the attempt that other models took are the `earlier_turns`: its own are numbered on from them. Of its own
-    turns `turns_booked`, and the usage and `effects` before, are in the supervisor's books already. `effects` are the
-    calls with effects that were made. `worked_seconds` is the
-    time that the attempt took so far, without its waits. `objected` is True once a conclusion went back to its author,
-    `returned` that conclusion as a finding, `empty_replies` how many were none and went back; `feedback_due` is True
-    until a review's feedback was given in the conversation at `head`. Of the last turn's calls `pending` ones wait for
-    a person, and `approved` ones are to be run; the `results` are those of the others. With `anew_from` the next turn
-    begins a conversation anew after that one, which repeated itself. `note` is the system's word for the next turn; of
-    people's words the first `heard` are in the conversation. `labels` are those of the conversation.
+    Carried over when a worker agent continues as new, and after a wait.
+
+    Turns of the attempt that other models took are the `earlier_turns`: its own are numbered on
+    from them. Of its own turns `turns_booked`, and the usage and `effects` before, are in the
+    supervisor's books already. `effects` are the calls with effects that were made.
+    `worked_seconds` is the time that the attempt took so far, without its waits. `objected` is True
+    once a conclusion went back to its author, `returned` that conclusion as a finding,
+    `empty_replies` how many were none and went back; `feedback_due` is True until a review's
+    feedback was given in the conversation at `head`. Of the last turn's calls `pending` ones wait
+    for a person, and `approved` ones are to be run; the `results` are those of the others. With
+    `anew_from` the next turn begins a conversation anew after that one, which repeated itself.
+    `note` is the system's word for the next turn; of people's words the first `heard` are in the
+    conversation. `labels` are those of the conversation.
     """
 
     head: str | None = None
@@ -158,7 +165,7 @@ class NestedInput(Model):
 
 
 class NestedReport(Model):
-    """The report of a nested supervisor to its parent: sums and waits of all levels, its slots, its need of budget.
+    """The report of a nested supervisor: sums and waits of all levels, its slots, its need of budget.
 
     `asked` counts its requests for budget; the last one is for `tokens`.
     """

@@ -138,7 +138,7 @@ class _Child:
             workflow.logger.debug("child %s had ended before it was cancelled", self.workflow_id)
 
     async def consumed(self) -> WorkerAgentResult:
-        """Returns the child's usage by the journal of its calls: the child itself cannot report it."""
+        """Returns the child's usage by the journal of its calls: it cannot report it itself."""
         if not self.is_started:
             return WorkerAgentResult()
         try:

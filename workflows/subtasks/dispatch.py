@@ -134,7 +134,9 @@ class Dispatch:
                     board.skip(part, why, assignment.so_far if assignment else None)
 
     async def _dispatch(self) -> bool:
-        """Starts subtasks and awaits their ends. Returns True when all have ended, False at the deadline.
+        """Starts subtasks and awaits their ends.
+
+        Returns True when all have ended, False at the deadline.
 
         The end of the history is a deadline, too: the server terminates a run that goes beyond it.
         """
@@ -170,18 +172,25 @@ class Dispatch:
         return False
 
     def _is_stopped_by_its_history(self) -> bool:
-        """True if the history is full while something is left to do. From then on no work begins in any case."""
+        """True if the history is full while something is left to do.
+
+        From then on no work begins in any case.
+        """
         if not _history_is_full():
             return False
         self._state.time_and_budget.stop_work(_HISTORY_FULL)
         return not self._is_complete()
 
     def _begin_work(self) -> datetime | None:
-        """Begins all work that may begin, in a pause none. Returns the time at which an open breaker admits an attempt."""
+        """Begins all work that may begin, in a pause none.
+
+        Returns the time at which an open breaker admits an attempt.
+        """
         if self._state.steering.paused:
             return None
 
-        # Before subtasks start: one that lacks a dependency waits for the revision that may replace it.
+        # Before subtasks start: one that lacks a dependency waits for the revision that may replace
+        # it.
         self._replanning.consider()
         probe_at = self._start_ready()
         self._drafts.consider()
@@ -217,7 +226,10 @@ class Dispatch:
         return not (self._running or self._replanning.running or counts.waiting or counts.running)
 
     def _start_ready(self) -> datetime | None:
-        """Starts ready subtasks that have a slot and a role; returns the time at which an open breaker admits an attempt."""
+        """Starts ready subtasks that have a slot and a role.
+
+        Returns the time at which an open breaker admits an attempt.
+        """
         board, slots, probes = self._state.board, self._state.slots, []
         slots.note_starved(False)
         in_flight = board.in_flight()  # once: while a role rests, each of its subtasks is looked at every time

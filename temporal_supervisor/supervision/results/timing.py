@@ -1,4 +1,4 @@
-"""The times of a run: the wall clock, its work one after the other, and the longest chain of dependencies."""
+"""The times of a run: by the wall clock, one after the other, and along the longest chain."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -8,7 +8,10 @@ from temporal_supervisor.supervision.contract.result import SubtaskReport, Timin
 
 
 def timing(reports: list[SubtaskReport], wall: float, own: float, now: datetime, held: float = 0.0) -> Timing:
-    """Returns the times of a run with `held` seconds of `wall` for people; the supervisor's `own` are on every path."""
+    """Returns the times of a run with `held` seconds of `wall` for people.
+
+    The supervisor's `own` are on every path.
+    """
     times = {report.id: _time(report, now) for report in reports}
     sequential = own + sum(times.values(), timedelta()).total_seconds()
     return Timing(

@@ -239,7 +239,7 @@ class Board:
         self._finish(subtask_id, "completed")
 
     def record(self, subtask_id: str, turns: int, usage: Usage, gaps: Sequence[Gap] = ()) -> None:
-        """Adds the usage of an attempt, however it ended, and sets the gaps of a nested run's answer."""
+        """Adds the usage of an attempt, however it ended, and sets the gaps of a nested run."""
         report = self._reports[subtask_id]
         report.turns += turns
         report.usage += usage
@@ -264,7 +264,10 @@ class Board:
         return finding.text_ref if finding else None
 
     def mark_stale(self, changed: Collection[str]) -> dict[str, list[str]]:
-        """Marks findings that build on changed ones; returns, for each completed subtask, the changed ones behind it."""
+        """Marks findings that build on changed ones.
+
+        Returns, for each completed subtask, the changed ones behind it.
+        """
         stale: dict[str, list[str]] = {}
         for subtask_id in changed:
             for report in map(self._reports.__getitem__, self._dependents.get(subtask_id, ())):
@@ -329,11 +332,14 @@ class Board:
         return report
 
     def gaps(self) -> list[Gap]:
-        """Returns the gaps of the answer, those of nested runs included; none that a completed subtask has filled."""
+        """Returns the gaps of the answer, those of nested runs included.
+
+        None that a completed subtask has filled.
+        """
         return gaps_of(self._reports, self._left_out)
 
     def partial_findings(self) -> list[Gap]:
-        """Returns the gaps in findings whose author calls them partial, but for those that a team's gaps name."""
+        """Returns the gaps in partial findings, but for those that a team's gaps name."""
         return partial_gaps(self._reports)
 
     def current(self) -> list[SubtaskReport]:
@@ -349,7 +355,10 @@ class Board:
         return Counter(self._reports[subtask_id].role for subtask_id in self.running())
 
     def agents(self, slots: int) -> int:
-        """Returns the number of worker agents, candidates included, of the next `slots` subtasks, running ones first."""
+        """Returns the number of worker agents of the next `slots` subtasks, running ones first.
+
+        Each candidate counts as one.
+        """
         waiting = (report.id for report in self._reports.values() if report.state == "waiting")
         return sum(self._subtasks[each].candidates for each in islice(chain(self.running(), waiting), slots))
 

@@ -1,4 +1,4 @@
-"""Messages of people to a run: decisions about its waits, words to its agents, subtasks to repeat or to skip."""
+"""Messages of people to a run: decisions, words to its agents, subtasks to repeat or to skip."""
 
 from collections.abc import Callable, Sequence
 from typing import Literal
@@ -163,7 +163,10 @@ class Instructions(Model):
 
 
 class Steering:
-    """Instructions of people, which work reads before its next step. `retries` and `skips` are for the dispatch."""
+    """Instructions of people, which work reads before its next step.
+
+    `retries` and `skips` are for the dispatch.
+    """
 
     def __init__(self, board: Board) -> None:
         self.paused = False
@@ -251,7 +254,7 @@ class Steering:
         self.retries[new.subtask_id] = new.instruction or ""
 
     def next_retry(self) -> tuple[str, str]:
-        """Takes out the subtask that was last asked to be done again, with the instruction for it."""
+        """Takes out the latest request to repeat a subtask: its id and the instruction."""
         return self.retries.popitem()
 
     def forget_retries(self) -> None:

@@ -55,12 +55,13 @@ PLAN_GAP = "plan"  # in place of a subtask's id
 class RunState:
     """Everything a run knows. `now` is the run's clock; times are aware datetimes in UTC.
 
-    The parts own their fields, and this class its own: workflows change a run by methods alone. `proposed` is a plan
-    that waits for approval, `approved_roles` those of approved ones; `estimate` is what was shown with the last of
-    them. `planned` is how many subtasks the first plan had. `requests` are what updates were replied by their ids,
-    `labels` those of all that worker agents wrote, findings and failures, `refused` the subtasks that are refused for
-    all alike and wait for the run's first finding. A run that `extracts` is the stand-in model's, and has no
-    confidence. `effects` are the calls with effects that its worker agents made.
+    The parts own their fields, and this class its own: workflows change a run by methods alone.
+    `proposed` is a plan that waits for approval, `approved_roles` those of approved ones;
+    `estimate` is what was shown with the last of them. `planned` is how many subtasks the first
+    plan had. `requests` are what updates were replied by their ids, `labels` those of all that
+    worker agents wrote, findings and failures, `refused` the subtasks that are refused for all
+    alike and wait for the run's first finding. A run that `extracts` is the stand-in model's, and
+    has no confidence. `effects` are the calls with effects that its worker agents made.
     """
 
     def __init__(
@@ -149,7 +150,7 @@ class RunState:
         return self.slots.held > 0 or not self.refused.issuperset(self.board.running())
 
     def begin_nested(self, labels: Labels, root_has_finding: bool, instructions: Instructions) -> None:
-        """Takes over what a nested run begins with: labels of its brief, and what people said above."""
+        """Takes over the labels of a nested run's brief, and the instructions of people above."""
         self.labels = labels
         self.note_root_finding(root_has_finding)
         self.steering.take(instructions)
@@ -162,9 +163,10 @@ class RunState:
     def prepared(
         self, ceilings: Ceilings | None, warnings: Sequence[str] = (), notice: str | None = None, extracts: bool = False
     ) -> None:
-        """Takes over what the first activity has found, and drops the request's content: runs are held for days.
+        """Takes over the reply of the first activity, and drops the request's content.
 
-        Limits of the request are lowered to the operator's `ceilings`.
+        A Worker holds many runs for days. Limits of the request are lowered to the operator's
+        `ceilings`.
         """
         self.request = self.request.without_content()
         if ceilings is not None:
@@ -180,7 +182,10 @@ class RunState:
         self.trace.note("phase", phase=phase)
 
     def fail(self, problem: Problem, advice: str) -> None:
-        """Sets the reason why the run fails. The `advice` of its team, if there is one, takes the place of the answer."""
+        """Sets the reason why the run fails.
+
+        The `advice` of its team, if there is one, takes the place of the answer.
+        """
         self.error = problem
         if advice:
             self.answer = Answer(text=advice)
@@ -218,7 +223,7 @@ class RunState:
         self.refused.discard(subtask_id)
 
     def note_work(self, effects: Sequence[str], labels: Labels) -> None:
-        """Adds the calls with effects that worker agents made, and the labels of what they wrote."""
+        """Adds calls of worker agents that had effects, and the labels of their texts."""
         self.effects += effects
         self.labels |= labels
 
@@ -276,7 +281,7 @@ class RunState:
 
     @property
     def gaps(self) -> list[Gap]:
-        """The gaps of the answer: whole subtasks, parts of their findings, and points that stayed open."""
+        """The gaps of the answer: subtasks, parts of findings, and points that stayed open."""
         partial = [gap for gap in self.board.partial_findings() if gap.subtask_id not in self._open_points]
         return [*self.board.gaps(), *partial, *self.open_points, *self._lacks]
 
@@ -351,7 +356,10 @@ class RunState:
         self.answer = self.answer.model_copy(update={"as_json": as_json, "unsupported": claims})
 
     def answer_with_table(self, as_json: JsonValue, json_ref: str | None) -> None:
-        """Makes a table the answer's JSON; the whole of it is stored at `json_ref` if it was cut."""
+        """Makes a table the answer's JSON.
+
+        The whole of it is stored at `json_ref` if it was cut.
+        """
         self.answer = self.answer.model_copy(update={"as_json": as_json, "json_ref": json_ref})
 
     def take_tables(self, tables: list[ArtifactRef]) -> None:
@@ -443,7 +451,9 @@ class RunState:
         return report.model_copy(update={"held_seconds": round(held, 3)}) if held else report
 
     def _confidence(self) -> float | None:
-        """Returns the model's confidence, capped at the computed upper bound; the bound if the model gave none.
+        """Returns the model's confidence, capped at the computed upper bound.
+
+        The bound if the model gave none.
 
         None without an answer, and for an extract.
         """

@@ -1,4 +1,4 @@
-"""The models of fallback chains that serve, and those that are away, as the calls of a run have found."""
+"""The models of fallback chains that serve, and those that are away, by the calls of a run."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -31,7 +31,10 @@ class Outage:
         self.first = work
 
     def last_until(self, time: datetime | None) -> None:
-        """Moves the end to a time, never to an earlier one; None: until a person resumes the run."""
+        """Moves the end to a time, never to an earlier one.
+
+        None: until a person resumes the run.
+        """
         self.until = None if time is None else max(self.until or time, time)
 
 

@@ -71,7 +71,10 @@ class Slots:
 
     @property
     def held(self) -> int:
-        """The number of slots held here or lent; a nested run's first one is that of its subtask."""
+        """The number of slots held here or lent.
+
+        A nested run's first one is that of its subtask.
+        """
         return self._held + sum(lease.held - 1 for lease in self.leases.values())
 
     @property
@@ -117,7 +120,10 @@ class Slots:
     # --- nested runs ------------------------------------------------------------------------------
 
     def live_on(self, lease: SlotLease, is_waiting: Callable[[], bool]) -> None:
-        """Has a nested run work in the slots that it has from above; `is_waiting` is True while some of it waits."""
+        """Has a nested run work in the slots that it has from above.
+
+        `is_waiting` is True while some of it waits.
+        """
         self.lease = lease
         self.is_waiting = is_waiting
 

@@ -1,4 +1,4 @@
-"""Waits of a run: for roles with an open breaker, for providers of models, for the store and for people."""
+"""Waits of a run: for roles with an open breaker, for model providers, the store and people."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -59,7 +59,10 @@ class RoleBreaker:
         self._admitted.add(attempt)
 
     def settle(self, attempt: object, succeeded: bool | None) -> None:
-        """Counts the outcome of an attempt. None: it tells nothing about the role, and another attempt may be the probe."""
+        """Counts the outcome of an attempt.
+
+        None: it tells nothing about the role, and another attempt may be the probe.
+        """
         if attempt not in self._admitted:
             return
         self._admitted.remove(attempt)

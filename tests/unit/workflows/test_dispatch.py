@@ -1,4 +1,4 @@
-"""The loop of the dispatch, without Temporal: a board that is complete ends it, however full the history is."""
+"""The loop of the dispatch, without Temporal: a complete board ends it."""
 
 import asyncio
 from types import SimpleNamespace
