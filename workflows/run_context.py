@@ -213,7 +213,8 @@ class RunContext:
         `content` is all of what is asked, for the query `waiting`. Raises SupervisionError `DeadlineExceeded` if the
         run's time is over first.
         """
-        label, waits = f"{wait.subject}: wait for {AWAITED[wait.kind]}", self.state.waits
+        label = f"{wait.subject}: wait for {AWAITED[wait.kind]}"
+        waits = self.state.waits
 
         def ended() -> bool:
             end = until()
@@ -229,7 +230,8 @@ class RunContext:
                 end = deadline()
                 if end is not None and workflow.now() >= end:
                     raise SupervisionError(ErrorKind.DEADLINE_EXCEEDED, f"the deadline came first: {label}")
-                expires_at = min((time for time in (until(), end) if time is not None), default=None)
+                ends = [time for time in (until(), end) if time is not None]
+                expires_at = min(ends, default=None)
                 waits.show(wait, expires_at, content)
                 self.show()
                 if wait.for_decision:
@@ -251,11 +253,17 @@ class RunContext:
 
         Raises SupervisionError `DeadlineExceeded` if the run's time is over first.
         """
-        decisions, until = self.state.decisions, workflow.now() + timeout
-        if decisions.on(wait) is None and wait.subtask_id is None:
-            await self.wait_for(wait, lambda: decisions.on(wait) is not None, until=lambda: until, content=content)
-        elif decisions.on(wait) is None:
-            await self._until_decided(wait, until, content)
+        decisions = self.state.decisions
+        until = workflow.now() + timeout
+
+        def is_decided() -> bool:
+            return decisions.on(wait) is not None
+
+        if not is_decided():
+            if wait.subtask_id is None:
+                await self.wait_for(wait, is_decided, until=lambda: until, content=content)
+            else:
+                await self._until_decided(wait, until, content)
         known = decisions.on(wait)
         self.state.trace.note("decided", wait.subtask_id, **decided(wait, known))
         return known
@@ -303,5 +311,7 @@ def log_event(run_id: str, event: TraceEvent) -> None:
 def log_line(run_id: str, what: str, subject: str | None, **fields: object) -> None:
     """Writes a line about this workflow of a run into the Worker's log, once: a replay writes none."""
     if not workflow.unsafe.is_replaying() and _log.isEnabledFor(logging.INFO):
-        place = "/".join(filter(None, [workflow.info().workflow_id.removeprefix(run_id).strip("/"), subject]))
-        _log.info(what, extra={"fields": {"run": run_id, **({"subtask": place} if place else {}), **fields}})
+        own = workflow.info().workflow_id.removeprefix(run_id).strip("/")
+        place = "/".join(filter(None, [own, subject]))
+        where = {"run": run_id, "subtask": place} if place else {"run": run_id}
+        _log.info(what, extra={"fields": {**where, **fields}})

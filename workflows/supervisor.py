@@ -27,7 +27,7 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.contract.progress import Phase
     from temporal_supervisor.supervision.contract.request import RunRequest, parse_request
     from temporal_supervisor.supervision.contract.result import Problem, RunResult
-    from temporal_supervisor.supervision.contract.strategy import STRATEGIES, StrategyName
+    from temporal_supervisor.supervision.contract.strategy import STRATEGIES, Strategy, StrategyName
     from temporal_supervisor.supervision.results.payload_fit import fit
     from temporal_supervisor.supervision.run.run_state import RunState
     from workflows.answer.publish import PUBLISH_BYTES, in_time, stored_result
@@ -247,14 +247,25 @@ class SupervisorWorkflow(Handlers):
         replanning = Replanning(context, replans)
         dispatch = Dispatch(context, replanning, drafts)
         await dispatch.execute()
-        # A retry may be asked for while the planner looks for the next step, and finds that none is needed.
-        while state.steering.retries or (way.plans_steps and (await next_step(context) or state.steering.retries)):
+        while await self._has_more_work(context, way):
             await dispatch.execute()
         state.check_success()
         if self._is_reviewed(context, strategy) and not context.leaves_out("review"):
             await review(context, dispatch, replanning)
         while state.steering.retries:
             await dispatch.execute()
+
+    @staticmethod
+    async def _has_more_work(context: RunContext, way: Strategy) -> bool:
+        """True if a retry was asked for, or the planner has another step."""
+        steering = context.state.steering
+        if steering.retries:
+            return True
+        if not way.plans_steps:
+            return False
+        has_step = await next_step(context)
+        # A retry may come while the planner looks for a step, and finds that none is needed.
+        return has_step or bool(steering.retries)
 
     @staticmethod
     def _is_reviewed(context: RunContext, strategy: StrategyName) -> bool:
@@ -393,9 +404,16 @@ class Visibility:
 
     def enter(self, state: RunState) -> None:
         """Shows the phase, the team, the owner, the cost so far, and how the run has ended."""
-        shown: dict[SearchAttributeKey[Any], Any] = {PHASE: state.phase, TEAM: state.request.team_name}
-        shown |= {OWNER: state.owner, USD: state.usage.usd, STATUS: state.ending}
-        if updates := [key.value_set(value) for key, value in shown.items() if value and key.name in self.usable]:
+        shown: dict[SearchAttributeKey[Any], Any] = {
+            PHASE: state.phase,
+            TEAM: state.request.team_name,
+            OWNER: state.owner,
+            USD: state.usage.usd,
+            STATUS: state.ending,
+        }
+        usable = {key: value for key, value in shown.items() if key.name in self.usable}
+        updates = [key.value_set(value) for key, value in usable.items() if value]
+        if updates:
             workflow.upsert_search_attributes(updates)
         if PHASE.name not in self.usable:
             workflow.upsert_memo({"phase": state.phase, "team": state.request.team_name})

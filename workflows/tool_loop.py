@@ -38,7 +38,10 @@ _TURN_GROWTH_TOKENS = 500  # by how much a worker agent's next call is expected 
 
 
 class ToolLoop:
-    """The loop of one attempt. `agent.progress` is its state: a conversation's head, counts, what was consumed."""
+    """The loop of one attempt.
+
+    `agent.progress` is its state: a conversation's head, counts, and usage.
+    """
 
     def __init__(self, agent: WorkerAgentInput) -> None:
         self._agent = agent
@@ -54,7 +57,10 @@ class ToolLoop:
         return None if limit is None else max(0.0, limit - self._progress.worked_seconds)
 
     async def run(self) -> WorkerAgentResult:
-        """Returns the finding. Raises the error that ends the attempt, CallFailed, or CancelledError."""
+        """Returns the finding.
+
+        Raises the error that ends the attempt, CallFailed, or CancelledError.
+        """
         agent, progress = self._agent, self._progress
         loop = LoopState(progress.turn, agent.max_turns)
         max_tokens = limits.TURN_MAX_TOKENS
@@ -63,46 +69,81 @@ class ToolLoop:
             loop.last = self._is_last()
             # Words that come while the call is under way are for the next one.
             unheard, heard = self._unheard()
-            reply = await self._call_model(self._note(unheard, loop.last), max_tokens, last=loop.last)
-            loop.turn, loop.pauses = progress.turn, progress.pauses
+            note = self._note(unheard, loop.last)
+            reply = await self._call_model(note, max_tokens, last=loop.last)
+
+            loop.turn = progress.turn
+            loop.pauses = progress.pauses
             loop.can_grow = not reply.fullest and more_room(max_tokens) > max_tokens
-            step = next_step(reply.stop_reason, reply.finding is not None, len(reply.calls), loop)
+            has_finding = reply.finding is not None
+            step = next_step(reply.stop_reason, has_finding, len(reply.calls), loop)
             if step is Next.ASK_AGAIN:
-                loop.asked_again, max_tokens = loop.asked_again + 1, more_room(max_tokens)
+                loop.asked_again += 1
+                max_tokens = more_room(max_tokens)
                 continue
-            progress.head, progress.results, progress.note, loop.asked_again = reply.head, [], None, 0
-            progress.anew_from = ""
-            progress.feedback_due, progress.heard = False, heard
-            if finding := _finding_of(step, reply, agent.subtask_id):
+
+            loop.asked_again = 0
+            self._go_on_from(reply, heard)
+            finding = _finding_of(step, reply, agent.subtask_id)
+            if finding is not None:
                 if self._goes_on(step, reply, finding):
                     continue
-                result = self._result(self._best(finding, reply))
-                result.finish_call_id, result.repeats = reply.finish_call_id, reply.repeats
-                return result
-            if step is Next.TOOLS:
-                self._take_calls(reply.calls)
-                await self._run_calls()
-            elif step is Next.CONTINUE:
-                progress.pauses += 1
-            elif step is Next.NUDGE:
-                progress.note = prompts.NUDGE
-                self._begin_anew_if_repeated(reply)
-            elif step is Next.INSIST:
+                return self._conclusion(finding, reply)
+            if step is Next.INSIST:
                 loop.insisted = True
                 progress.results = [call.without_result(prompts.NOT_RUN) for call in reply.calls]
                 continue
-            else:
-                raise self.failure(_loop_problem(step, reply, agent.max_turns))
-            if so_far := self._handed_over():
+
+            await self._follow(step, reply)
+            so_far = self._handed_over()
+            if so_far is not None:
                 return so_far
 
+    def _go_on_from(self, reply: TurnReply, heard: int) -> None:
+        """Makes a reply the head of the conversation: what was due before it is in it now."""
+        progress = self._progress
+        progress.head = reply.head
+        progress.results = []
+        progress.note = None
+        progress.anew_from = ""
+        progress.feedback_due = False
+        progress.heard = heard
+
+    async def _follow(self, step: Next, reply: TurnReply) -> None:
+        """Does the work between two turns.
+
+        Raises the error of the attempt if the reply leads to no next turn.
+        """
+        progress = self._progress
+        if step is Next.TOOLS:
+            self._take_calls(reply.calls)
+            await self._run_calls()
+        elif step is Next.CONTINUE:
+            progress.pauses += 1
+        elif step is Next.NUDGE:
+            progress.note = prompts.NUDGE
+            self._begin_anew_if_repeated(reply)
+        else:
+            raise self.failure(_loop_problem(step, reply, self._agent.max_turns))
+
+    def _conclusion(self, finding: Finding, reply: TurnReply) -> WorkerAgentResult:
+        """Returns the result of an attempt that concluded with a reply."""
+        result = self._result(self._best(finding, reply))
+        result.finish_call_id = reply.finish_call_id
+        result.repeats = reply.repeats
+        return result
+
     def _is_last(self) -> bool:
-        """True if the turn that comes now is the last one, by turns or by budget; raises if there can be none."""
+        """True if the turn that comes now is the last one, by turns or by budget.
+
+        Raises the error of the attempt if there can be no turn at all.
+        """
         if self.instructions.paused:
             raise self.failure(Problem(type=ErrorKind.PAUSED, message="the run is paused"))
         allowed = self._allowed()
         if allowed is NextCall.STOP:
-            raise self.failure(Problem(type=ErrorKind.BUDGET_EXHAUSTED, message="its share of the budget is used up"))
+            why = "its share of the budget is used up"
+            raise self.failure(Problem(type=ErrorKind.BUDGET_EXHAUSTED, message=why))
         return allowed is NextCall.CONCLUDE or self._progress.turn + 1 >= self._agent.max_turns
 
     def _goes_on(self, step: Next, reply: TurnReply, finding: Finding) -> bool:
@@ -114,7 +155,10 @@ class ToolLoop:
         if step is Next.FINISH and self._unheard()[0] and self._has_a_turn_left():
             progress.results = _taken(reply)
             return True
-        progress.note = self._asked_for_a_finding(reply) if reply.empty else self._objection(reply, finding)
+        if reply.empty:
+            progress.note = self._asked_for_a_finding(reply)
+        else:
+            progress.note = self._objection(reply, finding)
         return progress.note is not None
 
     def _asked_for_a_finding(self, reply: TurnReply) -> str | None:
@@ -137,21 +181,30 @@ class ToolLoop:
         raise self.failure(Problem(type=ErrorKind.CANNOT_DO, message=f"{_NO_FINDING[why]}: {reply.preview}"))
 
     def _begin_anew_if_repeated(self, reply: TurnReply) -> None:
-        """Has a conversation that goes in circles begun anew: its own words are the strongest example that it has."""
+        """Begins a conversation that goes in circles anew.
+
+        Its own words are the strongest example that the model has.
+        """
+        if not reply.repeats:
+            return
+
+        # The new one has the brief, what tools returned, and all that people said.
         progress = self._progress
-        if reply.repeats:
-            # The new one has the brief, what tools returned, and all that people said.
-            progress.head, progress.results, progress.heard = None, [], 0
-            progress.anew_from = reply.head
-            self.trace.note("begun_anew", self._agent.subtask_id)
+        progress.head = None
+        progress.results = []
+        progress.heard = 0
+        progress.anew_from = reply.head
+        self.trace.note("begun_anew", self._agent.subtask_id)
 
     def _best(self, finding: Finding, reply: TurnReply) -> Finding:
-        """Returns the conclusion that counts: the last one, unless one that was sent back had more that is right."""
+        """Returns the conclusion that counts: the last one, unless an earlier one is better."""
         earlier = self._progress.returned
         if earlier is None:
             return finding
+
         kept = earlier if reply.empty or reply.impossible else better(earlier, finding)
-        self.trace.note("finding_kept", self._agent.subtask_id, which="earlier" if kept is earlier else "last")
+        which = "earlier" if kept is earlier else "last"
+        self.trace.note("finding_kept", self._agent.subtask_id, which=which)
         return kept
 
     def _unheard(self) -> tuple[str, int]:
@@ -165,7 +218,8 @@ class ToolLoop:
         if agent.goes_first:
             return self._result(None, resumable=True)
         if workflow.info().is_continue_as_new_suggested():
-            progress.trace_seq, progress.worked_seconds = self.trace.last_seq, self._worked()
+            progress.trace_seq = self.trace.last_seq
+            progress.worked_seconds = self._worked()
             agent.instructions = self.instructions
             workflow.continue_as_new(agent)
         return None
@@ -232,12 +286,17 @@ class ToolLoop:
         return next_call(agent.grant, progress.usage, estimate, last_grant=agent.last_grant)
 
     def _note(self, words: str, last: bool) -> str | None:
-        """Returns the note for a turn: words of the system and of people, and turns that are left."""
+        """Returns the note for a turn: words of the system and of people, and turns left."""
         agent, progress = self._agent, self._progress
-        ahead = progress.turn + 1 + limits.TURNS_NOTICE == agent.max_turns and progress.head is not None
-        turns_left = prompts.LAST_TURN if last else prompts.TURNS_LEFT if ahead else None
-        items = prompts.LAST_ITEMS if last and agent.brief.names_items else None
-        return "\n\n".join(filter(None, (progress.note, words, turns_left, items))) or None
+        parts = [progress.note, words]
+        is_near_the_end = progress.turn + 1 + limits.TURNS_NOTICE == agent.max_turns
+        if last:
+            parts.append(prompts.LAST_TURN)
+        elif is_near_the_end and progress.head is not None:
+            parts.append(prompts.TURNS_LEFT)
+        if last and agent.brief.names_items:
+            parts.append(prompts.LAST_ITEMS)
+        return "\n\n".join(filter(None, parts)) or None
 
     async def _call_model(self, note: str | None, max_tokens: int, *, last: bool) -> TurnReply:
         agent, progress, turn = self._agent, self._progress, self._progress.turn + 1
@@ -323,7 +382,7 @@ class ToolLoop:
         replies[place] = await self._run_tool(call)
 
     def _take_replies(self, calls: list[ToolCallRef], replies: dict[int, ToolReply]) -> None:
-        """Takes over the replies to calls that have ended: results, effects, questions to people."""
+        """Takes over replies to calls that have ended: results, effects, questions to people."""
         progress = self._progress
         for place, call in enumerate(calls):
             reply = replies.get(place)

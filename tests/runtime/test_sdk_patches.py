@@ -291,7 +291,7 @@ def test_another_version_runs_no_workflows(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_an_instance_without_the_patched_name_runs_no_workflows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(sdk_patches.WorkflowInstance, "activate")
+    monkeypatch.delattr(WorkflowInstance, "activate")
     with pytest.raises(ValueError, match="open runs that were updated would not replay"):
         workflow_runner()
 

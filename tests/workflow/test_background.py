@@ -30,8 +30,11 @@ class Fragile:
 
 async def failed_tasks(handle: WorkflowHandle[Any, Any]) -> list[WorkflowTaskFailedEventAttributes]:
     """Returns the workflow tasks that failed."""
-    kind = "workflow_task_failed_event_attributes"
-    return [getattr(event, kind) async for event in handle.fetch_history_events() if event.HasField(kind)]
+    return [
+        event.workflow_task_failed_event_attributes
+        async for event in handle.fetch_history_events()
+        if event.HasField("workflow_task_failed_event_attributes")
+    ]
 
 
 async def test_a_fault_in_the_background_fails_the_workflow_task(client: Client, run_id: str) -> None:

@@ -86,15 +86,13 @@ async def _patiently(context: RunContext, question: Question[C, R], call: C, las
     while True:
         await wait_for_model(context, name, model, work, last=last)
         await context.until_resumed()
-        expires_at, words = context.expires_at(last), state.steering.words_to_all
-        changes: dict[str, object] = {"model": model, "steers": words}
-        if (head := getattr(call, "head", None)) is not None:
-            is_own = context.written_by.get(head, model) == model  # it continues no other model's conversation
-            changes |= {"steers": words[context.heard.get(head, 0) :]} if is_own else {"head": None}
+        # As they are after the waits: limits may have changed, and people may have said more.
+        expires_at = context.expires_at(last)
+        words = state.steering.words_to_all
         try:
             reply = await model_call(
                 question.name,
-                call.model_copy(update=changes),
+                _addressed(context, call, model, words),
                 question.reply,
                 expires_at,
                 context.setup.model_queue,
@@ -102,7 +100,9 @@ async def _patiently(context: RunContext, question: Question[C, R], call: C, las
             )
             state.models.answered(model, work)
             context.note_conversation(reply.head, model, len(words))
-            following = model if reply.refusal is None else state.models.failed(model, chain, ErrorKind.REFUSED, 0)
+            if reply.refusal is None:
+                return reply
+            following = state.models.failed(model, chain, ErrorKind.REFUSED, 0)
             if following == model:
                 return reply
             state.trace.note("model_replaced", work=name, model=model, by=following, why="it refused")
@@ -121,6 +121,17 @@ async def _patiently(context: RunContext, question: Question[C, R], call: C, las
             # The end may come long before the deadline, if the provider asked for a longer wait than that.
             elif problem.type is not ErrorKind.TIMEOUT or context.expires_at(last) <= expires_at:
                 raise SupervisionError(run_kind(problem.type), problem.message) from failed
+
+
+def _addressed(context: RunContext, call: C, model: str, words: list[str]) -> C:
+    """Returns a call for a model, with the words of people that its conversation does not have."""
+    head = getattr(call, "head", None)
+    if head is None:
+        return call.model_copy(update={"model": model, "steers": words})
+    if context.written_by.get(head, model) != model:  # no model continues another one's conversation
+        return call.model_copy(update={"model": model, "steers": words, "head": None})
+    unheard = words[context.heard.get(head, 0) :]
+    return call.model_copy(update={"model": model, "steers": unheard})
 
 
 def _book(context: RunContext, model: str, usage: Usage) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from temporalio import workflow
 
@@ -35,7 +35,8 @@ class Notices:
     def look(self) -> None:
         """Begins to send what has become true since the last look."""
         before, self._known = self._known, dict.fromkeys(self._causes())
-        self._sending += [in_background(self._send(cause)) for cause in self._known if cause not in before]
+        new = [cause for cause in self._known if cause not in before]
+        self._sending += [in_background(self._send(cause)) for cause in new]
 
     async def all_sent(self) -> None:
         """Returns when nothing is on its way: the server drops the activities of a run that has ended."""
@@ -58,9 +59,12 @@ class Notices:
     async def _send(self, cause: _Cause) -> None:
         state = self._state
         has_ended = cause.kind == "ended"
+        event: Literal["waiting", "ended", "failed"] = "ended" if has_ended else "waiting"
+        if state.ending == "failed":
+            event = "failed"
         notice = Notice(
             run=self._run,
-            event="failed" if state.ending == "failed" else "ended" if has_ended else "waiting",
+            event=event,
             kind=cause.kind,
             id=cause.id or None,
             status=state.ending or "running",

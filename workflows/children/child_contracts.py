@@ -165,7 +165,7 @@ class NestedInput(Model):
 
 
 class NestedReport(Model):
-    """The report of a nested supervisor: sums and waits of all levels, its slots, its need of budget.
+    """The report of a nested supervisor: sums and waits of all levels, slots, need of budget.
 
     `asked` counts its requests for budget; the last one is for `tokens`.
     """

@@ -41,6 +41,9 @@ _NO_OTHER_PLAN = (
 )
 
 
+_PROBLEMS_SHOWN = 20  # of a plan that cannot run
+
+
 class Replanning(BackgroundTask):
     """Makes revisions of the plan: with the items of templates, and at most `replans` others.
 
@@ -174,7 +177,7 @@ async def _planned(context: RunContext, call: PlanInput) -> PlanReply:
             raise SupervisionError(ErrorKind.INVALID_PLAN, f"the planner refused the goal: {reply.refusal}")
         if reply.finished or (reply.plan and reply.plan_ref):
             return reply
-        problems = reply.problems[:20]
+        problems = reply.problems[:_PROBLEMS_SHOWN]
         state.trace.note("plan_rejected", attempt=attempt, problems=[*problems])
         call = call.model_copy(update={"problems": problems})
     raise _no_plan(f"no plan that can run after {limits.PLAN_TRIES} tries", call.problems, reply.incapable)
@@ -183,13 +186,14 @@ async def _planned(context: RunContext, call: PlanInput) -> PlanReply:
 def _notes(board: Board) -> list[WorkNote]:
     """Returns one note a subtask for the planner, within one payload however many there are."""
     reports = [report for report in board.reports() if report.template is None]
-    room = max(limits.NOTE_LEAST_BYTES, limits.NOTES_BYTES // max(1, len(reports)))
-    return [
-        WorkNote(
-            subtask_id=r.id, role=r.role, state=r.state, note=one_line(_note_text(r), min(room, limits.PARAGRAPH_BYTES))
-        )
-        for r in reports
-    ]
+    share = max(limits.NOTE_LEAST_BYTES, limits.NOTES_BYTES // max(1, len(reports)))
+    room = min(share, limits.PARAGRAPH_BYTES)
+    return [_note(report, room) for report in reports]
+
+
+def _note(report: SubtaskReport, room: int) -> WorkNote:
+    text = one_line(_note_text(report), room)
+    return WorkNote(subtask_id=report.id, role=report.role, state=report.state, note=text)
 
 
 def _note_text(report: SubtaskReport) -> str:
@@ -274,8 +278,10 @@ async def _decision(context: RunContext, reply: PlanReply, number: int, choices:
 
 def _preview(plan: Plan, estimate: Estimate | None) -> str:
     """Returns the question in one sentence: `4 subtasks, 8-14 calls, $0.17-0.32: ...`."""
-    facts = [f"{len(plan.subtasks)} subtask{'' if len(plan.subtasks) == 1 else 's'}"]
-    facts += [estimate.total.line] if estimate else []
+    count = len(plan.subtasks)
+    facts = [f"{count} subtask{'' if count == 1 else 's'}"]
+    if estimate is not None:
+        facts.append(estimate.total.line)
     described = "; ".join(subtask.description for subtask in plan.subtasks)
     return f"{', '.join(facts)}: {described}"
 
@@ -313,8 +319,13 @@ def _take_over(context: RunContext, plan: Plan, ref: str, described_in: str, lab
 
 
 def _no_plan(text: str, problems: list[str], incapable: bool = False) -> SupervisionError:
-    kind = ErrorKind.NO_SUBTASKS if any("no subtasks" in item for item in problems) else ErrorKind.INVALID_PLAN
-    return SupervisionError(ErrorKind.NO_CAPABLE_WORKER if incapable else kind, f"{text}: {'; '.join(problems[:20])}")
+    if incapable:
+        kind = ErrorKind.NO_CAPABLE_WORKER
+    elif any("no subtasks" in item for item in problems):
+        kind = ErrorKind.NO_SUBTASKS
+    else:
+        kind = ErrorKind.INVALID_PLAN
+    return SupervisionError(kind, f"{text}: {'; '.join(problems[:_PROBLEMS_SHOWN])}")
 
 
 async def _expand(context: RunContext, template_id: str) -> None:

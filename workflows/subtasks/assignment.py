@@ -54,7 +54,9 @@ class Assignment(Work):
     @property
     def so_far(self) -> Finding | None:
         """The latest finding of a worker agent that did not succeed."""
-        return next((r.finding for r in reversed(self.results) if r.finding and not r.succeeded), None)
+        partial = (each for each in reversed(self.results) if each.finding and not each.succeeded)
+        latest = next(partial, None)
+        return latest.finding if latest is not None else None
 
     @property
     def unused_fallback(self) -> RoleCard | None:
@@ -135,7 +137,9 @@ class Assignment(Work):
 
     def _fall_back(self, fallback: RoleCard) -> None:
         """Gives the subtask to the fallback role, once, which begins a conversation of its own."""
-        self.role, self.resume_from, self.fell_back = fallback, None, True
+        self.role = fallback
+        self.resume_from = None
+        self.fell_back = True
 
     def reopened(self, feedback: str, *, warm: bool, reviewed: bool = False) -> "Assignment":
         """Returns the assignment of the ended subtask to the same role again, with feedback on its finding.
@@ -169,13 +173,12 @@ class Assignment(Work):
 
         Raises SupervisionError if other subtasks would fail alike and the run has no finding to lose.
         """
-        problem, self.last, self.resume_from = result.problem, result, None
+        problem = result.problem
+        self.last = result
+        self.resume_from = None
         if self.was_refined:
             self.was_refined = False
-            brought = "a finding" if result.succeeded else "nothing"
-            if problem and not result.succeeded:
-                brought = f"a failure: {problem.type}"
-            self.context.state.trace.note("refine_brought", self.subtask_id, brought=brought)
+            self._note_refined(result)
         if result.succeeded:
             self._succeed(result)
         elif problem is None or problem.type is ErrorKind.CANCELLED:  # by a person, who wants no other attempt
@@ -183,44 +186,45 @@ class Assignment(Work):
         elif not is_retried(problem.type):
             self.fail(problem)
         else:
-            self._count_outcome(None if problem.type in DECLINED or self.role.person is not None else False)
+            has_declined = problem.type in DECLINED
+            says_nothing = has_declined or self.role.person is not None
+            self._count_outcome(None if says_nothing else False)
             self.failures += 1
-            self.declined += problem.type in DECLINED
+            self.declined += has_declined
             return problem
         return None
 
+    def _note_refined(self, result: WorkerAgentResult) -> None:
+        """Notes in the trace the effect of a rewritten description."""
+        if result.succeeded:
+            brought = "a finding"
+        elif result.problem is not None:
+            brought = f"a failure: {result.problem.type}"
+        else:
+            brought = "nothing"
+        self.context.state.trace.note("refine_brought", self.subtask_id, brought=brought)
+
     async def _prepare_retry(self, problem: Problem) -> bool:
-        """Readies the next attempt: same role better described, or the fallback role. Returns False to give up."""
+        """Readies the next attempt: by the same role, better described, or by the fallback role.
+
+        Returns False to give up.
+        """
         context, subtask_id, fallback = self.context, self.subtask_id, self.unused_fallback
         again = is_tried_again(problem.type, self.failures, self.declined)
         same_role = again and self.role.person is None  # who has not answered is not asked again
         if not same_role and fallback is None:
             return False
-        failed_at, rewritten = workflow.now(), ""
-        refined_only = problem.type in DECLINED and self.description_ref is None
-        is_refined = same_role or refined_only
-        if is_refined and context.leaves_out("refine"):
-            if refined_only:
-                return False
-            is_refined = False
-        if is_refined:
+
+        failed_at = workflow.now()
+        rewritten = ""
+        # The description itself is at fault: with the same words any role would fail again.
+        needs_other_words = problem.type in DECLINED and self.description_ref is None
+        if same_role or needs_other_words:
             # While this waits the breaker may open or close: its permission is asked for after it.
-            call = RefineInput(
-                **{**context.call_fields, "plan_ref": context.described_in[subtask_id]},
-                team_ref=context.team_ref,
-                subtask_id=subtask_id,
-                description_ref=self.description_ref,
-                role=self.role.name,
-                attempt=self.report.attempts + 1,
-                error=problem,
-                tried_ref=self.last.head,
-            )
-            better = await ask_or_warn(context, REFINE, call, f"{subtask_id} could not be described better")
-            if better and better.description_ref:
-                self.description_ref, rewritten = better.description_ref, better.preview
-                self.was_refined = True
-            elif refined_only:
+            rewritten = await self._refined(problem)
+            if needs_other_words and not self.was_refined:
                 return False
+
         if fallback is not None and not same_role:
             self._fall_back(fallback)
         context.state.trace.note(
@@ -236,6 +240,34 @@ class Assignment(Work):
         if pause > timedelta():
             await workflow.sleep(pause, summary=f"{subtask_id}: the next attempt")
         return True
+
+    async def _refined(self, problem: Problem) -> str:
+        """Has the subtask described better after a failure. Returns a preview, empty if it is not.
+
+        The attempt then `was_refined`.
+        """
+        context, subtask_id = self.context, self.subtask_id
+        if context.leaves_out("refine"):
+            return ""
+
+        call = RefineInput(
+            **{**context.call_fields, "plan_ref": context.described_in[subtask_id]},
+            team_ref=context.team_ref,
+            subtask_id=subtask_id,
+            description_ref=self.description_ref,
+            role=self.role.name,
+            attempt=self.report.attempts + 1,
+            error=problem,
+            tried_ref=self.last.head,
+        )
+        lost = f"{subtask_id} could not be described better"
+        better = await ask_or_warn(context, REFINE, call, lost)
+        if better is None or not better.description_ref:
+            return ""
+
+        self.description_ref = better.description_ref
+        self.was_refined = True
+        return better.preview
 
     async def _ask_for_finding(self, person: Person) -> WorkerAgentResult:
         """Returns the finding of a subtask that a person hands in."""
@@ -302,12 +334,18 @@ class Assignment(Work):
             return True
         return False
 
+    def _is_worse(self, finding: Finding) -> bool:
+        """True if a review sent back a finding that has more that is supported."""
+        if self.previous is None or not self.keeps_better:
+            return False
+        return better(self.previous, finding) is self.previous
+
     def _succeed(self, result: WorkerAgentResult) -> None:
         """Ends a subtask with a finding that counts for its role."""
         assert result.finding is not None
         state, subtask_id = self.context.state, self.subtask_id
         self._count_outcome(True)
-        if self.previous is not None and self.keeps_better and better(self.previous, result.finding) is self.previous:
+        if self._is_worse(result.finding):
             state.board.keep(subtask_id)
             state.open_point(subtask_id, f"what came back had less that is supported: {self.feedback}")
             state.trace.note("finding_kept", subtask_id, which="earlier")

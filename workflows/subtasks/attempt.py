@@ -60,9 +60,11 @@ async def run_agents(work: Work, count: int) -> WorkerAgentResult:
     role, slot = work.role, work.slot or Slot()
     if count == 1:
         return await _Agent(work, role, 0, slot).run()
-    named = [work.context.team.find(name) for name in work.context.state.board.subtask(work.subtask_id).candidate_roles]
+    subtask = work.context.state.board.subtask(work.subtask_id)
+    named = [work.context.team.find(name) for name in subtask.candidate_roles]
     roles = [role, *[other for other in named if other is not None]]
-    places = zip(cycle(roles), [slot, *(Slot() for _ in range(1, count))], strict=False)
+    slots = [slot, *(Slot() for _ in range(1, count))]  # the first candidate has the attempt's own
+    places = zip(cycle(roles), slots, strict=False)
     agents = [_Agent(work, role, number, slot) for number, (role, slot) in enumerate(places, 1)]
     return await _run_candidates(work, agents)
 
@@ -152,23 +154,26 @@ class _Agent:
             self._book(result)
             if self._goes_to_other_model(result):
                 continue
-            if result.problem and result.problem.type in FATAL and not self._state.has_finding:
+            failed_by = result.problem.type if result.problem else None
+            if failed_by in FATAL and not self._state.has_finding:
                 self._context.free(self._slot)
                 try:
                     await self._context.until_finding(self._subtask_id)
                 except asyncio.CancelledError:
                     return result.when_stopped()
             step = after_agent(
-                result.problem.type if result.problem else None,
+                failed_by,
                 can_resume=result.progress is not None and not result.stopped,
                 had_last_grant=self._last,
                 has_finding=self._state.has_finding,
             )
-            if not result.stopped and (step is AfterAgent.END or result.problem is None):
+            has_ended = step is AfterAgent.END
+            if not result.stopped and (has_ended or result.problem is None):
                 self._state.models.answered(self._model, self._slot)
-            if step is AfterAgent.END:
+            if has_ended:
                 return result
-            if (ended := await self._until_continued(step, result)) is not None:
+            ended = await self._until_continued(step, result)
+            if ended is not None:
                 return ended
 
     async def _until_continued(self, step: AfterAgent, result: WorkerAgentResult) -> WorkerAgentResult | None:
@@ -176,8 +181,8 @@ class _Agent:
         why = result.problem.message if result.problem else ""
         self._progress = result.progress.booked() if result.progress else LoopProgress()
         if step is AfterAgent.WAIT_PROVIDER:
-            again = result.retry_after, workflow.random().random()
-            self._state.model_away(self._model, self._slot, why, *again)
+            chance = workflow.random().random()
+            self._state.model_away(self._model, self._slot, why, result.retry_after, chance)
         elif step is AfterAgent.WAIT_RESUME:
             self._context.free(self._slot)  # for others, while this one waits
             self._state.model_away(self._model, self._slot, why)
@@ -237,7 +242,8 @@ class _Agent:
             if self._state.steering.paused:
                 continue
             shares = budget.shares(board.agents(self._state.request.max_parallel))
-            if (grant := budget.ledger.grant(self.workflow_id, shares)) is not None:
+            grant = budget.ledger.grant(self.workflow_id, shares)
+            if grant is not None:
                 return grant
             if refused and not budget.ledger.open_grants:
                 self._last = self._progress.turn > 0
@@ -356,14 +362,24 @@ async def _ask_about(context: RunContext, place: str, head: str, call: ToolCallR
     """Returns the call if it is to be run; else its result: a person's reply, or why there is none."""
     is_tool = call.waits_for == "tool"
     again = f".{len(call.replies)}" if call.waits_for == "reply" else ""
+    question = call.asked if call.asks else ""
+    preview = f"{call.name} {call.preview}" if is_tool else question or call.preview
     # The head names the whole conversation: workflow, turn and model are part of it.
-    source = (head, str(call.index), call.name, call.definition_sha256, call.arguments_sha256, call.asks, call.asked)
+    source = (
+        head,
+        str(call.index),
+        call.name,
+        call.definition_sha256,
+        call.arguments_sha256,
+        call.asks,
+        call.asked,
+    )
     wait = context.new_wait(
         f"{place}.{call.index}{again}",
         "tool" if is_tool else "question",
         *source,
         subtask_id=place.partition("/")[0],
-        prompt_preview=f"{call.name} {call.preview}" if is_tool else (call.asks and call.asked) or call.preview,
+        prompt_preview=preview,
         arguments_sha256=call.arguments_sha256 if is_tool else None,
         choices=["approve", "deny"] if is_tool else call.choices,
         content_ref=call.asked_ref,

@@ -200,16 +200,15 @@ class Dispatch:
         """True if all that could continue waits for a person's decision: then the run's clock stands still."""
         state, waits = self._state, self._state.waits
         asked = waits.of_subtasks()
-        at_work = (
-            state.slots.held or state.slots.starved or state.time_and_budget.agents_waiting or self._drafts.running
-        )
+        if not asked and not state.proposed:
+            return False
+        needs_slots = state.slots.held or state.slots.starved
+        at_work = needs_slots or state.time_and_budget.agents_waiting or self._drafts.running
         planning = self._replanning.running and state.proposed is None
-        return (
-            bool(asked or state.proposed)
-            and not (at_work or planning or probe_at)
-            and asked.issuperset(self._running)
-            and all(wait.for_decision for wait in waits.current)
-        )
+        if at_work or planning or probe_at is not None:
+            return False
+        all_ask = asked.issuperset(self._running)
+        return all_ask and all(wait.for_decision for wait in waits.current)
 
     def _give_up_resting(self) -> None:
         """Fails the subtasks that wait for roles whose breakers are open: the run has stood still long enough."""
@@ -230,7 +229,8 @@ class Dispatch:
 
         Returns the time at which an open breaker admits an attempt.
         """
-        board, slots, probes = self._state.board, self._state.slots, []
+        board, slots = self._state.board, self._state.slots
+        probes: list[datetime] = []
         slots.note_starved(False)
         in_flight = board.in_flight()  # once: while a role rests, each of its subtasks is looked at every time
         if self._state.time_and_budget.agents_waiting or (self._state.refused and not self._state.has_finding):
@@ -249,10 +249,13 @@ class Dispatch:
                 # On the board at once, not when its task first runs: the next role is chosen by what is in flight.
                 board.begin(subtask_id, assignment.role.name)
                 in_flight[assignment.role.name] += 1
-                task = self._running[subtask_id] = asyncio.create_task(assignment.run())
+                task = asyncio.create_task(assignment.run())
+                self._running[subtask_id] = task
                 # Awaiting the tasks themselves would cost more on every wake-up.
                 task.add_done_callback(lambda task: self._context.changed.set())
-            elif probe_at := assignment.next_probe_at():
+                continue
+            probe_at = assignment.next_probe_at()
+            if probe_at is not None:
                 probes.append(probe_at)
         return min(probes, default=None)
 
@@ -261,9 +264,13 @@ class Dispatch:
         changed = asyncio.ensure_future(self._context.changed.wait())
         wakers: list[asyncio.Future[Any]] = [*self._drafts.tasks(), *self._replanning.tasks(), changed]
         budget = self._state.time_and_budget
-        times = [(probe_at, "breaker probe"), (None if budget.held else budget.work_until, "subtasks stop")]
-        if due := [(when, why) for when, why in times if when is not None]:
-            wakers.append(self._alarm.at(*min(due)))
+        times: list[tuple[datetime, str]] = []
+        if probe_at is not None:
+            times.append((probe_at, "breaker probe"))
+        if not budget.held:
+            times.append((budget.work_until, "subtasks stop"))
+        if times:
+            wakers.append(self._alarm.at(*min(times)))
         else:
             self._alarm.cancel()
         await workflow.wait(wakers, return_when=asyncio.FIRST_COMPLETED)
@@ -279,7 +286,8 @@ class Dispatch:
 
     async def _stop(self, why: Problem) -> None:
         """Stops running subtasks, keeps their partial findings, and closes the others."""
-        stopping, cancelled = asyncio.create_task(self._hand_in()), False
+        stopping = asyncio.create_task(self._hand_in())
+        cancelled = False
         try:
             await asyncio.shield(stopping)
         except asyncio.CancelledError:  # once: those that are stopping hand in what they have all the same

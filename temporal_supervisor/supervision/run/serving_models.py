@@ -120,8 +120,16 @@ class ServingModels:
         return self._best(chain) or chain[0]
 
     def _best(self, chain: Sequence[str]) -> str | None:
-        returning = [(until, model) for model in chain if (until := self._out.get(model, _NEVER)) < _NEVER]
-        return next(filter(self._serves, chain), min(returning)[1] if returning else None)
+        serving = next(filter(self._serves, chain), None)
+        if serving is not None:
+            return serving
+
+        returning = [model for model in chain if self._returns_at(model) < _NEVER]
+        # Of two that return at the same time the one that comes first by name: the same in a replay.
+        return min(returning, key=lambda model: (self._returns_at(model), model), default=None)
+
+    def _returns_at(self, model: str) -> datetime:
+        return self._out.get(model, _NEVER)
 
     def _serves(self, model: str) -> bool:
         return model not in self._outages and self._out.get(model, self._now()) <= self._now()
