@@ -60,8 +60,12 @@ class ShortLines(logging.Filter):
         of_collector = _COLLECTOR.search(f"{record.name} {text}")
         if _EXPECTED.search(text) or (of_collector and not is_error):  # it tries again
             return False
-        away = not is_error and _AWAY.search(text)
-        line = TRACES_LOST if of_collector else _SERVER_AWAY if away else one_line(text, limits.SENTENCE_BYTES)
+        if of_collector:
+            line = TRACES_LOST
+        elif not is_error and _AWAY.search(text):
+            line = _SERVER_AWAY
+        else:
+            line = one_line(text, limits.SENTENCE_BYTES)
         record.msg, record.args, record.exc_info = line, (), None
         last = self._told.get(line)
         if last is None:

@@ -99,7 +99,9 @@ async def pin_team(settings: Settings, team: str) -> Report:
     changed = [line for offer in found for line in offer.changes]
     if changed and not wrong:
         write_pins(folder, {offer.server: offer.listed for offer in found})
-    outcome = "nothing has changed" if not changed else "not written" if wrong else "written"
+    outcome = "not written" if wrong else "written"
+    if not changed:
+        outcome = "nothing has changed"
     rows = [*_diff_rows(changed), f"{folder / LOCK}: {outcome}"]
     if not found:
         rows = [f"team '{team}' has no section [mcp_servers.NAME], so there is nothing to pin"]

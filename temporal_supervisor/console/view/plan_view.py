@@ -98,7 +98,9 @@ def _between(found: Range, words: Callable[[float], str]) -> str:
 
 
 def _short(number: float) -> str:
-    return f"{number / 1e6:.1f}M" if number >= 1e6 else f"{number / 1000:.0f}k" if number >= 1000 else f"{number:.0f}"
+    if number >= 1e6:
+        return f"{number / 1e6:.1f}M"
+    return f"{number / 1000:.0f}k" if number >= 1000 else f"{number:.0f}"
 
 
 async def plan_page(run: RunHandle) -> PlanPage:

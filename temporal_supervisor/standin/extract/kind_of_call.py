@@ -89,7 +89,10 @@ def _plan(prompt: Parts, filler: Filler) -> Json:
     used = {head.get("role") for head in planned}
     stated = _CAP.search(prompt.text)
     most = int(stated[1]) if stated else limits.MAX_SUBTASKS
-    most = 1 if "finished" in filler.properties() else 0 if planned else most
+    if "finished" in filler.properties():
+        most = 1
+    elif planned:
+        most = 0
     for role in [role for role in _roles(prompt, filler) if role.name not in used][:most]:
         after = [*done, *(one["id"] for one in made)] if role.composes else []
         made.append(_subtask(prompt, len(planned) + len(made), role, after))

@@ -31,7 +31,9 @@ _SENTENCES = 6
 def stem(word: str) -> str:
     """Returns `word` in lower case without its plural ending."""
     low = word.lower()
-    return f"{low[:-3]}y" if low.endswith("ies") else low[:-1] if len(low) > 3 and low.endswith("s") else low
+    if low.endswith("ies"):
+        return f"{low[:-3]}y"
+    return low[:-1] if len(low) > 3 and low.endswith("s") else low
 
 
 def stems(text: str) -> list[str]:

@@ -101,4 +101,8 @@ def _kind(schema: Json) -> str:
     kind = schema.get("type")
     if isinstance(kind, list):
         kind = next((one for one in kind if one != "null"), "null")
-    return str(kind or ("object" if "properties" in schema else "array" if "items" in schema else "string"))
+    if kind:
+        return str(kind)
+    if "properties" in schema:
+        return "object"
+    return "array" if "items" in schema else "string"

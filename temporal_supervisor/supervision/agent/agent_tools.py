@@ -108,7 +108,9 @@ def _share(said: str) -> float | None:
         value = float(said.rstrip(" .%").replace(",", "."))
     except ValueError:
         return None
-    return share_of(value / 100 if "%" in said else value) if 0 <= value <= 100 else None
+    if not 0 <= value <= 100:
+        return None
+    return share_of(value / 100 if "%" in said else value)
 
 
 def _items(said: list[str]) -> list[str]:
@@ -241,7 +243,10 @@ def points_back(arguments: object) -> bool:
 
 def share_of(confidence: float | None) -> float | None:
     """Returns a confidence as a share of 1, which may be given in percent."""
-    return None if confidence is None else min(1.0, max(0.0, confidence / 100 if confidence > 1 else confidence))
+    if confidence is None:
+        return None
+    share = confidence / 100 if confidence > 1 else confidence
+    return min(1.0, max(0.0, share))
 
 
 def cells_of(value: JsonValue, path: str = "") -> Iterator[tuple[str, str]]:

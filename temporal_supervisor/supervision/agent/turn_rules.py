@@ -71,7 +71,9 @@ def next_step(stop_reason: str, has_text: bool, tool_calls: int, state: LoopStat
         if not state.last:
             return following
         # What it wrote beside the reply that was none, or one more call.
-        return Next.FINISH_CUT if has_text else Next.TURN_LIMIT if state.insisted else Next.INSIST
+        if has_text:
+            return Next.FINISH_CUT
+        return Next.TURN_LIMIT if state.insisted else Next.INSIST
     grows = stop_reason != "max_tokens" or state.can_grow
     if grows and state.asked_again < limits.CUT_RETRIES and state.turn < state.max_turns:
         return Next.ASK_AGAIN

@@ -59,6 +59,8 @@ def depth_exceeds(value: Any, limit: int) -> bool:
         depth, part = left.pop()
         if depth > limit:
             return True
-        inner = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
-        left += [(depth + 1, each) for each in inner]
+        if isinstance(part, dict):
+            left += [(depth + 1, each) for each in part.values()]
+        elif isinstance(part, list):
+            left += [(depth + 1, each) for each in part]
     return False

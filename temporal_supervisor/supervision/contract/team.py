@@ -154,7 +154,8 @@ class ToolRights(StrictModel):
     @property
     def said(self) -> dict[str, Any]:
         """The words that it says, by field of a Tool."""
-        return {name: word for name in ToolRights.model_fields if (word := getattr(self, name)) is not None}
+        words = {name: getattr(self, name) for name in ToolRights.model_fields}
+        return {name: word for name, word in words.items() if word is not None}
 
 
 class ToolEntry(ToolRights):

@@ -197,7 +197,11 @@ def _figure(match: re.Match[str], text: str) -> Figure | None:
     scaled = match["scale"] or match["money"] or match["letter"]
     scale = scale_of(scaled, bool(match["money"])) if scaled else Decimal(1)
     currency = _CURRENCY.search(before) if before[-2:].strip() else None
-    unit = unit_of(match["unit"]) if match["unit"] else unit_of(currency["currency"]) if currency else None
+    unit = None
+    if match["unit"]:
+        unit = unit_of(match["unit"])
+    elif currency:
+        unit = unit_of(currency["currency"])
     about = _ABOUT.search(before[-20:])
     width = Decimal(0) if about is None else Decimal("0.5") if about["near"] or about["sign"] else Decimal(1)
     readings = tuple(_readings(match["digits"], _power(match["power"]), width))

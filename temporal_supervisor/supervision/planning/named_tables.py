@@ -16,7 +16,8 @@ _NEAR_CHARS = 12  # before and after a name: `table "orders"`, `the orders table
 def table_lines(catalogue: str) -> dict[str, str]:
     """Returns the line of each table in a catalogue, by the table's name."""
     lines = (line for line in catalogue.splitlines() if line.startswith("- table "))
-    return {match["name"]: line for line in lines if (match := _TABLE.match(line))}
+    matches = [(_TABLE.match(line), line) for line in lines]
+    return {match["name"]: line for match, line in matches if match}
 
 
 def only_table(catalogue: str) -> str | None:

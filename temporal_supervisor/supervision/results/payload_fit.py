@@ -106,7 +106,9 @@ def pages(items: list[M], limit: int) -> list[list[M]]:
 def _shorter(value: Any, name: str, text: int, items: int, answer: int) -> Any:
     """Returns the value of a field of that name with its texts and lists cut."""
     if isinstance(value, str):
-        return cut(value, answer if name in _ANSWERS else text) if name in _TEXTS or name in _ANSWERS else value
+        if name in _ANSWERS:
+            return cut(value, answer)
+        return cut(value, text) if name in _TEXTS else value
     if name == "answer_json":
         return value if text == _STEPS[0][0] else None
     if isinstance(value, list):
