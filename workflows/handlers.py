@@ -213,7 +213,8 @@ class Handlers:
         """Raises ValueError, with the right run, if a wait of that id stands in another run than this one."""
         own_id = workflow.info().workflow_id
         root_id = self._parent.root_id if self._parent else own_id
-        if (there := supervisor_of(root_id, wait_id)) != own_id:
+        there = supervisor_of(root_id, wait_id)
+        if there != own_id:
             raise ValueError(f"'{wait_id}' waits in the run '{there}': send this to it (-w {there})")
 
     @property
@@ -237,7 +238,8 @@ class Handlers:
                 attachments = [attachment.name for attachment in self._context.setup.attachments]
                 problems += plan_problems(plan, state.request.max_subtasks, attachments)
             if problems:
-                raise ValueError(cut("the plan cannot run: " + "; ".join(problems), limits.ERROR_BYTES))
+                why = f"the plan cannot run: {'; '.join(problems)}"
+                raise ValueError(cut(why, limits.ERROR_BYTES))
 
     def _take(self, state: RunState, update: Update) -> str:
         """Takes over what an update says, and returns what its sender reads.
@@ -256,7 +258,9 @@ class Handlers:
             case Pause():
                 steering.pause(now=update.now or steering.now)
                 state.trace.note("paused", **said(update, now=update.now))
-                when = "now, and its calls in flight may be paid again" if steering.now else "after the turns under way"
+                when = "after the turns under way"
+                if steering.now:
+                    when = "now, and its calls in flight may be paid again"
                 message = f"paused: work stops {when}"
             case Resume():
                 steering.resume()

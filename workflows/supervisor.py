@@ -67,7 +67,9 @@ class SupervisorWorkflow(Handlers):
         self._nested, surplus = _nested_input(surplus)
         self._visibility = Visibility()
         self._notices: Notices | None = None
-        self._changed, self._reset, self._hurry = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._changed = asyncio.Event()  # wakes the dispatch
+        self._reset = asyncio.Event()  # the run was reset
+        self._hurry = asyncio.Event()  # the run was cancelled while it closes
         self._context: RunContext | None = None
         self._drafts: Drafts | None = None
         self._orphans: asyncio.Task[None] | None = None

@@ -115,8 +115,9 @@ class ParentLink:
     async def more_budget(self, tokens: int) -> bool:
         """Asks for so much budget that `tokens` are free. Returns False if the supervisor above has none left."""
         budget, ledger = self._state.time_and_budget, self._state.time_and_budget.ledger
-        if ledger.has_room(tokens) or self._state.finished_at is not None:
-            return ledger.has_room(tokens)
+        has_room = ledger.has_room(tokens)
+        if has_room or self._state.finished_at is not None:
+            return has_room
         if self._asked <= self.terms.answered:
             self._asked, self._tokens = self.terms.answered + 1, ledger.shortfall(tokens)
             self.report()
@@ -262,7 +263,8 @@ class ChildLinks:
 
     def close(self, report_key: str, run: NestedRun | None) -> None:
         """Closes the link to a nested supervisor that has ended; its late messages are ignored."""
-        if link := self._links.pop(report_key, None):
+        link = self._links.pop(report_key, None)
+        if link is not None:
             self._state.slots.end_lease(link.subtask_id)
             self._state.nested.end(link.subtask_id, run)
 
