@@ -139,7 +139,7 @@ class AgentTurnActivities:
         # From the beginning: added with the first clearing, it would change the prefix that the role's agents share.
         tools += [agent_tools.read_output_tool()] if role.tools else []
         tools += [agent_tools.ask_tool()] if role.ask else []
-        schema = role.output_schema and answer_schema.sendable(role.output_schema)
+        schema = role.output_schema and await answer_schema.sendable(role.output_schema, turn.run.run_id)
         tools.append(agent_tools.finish_tool(brief.names_items, schema, short=window.is_small))
         system = prompts.worker_system(role, turn.max_turns, turn.run.date, cites, short=window.is_small)
         return Opening(system=system, model=turn.model, effort=turn.effort, tools=tools), within
@@ -333,7 +333,7 @@ async def _output(role: Role, conclusion: agent_tools.Conclusion, run_id: str) -
             value = first_json(value)
     if value is None:
         return None, ["the field output is missing"]
-    value = answer_schema.value_of(schema, value)
+    value = await answer_schema.value_of(schema, value, run_id)
     if isinstance(value, dict):  # a field that may be left out is left out, not null
         needed = cast("list[str]", schema.get("required", []))
         value = {name: part for name, part in value.items() if part is not None or name in needed}

@@ -14,6 +14,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from activities.bounded.fair_pool import Line
 from activities.bounded.served import TOO_DEEP, TOO_LARGE, Json
 
 CHILD_REPLY_BYTES = 4 * 1024 * 1024  # one answer of a child process; a tool's output is a hundredth of it
@@ -45,14 +46,14 @@ class Failed(Exception):
 
 
 class ChildProcesses:
-    """Up to `size` processes that serve the functions of a module.
+    """Processes that serve the functions of a module, as many at a time as its line of a pool has places.
 
-    An owner, such as a run, has one question open at a time, and owners take turns. A process that ended is replaced at
-    the next question. All end when nothing uses this object any more: after the last question at the earliest.
+    A process that ended is replaced at the next question. All end when nothing uses this object any more: after the
+    last question at the earliest.
     """
 
     def __init__(
-        self, module: str, size: int, memory: int, *, seconds: float = _ORPHAN_SECONDS, file_bytes: int = 0
+        self, module: str, line: Line, memory: int, *, seconds: float = _ORPHAN_SECONDS, file_bytes: int = 0
     ) -> None:
         """A process may take so much `memory` beside its libraries, and write files of `file_bytes`.
 
@@ -60,8 +61,7 @@ class ChildProcesses:
         """
         self._module = module
         self._setup = {"module": module, "seconds": seconds, "file_bytes": file_bytes, "memory": memory}
-        self._turns: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
-        self._slots = asyncio.Semaphore(size)
+        self._line = line
         self._idle: list[_ChildProcess] = []
 
     async def call(self, owner: str, time: timedelta, function: str, *arguments: Any) -> Any:
@@ -70,16 +70,28 @@ class ChildProcesses:
             line = json.dumps([function, arguments]).encode() + b"\n"
         except RecursionError:
             raise BoundExceeded(TOO_DEEP) from None
-        async with self._turns.setdefault(owner, asyncio.Lock()), self._slots:
-            child = self._idle.pop() if self._idle else await self._start()
+        async with self._line.place(owner):
+            child = self._resumed(owner) or await self._start()
             reply = await child.ask(line, time)
             if "exceeded" in reply:
                 child.end()  # else the memory that it holds counts for the next question
                 raise BoundExceeded(reply["exceeded"])
+            child.served = owner
             self._idle.append(child)
+            self._line.pool.rested(child.end)
         if "error" in reply:
             raise Failed(function, reply["type"], reply["error"])
         return reply["result"]
+
+    def _resumed(self, owner: str) -> "_ChildProcess | None":
+        """Returns a process that waits for a question, best the one that served this owner; None if there is none."""
+        self._idle = [child for child in self._idle if child.end.alive]
+        if not self._idle:
+            return None
+        child = next((child for child in reversed(self._idle) if child.served == owner), self._idle[-1])
+        self._idle.remove(child)
+        self._line.pool.resumed(child.end)
+        return child
 
     async def _start(self) -> "_ChildProcess":
         """Returns a process that serves. Raises NotStarted."""
@@ -123,6 +135,7 @@ class _ChildProcess:
         environment = {"TMPDIR": tempfile.gettempdir(), "MALLOC_ARENA_MAX": "1"}
         self._process, self._socket = start_child(_BOOT, json.dumps(setup), environment=environment)
         self._socket.setblocking(False)
+        self.served = ""  # the owner of its last question
         self.end = weakref.finalize(self, _end, self._process, self._socket)
 
     async def ask(self, line: bytes, time: timedelta) -> Json:

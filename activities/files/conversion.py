@@ -7,24 +7,32 @@ import shutil
 import zipfile
 import zlib
 from pathlib import Path, PurePosixPath
-from secrets import token_hex
 from typing import Any
 
 import duckdb
 
 from activities.files import document_files, table_files
-from activities.files.descriptions import (
-    DESCRIPTION_BYTES,
-    DescriptionRefused,
-    FileDescription,
-    TableDescription,
-    read_description,
-)
+from activities.files.descriptions import FileDescription, TableDescription, as_json, describe, described_tables
+from activities.files.document_index import first_lines, index_documents, read_text_from, search_documents
 from activities.files.document_tables import FoundTable, TooMany, document_tables
 from activities.files.json_shapes import SHAPED_BYTES, table_rows
+from activities.files.report_room import FILE_CHARS, fitted
 from activities.files.tables.engine import table_name
 from activities.files.texts import Unreadable
 from activities.files.values import DOCUMENTS, TABLES, is_data, shown
+
+__all__ = [  # what the process serves
+    "convert",
+    "convert_tables",
+    "describe",
+    "described_tables",
+    "first_lines",
+    "index_documents",
+    "read_rows",
+    "read_text_from",
+    "search_documents",
+    "unpack",
+]
 
 Json = dict[str, Any]
 
@@ -35,8 +43,10 @@ _ROW_CHARS = 4096  # of a row as JSON: more than anyone shows
 _DAMAGED = (NotImplementedError, OSError, UnicodeError, lzma.LZMAError, zipfile.BadZipFile, zlib.error)
 
 
-def convert(path: str, name: str, out: str, described: Json | None = None) -> Json:
-    """Returns a report on a file; its tables and text lie in `out`. `described`: what a person says of it.
+def convert(path: str, name: str, out: str, described: Json | None = None, room: int = FILE_CHARS) -> Json:
+    """Returns a report on a file that fits the room; its tables and text lie in `out`.
+
+    `described`: what a person says of it.
 
     A report: `name`, `tables` [{name, file, rows, columns, notes}], `document` {title, pages, chars, file} or null,
     `problem` (why it can't be read) or null.
@@ -68,7 +78,7 @@ def convert(path: str, name: str, out: str, described: Json | None = None) -> Js
         report["problem"] = f"it can't be read: {reason.replace(f'{named.parent}/', '')[:300]}"
     finally:
         named.unlink(missing_ok=True)
-    return report
+    return fitted(report, room)
 
 
 def _named(source: Path, name: str, folder: Path) -> Path:
@@ -109,8 +119,8 @@ def _is_list_of_objects(start: bytes) -> bool:
     return start.startswith(b"[") and start[1:].lstrip().startswith(b"{")
 
 
-def convert_tables(path: str, name: str, out: str, described: Json | None = None) -> Json:
-    """Returns the `tables` that stand in a document, and `notes` on those that cannot be read.
+def convert_tables(path: str, name: str, out: str, described: Json | None = None, room: int = FILE_CHARS) -> Json:
+    """Returns the `tables` that stand in a document and fit the room, and `notes` on those that cannot be read.
 
     The document itself was read before: whatever happens here, its text stays.
     """
@@ -127,7 +137,7 @@ def convert_tables(path: str, name: str, out: str, described: Json | None = None
         notes = [f"its tables can't be read: {problem}"]
     finally:
         named.unlink(missing_ok=True)
-    return {"tables": tables, "notes": notes}
+    return fitted({"tables": tables, "notes": notes}, room)
 
 
 def _found_tables(path: Path, folder: Path) -> tuple[list[FoundTable], list[str]]:
@@ -167,23 +177,21 @@ def _with_header(described: FileDescription | None, rows: int) -> TableDescripti
     return said.model_copy(update={"header": said.header if said.header is not None else header, "parts": parts})
 
 
-def describe(path: str) -> Json:
-    """Returns what a `data.toml` `says`, with the `lines` of its keys, or the `problem` with it."""
-    source = Path(path)
-    try:
-        if source.stat().st_size > DESCRIPTION_BYTES:
-            raise DescriptionRefused(f"it has more than {DESCRIPTION_BYTES >> 10} KiB")
-        written = read_description(source.read_text(encoding="utf-8-sig"))
-    except UnicodeDecodeError:
-        return {"problem": "it is no text in UTF-8: save it as such"}
-    except DescriptionRefused as refused:
-        return {"problem": str(refused)}
-    lines = [[list(place), line] for place, line in written.lines.items()]
-    return {"says": written.says.model_dump(mode="json", exclude_unset=True), "lines": lines}
+def unpack(path: str, name: str, out: str, described: Json | None = None) -> list[list[Any]]:
+    """Returns each file of a zipped folder, unpacked into `out`: its name, its path, a problem or none.
+
+    The fourth is what a person says of it, of what is `described` of all.
+    """
+    files = _unpacked_files(path, name, out)
+    if described is None:
+        return [[*file, None] for file in files]
+    below = len(name) + 1  # what the names of its members begin with
+    names = {inner[below:] for inner, _, _ in files}
+    said = FileDescription.model_validate(described)
+    return [[*file, as_json(said.of_member(file[0][below:], names))] for file in files]
 
 
-def unpack(path: str, name: str, out: str) -> list[list[str]]:
-    """Returns the name and the path of each file of a zipped folder, unpacked into `out`, with a problem or none."""
+def _unpacked_files(path: str, name: str, out: str) -> list[list[str]]:
     try:
         with zipfile.ZipFile(path) as archive:
             files = [info for info in archive.infolist() if not info.is_dir()]
@@ -218,24 +226,3 @@ def read_rows(file: str, count: int) -> list[str]:
         rows = [zip(names, row, strict=True) for row in found.fetchall()]
     filled = [{name: shown(value) for name, value in row if value is not None} for row in rows]
     return [json.dumps(row, ensure_ascii=False)[:_ROW_CHARS] for row in filled]
-
-
-def index_documents(files: list[list[str]], index: str) -> int:
-    """Writes the full-text index over documents, [name, title, file] each. Returns the number of passages."""
-    import sqlite3
-
-    part = Path(f"{index}.{token_hex(8)}")  # others may write the same index
-    with sqlite3.connect(part) as database:
-        database.execute("PRAGMA journal_mode = OFF")
-        database.execute(
-            "CREATE VIRTUAL TABLE passages USING fts5"
-            "(name UNINDEXED, place UNINDEXED, title, heading, text, tokenize='porter unicode61')"
-        )
-        for name, title, file in files:
-            passages = document_files.text_passages(Path(file).read_text(encoding="utf-8"))
-            rows = ((name, place, title, place, text) for place, text in passages)
-            database.executemany("INSERT INTO passages VALUES (?, ?, ?, ?, ?)", rows)
-        (count,) = database.execute("SELECT count(*) FROM passages").fetchone()
-    database.close()
-    part.replace(index)
-    return int(count)

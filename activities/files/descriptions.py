@@ -20,7 +20,9 @@ as in `[tables."book.xlsx/book_orders"]`, or by the table alone; the file's name
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import count
+from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, ValidationError
@@ -37,6 +39,7 @@ DESCRIPTION_BYTES = 256 * 1024  # of the file: some 1,000 described columns
 _MISTAKES = 8  # that are named at once
 _SHOWN_CHARS = 200  # of what the parser says
 
+Json = dict[str, Any]
 ColumnType = Literal["text", "number", "integer", "date"]
 DecimalMark = Literal[",", "."]
 RowNumber = Annotated[int, Field(ge=1, le=1_000_000)]
@@ -248,40 +251,107 @@ def _path(written: str) -> tuple[str, ...]:
 
 
 class KnownTable(NamedTuple):
-    """A table as the files have it: its file, its name there, its columns."""
+    """A table as the files have it: its file, its name there, its columns, and how many more it has."""
 
     file: str
     own: str
     columns: list[str]
+    left_out: int = 0
+
+
+Close = Callable[[str, Iterable[str]], str]
+"""Returns words on the name that is meant; empty if none is close."""
 
 
 def mistakes(written: Written, files: list[str], tables: list[KnownTable]) -> list[str]:
     """Returns what of a description fits no table or column, each with its line and what to do."""
-    found = []
+    looked_up = count(1)
+
+    def close(name: str, known: Iterable[str]) -> str:
+        # It takes long among many names: those that are not shown are counted only.
+        return did_you_mean(name, known) if next(looked_up) <= _MISTAKES else ""
+
+    found = list(_mistakes(written, files, tables, close))
+    return found if len(found) <= _MISTAKES else [*found[:_MISTAKES], f"and {len(found) - _MISTAKES} more"]
+
+
+def _mistakes(written: Written, files: list[str], tables: list[KnownTable], close: Close) -> Iterator[str]:
     for key, said in written.says.tables.items():
         meant = [table for table in tables if key in (table.file, f"{table.file}/{table.own}")]
         meant = meant or [table for table in tables if table.own == key]
         line = written.lines.get(("tables", key))
         where = f"line {line}: " if line else ""
         if not meant:
-            found.append(f"{where}{_no_table(key, files, tables)}")
+            yield f"{where}{_no_table(key, files, tables, close)}"
             continue
         if len({table.file for table in meant}) > 1:
             first = meant[0]
             better = f"{first.file}/{first.own}"
-            found.append(f"{where}several files have a table {quoted(key)}: name its file, as in {quoted(better)}")
+            yield f"{where}several files have a table {quoted(key)}: name its file, as in {quoted(better)}"
+        if any(table.left_out for table in meant):
+            continue
         known = dict.fromkeys(column for table in meant for column in table.columns)
         for column in said.columns:
             if column not in known:
                 line = written.lines.get(("tables", key, "columns", column), line)
-                close = did_you_mean(column, known) or f": it has {one_line(', '.join(known), limits.LINE_BYTES)}"
-                found.append(f"line {line}: {quoted(key)} has no column {quoted(column)}{close}")
-    return found if len(found) <= _MISTAKES else [*found[:_MISTAKES], f"and {len(found) - _MISTAKES} more"]
+                meant_words = close(column, known) or f": it has {one_line(', '.join(known), limits.LINE_BYTES)}"
+                yield f"line {line}: {quoted(key)} has no column {quoted(column)}{meant_words}"
 
 
-def _no_table(key: str, files: list[str], tables: list[KnownTable]) -> str:
+def _no_table(key: str, files: list[str], tables: list[KnownTable], close: Close) -> str:
     if key in files:
         return f"{quoted(key)} holds no table"
     known = dict.fromkeys([*(table.file for table in tables), *(table.own for table in tables)])
-    close = did_you_mean(key, known) or f": there are {one_line(', '.join(known), limits.LINE_BYTES) or 'none'}"
-    return f"there is no table {quoted(key)}{close}"
+    meant_words = close(key, known) or f": there are {one_line(', '.join(known), limits.LINE_BYTES) or 'none'}"
+    return f"there is no table {quoted(key)}{meant_words}"
+
+
+# --- what runs in a child process: descriptions and tables are both foreign -----------------------------
+
+
+def describe(path: str, names: list[str]) -> Json:
+    """Returns what a `data.toml` `says`, with the `lines` of its keys, or the `problem` with it.
+
+    `files` has what it says of each of the files of these names, and what of that changes how the file is read.
+    """
+    source = Path(path)
+    try:
+        if source.stat().st_size > DESCRIPTION_BYTES:
+            raise DescriptionRefused(f"it has more than {DESCRIPTION_BYTES >> 10} KiB")
+        written = read_description(source.read_text(encoding="utf-8-sig"))
+    except UnicodeDecodeError:
+        return {"problem": "it is no text in UTF-8: save it as such"}
+    except DescriptionRefused as refused:
+        return {"problem": str(refused)}
+    known, files = set(names), dict[str, list[Any]]()
+    for name in names:
+        said = written.says.of_file(name, known)
+        if said is not None:
+            files[name] = [as_json(said), said.reading]
+    lines = [[list(place), line] for place, line in written.lines.items()]
+    return {"says": written.says.model_dump(mode="json", exclude_unset=True), "lines": lines, "files": files}
+
+
+def described_tables(says: Json, lines: list[Any], names: list[str], tables: list[list[Any]]) -> Json:
+    """Returns the `mistakes` in what a `data.toml` says of tables, [file, own name, columns, how many more] each.
+
+    `about` has for each of these tables what is said of it and, by their names, of its columns.
+    """
+    data = DataDescription.model_validate(says)
+    written = Written(data, {tuple(place): line for place, line in lines})
+    found = mistakes(written, names, [KnownTable(*table) for table in tables])
+    of_files = {name: data.of_file(name, set(names)) for name in {table[0] for table in tables}}
+    return {"mistakes": found, "about": [_about(of_files[file], own, columns) for file, own, columns, _ in tables]}
+
+
+def _about(said: FileDescription | None, own: str, columns: list[str]) -> list[Any]:
+    if said is None:
+        return ["", {}]
+    table = said.of(own)
+    words = {name: table.columns[name].description for name in columns if name in table.columns}
+    return [table.description, {name: about for name, about in words.items() if about}]
+
+
+def as_json(said: FileDescription | None) -> Json | None:
+    """Returns a description as it goes to another process."""
+    return None if said is None else said.model_dump(mode="json", exclude_unset=True)

@@ -21,6 +21,7 @@ from activities.files.texts import Unreadable, as_utf8
 Json = dict[str, Any]
 
 PASSAGE_CHARS = 1500
+PLACE_CHARS = 300  # of a heading, as a place: each passage below it repeats it
 _TITLE_CHARS = 200
 _WORD_BYTES = 64 << 20  # of XML: up to two minutes
 _PAGES = 5000
@@ -123,7 +124,7 @@ def text_passages(text: str) -> Iterator[tuple[str, str]]:
             yield place, part
             empty = False
         if mark:
-            place, start = mark[1].strip(), mark.end()
+            place, start = mark[1].strip()[:PLACE_CHARS], mark.end()
     yield from (("", part) for part in _parts(text) if empty)
 
 

@@ -10,21 +10,21 @@ import tempfile
 import time
 import weakref
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from itertools import chain
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Annotated, Any
+
+from cachetools import TTLCache
+from pydantic import Field
 
 from activities.bounded.child_processes import BoundExceeded, ChildProcesses, Failed
-from activities.files.descriptions import (
-    DATA_TOML,
-    DataDescription,
-    FileDescription,
-    KnownTable,
-    Written,
-    mistakes,
-)
-from activities.files.values import VERSION, WITH_TABLES, literal, numbered, unread_kind
+from activities.bounded.fair_pool import PLACES
+from activities.files.descriptions import DATA_TOML
+from activities.files.file_reports import FileReport, with_about, with_unique_tables
+from activities.files.report_room import FILE_CHARS, RUN_CHARS, all_fitted, length
+from activities.files.values import VERSION, WITH_TABLES, unread_kind
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.text import clean, one_line
 from temporal_supervisor.supervision.contract.base import Model
@@ -33,11 +33,18 @@ Json = dict[str, Any]
 
 _FILE_BYTES = 1 << 30  # of what a file is converted to
 _CONVERSION_TIME = timedelta(minutes=4)  # 200 MB of CSV take some 30 s of CPU, on a busy machine four times that
-_CHILDREN = 2
+_AT_ONCE = 2  # files of one run
+# A large file may take minutes: then there is a place left for small ones.
+_LARGE_BYTES = 1 << 20
+_LARGE, _SMALL = PLACES.line(2), PLACES.line(2)
+_FAILED_INDEXES, _FAILED_SECONDS = 64, 600  # so many sets of documents are remembered for so long
+_PART_SECONDS = 3600  # a half written index of that age is nobody's
 _ZIP_TIME = timedelta(minutes=10)  # of all files in one zipped folder
 _MEMORY_BYTES = 288 << 20  # what a converting process may reserve beside its libraries; it uses two thirds of that
 _CACHE_BYTES = 8 << 30  # the oldest go first
 _NAME_BYTES = 300
+_INDEXES = "indexes"
+_SEARCH_TIME = timedelta(seconds=20)  # of a document of 20 MB, on a busy machine
 _MODULE = "activities.files.conversion"
 GONE = "it is no longer stored"
 
@@ -46,7 +53,7 @@ class FileEntry(Model):
     """A file by its name or its path below a folder, and where its parts lie, in order; none with a `problem`."""
 
     name: str
-    bytes: int = 0
+    bytes: Annotated[int, Field(ge=0, le=limits.DATA_BYTES)] = 0
     sha256: str = ""
     parts: list[str] = []
     problem: str | None = None
@@ -70,53 +77,12 @@ async def copy_file(file: FileEntry, target: Path) -> None:
 
 
 @dataclass(frozen=True)
-class FileReport:
-    """What became of a file: its tables {name, file, rows, columns, notes}, its document, or the problem with it.
+class Described:
+    """What a `data.toml` says: as its process gave it, and of each file, with what changes how that file is read."""
 
-    Of a `data.toml` these are the `words` of the house that it explains, and its `mistakes`: what fits no table.
-    """
-
-    name: str
-    tables: Sequence[Json] = ()
-    document: Json | None = None
-    problem: str | None = None
-    words: Mapping[str, str] = field(default_factory=dict)
-    mistakes: Sequence[str] = ()
-
-    @property
-    def made(self) -> list[str]:
-        """The files that were made of it."""
-        return [one["file"] for one in [*self.tables, self.document] if one]
-
-    @property
-    def described(self) -> str:
-        """The file's name, which is its document's id, with the names of its tables."""
-        tables = ", ".join(table["name"] for table in self.tables)
-        return f"{self.name}, table {tables}" if tables else self.name
-
-
-def contents(column: Json, most: int | None = None) -> str:
-    """Returns the range of a column, or its first values and how many more it has; empty if nothing is known."""
-    if "range" in column:
-        return " to ".join(column["range"])
-    values = column.get("values", [])
-    more = len(values) - len(values[:most]) + column.get("more", 0)
-    return ", ".join(map(_listed, values[:most])) + (f", ... and {more} more" if more else "")
-
-
-def reading_line(reading: Json) -> str:
-    """Returns a cell as it is written beside its value, what was decided, and why."""
-    written, value = literal(reading["written"]), reading["value"]
-    as_value = f"{written} is {value}" if value != reading["written"] else written
-    why = "; ".join(filter(None, [reading.get("decision"), reading.get("why")]))
-    unit = f", in {reading['unit']}" if reading.get("unit") else ""
-    return f"{as_value}{unit} ({why})" if why else f"{as_value}{unit}"
-
-
-def _listed(value: str) -> str:
-    """Returns a value as it is listed; one that contains the separator is written as in SQL."""
-    plain = clean(value).replace("\n", " ")
-    return literal(plain) if ", " in plain else plain
+    says: Json
+    lines: list[Any]
+    files: Mapping[str, tuple[Json, str]]
 
 
 class FileCache:
@@ -129,26 +95,33 @@ class FileCache:
             weakref.finalize(self, shutil.rmtree, whole, ignore_errors=True)
         self._folder = whole / f"files-{VERSION}"
         self._kept = 0  # what this process has added
+        self._failed_indexes: TTLCache[str, str] = TTLCache(_FAILED_INDEXES, _FAILED_SECONDS)
         seconds = _CONVERSION_TIME.total_seconds()
-        self._children = ChildProcesses(_MODULE, _CHILDREN, _MEMORY_BYTES, seconds=seconds, file_bytes=_FILE_BYTES)
+        self._large, self._small = (
+            ChildProcesses(_MODULE, line, _MEMORY_BYTES, seconds=seconds, file_bytes=_FILE_BYTES)
+            for line in (_LARGE, _SMALL)
+        )
 
     async def reports(self, files: Iterable[FileEntry], owner: str, fetch: Fetch) -> list[FileReport]:
         """Returns a report on each file, or on each member of a zipped folder. Table names are unique among them.
 
         A `data.toml` among them says how tables are read, and what they mean. `fetch` is needed once for each content.
         """
-        places = asyncio.Semaphore(_CHILDREN)  # else as many parts as there are files are in memory
+        places = asyncio.Semaphore(_AT_ONCE)  # else as many parts as there are files are in memory
         files = list(files)
-        names = [file.name for file in files]
+        room = RUN_CHARS // max(1, len(files))
         data_toml = next((file for file in files if file.name == DATA_TOML), None)
-        written = await self._description(data_toml, owner, fetch) if data_toml else None
-        says = written.says if isinstance(written, Written) else DataDescription()
+        described: Described | str = ""
+        if data_toml:
+            described = await self._description(data_toml, [file.name for file in files], owner, fetch)
+        of_files = described.files if isinstance(described, Described) else {}
 
         async def read(file: FileEntry) -> list[Json]:
             if file is data_toml:
-                return [{"name": file.name, "problem": written if isinstance(written, str) else None}]
+                return [{"name": file.name, "problem": described if isinstance(described, str) else None}]
             async with places:
-                return await self._report(file, owner, fetch, says.of_file(file.name, names))
+                found = await self._report(file, owner, fetch, *of_files.get(file.name, (None, "")))
+                return await asyncio.to_thread(all_fitted, found, room)
 
         kept = self._kept
         found = await asyncio.gather(*map(read, files))
@@ -159,17 +132,18 @@ class FileCache:
             problem = report.problem and one_line(clean(report.problem), limits.SENTENCE_BYTES)
             reports[at] = replace(report, name=one_line(clean(report.name), _NAME_BYTES), problem=problem)
         unique = with_unique_tables(reports)
-        return with_descriptions(unique, written) if isinstance(written, Written) else unique
+        return await self._with_words(unique, described, owner) if isinstance(described, Described) else unique
 
-    async def _description(self, file: FileEntry, owner: str, fetch: Fetch) -> Written | str:
-        """Returns what a `data.toml` says, or the problem with it."""
+    async def _description(self, file: FileEntry, names: list[str], owner: str, fetch: Fetch) -> Described | str:
+        """Returns what a `data.toml` says of files, or the problem with it."""
         if file.problem:
             return file.problem
         self._folder.mkdir(parents=True, exist_ok=True)
         made = Path(tempfile.mkdtemp(prefix="description.", dir=self._folder))
         try:
             await fetch(file, made / "fetched")
-            read: Json = await self._children.call(owner, _CONVERSION_TIME, "describe", str(made / "fetched"))
+            asked = (str(made / "fetched"), names)
+            read: Json = await self._small.call(owner, _CONVERSION_TIME, "describe", *asked)
         except FileNotFoundError as gone:
             return str(gone)
         except (BoundExceeded, Failed) as problem:
@@ -178,25 +152,88 @@ class FileCache:
             await asyncio.to_thread(shutil.rmtree, made, ignore_errors=True)
         if "problem" in read:
             return f"{read['problem']}. The files are read without it"
-        lines = {tuple(place): line for place, line in read["lines"]}
-        return Written(DataDescription.model_validate(read["says"]), lines)
+        return Described(read["says"], read["lines"], read["files"])
 
-    async def index(self, reports: Sequence[FileReport]) -> Path:
-        """Returns the full-text index over the documents of some files, made once for the same ones."""
+    async def _with_words(self, reports: list[FileReport], described: Described, owner: str) -> list[FileReport]:
+        """Returns the reports, their tables and columns with the words of a `data.toml`, which says what it fits not.
+
+        The words stand under `about`.
+        """
+        tables = [(at, table) for at, report in enumerate(reports) for table in report.tables]
+        names = [report.name for report in reports if report.name != DATA_TOML]
+        known = [
+            [reports[at].name, table["own"], [column["name"] for column in table["columns"]], table.get("left_out", 0)]
+            for at, table in tables
+        ]
+        try:
+            asked = (described.says, described.lines, names, known)
+            found: Json = await self._small.call(owner, _CONVERSION_TIME, "described_tables", *asked)
+        except (BoundExceeded, Failed) as problem:
+            found = {"mistakes": [f"its words are in no table: {problem}"], "about": [["", {}]] * len(tables)}
+        wrong = [one_line(clean(mistake), limits.SENTENCE_BYTES) for mistake in found["mistakes"]]
+        new: list[list[Json]] = [[] for _ in reports]
+        for (at, table), (words, columns) in zip(tables, found["about"], strict=True):
+            new[at].append(with_about(table, words, columns))
+        return [
+            replace(report, words=described.says.get("words", {}), mistakes=wrong)
+            if report.name == DATA_TOML
+            else replace(report, tables=new[at])
+            for at, report in enumerate(reports)
+        ]
+
+    async def index(self, reports: Sequence[FileReport], owner: str) -> Path:
+        """Returns the full-text index over the documents of some files, made once for the same ones.
+
+        Raises BoundExceeded and Failed; an index that failed is not tried again soon.
+        """
         files = [[report.name, found["title"], found["file"]] for report in reports if (found := report.document)]
         key = hashlib.sha256(json.dumps(files).encode()).hexdigest()
-        index = self._folder / "indexes" / f"{key}.sqlite"
-        if not await asyncio.to_thread(index.exists):
-            index.parent.mkdir(parents=True, exist_ok=True)
-            await self._children.call(key, _CONVERSION_TIME, "index_documents", files, str(index))
+        if key in self._failed_indexes:
+            raise BoundExceeded(self._failed_indexes[key])
+        index = self._folder / _INDEXES / f"{key}.sqlite"
+        if await asyncio.to_thread(_is_used, index):
+            return index
+        index.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            await self._large.call(owner, _CONVERSION_TIME, "index_documents", files, str(index))
+        except (BoundExceeded, Failed) as problem:
+            self._failed_indexes[key] = str(problem)
+            raise
+        finally:
+            await asyncio.to_thread(self._make_room)
         return index
+
+    async def search(self, reports: Sequence[FileReport], match: str, most: int, owner: str) -> Json:
+        """Returns the `hits`, [name, place, text] of the best passages, and documents that are `left_out`.
+
+        Raises BoundExceeded and Failed.
+        """
+        index = await self.index(reports, owner)
+        found: Json = await self._small.call(owner, _SEARCH_TIME, "search_documents", str(index), match, most)
+        return found
+
+    async def text(self, file: str, place: str, owner: str) -> Json:
+        """Returns the `text` of a document from a place on, or the `known` places. Raises BoundExceeded and Failed."""
+        found: Json = await self._small.call(owner, _SEARCH_TIME, "read_text_from", file, place)
+        return found
+
+    async def first_lines(self, file: str, most: int, chars: int, *, is_pdf: bool, owner: str) -> Json:
+        """Returns the first `lines` of a text that are not empty, and their `count`. Raises BoundExceeded, Failed."""
+        found: Json = await self._small.call(owner, _SEARCH_TIME, "first_lines", file, most, chars, is_pdf)
+        return found
 
     async def rows(self, file: str, count: int, owner: str) -> list[str]:
         """Returns the first rows of a converted table, each as JSON."""
-        rows: list[str] = await self._children.call(owner, _CONVERSION_TIME, "read_rows", file, count)
+        rows: list[str] = await self._small.call(owner, _CONVERSION_TIME, "read_rows", file, count)
         return rows
 
-    async def _report(self, file: FileEntry, owner: str, fetch: Fetch, described: FileDescription | None) -> list[Json]:
+    async def _report(
+        self, file: FileEntry, owner: str, fetch: Fetch, described: Json | None, reading: str
+    ) -> list[Json]:
+        """Returns a report on a file, or on each member of a zipped folder.
+
+        `reading` is what the description changes in them: words alone change nothing that was made.
+        """
         if file.problem:
             return [{"name": file.name, "problem": file.problem}]
         if PurePosixPath(file.name).name == DATA_TOML:
@@ -204,7 +241,6 @@ class FileCache:
             return [{"name": file.name, "problem": words}]
         if why := unread_kind(file.name):
             return [{"name": file.name, "problem": why}]
-        reading = described.reading if described else ""  # words alone change nothing that was made
         content = " ".join(filter(None, [file.sha256, file.name, reading]))
         key = hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()
         folder = self._folder / key
@@ -230,61 +266,80 @@ class FileCache:
         self._kept += 1
         return kept
 
-    async def _converted(self, name: str, fetched: Path, owner: str, described: FileDescription | None) -> list[Json]:
+    async def _converted(self, name: str, fetched: Path, owner: str, described: Json | None) -> list[Json]:
         """Returns a report on a file or on each member of a zipped folder. Raises BoundExceeded and Failed."""
         if not name.lower().endswith(".zip"):
-            return [await self._one(name, fetched, owner, described)]
-        asked = (str(fetched), name, str(fetched.parent))
-        members = await self._children.call(owner, _CONVERSION_TIME, "unpack", *asked)
+            return [await self._one(name, fetched, owner, described, FILE_CHARS)]
+        asked = (str(fetched), name, str(fetched.parent), described)
+        members = await self._large.call(owner, _CONVERSION_TIME, "unpack", *asked)
         fetched.unlink()
-        below = len(name) + 1  # what the names of its members begin with
-        inner_names = [inner[below:] for inner, _, _ in members]
-        until, reports = time.monotonic() + _ZIP_TIME.total_seconds(), list[Json]()
-        for inner, path, problem in members:
+        until, reports, room = time.monotonic() + _ZIP_TIME.total_seconds(), list[Json](), RUN_CHARS
+        for at, (inner, path, problem, said) in enumerate(members):
             if not problem and time.monotonic() > until:
                 problem = "it can't be read: the files before it took too long"
             if problem:
                 reports.append({"name": inner, "problem": problem})
                 continue
             try:
-                said = described.of_member(inner[below:], inner_names) if described else None
-                reports.append(await self._one(inner, path, owner, said))
+                share = min(FILE_CHARS, room // (len(members) - at))
+                reports.append(await self._one(inner, path, owner, said, share))
             except (BoundExceeded, Failed) as exceeded:
                 reports.append({"name": inner, "problem": f"it can't be read: {exceeded}"})
+            room = max(0, room - length(reports[-1]))
         return reports
 
-    async def _one(self, name: str, file: str | Path, owner: str, described: FileDescription | None) -> Json:
-        said = described.model_dump(mode="json", exclude_unset=True) if described else None
-        asked = (str(file), name, os.path.dirname(file), said)
-        report: Json = await self._children.call(owner, _CONVERSION_TIME, "convert", *asked)
+    async def _one(self, name: str, file: str | Path, owner: str, described: Json | None, room: int) -> Json:
+        """Returns a report on one file that fits the room. Raises BoundExceeded and Failed."""
+        asked = (str(file), name, os.path.dirname(file), described, room)
+        try:
+            is_large = os.path.getsize(file) >= _LARGE_BYTES
+        except FileNotFoundError:
+            is_large = False
+        children = self._large if is_large else self._small
+        report: Json = await children.call(owner, _CONVERSION_TIME, "convert", *asked)
         if report["document"] and name.lower().endswith(WITH_TABLES):
-            report |= await self._tables_of(report["document"], owner, *asked)
+            report |= await self._tables_of(children, report["document"], owner, *asked)
         try:
             Path(file).unlink()
         except FileNotFoundError:  # another process may delete it: what the child says then is not kept
             raise Failed(name, "FileNotFoundError", "its copy was deleted meanwhile") from None
         return report
 
-    async def _tables_of(self, document: Json, owner: str, *asked: Any) -> Json:
+    async def _tables_of(self, children: ChildProcesses, document: Json, owner: str, *asked: Any) -> Json:
         """Returns the tables in a document, and it with notes on what of them can't be read: its text stays."""
         try:
-            found: Json = await self._children.call(owner, _CONVERSION_TIME, "convert_tables", *asked)
+            found: Json = await children.call(owner, _CONVERSION_TIME, "convert_tables", *asked)
         except (BoundExceeded, Failed) as problem:
             found = {"tables": [], "notes": [f"its tables can't be read: {problem}"]}
         return {"tables": found["tables"], "document": {**document, "notes": found["notes"]}}
 
     def _make_room(self) -> None:
-        """Deletes what was used longest ago, older versions' files too, until the rest fits the cache."""
+        """Deletes what was used longest ago, older versions' files too, until the rest fits the cache.
+
+        Indexes count one by one. What a process left of one that it could not finish goes, too.
+        """
+        now = datetime.now(UTC).timestamp()
+        for part in self._folder.parent.glob(f"files-*/{_INDEXES}/*.sqlite.*"):
+            with contextlib.suppress(OSError):
+                if now - part.stat().st_mtime > _PART_SECONDS:
+                    part.unlink()
         sizes: list[tuple[float, int, Path]] = []
-        for folder in self._folder.parent.glob("files-*/*"):
+        whole = self._folder.parent
+        folders = (folder for folder in whole.glob("files-*/*") if folder.name != _INDEXES)
+        for made in chain(folders, whole.glob(f"files-*/{_INDEXES}/*.sqlite")):
             with contextlib.suppress(OSError):  # another process deletes or moves it
-                size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-                sizes.append((folder.stat().st_mtime, size, folder))
+                files = made.rglob("*") if made.is_dir() else [made]
+                size = sum(file.stat().st_size for file in files if file.is_file())
+                sizes.append((made.stat().st_mtime, size, made))
         total = 0
-        for _, size, folder in sorted(sizes, reverse=True):
+        for _, size, made in sorted(sizes, reverse=True):
             total += size
-            if total > _CACHE_BYTES:
-                shutil.rmtree(folder, ignore_errors=True)
+            if total <= _CACHE_BYTES:
+                continue
+            if made.is_dir():
+                shutil.rmtree(made, ignore_errors=True)
+            else:
+                made.unlink(missing_ok=True)
 
 
 class Files:
@@ -340,6 +395,15 @@ def _read(folder: Path) -> list[Json] | None:
         return None
 
 
+def _is_used(made: Path) -> bool:
+    """True if a file is there; the cache keeps what was used last."""
+    try:
+        os.utime(made)
+    except FileNotFoundError:
+        return False
+    return True
+
+
 def _keep(reports: list[Json], made: Path, folder: Path) -> list[Json]:
     """Moves what was made to its place, unless another process was faster. Returns the reports with paths there."""
     written = json.dumps(reports, ensure_ascii=False).replace(str(made), str(folder))
@@ -352,50 +416,3 @@ def _keep(reports: list[Json], made: Path, folder: Path) -> list[Json]:
             made.rename(folder)
     kept: list[Json] = json.loads(written)
     return kept
-
-
-def with_unique_tables(reports: list[FileReport]) -> list[FileReport]:
-    """Returns the reports, tables of the same name numbered from the second on, each with its file as `source`.
-
-    `own` is the name that a table has among those of its file.
-    """
-    names = iter(numbered([table["name"] for report in reports for table in report.tables]))
-    return [
-        replace(report, tables=[_renamed(table, next(names), report.name) for table in report.tables])
-        for report in reports
-    ]
-
-
-def _renamed(table: Json, name: str, source: str) -> Json:
-    return {"own": table["name"], **table, "name": name, "source": source}
-
-
-def with_descriptions(reports: list[FileReport], written: Written) -> list[FileReport]:
-    """Returns the reports, their tables and columns with the words of a `data.toml`, which says what it fits not."""
-    files = [report.name for report in reports if report.name != DATA_TOML]
-    tables = [
-        KnownTable(report.name, table["own"], [column["name"] for column in table["columns"]])
-        for report in reports
-        for table in report.tables
-    ]
-    wrong = [one_line(clean(mistake), limits.SENTENCE_BYTES) for mistake in mistakes(written, files, tables)]
-    described = list[FileReport]()
-    for report in reports:
-        if report.name == DATA_TOML:
-            described.append(replace(report, words=written.says.words, mistakes=wrong))
-            continue
-        said = written.says.of_file(report.name, files)
-        described.append(
-            replace(report, tables=[_described(table, said) for table in report.tables]) if said else report
-        )
-    return described
-
-
-def _described(table: Json, said: FileDescription) -> Json:
-    """Returns a table with its description and those of its columns, under `about`."""
-    own = said.of(table["own"])
-    columns = list[Json]()
-    for column in table["columns"]:
-        words = own.columns.get(column["name"])
-        columns.append({**column, "about": words.description} if words and words.description else column)
-    return {**table, "columns": columns, **({"about": own.description} if own.description else {})}

@@ -4,12 +4,14 @@ import asyncio
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from activities.files.descriptions import DATA_TOML
-from activities.files.file_cache import GONE, FileCache, FileEntry, FileReport, Files
+from activities.files.file_cache import GONE, FileCache, FileEntry, Files
+from activities.files.file_reports import FileReport
+from activities.files.report_room import length
 from activities.files.values import unread_kind
 from activities.store.artifacts import ArtifactMissing, ArtifactStore
 from temporal_supervisor.supervision.base import limits
@@ -18,6 +20,7 @@ from temporal_supervisor.supervision.contract.base import Model
 
 MANIFEST_TYPE = "application/vnd.temporal-supervisor.files+json"
 """The media type of an attachment that is a manifest, not a text."""
+LONGER = "its content is longer than its list says"
 _PART_BYTES = limits.ARTIFACT_BYTES
 _NAMED = 5  # of the files that can't be read, in one line
 
@@ -36,7 +39,7 @@ class Manifest(Model):
     files: list[FileEntry]
 
 
-class FilesRefused(Exception):
+class FilesRefused(ValueError):
     """Files beyond a ceiling; the message says which. Nothing was stored."""
 
 
@@ -123,16 +126,28 @@ async def read_manifest(store: ArtifactStore, ref: str) -> Manifest:
     manifest = Manifest.model_validate_json(await store.get(ref))
     if not all(is_upload(part) for file in manifest.files for part in file.parts):
         raise ValueError("a manifest names uploads only")
-    if len(manifest.files) > limits.DATA_FILES or sum(file.bytes for file in manifest.files) > limits.DATA_BYTES:
-        raise ValueError("a manifest beyond the ceilings")
+    _check_ceilings(manifest.files)
     if any(len(file.parts) > file.bytes // _PART_BYTES + 1 for file in manifest.files):
         raise ValueError("a file of too many parts")
     return manifest
 
 
+def _check_ceilings(files: Collection[FileEntry]) -> None:
+    """Raises FilesRefused for more files, or larger ones, than a run may have."""
+    if len(files) > limits.DATA_FILES:
+        raise FilesRefused(f"{len(files):,} files, at most {limits.DATA_FILES:,} are taken")
+    total = sum(file.bytes for file in files)
+    if total > limits.DATA_BYTES:
+        raise FilesRefused(f"{total >> 20:,} MiB of files, at most {limits.DATA_BYTES >> 20:,} are taken")
+
+
 async def adopt_files(store: ArtifactStore, run_id: str, manifests: Iterable[Manifest]) -> str:
-    """Copies the uploads of some manifests into a run, which keeps them. Returns its own manifest; ArtifactMissing."""
+    """Copies the uploads of some manifests into a run, which keeps them. Returns its own manifest.
+
+    Raises ArtifactMissing, and FilesRefused for more than a run may have.
+    """
     files = {file.name: file for manifest in manifests for file in manifest.files}
+    _check_ceilings(files.values())
     entries = []
     for file in files.values():
         parts = [await store.adopt(run_id, part) if is_upload(part) else part for part in file.parts]
@@ -149,6 +164,7 @@ class RunFiles(Files):
         self._cache = cache
         self._run_id = run_id
         self.ref = ref
+        self.chars = 0  # of the reports, once they are read
 
     def unread(self) -> str:
         """Returns a sentence on the files that can't be read, as far as they were looked at; empty if all can."""
@@ -165,15 +181,23 @@ class RunFiles(Files):
 
     async def _read(self) -> list[FileReport]:
         manifest = Manifest.model_validate_json(await self._store.get(self.ref))
-        return await self._cache.reports(manifest.files, self._run_id, self._fetch)
+        reports = await self._cache.reports(manifest.files, self._run_id, self._fetch)
+        self.chars = await asyncio.to_thread(length, [report.tables for report in reports])
+        return reports
 
     async def _fetch(self, file: FileEntry, target: Path) -> None:
+        """Writes the content of a file, and never more than its list says: that was counted."""
+        room = file.bytes
         with target.open("wb") as out:
-            try:
-                for part in file.parts:
-                    await asyncio.to_thread(out.write, await self._store.get(part))
-            except ArtifactMissing:
-                raise FileNotFoundError(GONE) from None
+            for part in file.parts:
+                try:
+                    data = await self._store.get(part)
+                except ArtifactMissing:
+                    raise FileNotFoundError(GONE) from None
+                room -= len(data)
+                if room < 0:
+                    raise FileNotFoundError(LONGER)
+                await asyncio.to_thread(out.write, data)
 
 
 def unread_of(reports: Sequence[FileReport]) -> str:

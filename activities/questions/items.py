@@ -1,6 +1,8 @@
 """The items of templates: what a plan may name them by, the next plan with them, and the tables of their outputs."""
 
+import asyncio
 import json
+import tempfile
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -10,9 +12,9 @@ from pydantic import JsonValue
 from temporalio import activity
 
 from activities.contracts.run_contracts import DependencyRef, ExpandInput, ExpandReply, RunRef, TableInput, TableReply
-from activities.files.file_cache import FileReport
+from activities.files.file_reports import FileReport
 from activities.files.manifest import unread_of
-from activities.replies import answer_schema, schema_rules
+from activities.replies import answer_schema
 from activities.store.artifacts import ArtifactStore
 from activities.store.reading import read_plan, read_text, read_texts
 from activities.teams.stored_teams import StoredTeams
@@ -21,7 +23,7 @@ from temporal_supervisor.supervision.base.prompt_marks import DIGEST
 from temporal_supervisor.supervision.base.text import cut, one_line, size
 from temporal_supervisor.supervision.contract.finding import ArtifactRef
 from temporal_supervisor.supervision.contract.plan import Plan, template_of
-from temporal_supervisor.supervision.planning.expansion import Data, expanded, item_text, items_of, matching
+from temporal_supervisor.supervision.planning.expansion import ITEM_BYTES, Data, expanded, item_text, items_of, matching
 from temporal_supervisor.supervision.results.answer_table import ItemRow, first_rows, list_of_rows, table_csv
 from temporal_supervisor.supervision.results.payload_fit import cut_to
 
@@ -34,6 +36,8 @@ class RunData:
 
     def __init__(self, store: ArtifactStore, teams: StoredTeams, run: RunRef, attached: list[ArtifactRef]) -> None:
         self._store = store
+        self._cache = teams.cache
+        self._run_id = run.run_id
         self._files = teams.files_of(run)
         self._attached = {attachment.name: attachment.ref for attachment in attached}
 
@@ -59,15 +63,21 @@ class RunData:
             return [], 0
         return await self._files.rows(table["file"], most), table["rows"]
 
-    async def lines(self, name: str) -> list[str]:
-        """Returns the lines of a text that are not empty."""
+    async def lines(self, name: str, most: int) -> tuple[list[str], int]:
+        """Returns the first lines of a text that are not empty, and how many it has."""
         if ref := self._attached.get(name):
-            text = await read_text(self._store, ref)
-        else:
-            files = [Path(r.document["file"]) for r in await self._reports() if r.name == name and r.document]
-            text = "\n".join(file.read_text(encoding="utf-8") for file in files)
-        is_pdf = name.casefold().endswith(".pdf")  # its pages begin with lines that are not its own
-        return [line for line in text.splitlines() if line.strip() and not (is_pdf and line.startswith("## p. "))]
+            with tempfile.TemporaryDirectory(prefix="supervisor-lines-") as folder:
+                file = Path(folder) / "text"
+                await asyncio.to_thread(file.write_bytes, await self._store.get(ref))
+                return await self._first_lines(str(file), most, is_pdf=False)
+        documents = [report.document for report in await self._reports() if report.name == name and report.document]
+        if not documents:
+            return [], 0
+        return await self._first_lines(documents[0]["file"], most, is_pdf=name.casefold().endswith(".pdf"))
+
+    async def _first_lines(self, file: str, most: int, *, is_pdf: bool) -> tuple[list[str], int]:
+        found = await self._cache.first_lines(file, most, ITEM_BYTES, is_pdf=is_pdf, owner=self._run_id)
+        return found["lines"], found["count"]
 
     async def files(self, pattern: str) -> list[FileReport]:
         """Returns the files that a pattern fits."""
@@ -127,7 +137,7 @@ class Expansions:
             files = await data.files(name)
             found, count, problem = [file.described for file in files if not file.problem], len(files), unread_of(files)
         elif kind == "lines":
-            found = await data.lines(name)
+            found, count = await data.lines(name, call.room)
         else:
             found = [item for text in await read_texts(self.store, call.named_ref) for item in json.loads(text)]
         return [item_text(item) for item in found], count or len(found), problem
@@ -154,7 +164,7 @@ class Expansions:
             tables[template] = (columns, rows, findings)
         if call.answer_schema_ref:
             schema = json.loads(await read_text(self.store, call.answer_schema_ref))
-            place = list_of_rows(schema_rules.as_sent(schema) or schema)
+            place = list_of_rows(await answer_schema.as_sent(schema, call.run.run_id) or schema)
             fitting = [name for name, (columns, *_) in tables.items() if place and set(place[1]) <= set(columns)]
             if place and len(fitting) == 1:
                 reply.fills = fitting[0]

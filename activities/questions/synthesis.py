@@ -264,7 +264,8 @@ async def _asked(desk: Desk, call: SynthesisInput, plan: Plan, schema: Json | No
     if short and not digest and schema is None:
         form = ShortAnswerDraft
     if schema is not None:
-        value: Any = Annotated[JsonValue, WithJsonSchema(answer_schema.sendable(schema))]
+        sent = await answer_schema.sendable(schema, call.run.run_id)
+        value: Any = Annotated[JsonValue, WithJsonSchema(sent)]
         form = create_model("AnswerDraft", __base__=AnswerDraft, answer_json=(value, ...))
     system = DIGEST_SYSTEM
     if not digest:
@@ -287,7 +288,7 @@ async def _read_answer(reply: SynthesisReply, text: str, schema: Json | None, ru
     if schema is not None and "answer_json" not in draft.model_fields_set:
         reply.problems = ["answer_json is missing"]
     elif schema is not None:
-        value = answer_schema.value_of(schema, draft.answer_json)
+        value = await answer_schema.value_of(schema, draft.answer_json, run_id)
         reply.problems = await answer_schema.problems(schema, value, run_id)
         reply.answer.as_json = None if reply.problems else value
     return draft

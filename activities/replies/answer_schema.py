@@ -1,7 +1,7 @@
 """JSON schemas of users and of teams: as they are checked, as they are sent, and as they are enforced.
 
-Schemas and answers are foreign: references may unfold without end and patterns may search without end. So they are
-checked (`schema_rules`) in a child process, with a bound on time and memory.
+Schemas and answers are foreign: references may unfold without end and patterns may search without end. So all that
+reads a schema (`schema_rules`) runs in a child process, with a bound on time and memory.
 """
 
 import json
@@ -9,9 +9,11 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
+from cachetools import LRUCache
+
 from activities.bounded.child_processes import BoundExceeded, ChildProcesses
+from activities.bounded.fair_pool import FairPool
 from activities.model.port import Json
-from activities.replies import schema_rules
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionError
 from temporal_supervisor.supervision.base.prompt_marks import JSON_AS_TEXT
@@ -19,7 +21,11 @@ from temporal_supervisor.supervision.base.text import size
 
 _TIME = timedelta(seconds=3)  # of one check; honest ones take milliseconds
 _MEMORY_BYTES = 128 << 20
-_checkers = ChildProcesses(schema_rules.__name__, 2, _MEMORY_BYTES)  # two: a slow check does not block the next run's
+_MODULE = "activities.replies.schema_rules"
+_FORMS = 256  # of so many schemas a process remembers how they are sent
+# A pool of its own: an answer that waits for its check waits for no file. Two: a slow check does not block the next.
+_checkers = ChildProcesses(_MODULE, FairPool(places=2, resting=2).line(2), _MEMORY_BYTES)
+_sent: LRUCache[str, str] = LRUCache(_FORMS)
 
 
 async def check_schema(schema: Json, run_id: str, name: str = "answer_schema") -> None:
@@ -29,6 +35,8 @@ async def check_schema(schema: Json, run_id: str, name: str = "answer_schema") -
             complaint: str | None = f"it has {total} bytes, at most {limits.ANSWER_SCHEMA_BYTES} are allowed"
         else:
             complaint = await _checkers.call(run_id, _TIME, "complaint", schema)
+            if complaint is None:
+                await as_sent(schema, run_id)  # it has to be possible within the same bounds
     except RecursionError:
         complaint = "it is nested too deeply"
     except BoundExceeded as error:
@@ -37,16 +45,30 @@ async def check_schema(schema: Json, run_id: str, name: str = "answer_schema") -
         raise SupervisionError(ErrorKind.INVALID_REQUEST, f"{name}: {complaint}")
 
 
-def sendable(schema: Json) -> Json:
+async def as_sent(schema: Json, run_id: str) -> Json | None:
+    """Returns the schema with its references resolved; None if the provider's client would lose some of its structure.
+
+    Raises BoundExceeded, which for a checked schema says that the machine is busy.
+    """
+    written = json.dumps(schema)
+    if written not in _sent:
+        _sent[written] = json.dumps(await _checkers.call(run_id, _TIME, "as_sent", schema))
+    form: Json | None = json.loads(_sent[written])
+    return form
+
+
+async def sendable(schema: Json, run_id: str) -> Json:
     """Returns the schema as the provider's client takes it: references resolved, and one that it can't take as text."""
     words = f"{JSON_AS_TEXT}{json.dumps(schema, ensure_ascii=False)}"
-    return schema_rules.as_sent(schema) or {"type": "string", "description": words}
+    return await as_sent(schema, run_id) or {"type": "string", "description": words}
 
 
-def value_of(schema: Json, answered: Any) -> Any:
+async def value_of(schema: Json, answered: Any, run_id: str) -> Any:
     """Returns the value that a reply gave; models write JSON as a text, asked for or not."""
-    sent = schema_rules.as_sent(schema)
-    if isinstance(answered, str) and (sent is None or sent.get("type") in ("object", "array")):
+    if not isinstance(answered, str):
+        return answered
+    sent = await as_sent(schema, run_id)
+    if sent is None or sent.get("type") in ("object", "array"):
         with suppress(ValueError, RecursionError):
             return json.loads(answered)
     return answered

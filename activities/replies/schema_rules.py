@@ -1,4 +1,4 @@
-"""The rules of the user's JSON schema for answers, as `answer_schema` applies them, most of them in a child process.
+"""The rules of the user's JSON schema for answers, as `answer_schema` applies them, in a child process.
 
 The provider's client takes a part of JSON Schema. A schema within that part is sent as it is; another one asks for
 JSON text instead. Either way the whole schema is enforced here.
@@ -17,6 +17,8 @@ from referencing.jsonschema import DRAFT202012
 from temporal_supervisor.supervision.base.text import one_line
 
 Json = dict[str, Any]
+Target = Callable[[str], Any]
+"""Returns what a reference of a schema means. Raises Unresolvable."""
 
 _PARTS = 2000  # of a schema that is sent, with references resolved: they double it with each line
 _PLAIN = ("string", "integer", "number", "boolean", "null")
@@ -36,11 +38,12 @@ def complaint(schema: Json) -> str | None:
         where = "/".join(str(part) for part in error.absolute_path)
         message = one_line(error.message, 300)
         return f"it is not a JSON schema (draft 2020-12): {f'at {where}: ' if where else ''}{message}"
+    target = _targets(schema)
     for reference in _references(DRAFT202012.create_resource(schema)):
         if not reference.startswith("#"):
             return f"it refers to '{one_line(reference, 200)}': only references inside the schema are allowed"
         try:
-            _target(schema, reference)
+            target(reference)
         except Unresolvable:
             return f"it refers to '{one_line(reference, 200)}', which it does not hold"
     try:
@@ -85,23 +88,23 @@ def as_sent(schema: Json) -> Json | None:
     Limits stay: the client moves them into descriptions.
     """
     try:
-        return _plain(schema, schema, (), count())
-    except (ValueError, RecursionError):
+        return _plain(schema, _targets(schema), (), count())
+    except (ValueError, RecursionError, Unresolvable):
         return None
 
 
-def _plain(part: Any, root: Json, inside: tuple[str, ...], parts: Iterator[int]) -> Json:
+def _plain(part: Any, target: Target, inside: tuple[str, ...], parts: Iterator[int]) -> Json:
     """`inside` are the references being resolved: one that comes again has no end. Raises ValueError for the rest."""
     if not isinstance(part, dict) or next(parts) >= _PARTS:
         raise ValueError
     if isinstance(reference := part.get("$ref"), str):
         if reference in inside or part.keys() & {*_BRANCHES, "type", "properties"}:
             raise ValueError
-        return _plain(_target(root, reference), root, (*inside, reference), parts)
+        return _plain(target(reference), target, (*inside, reference), parts)
     own = {name: value for name, value in part.items() if not name.startswith("$") and name != "definitions"}
 
     def inner(one: Any) -> Json:
-        return _plain(one, root, inside, parts)
+        return _plain(one, target, inside, parts)
 
     rules, kind = own.keys() - _WORDS, own.get("type")
     if rules and rules <= {"enum", "const"}:
@@ -138,9 +141,11 @@ def _references(schema: Resource[Any]) -> Iterator[str]:
         yield from _references(part)
 
 
-def _target(root: Json, reference: str) -> Any:
-    whole = Registry[Any]().with_resource("", DRAFT202012.create_resource(root))
-    return whole.resolver().lookup(reference).contents
+def _targets(schema: Json) -> Target:
+    """Returns what finds the target of a reference: anchors are looked for once, not again for each reference."""
+    whole = Registry[Any]().with_resource("", DRAFT202012.create_resource(schema))
+    resolver = whole.crawl().resolver()
+    return lambda reference: resolver.lookup(reference).contents
 
 
 def _validator(schema: Json) -> Draft202012Validator:

@@ -25,7 +25,7 @@ from activities.contracts.run_contracts import (
 )
 from activities.files.descriptions import DATA_TOML
 from activities.files.file_cache import FileEntry
-from activities.files.manifest import MANIFEST_TYPE, Manifest, adopt_files, is_text, read_manifest
+from activities.files.manifest import MANIFEST_TYPE, FilesRefused, Manifest, adopt_files, is_text, read_manifest
 from activities.files.values import is_data
 from activities.heartbeat import waiting
 from activities.model.asked_endpoint import AskedEndpoint
@@ -254,6 +254,8 @@ class RunActivities:
             return texts, await adopt_files(self.store, run.run_id, manifests) if manifests else ""
         except ArtifactMissing as missing:
             raise invalid_request(f"a file of the attachments is no longer stored: {missing}") from None
+        except FilesRefused as refused:
+            raise invalid_request(f"the attachments hold {refused}") from None
 
     @activity.defn
     async def child_consumed(self, child: ChildRef) -> Consumed:

@@ -10,8 +10,9 @@ from typing import Any
 from cachetools import LRUCache
 
 from activities.contracts.run_contracts import RunRef
-from activities.files.file_cache import Files
+from activities.files.file_cache import FileCache, Files
 from activities.files.manifest import RunFiles
+from activities.files.report_room import RUN_CHARS
 from activities.store.artifacts import ArtifactStore
 from activities.store.reading import first_of
 from activities.teams.team_files import LoadedTeam, TeamError, TeamFiles, team_card
@@ -29,7 +30,8 @@ from temporal_supervisor.supervision.planning.new_roles import with_new_roles
 CATALOGUE_CHARS = 6000  # of a team's data in the planner's prompt: ~1,700 tokens, paid once or twice a run
 _CATALOGUE_LINE_CHARS = 600  # one table with its columns
 _CATALOGUE_TIMEOUT = timedelta(seconds=8)  # loading the tables of a team takes about one
-_CACHED_FILES = 256  # of so many runs what their files hold is kept in a process
+_CACHED_FILES = 256  # of so many runs what their files hold is kept in a process,
+_CACHED_CHARS = 3 * RUN_CHARS  # and so much of all of them, beside that of the last one
 log = logging.getLogger(__name__)
 
 
@@ -54,11 +56,18 @@ class StoredTeams:
         self._files = files
         self._run_files: LRUCache[str, RunFiles] = LRUCache(maxsize=_CACHED_FILES)
 
+    @property
+    def cache(self) -> FileCache:
+        """The converted files of this machine."""
+        return self._files.cache
+
     def files_of(self, run: RunRef) -> RunFiles | None:
         """Returns the files that the user gave to a run; None if there are none."""
         if not run.files_ref:
             return None
         if run.files_ref not in self._run_files:
+            while sum(files.chars for files in self._run_files.values()) > _CACHED_CHARS:
+                self._run_files.popitem()  # of the run that was longest without a call
             self._run_files[run.files_ref] = RunFiles(self._store, self._files.cache, run.run_id, run.files_ref)
         return self._run_files[run.files_ref]
 

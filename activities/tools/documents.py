@@ -1,19 +1,16 @@
 """Documents: `search_documents` finds passages, `read_document` returns a whole document."""
 
-import asyncio
-import contextlib
 import re
-import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from activities.files.document_files import HEADING
-from activities.files.file_cache import FileCache, FileReport, Files
+from activities.bounded.child_processes import BoundExceeded, Failed
+from activities.files.file_cache import FileCache, Files
+from activities.files.file_reports import FileReport
 from activities.tools.files import FileData, FolderFiles
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
 from temporal_supervisor.supervision.base import limits
@@ -22,8 +19,6 @@ from temporal_supervisor.supervision.contract.base import StrictModel
 
 _SEARCH_HITS = 5
 _SEARCH_TERMS = 32  # words of a query that count
-_PLACES_SHOWN = 30  # of a document, where the one asked for is none of them
-_PAGE = re.compile(r"(?i)^(?:pages?|pp?\.?|seite|s\.?)?\s*(\d{1,4})$")
 
 
 _SEARCH = (
@@ -77,21 +72,11 @@ class ReadDocument(Arguments):
 
 @dataclass(frozen=True)
 class Document:
-    """A document, its id the name of its file; `text` is the file with its text."""
+    """A document, its id the name of its file; `file` has its text."""
 
     id: str
     title: str
-    text: Path
-
-    def read(self, place: str) -> str:
-        """Returns the text from a place on, or from its beginning. Raises ToolMisuse if there is no such place."""
-        text, place = self.text.read_text(encoding="utf-8"), _PAGE.sub(r"p. \1", place.strip("# ")).casefold()
-        places = [(mark[1].strip(), mark.start()) for mark in HEADING.finditer(text)] if place else [("", 0)]
-        start = next((start for name, start in places if name.casefold() == place), None)
-        if start is None:
-            known = "; ".join([name for name, _ in places][:_PLACES_SHOWN]) or "none"
-            raise ToolMisuse(f"This document has no such place. Leave it out to read all. It has: {known}")
-        return text[start:].strip()
+    file: str
 
 
 class Library:
@@ -104,7 +89,7 @@ class Library:
         for report in reports:
             if found := report.document:
                 title = one_line(clean(found["title"]), limits.SENTENCE_BYTES) or report.name
-                self.documents[report.name] = Document(report.name, title, Path(found["file"]))
+                self.documents[report.name] = Document(report.name, title, found["file"])
         self.unread = [f"{report.name}: {report.problem}" for report in reports if report.problem]
 
     def find(self, written: str) -> tuple[Document, str] | None:
@@ -112,24 +97,37 @@ class Library:
         name, _, page = written.strip().removeprefix("[").removesuffix("]").partition(" p. ")
         return (self.documents[name], page and f"p. {page}") if name in self.documents else None
 
-    async def search(self, query: str) -> list[tuple[str, str]]:
-        """Returns source and text of the best passage of each of the best documents; none if no word occurs."""
+    async def search(self, query: str, run_id: str) -> tuple[list[tuple[str, str]], list[str]]:
+        """Returns source and text of the best passage of each of the best documents; none if no word occurs.
+
+        The other list names documents that were not searched. Raises ToolMisuse if none can be.
+        """
         words = re.findall(r"\w+", query)[:_SEARCH_TERMS]
         if not (self.documents and words):
-            return []
+            return [], []
         match = " OR ".join(f'"{word}"' for word in words)  # quoted: nothing of it is FTS syntax
-        return await asyncio.to_thread(self._search, await self._cache.index(self._reports), match)
+        try:
+            found = await self._cache.search(self._reports, match, _SEARCH_HITS, run_id)
+        except (BoundExceeded, Failed) as problem:
+            why = one_line(clean(str(problem)), limits.SENTENCE_BYTES)
+            raise ToolMisuse(f"The documents can't be searched: {why}\n{self.catalogue()}") from None
+        return [self._hit(*hit) for hit in found["hits"]], found["left_out"]
 
-    def _search(self, file: Path, match: str) -> list[tuple[str, str]]:
-        hits: dict[str, tuple[str, str]] = {}
-        with contextlib.closing(sqlite3.connect(f"{file.as_uri()}?mode=ro&immutable=1", uri=True)) as index:
-            found = "SELECT name, place, text FROM passages WHERE passages MATCH ?"
-            for name, place, passage in index.execute(f"{found} ORDER BY bm25(passages, 0, 0, 2, 2, 1)", [match]):
-                source = f"{name} {place}" if re.fullmatch(r"p\. \d+", place) else name  # headings are in the text
-                hits.setdefault(name, (source, f"[{source}] {self.documents[name].title}: {passage}"))
-                if len(hits) == _SEARCH_HITS:
-                    break
-        return list(hits.values())
+    def _hit(self, name: str, place: str, passage: str) -> tuple[str, str]:
+        source = f"{name} {place}" if re.fullmatch(r"p\. \d+", place) else name  # headings are in the text
+        return source, f"[{source}] {self.documents[name].title}: {passage}"
+
+    async def text(self, document: Document, place: str, run_id: str) -> str:
+        """Returns the text of a document from a place on, or from its beginning. Raises ToolMisuse."""
+        try:
+            found = await self._cache.text(document.file, place.strip(), run_id)
+        except (BoundExceeded, Failed) as problem:
+            why = one_line(clean(str(problem)), limits.SENTENCE_BYTES)
+            raise ToolMisuse(f"This document can't be read: {why}") from None
+        if "known" in found:
+            known = "; ".join(found["known"]) or "none"
+            raise ToolMisuse(f"This document has no such place. Leave it out to read all. It has: {known}")
+        return str(found["text"])
 
     def catalogue(self) -> str:
         """Returns the list of ids and titles, and of the files that cannot be read."""
@@ -165,14 +163,15 @@ class DocumentTools(ToolSource):
 
     async def _search(self, arguments: SearchDocuments, context: ToolContext) -> ToolOutput:
         library = await self._library.get(context.files)
-        hits = await library.search(arguments.query)
+        hits, left_out = await library.search(arguments.query, context.run_id)
+        unread = f"\n\nToo long to be searched, but can be read: {', '.join(left_out)}" if left_out else ""
         if not hits:
             return ToolOutput(
                 "No document contains any of these keywords. Try other words for the same thing. "
-                f"These are all documents:\n{library.catalogue()}"
+                f"These are all documents:\n{library.catalogue()}{unread}"
             )
         sources, texts = zip(*hits, strict=True)
-        return ToolOutput(clean("\n\n".join(texts)), sources=list(sources))
+        return ToolOutput(clean("\n\n".join(texts) + unread), sources=list(sources))
 
     async def _read(self, arguments: ReadDocument, context: ToolContext) -> ToolOutput:
         library = await self._library.get(context.files)
@@ -180,5 +179,5 @@ class DocumentTools(ToolSource):
         if found is None:
             raise ToolMisuse(f"There is no document with this id. These are all documents:\n{library.catalogue()}")
         document, page = found
-        text = await asyncio.to_thread(document.read, arguments.place or page)
+        text = await library.text(document, arguments.place or page, context.run_id)
         return ToolOutput(text, sources=[document.id])

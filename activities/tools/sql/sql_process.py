@@ -1,6 +1,7 @@
 """The process that checks and runs SQL, so that a query can neither harm nor block its Worker.
 
-`activities.bounded` calls `reply`, which opens the tables and locks the engine at its first query.
+`activities.bounded` calls `reply`, which opens the tables of a query in an engine that is locked before the query is
+looked at. The engine stays open for the next query over the same tables; for others there is a new one.
 Imports only the check: each process pays for what it imports.
 """
 
@@ -25,6 +26,9 @@ _CLOSED: dict[str, str | bool | int | float | list[str]] = {
 
 def _start(setup: Json) -> None:
     """Opens the tables of `{tables: {name: path}, ...limits}`; the engine can read these files and no others."""
+    if _served:
+        _served.pop("database").close()
+        _served.clear()
     database = duckdb.connect(config=_CLOSED)
     database.execute("SET enable_progress_bar = false")  # it would stand in the reply of a query of two seconds
     paths = ", ".join(map(literal, setup["tables"].values()))
@@ -34,7 +38,7 @@ def _start(setup: Json) -> None:
         database.execute(f"CREATE VIEW {quoted(name)} AS SELECT * FROM read_parquet({literal(path)})")
     database.execute(f"SET memory_limit = '{setup['memory']}B'")
     database.execute("SET lock_configuration = true")
-    _served["database"] = database
+    _served.update(database=database, tables=setup["tables"])
 
 
 def reply(sql: str, setup: Json) -> Json:
@@ -42,7 +46,7 @@ def reply(sql: str, setup: Json) -> Json:
 
     It has texts, if there is `more`, the tables that it `read`, and the `columns_read`, null for all.
     """
-    if not _served:
+    if _served.get("tables") != setup["tables"]:
         _start(setup)
     tables, rows = list(setup["tables"]), setup["rows"]
     try:
@@ -59,7 +63,7 @@ def reply(sql: str, setup: Json) -> Json:
         fetched = cursor.fetchmany(rows + 1)
         shown_rows = [[shown(value)[: setup["cell"]] for value in row] for row in fetched[:rows]]
     except MemoryError:
-        return {"error": "The query needs too much memory. Ask for less at once."}
+        raise  # ends the process: what it still holds would be missing for the next query, perhaps another run's
     except (duckdb.Error, ValueError, OverflowError) as error:
         return {"error": str(error)}
     finally:
@@ -71,3 +75,16 @@ def reply(sql: str, setup: Json) -> Json:
         "read": tables_read(query, tables),
         "columns_read": columns_read(query),
     }
+
+
+def refused(queries: list[str], tables: list[str], dialect: str) -> list[str]:
+    """Returns why queries over some tables cannot run, in their order; empty texts for those that can."""
+    return [_refusal(sql, tables, dialect) for sql in queries]
+
+
+def _refusal(sql: str, tables: list[str], dialect: str) -> str:
+    try:
+        check(sql, tables, dialect)
+    except Refused as why:
+        return str(why)
+    return ""

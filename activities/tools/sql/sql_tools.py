@@ -2,28 +2,32 @@
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
+from functools import cache
 from importlib.util import find_spec
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from activities.bounded.child_processes import BoundExceeded, ChildProcesses, Failed
-from activities.files.file_cache import FileReport, Files, contents, reading_line
+from activities.bounded.fair_pool import PLACES
+from activities.files.file_cache import Files
+from activities.files.file_reports import FileReport, contents, reading_line
 from activities.tools.files import FileData
 from activities.tools.secrets import Secrets
-from activities.tools.sql.sql_check import Refused, check
 from activities.tools.tool import Arguments, Evidence, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.prompt_marks import EXAMPLE
 from temporal_supervisor.supervision.base.text import clean, cut, one_line, quoted
 from temporal_supervisor.supervision.contract.base import StrictModel
 
-_PROCESSES = 2  # per set of tables: a query that runs into its timeout does not block the next run's
+# A query that runs into its timeout does not block the next run's.
+_LINE, _DATABASE_LINE = PLACES.line(3), PLACES.line(3)
 _MEMORY_BYTES = 256 * 1024 * 1024  # of 200 rows of large texts, and of what DuckDB counts itself
 _SECONDS = {"connect": 5, "statement": 10, "lock": 1}  # of a server that others use, too
 _TIME = timedelta(seconds=20)  # of a question: connection and statements
+_CHECK_TIME = timedelta(seconds=10)  # of a team's example queries
 _DESCRIBED_SECONDS = 300  # tables are rarely made or changed
 
 Json = dict[str, Any]
@@ -32,6 +36,10 @@ SQL_CHARS = 5000  # more is a program, not a question
 SQL_CHILD_BYTES = 768 * 1024 * 1024  # of a process: the engine's own accounting does not cover its strings
 SQL_CELL_CHARS = 300
 _WORDS_BYTES = 2000  # of words of the house in one output
+_SUMMARY_CHARS = 1000  # of a table's columns in the catalogue, whose lines are shorter
+_LEAST_SHOWN = 100  # of a table among many; of the rest there are names alone
+_NAMES_CHARS = 2000
+_ONE_TABLE_CHARS = 200_000  # of a table that is asked for by name: as much as a tool's output is kept
 _CATALOGUE_VALUES = 5  # of a text column: enough to see what kind of names there are
 _REST_CHARS = 6000  # room for words of the house, example queries and the files that can't be read
 CHILD = "activities.tools.sql.sql_process"
@@ -63,7 +71,7 @@ class Database:
         self.words: dict[str, str] = {}
         self._name, self._secrets = url, secrets
         self._described = float("-inf")
-        self._children = ChildProcesses(DATABASE_CHILD, _PROCESSES, _MEMORY_BYTES, seconds=_TIME.total_seconds())
+        self._children = ChildProcesses(DATABASE_CHILD, _DATABASE_LINE, _MEMORY_BYTES, seconds=_TIME.total_seconds())
 
     async def get(self, run: Files | None = None) -> "Database":
         """Returns itself with its tables described. Raises ToolMisuse with the reason if they cannot be now."""
@@ -164,11 +172,16 @@ class TableStore:
             "rows": limits.SQL_ROWS,
             "cell": SQL_CELL_CHARS,
         }
-        self._children = ChildProcesses(CHILD, _PROCESSES, SQL_CHILD_BYTES)
 
     async def query(self, sql: str, run_id: str = "") -> Json:
         """Returns `columns`, `rows` of texts, `more` and the tables `read`. Raises ToolMisuse."""
-        return await _answer(self._children, run_id, limits.SQL_TIMEOUT, "reply", sql, self._setup)
+        return await _answer(_engines(CHILD), run_id, limits.SQL_TIMEOUT, "reply", sql, self._setup)
+
+
+@cache
+def _engines(module: str) -> ChildProcesses:
+    """Returns the processes that answer queries over files, whichever they are: of a set each there would be many."""
+    return ChildProcesses(module, _LINE, SQL_CHILD_BYTES)
 
 
 class TableTools(ToolSource):
@@ -185,7 +198,7 @@ class TableTools(ToolSource):
             store = await self._store.get()
             if self._options.tables and not store.names:
                 raise ValueError("; ".join(store.unread) or "the files hold no table")
-            self._check_options(store.names, "duckdb")
+            await self._check_options(store.names, "duckdb")
         outside = isinstance(self._store, Database)
         query = _QUERY_WORDS.format("PostgreSQL" if outside else "DuckDB")
         made: dict[str, tuple[str, type[Arguments], Callable[..., Any]]] = {
@@ -203,21 +216,27 @@ class TableTools(ToolSource):
         try:
             store = await self._store.get()
             if isinstance(store, Database):
-                self._check_options(store.names, "postgres")
+                await self._check_options(store.names, "postgres")
         except (ToolMisuse, ValueError) as problem:
             return [str(problem)]
         return [*store.unread, *store.mistakes]
 
-    def _check_options(self, names: list[str], dialect: str) -> None:
+    async def _check_options(self, names: list[str], dialect: str) -> None:
         """Raises ValueError for tables that are not there and for examples that cannot run."""
         for name in [*self._options.descriptions, *self._options.sources]:
             if name not in names:
                 raise ValueError(f"there is no table '{name}', the tables are {', '.join(names)}")
-        for example in self._options.examples:
-            try:
-                check(example.sql, names, dialect)
-            except Refused as refused:
-                raise ValueError(f"the example {quoted(example.question)} cannot run: {refused}") from refused
+        examples = self._options.examples
+        if not examples:
+            return
+        try:
+            queries = [example.sql for example in examples]
+            found = await _engines(CHILD).call("", _CHECK_TIME, "refused", queries, names, dialect)
+        except BoundExceeded as exceeded:
+            raise ValueError(f"the examples cannot be checked: {exceeded}") from None
+        for example, problem in zip(examples, found, strict=True):
+            if problem:
+                raise ValueError(f"the example {quoted(example.question)} cannot run: {problem}")
 
     async def catalogue(self, run: Files | None) -> dict[str, str]:
         """Returns a line for each table: its columns with their ranges or first values, and what it holds."""
@@ -228,22 +247,21 @@ class TableTools(ToolSource):
         lines = {f"words {said}": f"a word of the owner of these data: {said}" for said in _words(store.words)}
         for table in store.tables:
             about = _about(table, self._options)
-            columns = "; ".join(map(_summary, table["columns"]))
+            columns = "; ".join(_until(map(_summary, table["columns"]), _SUMMARY_CHARS))
             lines[f"table {table['name']}"] = (
                 f"table {table['name']} ({columns}; rows: {table['rows']}){': ' if about else ''}{about}"
             )
-            if said := [f"{column['sql']}: {words}" for column in table["columns"] if (words := _meaning(column))]:
-                lines[f"table {table['name']}, columns"] = f"of table {table['name']}: {'; '.join(said)}"
+            said = (f"{column['sql']}: {words}" for column in table["columns"] if (words := _meaning(column)))
+            if about_columns := _until(said, _SUMMARY_CHARS):
+                lines[f"table {table['name']}, columns"] = f"of table {table['name']}: {'; '.join(about_columns)}"
         return lines
 
     async def _list(self, arguments: ListTables, context: ToolContext) -> ToolOutput:
         store = await self._store.get(context.files)
         if named := [table for table in store.tables if table["name"] == arguments.table]:
-            return ToolOutput(_describe(named[0], self._options))
-        shown = [_describe(table, self._options) for table in store.tables] or ["There are no tables."]
-        if sum(map(len, shown)) > (room := limits.TOOL_OUTPUT_CHARS - _REST_CHARS):
-            shown = [cut(text, room // len(shown)) for text in shown]
-            shown.append("Tables are cut: this tool shows all of one if you give its name as `table`.")
+            return ToolOutput("\n".join(_until(_described(named[0], self._options), _ONE_TABLE_CHARS)))
+        room = limits.TOOL_OUTPUT_CHARS - _REST_CHARS
+        shown = _all_described(store.tables, self._options, room) or ["There are no tables."]
         if store.words:
             shown += ["\nWords of the owner of these data:", cut("\n".join(_words(store.words)), _WORDS_BYTES)]
         if self._options.examples:
@@ -313,18 +331,48 @@ def _readings(tables: list[Json], names: list[str] | None) -> list[str]:
     return [line for _, line in sorted(told, key=lambda each: each[0])]
 
 
-def _describe(table: Json, options: TableOptions) -> str:
+def _all_described(tables: list[Json], options: TableOptions, room: int) -> list[str]:
+    """Returns descriptions of all tables, cut if they have more characters than there is room.
+
+    No more is made of a table than is shown: of many tables it would take longer than the event loop may be silent.
+    """
+    shown = _until(("\n".join(_until(_described(table, options), room)) for table in tables), room)
+    if sum(map(len, shown)) <= room:
+        return shown
+    share = max(room // len(tables), _LEAST_SHOWN)
+    listed, others = tables[: room // share], tables[room // share :]
+    shown = [cut("\n".join(_until(_described(table, options), share)), share) for table in listed]
+    if others:
+        names = ", ".join(_until((table["name"] for table in others), _NAMES_CHARS))
+        shown.append(f"and {len(others)} more tables: {cut(names, _NAMES_CHARS)}")
+    return [*shown, "Tables are cut: this tool shows all of one if you give its name as `table`."]
+
+
+def _described(table: Json, options: TableOptions) -> Iterator[str]:
+    """Yields the lines that describe a table."""
     name = table["name"]
     columns = ", ".join(f"{column['sql']} {column['type']}" for column in table["columns"])
     about = _about(table, options) or "no description"
-    notes = [f"  Note: {column['sql']}: {words}" for column in table["columns"] if (words := _meaning(column))]
-    notes += [f"  Note: {note}" for note in table["notes"]]
     source = options.sources.get(name, table["source"])
-    lines = [f"table {name} ({columns}): {about}. Rows: {table['rows']}. Source: {source}"]
-    lines += [
-        f"  {column['sql']}: {known}{_unit(column)}" for column in table["columns"] if (known := contents(column))
-    ]
-    return "\n".join(lines + notes)
+    yield f"table {name} ({columns}): {about}. Rows: {table['rows']}. Source: {source}"
+    for column in table["columns"]:
+        if known := contents(column):
+            yield f"  {column['sql']}: {known}{_unit(column)}"
+    for column in table["columns"]:
+        if words := _meaning(column):
+            yield f"  Note: {column['sql']}: {words}"
+    yield from (f"  Note: {note}" for note in table["notes"])
+
+
+def _until(parts: Iterable[str], room: int) -> list[str]:
+    """Returns the first parts, up to the one with which they have so many characters. No more of them are made."""
+    found = list[str]()
+    for part in parts:
+        found.append(part)
+        room -= len(part)
+        if room < 0:
+            break
+    return found
 
 
 def _example(example: QueryExample) -> str:
@@ -334,8 +382,8 @@ def _example(example: QueryExample) -> str:
 
 def _overview(tables: list[Json]) -> str:
     """Returns the names of tables and columns, for a query that failed."""
-    columns = {table["name"]: ", ".join(column["sql"] for column in table["columns"]) for table in tables}
-    return f"Tables: {'; '.join(f'{name} ({listed})' for name, listed in columns.items())}"
+    named = (f"{table['name']} ({', '.join(column['sql'] for column in table['columns'])})" for table in tables)
+    return f"Tables: {'; '.join(_until(named, limits.TOOL_OUTPUT_CHARS))}"
 
 
 def _markdown(result: Json) -> str:

@@ -9,6 +9,7 @@ from urllib.parse import urldefrag
 from pydantic import Field
 
 from activities.bounded.child_processes import BoundExceeded, ChildProcesses, Failed
+from activities.bounded.fair_pool import PLACES
 from activities.tools.files import FolderFiles
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
 from activities.tools.web.web_rules import NotFetched, Site, site_of, sites_of
@@ -19,7 +20,7 @@ from temporal_supervisor.supervision.contract.base import StrictModel
 _MODULE = "activities.tools.web.web_process"
 _FETCH_TIME = timedelta(seconds=15)  # with all its redirects, and the time to make text of it
 _ORPHAN_SECONDS = 20.0
-_CHILDREN = 4
+_LINE = PLACES.line(4)
 _MEMORY = 256 * 1024 * 1024  # for the PDF of 2 MiB that takes most
 _FILE_BYTES = 32 * 1024 * 1024
 _HOSTS = 100
@@ -53,7 +54,7 @@ class WebTools(ToolSource):
         self._options = options
         self._sites = list[Site]()
         self._hosts = ", ".join(options.hosts) or "none"
-        self._children = ChildProcesses(_MODULE, _CHILDREN, _MEMORY, seconds=_ORPHAN_SECONDS, file_bytes=_FILE_BYTES)
+        self._children = ChildProcesses(_MODULE, _LINE, _MEMORY, seconds=_ORPHAN_SECONDS, file_bytes=_FILE_BYTES)
 
     async def open(self) -> list[Tool[Any]]:
         """Returns the tools. Raises ValueError for what is no host."""
@@ -79,7 +80,7 @@ class WebTools(ToolSource):
                 raise NotFetched(f"{why}, and below none of the hosts that the team lists: {self._hosts}")
             with tempfile.TemporaryDirectory(prefix="supervisor-page-") as folder:
                 asked = (url, self._sites, self._options.private, folder)
-                page = await self._children.call(f"{context.run_id} {site.host}", _FETCH_TIME, "fetch", *asked)
+                page = await self._children.call(context.run_id, _FETCH_TIME, "fetch", *asked)
         except (NotFetched, BoundExceeded, Failed) as error:
             problem = error.text if isinstance(error, Failed) else str(error)
             raise ToolMisuse(f"{url} is not fetched: {one_line(clean(problem), limits.PARAGRAPH_BYTES)}") from None

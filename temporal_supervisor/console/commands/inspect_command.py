@@ -10,7 +10,7 @@ import typer
 from rich.console import Console, RenderableType
 
 from activities.files.descriptions import DATA_TOML
-from activities.files.file_cache import FileReport, contents, reading_line
+from activities.files.file_reports import FileReport, contents, reading_line
 from temporal_supervisor.console.base.command import BAD_INPUT, FAILED, CommandFailed, hint
 from temporal_supervisor.console.base.terminal import Report, counted, indented, safe_line
 from temporal_supervisor.console.run.described_files import reports_on, with_description

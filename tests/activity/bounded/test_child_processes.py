@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from activities.bounded.child_processes import CHILD_REPLY_BYTES, BoundExceeded, ChildProcesses, Failed
+from activities.bounded.fair_pool import FairPool
 from tests.activity.bounded import hostile
 from tests.waiting import until
 
@@ -22,13 +23,13 @@ SHORT, LONG = timedelta(milliseconds=400), timedelta(seconds=20)
 
 @pytest.fixture
 def one() -> ChildProcesses:
-    return ChildProcesses(MODULE, 1, MEMORY)
+    return ChildProcesses(MODULE, FairPool(1, 1).line(1), MEMORY)
 
 
 @pytest.fixture
 async def two() -> ChildProcesses:
     """Two processes that serve already."""
-    children = ChildProcesses(MODULE, 2, MEMORY)
+    children = ChildProcesses(MODULE, FairPool(2, 2).line(2), MEMORY)
     await asyncio.gather(*(children.call(owner, LONG, "echo", 1) for owner in "ab"))
     return children
 
@@ -90,7 +91,7 @@ async def test_a_question_that_is_nested_too_deeply_is_not_sent(one: ChildProces
 
 async def test_processes_end_with_their_pool() -> None:
     before = processes()
-    children: ChildProcesses | None = ChildProcesses(MODULE, 1, MEMORY)
+    children: ChildProcesses | None = ChildProcesses(MODULE, FairPool(1, 1).line(1), MEMORY)
     assert children is not None
     await children.call("run", LONG, "echo", 1)
     assert processes() - before

@@ -20,7 +20,8 @@ from activities.bounded.child_processes import ChildProcesses
 from activities.files import file_cache
 from activities.files.conversion import convert, index_documents
 from activities.files.document_files import text_passages
-from activities.files.file_cache import FileCache, FileReport, copy_file, local_file
+from activities.files.file_cache import FileCache, copy_file, local_file
+from activities.files.file_reports import FileReport
 from activities.files.tables import engine
 from activities.files.tables.dates import DateReading
 from activities.tools.sql.sql_check import check

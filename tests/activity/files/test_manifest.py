@@ -16,7 +16,8 @@ import pytest
 
 from activities.bounded import child_processes
 from activities.bounded.child_processes import BoundExceeded, NotStarted
-from activities.files.file_cache import Fetch, FileCache, FileEntry, FileReport
+from activities.files.file_cache import Fetch, FileCache, FileEntry
+from activities.files.file_reports import FileReport
 from activities.files.manifest import (
     FilesRefused,
     Manifest,
@@ -272,7 +273,7 @@ async def test_two_processes_share_a_folder(store: ArtifactStore, tmp_path: Path
     caches = [FileCache(tmp_path / "cache") for _ in range(2)]
     files = [await run_files(store, cache, FILES) for cache in caches]
     first, second = await asyncio.gather(*(one.reports() for one in files))
-    indexes = await asyncio.gather(*(cache.index(first) for cache in [*caches, *caches]))
+    indexes = await asyncio.gather(*(cache.index(first, "run") for cache in [*caches, *caches]))
     assert first == second
     assert len(set(indexes)) == 1
     left = [path.name for path in (tmp_path / "cache").glob("*/*")]

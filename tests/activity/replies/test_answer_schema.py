@@ -40,8 +40,8 @@ async def test_other_schemas_are_accepted(schema: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("kind", "written", "read"), [("object", '{"a": 7}', {"a": 7}), ("array", "7, 8", "7, 8"), ("string", "[7]", "[7]")]
 )
-def test_json_that_came_as_a_text_is_what_it_means(kind: str, written: str, read: Any) -> None:
-    assert value_of({"type": kind, "items": {"type": "integer"}, "properties": {"a": {}}}, written) == read
+async def test_json_that_came_as_a_text_is_what_it_means(kind: str, written: str, read: Any) -> None:
+    assert await value_of({"type": kind, "items": {"type": "integer"}, "properties": {"a": {}}}, written, "run") == read
 
 
 def test_no_reference_is_ever_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,14 +56,14 @@ def test_no_reference_is_ever_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
         schema_rules.problems({"$id": "http://example.com/a", "$ref": "b"}, {})
 
 
-def test_references_are_resolved_in_what_is_sent() -> None:
+async def test_references_are_resolved_in_what_is_sent() -> None:
     schema = {
         "type": "object",
         "properties": {"a": {"$ref": "#/$defs/x"}, "b": {"type": ["string", "null"], "maxLength": 3}},
         "required": ["a"],
         "$defs": {"x": {"type": "array", "items": {"enum": [1, 2]}, "maxItems": 2}},
     }
-    assert sendable(schema) == {
+    assert await sendable(schema, "run") == {
         "type": "object",
         "properties": {
             "a": {"type": "array", "items": {"enum": [1, 2]}, "maxItems": 2},

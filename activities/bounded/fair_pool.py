@@ -1,0 +1,143 @@
+"""Places for questions to child processes: how many are open at a time, and whose question is next."""
+
+import asyncio
+import contextlib
+import time
+import weakref
+from collections import Counter
+from collections.abc import AsyncIterator
+from typing import Any, TypeAlias
+
+_HALF_LIFE_SECONDS = 60.0  # after it half as much is held against an owner
+_OWNERS = 1000  # from which on those are forgotten that have used next to nothing
+_NEXT_TO_NOTHING = 0.01  # seconds
+
+Process: TypeAlias = "weakref.finalize[..., Any]"
+"""A process as the pool knows it: what ends it."""
+
+
+class FairPool:
+    """The places of one process, in which questions of all kinds and owners take turns.
+
+    Questions stand in lines, one for each kind of work, such as files or SQL. Three rules keep one from starving
+    another, be it a run with 600 wide files or 200 runs with slow queries:
+
+    - A line holds at most its own number of places; an owner, such as a run, holds half of these, at least one.
+    - A free place goes to the line that holds fewest places, then to the one that was served longest ago.
+    - In a line the owner is next whose questions took the fewest seconds lately, then who came first.
+
+    Seconds count less from minute to minute, so nobody stays behind for good. A process that waits for its next
+    question needs memory and no place: of those the pool ends the ones that were used longest ago.
+    """
+
+    def __init__(self, places: int, resting: int) -> None:
+        """So many questions are open at a time, and so many processes may wait for their next one."""
+        self._free = places
+        self._most_resting = resting
+        self._resting: list[Process] = []
+        self._lines: list[Line] = []
+        self._turns = 0
+        self._used: dict[str, tuple[float, float]] = {}  # seconds by owner, and when they were counted
+
+    def line(self, most: int) -> "Line":
+        """Returns a line for one kind of work, which holds at most so many places."""
+        line = Line(self, most)
+        self._lines.append(line)
+        return line
+
+    def give(self) -> None:
+        """Gives the free places to those who are next."""
+        while self._free and (ready := [line for line in self._lines if line.admissible()]):
+            line = min(ready, key=lambda line: (line.open, line.last_turn))
+            self._free -= 1
+            self._turns += 1
+            line.admit(min(line.admissible(), key=lambda question: self._seconds(question.owner)), self._turns)
+
+    def take_back(self, owner: str, seconds: float) -> None:
+        """Takes the place of a question that took so many seconds, and gives it to the next one."""
+        self._free += 1
+        self._used[owner] = (self._seconds(owner) + seconds, time.monotonic())
+        if len(self._used) > _OWNERS:
+            self._used = {name: used for name, used in self._used.items() if self._seconds(name) > _NEXT_TO_NOTHING}
+        self.give()
+
+    def _seconds(self, owner: str) -> float:
+        """Returns how many seconds an owner has used lately."""
+        seconds, at = self._used.get(owner, (0.0, 0.0))
+        return seconds * 0.5 ** ((time.monotonic() - at) / _HALF_LIFE_SECONDS) if seconds else 0.0
+
+    def resumed(self, process: Process) -> None:
+        """Takes note of a process that works again."""
+        self._resting = [other for other in self._resting if other is not process]
+
+    def rested(self, process: Process) -> None:
+        """Takes note of a process that waits for its next question, and ends others if that is one too many."""
+        self._resting = [*(other for other in self._resting if other.alive), process]
+        while len(self._resting) > self._most_resting:
+            self._resting.pop(0)()
+
+
+class Question:
+    """A question that waits for its place."""
+
+    def __init__(self, owner: str) -> None:
+        self.owner = owner
+        self.admitted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+
+class Line:
+    """The questions of one kind of work."""
+
+    def __init__(self, pool: FairPool, most: int) -> None:
+        self.pool = pool
+        self.open = 0
+        self.last_turn = 0
+        self._most = most
+        self._most_of_one = max(1, most // 2)
+        self._open_of: Counter[str] = Counter()
+        self._waiting: list[Question] = []
+
+    @contextlib.asynccontextmanager
+    async def place(self, owner: str) -> AsyncIterator[None]:
+        """Waits for a place and holds it."""
+        question = Question(owner)
+        self._waiting.append(question)
+        self.pool.give()
+        try:
+            await question.admitted
+        except asyncio.CancelledError:
+            if question in self._waiting:
+                self._waiting.remove(question)
+            else:  # it was admitted at the same moment
+                self._leave(owner, 0.0)
+            raise
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self._leave(owner, time.monotonic() - began)
+
+    def admissible(self) -> list[Question]:
+        """Returns the questions that may have a place, in the order in which they came."""
+        if self.open >= self._most:
+            return []
+        return [question for question in self._waiting if self._open_of[question.owner] < self._most_of_one]
+
+    def admit(self, question: Question, turn: int) -> None:
+        """Gives a question its place."""
+        self._waiting.remove(question)
+        self.open += 1
+        self.last_turn = turn
+        self._open_of[question.owner] += 1
+        question.admitted.set_result(None)
+
+    def _leave(self, owner: str, seconds: float) -> None:
+        self.open -= 1
+        self._open_of[owner] -= 1
+        if not self._open_of[owner]:
+            del self._open_of[owner]
+        self.pool.take_back(owner, seconds)
+
+
+PLACES = FairPool(places=6, resting=4)
+"""The places of this process for files, SQL and the web. A process of these takes some 80 MiB beside its work."""

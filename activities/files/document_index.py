@@ -1,0 +1,110 @@
+"""The full-text index over documents, and their texts by place or by line. Runs in a child process."""
+
+import contextlib
+import re
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+from activities.files.document_files import HEADING, PLACE_CHARS, text_passages
+
+Json = dict[str, Any]
+
+_INDEXED_CHARS = 250_000_000  # of all documents of an index: on the disk it takes some three times that
+_GROWTH = 10  # what passages repeat (title, place) makes a text at most so many times as long
+_SMALL_CHARS = 100_000  # of a text that may grow more
+_READ_CHARS = 190_000  # of one document: a little less than a tool's output is kept
+_PLACES_SHOWN = 30  # of a document, where the one asked for is none of them
+_PAGE = re.compile(r"(?i)^(?:pages?|pp?\.?|seite|s\.?)?\s*(\d{1,4})$")
+
+
+def index_documents(files: list[list[str]], index: str) -> int:
+    """Writes the index over documents, [name, title, file] each. Returns the number of passages.
+
+    A document that would take too much room is left out, with all behind it once the index is full.
+    """
+    part = Path(f"{index}.{token_hex(8)}")  # others may write the same index
+    try:
+        with contextlib.closing(sqlite3.connect(part)) as database:
+            count = _write(database, files)
+        part.replace(index)
+    finally:
+        part.unlink(missing_ok=True)  # as large as the disk lets it be, if writing failed
+    return count
+
+
+def _write(database: sqlite3.Connection, files: list[list[str]]) -> int:
+    with database:
+        database.execute("PRAGMA journal_mode = OFF")
+        database.execute(
+            "CREATE VIRTUAL TABLE passages USING fts5"
+            "(name UNINDEXED, place UNINDEXED, title, heading, text, tokenize='porter unicode61')"
+        )
+        database.execute("CREATE TABLE left_out (name TEXT)")
+        room = _INDEXED_CHARS
+        for name, title, file in files:
+            text = Path(file).read_text(encoding="utf-8")
+            taken = sum(len(title) + 2 * len(place) + len(passage) for place, passage in text_passages(text))
+            if taken > min(room, max(_GROWTH * len(text), _SMALL_CHARS)):
+                database.execute("INSERT INTO left_out VALUES (?)", [name])
+                continue
+            room -= taken
+            rows = ((name, place, title, place, passage) for place, passage in text_passages(text))
+            database.executemany("INSERT INTO passages VALUES (?, ?, ?, ?, ?)", rows)
+        (count,) = database.execute("SELECT count(*) FROM passages").fetchone()
+    return int(count)
+
+
+def search_documents(index: str, match: str, most: int) -> Json:
+    """Returns `hits`, [name, place, text] of the best passage of each of the best documents, and who is `left_out`."""
+    best = dict[str, tuple[str, str, str]]()
+    with contextlib.closing(sqlite3.connect(f"{Path(index).as_uri()}?mode=ro&immutable=1", uri=True)) as database:
+        found = "SELECT name, place, text FROM passages WHERE passages MATCH ? ORDER BY bm25(passages, 0, 0, 2, 2, 1)"
+        for name, place, passage in database.execute(found, [match]):
+            best.setdefault(name, (name, place, passage))
+            if len(best) == most:
+                break
+        left_out = [name for (name,) in database.execute("SELECT name FROM left_out LIMIT ?", [most])]
+    return {"hits": list(best.values()), "left_out": left_out}
+
+
+def read_text_from(file: str, place: str) -> Json:
+    """Returns the `text` of a document from a place on, or from its beginning; the `known` places if it has none such.
+
+    A last line says how much is missing.
+    """
+    text = Path(file).read_text(encoding="utf-8")
+    place = _PAGE.sub(r"p. \1", place.strip("# ")).casefold()[:PLACE_CHARS]
+    start: int | None = 0
+    if place:
+        places = ((mark[1].strip()[:PLACE_CHARS], mark.start()) for mark in HEADING.finditer(text))
+        start = next((at for name, at in places if name.casefold() == place), None)
+    if start is None:
+        return {"known": [name for name, _ in zip(_places(text), range(_PLACES_SHOWN), strict=False)]}
+    whole = len(text) - start
+    shown = text[start : start + _READ_CHARS].strip()
+    cut = f"\n[cut: {whole - _READ_CHARS} of {whole} characters are left out]" if whole > _READ_CHARS else ""
+    return {"text": shown + cut}
+
+
+def _places(text: str) -> Iterator[str]:
+    return (mark[1].strip()[:PLACE_CHARS] for mark in HEADING.finditer(text))
+
+
+def first_lines(file: str, most: int, chars: int, is_pdf: bool) -> Json:
+    """Returns the first `lines` of a text that are not empty, cut to some characters, and their `count`.
+
+    The pages of a PDF begin with lines that are not its own.
+    """
+    lines, count = list[str](), 0
+    with Path(file).open(encoding="utf-8", errors="replace", newline=None) as text:
+        for part in text:
+            for line in part.splitlines():
+                if not line.strip() or (is_pdf and line.startswith("## p. ")):
+                    continue
+                count += 1
+                if count <= most:
+                    lines.append(line[:chars])
+    return {"lines": lines, "count": count}

@@ -1,0 +1,97 @@
+"""How much files say of themselves: what is kept of all files of a run has a ceiling in sum, not only for each file.
+
+A report that is too long is shortened step by step: first the values of columns are fewer and shorter, then only names
+and types are left, then columns and tables beyond the room are named by their number alone. Queries reach all of them.
+"""
+
+import json
+from typing import Any
+
+Json = dict[str, Any]
+
+RUN_CHARS = 16 << 20  # of the reports on all files of a run, as JSON: a process needs some 40 MiB for them
+FILE_CHARS = 1 << 20  # of one file's
+_DETAIL = ((200, 300), (50, 120), (20, 60), (5, 60))  # so many values of a column, so many characters of each
+_TABLE_CHARS = 1000  # of a table beside its columns
+_NOTES, _NOTE_CHARS = 3, 100
+_BARE = ("name", "sql", "type", "unit")
+
+
+def all_fitted(reports: list[Json], room: int) -> list[Json]:
+    """Returns reports that fit the room together; each has an equal part, and what it needs not is the next ones'."""
+    fitting = list[Json]()
+    for at, report in enumerate(reports):
+        shorter = fitted(report, room // (len(reports) - at))
+        fitting.append(shorter)
+        room = max(0, room - length(shorter))
+    return fitting
+
+
+def fitted(report: Json, room: int) -> Json:
+    """Returns a report on one file that fits the room, but for the names of the file and of one table."""
+    if length(report) <= room or not report.get("tables"):
+        return report
+    for values, chars in _DETAIL:
+        shorter = {**report, "tables": [_with_values(table, values, chars) for table in report["tables"]]}
+        if length(shorter) <= room:
+            return shorter
+    return _with_first_columns(report, room)
+
+
+def length(report: Any) -> int:
+    """Returns the characters of a report as it is kept."""
+    return len(json.dumps(report, ensure_ascii=False))
+
+
+def _with_values(table: Json, most: int, chars: int) -> Json:
+    """Returns a table of whose columns few values are known, and these by their first characters."""
+    return {**table, "columns": [_with_first_values(column, most, chars) for column in table["columns"]]}
+
+
+def _with_first_values(column: Json, most: int, chars: int) -> Json:
+    values = column.get("values", [])
+    shorter = {**column, "reading": _shortened(column.get("reading"), chars)}
+    if "range" in column:
+        shorter["range"] = [_cut(value, chars) for value in column["range"]]
+    if values:
+        shorter["values"] = [_cut(value, chars) for value in values[:most]]
+        shorter["more"] = column.get("more", 0) + len(values) - len(shorter["values"])
+    return shorter
+
+
+def _shortened(reading: Json | None, chars: int) -> Json | None:
+    if reading is None:
+        return None
+    return {name: _cut(said, chars) if isinstance(said, str) else said for name, said in reading.items()}
+
+
+def _cut(text: str, chars: int) -> str:
+    return text if len(text) <= chars else f"{text[:chars]}…"
+
+
+def _with_first_columns(report: Json, room: int) -> Json:
+    """Returns a report with names and types alone, of as many tables and columns as have room."""
+    tables = report["tables"][: max(1, room // (2 * _TABLE_CHARS))]
+    share = room // len(tables) - _TABLE_CHARS
+    shorter = [_bare(table, share) for table in tables]
+    if more := len(report["tables"]) - len(tables):
+        words = f"{more:,} more tables of this file are left out: the files have too many together, pass fewer of them"
+        shorter[0]["notes"].append(words)
+    return {**report, "tables": shorter}
+
+
+def _bare(table: Json, room: int) -> Json:
+    """Returns a table with the names and types of as many columns as have room."""
+    columns = list[Json]()
+    for column in table["columns"]:
+        bare = {name: column[name] for name in _BARE if name in column}
+        room -= length(bare)
+        if room < 0:
+            break
+        columns.append(bare)
+    notes = [_cut(note, _NOTE_CHARS) for note in table["notes"][:_NOTES]]
+    left_out = len(table["columns"]) - len(columns)
+    if left_out:
+        notes.append(f"{left_out:,} more columns are not listed: SELECT * shows them")
+    above = [_cut(line, _NOTE_CHARS) for line in table.get("above", [])[:1]]
+    return {**table, "columns": columns, "notes": notes, "above": above, "below": [], "left_out": left_out}
