@@ -21,8 +21,9 @@ CHILD_REPLY_BYTES = 4 * 1024 * 1024  # one answer of a child process; a tool's o
 _CHILD_START_TIMEOUT = timedelta(seconds=30)  # of a child process: 0.3 s on a quiet machine
 
 _ROOT = Path(__file__).parents[2]
+# The child runs the code of its Worker, though another checkout may be installed.
 _BOOT = (
-    "import json, sys; sys.path.append(sys.argv[1]); from activities.bounded import served; "
+    "import json, sys; sys.path[:0] = {sys.argv[1]} - {*sys.path}; from activities.bounded import served; "
     "served.main(json.loads(sys.argv[2]))"
 )
 _CHUNK = 1 << 16

@@ -51,20 +51,23 @@ class FairPool:
             line = min(ready, key=lambda line: (line.open, line.last_turn))
             self._free -= 1
             self._turns += 1
-            line.admit(min(line.admissible(), key=lambda question: self._seconds(question.owner)), self._turns)
+            now = time.monotonic()
+            line.admit(min(line.admissible(), key=lambda question: self._seconds(question.owner, now)), self._turns)
 
     def take_back(self, owner: str, seconds: float) -> None:
         """Takes the place of a question that took so many seconds, and gives it to the next one."""
+        now = time.monotonic()
         self._free += 1
-        self._used[owner] = (self._seconds(owner) + seconds, time.monotonic())
+        self._used[owner] = (self._seconds(owner, now) + seconds, now)
         if len(self._used) > _OWNERS:
-            self._used = {name: used for name, used in self._used.items() if self._seconds(name) > _NEXT_TO_NOTHING}
+            kept = [name for name in self._used if self._seconds(name, now) > _NEXT_TO_NOTHING]
+            self._used = {name: self._used[name] for name in kept}
         self.give()
 
-    def _seconds(self, owner: str) -> float:
+    def _seconds(self, owner: str, now: float) -> float:
         """Returns how many seconds an owner has used lately."""
-        seconds, at = self._used.get(owner, (0.0, 0.0))
-        return seconds * 0.5 ** ((time.monotonic() - at) / _HALF_LIFE_SECONDS) if seconds else 0.0
+        seconds, at = self._used.get(owner, (0.0, now))
+        return float(seconds * 0.5 ** ((now - at) / _HALF_LIFE_SECONDS))
 
     def resumed(self, process: Process) -> None:
         """Takes note of a process that works again."""
@@ -121,7 +124,8 @@ class Line:
         """Returns the questions that may have a place, in the order in which they came."""
         if self.open >= self._most:
             return []
-        return [question for question in self._waiting if self._open_of[question.owner] < self._most_of_one]
+        waiting = (question for question in self._waiting if not question.admitted.cancelled())
+        return [question for question in waiting if self._open_of[question.owner] < self._most_of_one]
 
     def admit(self, question: Question, turn: int) -> None:
         """Gives a question its place."""
