@@ -17,6 +17,7 @@ A table is named by its file, as `inspect` shows both. Of a file with several ta
 as in `[tables."book.xlsx/book_orders"]`, or by the table alone; the file's name then means all of them.
 """
 
+import hashlib
 import json
 import re
 import tomllib
@@ -312,7 +313,8 @@ def _no_table(key: str, files: list[str], tables: list[KnownTable], close: Close
 def describe(path: str, names: list[str]) -> Json:
     """Returns what a `data.toml` `says`, with the `lines` of its keys, or the `problem` with it.
 
-    `files` has what it says of each of the files of these names, and what of that changes how the file is read.
+    `files` has what it says of each of the files of these names, and a hash of what of that changes how the file is
+    read, empty for nothing. What it says of tables that are named alone is `alone`: it counts for every file.
     """
     source = Path(path)
     try:
@@ -324,12 +326,16 @@ def describe(path: str, names: list[str]) -> Json:
     except DescriptionRefused as refused:
         return {"problem": str(refused)}
     known, files = set(names), dict[str, list[Any]]()
+    alone = {key: said for key, said in written.says.tables.items() if not _is_of(key, known)}
     for name in names:
         said = written.says.of_file(name, known)
         if said is not None:
-            files[name] = [as_json(said), said.reading]
+            own = {key: part for key, part in said.parts.items() if part is not alone.get(key)}
+            reading = hashlib.sha256(said.reading.encode()).hexdigest() if said.reading else ""
+            files[name] = [as_json(said.model_copy(update={"parts": own})), reading]
     lines = [[list(place), line] for place, line in written.lines.items()]
-    return {"says": written.says.model_dump(mode="json", exclude_unset=True), "lines": lines, "files": files}
+    says = written.says.model_dump(mode="json", exclude_unset=True)
+    return {"says": says, "lines": lines, "files": files, "alone": {key: as_json(one) for key, one in alone.items()}}
 
 
 def described_tables(says: Json, lines: list[Any], names: list[str], tables: list[list[Any]]) -> Json:
@@ -352,6 +358,6 @@ def _about(said: FileDescription | None, own: str, columns: list[str]) -> list[A
     return [table.description, {name: about for name, about in words.items() if about}]
 
 
-def as_json(said: FileDescription | None) -> Json | None:
+def as_json(said: TableDescription | None) -> Json | None:
     """Returns a description as it goes to another process."""
     return None if said is None else said.model_dump(mode="json", exclude_unset=True)

@@ -53,7 +53,7 @@ class FileEntry(Model):
     """A file by its name or its path below a folder, and where its parts lie, in order; none with a `problem`."""
 
     name: str
-    bytes: Annotated[int, Field(ge=0, le=limits.DATA_BYTES)] = 0
+    bytes: Annotated[int, Field(ge=0)] = 0
     sha256: str = ""
     parts: list[str] = []
     problem: str | None = None
@@ -78,11 +78,19 @@ async def copy_file(file: FileEntry, target: Path) -> None:
 
 @dataclass(frozen=True)
 class Described:
-    """What a `data.toml` says: as its process gave it, and of each file, with what changes how that file is read."""
+    """What a `data.toml` says, as its process gave it (`descriptions.describe`)."""
 
     says: Json
     lines: list[Any]
     files: Mapping[str, tuple[Json, str]]
+    alone: Json
+
+    def of_file(self, name: str) -> tuple[Json | None, str]:
+        """Returns what is said of a file, and a text that changes with how that has it read; None for nothing."""
+        if name not in self.files:
+            return None, ""
+        said, reading = self.files[name]
+        return {**said, "parts": {**self.alone, **said["parts"]}}, reading
 
 
 class FileCache:
@@ -114,13 +122,13 @@ class FileCache:
         described: Described | str = ""
         if data_toml:
             described = await self._description(data_toml, [file.name for file in files], owner, fetch)
-        of_files = described.files if isinstance(described, Described) else {}
 
         async def read(file: FileEntry) -> list[Json]:
             if file is data_toml:
                 return [{"name": file.name, "problem": described if isinstance(described, str) else None}]
             async with places:
-                found = await self._report(file, owner, fetch, *of_files.get(file.name, (None, "")))
+                said = described.of_file(file.name) if isinstance(described, Described) else (None, "")
+                found = await self._report(file, owner, fetch, *said)
                 return await asyncio.to_thread(all_fitted, found, room)
 
         kept = self._kept
@@ -152,7 +160,7 @@ class FileCache:
             await asyncio.to_thread(shutil.rmtree, made, ignore_errors=True)
         if "problem" in read:
             return f"{read['problem']}. The files are read without it"
-        return Described(read["says"], read["lines"], read["files"])
+        return Described(**read)
 
     async def _with_words(self, reports: list[FileReport], described: Described, owner: str) -> list[FileReport]:
         """Returns the reports, their tables and columns with the words of a `data.toml`, which says what it fits not.

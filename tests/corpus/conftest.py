@@ -1,5 +1,6 @@
 """What the cases of the corpus share: callers, victims, and liveness as an effect that each case is looked at for."""
 
+import inspect
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from uuid import uuid4
@@ -11,6 +12,7 @@ from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client, WorkflowExecutionStatus
 
 from temporal_supervisor.supervision.contract.result import RunResult
+from tests.corpus.loop_monitor import SILENCE, monitored
 from tests.scripted_model import ScriptedModel, plan, script, text
 from tests.workflow import runs
 from tests.workflow.runs import Lab
@@ -18,6 +20,20 @@ from tests.workflow.runs import Lab
 FAILED = EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED
 SERVERS_OWN = (Cause.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND, Cause.WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND)
 SECRET = "TOP-SECRET payroll"
+
+
+@pytest.fixture(autouse=True)
+async def answering_loop(request: pytest.FixtureRequest) -> AsyncIterator[None]:
+    """Whatever a case does, the event loop, which is that of its Worker, goes on answering.
+
+    Parsers that are called without a loop are measured by themselves (test_growth).
+    """
+    if not inspect.iscoroutinefunction(request.function):
+        yield
+        return
+    async with monitored() as monitor:
+        yield
+    assert monitor.longest < SILENCE, "the event loop was silent"
 
 
 @pytest.fixture(autouse=True)

@@ -1,5 +1,6 @@
 """Texts that may take a parser for ever: the event loop stays free, the next question is answered, the end is typed."""
 
+import json
 import time
 from collections.abc import Awaitable
 from datetime import timedelta
@@ -92,7 +93,21 @@ def nested(word: str, depth: int) -> dict[str, Any]:
     return schema
 
 
+def anchored(characters: int, levels: int = 3, fields: int = 12) -> dict[str, Any]:
+    """A schema that refers to anchors a thousand times, and is long: whoever looks for each one reads all of it."""
+    parts: dict[str, Any] = {}
+    for level in range(levels):
+        named = {str(number): {"$ref": f"#a{level + 1}"} for number in range(fields)}
+        parts[f"a{level}"] = {"$anchor": f"a{level}", "type": "object", "properties": named}
+    parts[f"a{levels}"] = {"$anchor": f"a{levels}", "type": "null"}
+    schema: dict[str, Any] = {"type": "object", "properties": {"r": {"$ref": "#a0"}}, "$defs": parts}
+    filler = (characters - len(json.dumps(schema))) // len("{}, ")
+    parts["z"] = {"allOf": [{}] * max(0, filler - 10)}
+    return schema
+
+
 SCHEMAS = [
+    anchored(limits.ANSWER_SCHEMA_BYTES),
     *(doubling(word, depth) for word in ("allOf", "anyOf", "oneOf", "prefixItems") for depth in (10, 20, 60)),
     *(nested(word, depth) for word in ("items", "not", "allOf", "anyOf", "contains", "if") for depth in (10, 60, 500)),
     {"$defs": {f"d{i}": {"$ref": f"#/$defs/d{(i + 1) % 50}"} for i in range(50)}, "$ref": "#/$defs/d0"},

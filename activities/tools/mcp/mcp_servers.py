@@ -28,7 +28,10 @@ _END = timedelta(seconds=5)  # for a process to end by itself with its server
 _IDLE = timedelta(minutes=10)  # a server that keeps something in memory may be needed again soon
 _AT_ONCE = 8  # calls of one server: a run of 200 agents does not flood it
 _LINE_BYTES = 16 * 1024 * 1024  # of one answer: two messages of a server
-_BOOT = "import sys; sys.path[:0] = {sys.argv[1]} - {*sys.path}; from activities.tools.mcp import mcp_process; mcp_process.main()"
+_BOOT = (
+    "import sys; sys.path[:0] = {sys.argv[1]} - {*sys.path}; "
+    "from activities.tools.mcp import mcp_process; mcp_process.main()"
+)
 _QUESTIONS = 5  # of a server about one call
 _CHECK_FIRST = "Its outcome is unknown. Check whether it took effect before you try it again."
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import hashlib
+import json
 import os
 import shutil
 import socket
@@ -373,10 +374,40 @@ async def test_hostile_files_are_named_once_and_leave_the_others(
 
 async def test_a_manifest_beyond_the_ceilings_is_refused(store: ArtifactStore) -> None:
     key = upload_key(hashlib.sha256(b"x").hexdigest())
-    for file in (
-        FileEntry(name="a.csv", bytes=1, sha256="", parts=[key] * 1000),
-        FileEntry(name="a.csv", bytes=limits.DATA_BYTES + 1, sha256="", parts=[key]),
+    part = limits.ARTIFACT_BYTES
+    lent = [{"name": f"{n}.csv", "bytes": -part} for n in range(300)]
+    for files in (
+        [{"name": "a.csv", "bytes": 1, "parts": [key] * 1000}],
+        [{"name": "a.csv", "bytes": limits.DATA_BYTES + 1, "parts": [key]}],
+        [{"name": "a.csv", "bytes": 300 * part, "parts": [key] * 300}, *lent],  # less than nothing in sum
+        [{"name": f"{n}.csv"} for n in range(limits.DATA_FILES + 1)],
     ):
-        ref = await store.put_upload(Manifest(files=[file]).model_dump_json().encode())
-        with pytest.raises(ValueError, match="too many parts|beyond the ceilings"):
+        ref = await store.put_upload(json.dumps({"files": files}).encode())
+        with pytest.raises(ValueError, match="too many parts|are taken|greater than or equal to 0"):
             await read_manifest(store, ref)
+
+
+async def test_several_manifests_are_no_more_than_one_may_be(
+    store: ArtifactStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "DATA_FILES", 3)
+    halves = [Manifest(files=[FileEntry(name=f"{half}{n}.csv") for n in range(2)]) for half in "ab"]
+    with pytest.raises(FilesRefused, match="4 files, at most 3 are taken"):
+        await adopt_files(store, "run", halves)
+    assert await adopt_files(store, "run", [halves[0], halves[0]])
+
+
+async def test_no_more_of_a_file_is_written_than_its_list_says(store: ArtifactStore, tmp_path: Path) -> None:
+    part = b"x" * 1000
+    key = upload_key(hashlib.sha256(part).hexdigest())
+    await store.create(key, part)
+    whole = hashlib.sha256(part * 50).hexdigest()
+    entry = FileEntry(name="a.csv", bytes=1500, sha256=whole, parts=[key] * 50)
+    ref = await store.put_output("run", Manifest(files=[entry]).model_dump_json())
+    files = RunFiles(store, FileCache(tmp_path / "cache"), "run", ref)
+    await files._fetch(entry.model_copy(update={"bytes": 50_000}), tmp_path / "whole")
+    with pytest.raises(FileNotFoundError, match="longer than its list says"):
+        await files._fetch(entry, tmp_path / "cut")
+    assert [(tmp_path / name).stat().st_size for name in ("whole", "cut")] == [50_000, 1000]
+    (report,) = await files.reports()
+    assert report.problem == "its content is longer than its list says"
