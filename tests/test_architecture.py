@@ -73,6 +73,38 @@ EXPERIMENTAL = (
     *("temporalio.testing.TimeSkipper", "temporalio.worker.CustomSlotSupplier", "temporalio.worker.ResourceBased"),
 )
 
+# What parses or searches structure of others: it runs in child processes, bounded in time, memory and answer.
+LIBRARIES = (
+    *("jsonschema", "referencing", "duckdb", "sqlglot", "asyncpg", "pypdfium2", "python_calamine", "lxml"),
+    *("markdown_it", "mammoth", "trafilatura", "mcp", "mcp_types"),
+)
+STANDARD_PARSERS = (
+    *("zipfile", "tarfile", "gzip", "bz2", "lzma", "zlib", "sqlite3", "csv", "xml", "html.parser", "tomllib"),
+    *("pickle", "plistlib", "email.parser", "simpleeval"),
+)
+BEHIND_THE_DOOR = (  # what child processes import, and no module of a Worker
+    "activities/replies/schema_rules.py",
+    *(
+        f"activities/files/{name}.py"
+        for name in ("conversion", "descriptions", "document_files", "document_index", "document_tables", "table_files")
+    ),
+    *(f"activities/files/tables/{name}.py" for name in ("columns", "endings", "engine")),
+    *(f"activities/tools/sql/{name}.py" for name in ("postgres_process", "sql_check", "sql_process")),
+    *(f"activities/tools/mcp/{name}.py" for name in ("mcp_forms", "mcp_process")),
+    "activities/tools/web/web_process.py",
+)
+PARSERS_ELSEWHERE = {
+    "activities/contracts/run_contracts.py": ("zlib", "unpacks what a workflow packed, up to a bound"),
+    "activities/teams/team_files.py": ("tomllib", "the operator's team files, up to a cap, in a thread"),
+    "activities/tools/plain_tools.py": ("simpleeval", "a short expression of a model, measured by the corpus"),
+    f"{ABOVE}/supervision/results/answer_table.py": ("csv", "writes tables"),
+    f"{ABOVE}/console/report/report_data.py": ("csv", "a command or page of the user, no Worker"),
+    f"{ABOVE}/console/report/report_page.py": ("markdown_it", "a command or page of the user, no Worker"),
+    f"{ABOVE}/console/mcp_server/mcp_serving.py": ("mcp mcp_types", "a server of the user's own client, no Worker"),
+    f"{ABOVE}/console/mcp_server/run_tools.py": ("mcp mcp_types", "a server of the user's own client, no Worker"),
+}
+READ_BY_COMMANDS = (f"{ABOVE}/console/run/described_files.py imports activities.files.descriptions",)
+
 
 class Module(NamedTuple):
     """A parsed source file."""
@@ -241,6 +273,29 @@ def test_the_sdk_of_mcp_is_imported_where_no_worker_loads_it() -> None:
     apart = ("activities/tools/mcp/mcp_process.py", "activities/tools/mcp/mcp_forms.py", mcp_server)
     assert breaches([module for module in ALL if not module.name.startswith(apart)], ("mcp", "mcp_types")) == []
     assert breaches(ALL, ("activities.tools.mcp.mcp_process",)) == []
+
+
+def test_parsers_of_foreign_structure_are_imported_behind_the_door_alone() -> None:
+    parsers = (*LIBRARIES, *STANDARD_PARSERS)
+    found = dict[str, set[str]]()
+    for module in ALL:
+        named = {name.split(".")[0] for name in imported(module) if inside(name, parsers)}
+        if named and module.name not in BEHIND_THE_DOOR:
+            found[module.name] = named
+    assert found == {name: set(named.split()) for name, (named, _why) in PARSERS_ELSEWHERE.items()}
+
+
+def test_no_module_of_a_worker_imports_one_behind_the_door() -> None:
+    behind = tuple(name.removesuffix(".py").replace("/", ".") for name in BEHIND_THE_DOOR)
+    others = [module for module in ALL if module.name not in BEHIND_THE_DOOR]
+    lines = breaches(others, behind)
+    assert [line for line in lines if not line.startswith(tuple(READ_BY_COMMANDS))] == []
+
+
+def test_loading_a_worker_loads_no_parser_of_foreign_structure() -> None:
+    script = f"import sys, worker_main; print(sorted(set({LIBRARIES}) & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert (done.stdout, done.returncode) == ("[]\n", 0), done.stderr
 
 
 def test_loading_the_workflows_loads_no_model_sdk() -> None:

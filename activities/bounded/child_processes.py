@@ -14,7 +14,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from activities.bounded.fair_pool import Line
+from activities.bounded.fair_pool import QuestionLine
 from activities.bounded.served import TOO_DEEP, TOO_LARGE, Json
 
 CHILD_REPLY_BYTES = 4 * 1024 * 1024  # one answer of a child process; a tool's output is a hundredth of it
@@ -54,7 +54,7 @@ class ChildProcesses:
     """
 
     def __init__(
-        self, module: str, line: Line, memory: int, *, seconds: float = _ORPHAN_SECONDS, file_bytes: int = 0
+        self, module: str, line: QuestionLine, memory: int, *, seconds: float = _ORPHAN_SECONDS, file_bytes: int = 0
     ) -> None:
         """A process may take so much `memory` beside its libraries, and write files of `file_bytes`.
 

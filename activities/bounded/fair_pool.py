@@ -35,13 +35,13 @@ class FairPool:
         self._free = places
         self._most_resting = resting
         self._resting: list[Process] = []
-        self._lines: list[Line] = []
+        self._lines: list[QuestionLine] = []
         self._turns = 0
         self._used: dict[str, tuple[float, float]] = {}  # seconds by owner, and when they were counted
 
-    def line(self, most: int) -> "Line":
+    def line(self, most: int) -> "QuestionLine":
         """Returns a line for one kind of work, which holds at most so many places."""
-        line = Line(self, most)
+        line = QuestionLine(self, most)
         self._lines.append(line)
         return line
 
@@ -80,7 +80,7 @@ class FairPool:
             self._resting.pop(0)()
 
 
-class Question:
+class WaitingQuestion:
     """A question that waits for its place."""
 
     def __init__(self, owner: str) -> None:
@@ -88,7 +88,7 @@ class Question:
         self.admitted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
 
-class Line:
+class QuestionLine:
     """The questions of one kind of work."""
 
     def __init__(self, pool: FairPool, most: int) -> None:
@@ -98,12 +98,12 @@ class Line:
         self._most = most
         self._most_of_one = max(1, most // 2)
         self._open_of: Counter[str] = Counter()
-        self._waiting: list[Question] = []
+        self._waiting: list[WaitingQuestion] = []
 
     @contextlib.asynccontextmanager
     async def place(self, owner: str) -> AsyncIterator[None]:
         """Waits for a place and holds it."""
-        question = Question(owner)
+        question = WaitingQuestion(owner)
         self._waiting.append(question)
         self.pool.give()
         try:
@@ -120,14 +120,14 @@ class Line:
         finally:
             self._leave(owner, time.monotonic() - began)
 
-    def admissible(self) -> list[Question]:
+    def admissible(self) -> list[WaitingQuestion]:
         """Returns the questions that may have a place, in the order in which they came."""
         if self.open >= self._most:
             return []
         waiting = (question for question in self._waiting if not question.admitted.cancelled())
         return [question for question in waiting if self._open_of[question.owner] < self._most_of_one]
 
-    def admit(self, question: Question, turn: int) -> None:
+    def admit(self, question: WaitingQuestion, turn: int) -> None:
         """Gives a question its place."""
         self._waiting.remove(question)
         self.open += 1

@@ -33,8 +33,6 @@ from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.text import did_you_mean, one_line, quoted
 from temporal_supervisor.supervision.contract.base import StrictModel
 
-DATA_TOML = "data.toml"
-"""The name of the file. One counts: that of the folder itself."""
 DESCRIPTION_BYTES = 256 * 1024  # of the file: some 1,000 described columns
 
 _MISTAKES = 8  # that are named at once

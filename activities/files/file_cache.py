@@ -21,10 +21,9 @@ from pydantic import Field
 
 from activities.bounded.child_processes import BoundExceeded, ChildProcesses, Failed
 from activities.bounded.fair_pool import PLACES
-from activities.files.descriptions import DATA_TOML
 from activities.files.file_reports import FileReport, with_about, with_unique_tables
 from activities.files.report_room import FILE_CHARS, RUN_CHARS, all_fitted, length
-from activities.files.values import VERSION, WITH_TABLES, unread_kind
+from activities.files.values import DATA_TOML, VERSION, WITH_TABLES, unread_kind
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.text import clean, one_line
 from temporal_supervisor.supervision.contract.base import Model

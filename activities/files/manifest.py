@@ -8,11 +8,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from activities.files.descriptions import DATA_TOML
 from activities.files.file_cache import GONE, FileCache, FileEntry, Files
 from activities.files.file_reports import FileReport
 from activities.files.report_room import length
-from activities.files.values import unread_kind
+from activities.files.values import DATA_TOML, unread_kind
 from activities.store.artifacts import ArtifactMissing, ArtifactStore
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.store_keys import is_upload, upload_key

@@ -30,6 +30,10 @@ WITH_TABLES = (".html", ".htm", ".docx", ".md", ".txt", ".text")
 _READABLE = (*TABLES, *DOCUMENTS, ".json", ".zip")
 
 
+DATA_TOML = "data.toml"
+"""The name of a file that says how the tables beside it are read. One counts: that of the folder itself."""
+
+
 def is_data(name: str) -> bool:
     """True if a file of that name may hold a table or a document."""
     return name.lower().endswith(_READABLE)

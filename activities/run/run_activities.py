@@ -23,10 +23,9 @@ from activities.contracts.run_contracts import (
     SetupInput,
     WordsInput,
 )
-from activities.files.descriptions import DATA_TOML
 from activities.files.file_cache import FileEntry
 from activities.files.manifest import MANIFEST_TYPE, FilesRefused, Manifest, adopt_files, is_text, read_manifest
-from activities.files.values import is_data
+from activities.files.values import DATA_TOML, is_data
 from activities.heartbeat import waiting
 from activities.model.asked_endpoint import AskedEndpoint
 from activities.model.conversation import ConversationStore

@@ -10,9 +10,9 @@ from typing import Generic, TypeVar
 
 from cachetools import LRUCache
 
-from activities.files.descriptions import DATA_TOML
 from activities.files.file_cache import FileCache, Files, copy_file, local_file
 from activities.files.file_reports import FileReport, with_unique_tables
+from activities.files.values import DATA_TOML
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.trust import distrust
 

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console, RenderableType
 
-from activities.files.descriptions import DATA_TOML
 from activities.files.file_reports import FileReport, contents, reading_line
+from activities.files.values import DATA_TOML
 from temporal_supervisor.console.base.command import BAD_INPUT, FAILED, CommandFailed, hint
 from temporal_supervisor.console.base.terminal import Report, counted, indented, safe_line
 from temporal_supervisor.console.run.described_files import reports_on, with_description

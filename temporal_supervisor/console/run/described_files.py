@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from activities.files.descriptions import DATA_TOML, DESCRIPTION_BYTES, DescriptionRefused, Written, read_description
+from activities.files.descriptions import DESCRIPTION_BYTES, DescriptionRefused, Written, read_description
 from activities.files.file_cache import FileCache, copy_file, local_file
 from activities.files.file_reports import FileReport
 from activities.files.manifest import DataFile
+from activities.files.values import DATA_TOML
 from temporal_supervisor.console.base.command import BAD_INPUT, CommandFailed
 from temporal_supervisor.console.base.terminal import print_err
 from temporal_supervisor.runtime.process import cache_dir
