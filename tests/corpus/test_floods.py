@@ -22,8 +22,8 @@ from activities.tools.files import FolderFiles
 from activities.tools.sql.sql_tools import ListTables, TableOptions, TableTools
 from activities.tools.tool import ToolContext
 from temporal_supervisor.supervision.base import limits
+from tests.activity.files.test_conversion import zipped
 from tests.corpus.loop_monitor import monitored
-from tests.office_files import zipped
 
 Json = dict[str, Any]
 LONG = 0.5  # seconds of silence that are too many here: all of it happens elsewhere

@@ -1,0 +1,1 @@
+"""Bursts of foreign data on one Worker, and an honest run beside each: `make bursts`."""
