@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import io
 import json
+import os
 import tempfile
 import time
 import zipfile
@@ -11,12 +12,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import psutil
 from temporalio.client import Client
 
+from activities.files.file_cache import FileCache, copy_file, local_file
 from activities.files.manifest import MANIFEST_TYPE, found_files, put_files
 from activities.store.artifacts import ArtifactStore
+from activities.tools.sql.sql_tools import TableStore
 from temporal_supervisor.supervision.base import limits
 from tests.corpus.loop_monitor import SILENCE, monitored
 from tests.corpus.test_hostages import anchored
@@ -29,13 +33,17 @@ MIB = 1 << 20
 SLOWER = 1.5  # times that an honest run may take beside a burst
 WORKER_MIB = 600
 MODEL_SECONDS = 1.5  # of a call of the honest run: a real model takes longer
+_QUERIES = 3
 _HONEST = 3  # runs whose median counts
 _LOOK = 0.1
 
 
 @dataclass(frozen=True)
 class Burst:
-    """So many of a kind: wide files of one run, runs with hostile schemas, runs with a query."""
+    """So many of a kind: wide files of one run, runs with hostile schemas, runs that ask SQL at once.
+
+    The last are the tools of runs alone: so many whole runs would measure the machine.
+    """
 
     files: int = 0
     schemas: int = 0
@@ -53,6 +61,7 @@ class Figures:
     children_mib: float
     children: int
     ended: int
+    failed: list[str]
 
     @property
     def faults(self) -> list[str]:
@@ -62,7 +71,7 @@ class Figures:
             f"the Worker had {self.worker_mib:.0f} MiB": self.worker_mib > WORKER_MIB,
             f"the event loop was silent for {self.silent:.2f} s": self.silent > SILENCE,
         }
-        return [words for words, holds in found.items() if holds]
+        return [words for words, holds in found.items() if holds] + self.failed[:3]
 
     def __str__(self) -> str:
         return (
@@ -105,6 +114,7 @@ class Scene:
     def __init__(self, client: Client, model: ScriptedModel, store: ArtifactStore, folder: Path) -> None:
         self._client, self._model, self._store, self._folder = client, model, store, folder
         self._count = 0
+        self._cache = FileCache(folder / "of-others")
 
     async def honest(self) -> float:
         """Returns the seconds of a run that asks for a figure of a file of its own, with a form for its answer."""
@@ -140,13 +150,22 @@ class Scene:
         attached = [{"name": "files", "ref": ref, "media_type": MANIFEST_TYPE}] if files else []
         return await runs.run(self._client, run_id, "default", attachments=attached, **fields)
 
+    async def _asks(self, run_id: str) -> None:
+        """Asks what a run asks of a file of its own, three times."""
+        file = self._folder / f"{run_id}.csv"
+        file.write_text(f"a,b\n{run_id},q\n")
+        reports = await self._cache.reports([local_file("a.csv", file)], run_id, copy_file)
+        for _ in range(_QUERIES):
+            found = await TableStore(reports).query("SELECT count(*), sum(hash(range)) FROM range(300000), a", run_id)
+            assert found["rows"][0][0] == "300000", found
+
     def burst(self, burst: Burst, wide_files: bytes) -> list[asyncio.Task[Any]]:
         """Starts the runs of a burst."""
         made: list[Awaitable[Any]] = []
         if burst.files:
             made.append(self._run("wide", {"wide.zip": wide_files}, quick))
         made += [self._run(f"schema-{n}", {}, quick, answer_schema=hostile(n)) for n in range(burst.schemas)]
-        made += [self._run(f"query-{n}", {"a.csv": f"a,b\n{n},q\n".encode()}, quick) for n in range(burst.queries)]
+        made += [self._asks(f"query-{n}") for n in range(burst.queries)]
         return [asyncio.ensure_future(each) for each in made]
 
 
@@ -168,7 +187,8 @@ def slow(reply: Reply) -> Reply:
 def wide(count: int) -> bytes:
     """Returns a zipped folder of tables of 40 columns, of which each cell is long and another one."""
     lines = [",".join(f"c{c}" for c in range(40))]
-    lines += [",".join(f"{r}-{c} ".ljust(300, "x") for c in range(40)) for r in range(200)]
+    # So long that 600 of them are just not too large unpacked.
+    lines += [",".join(f"{r}-{c} ".ljust(300, "x") for c in range(40)) for r in range(140)]
     table = "\n".join([*lines, ""])
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
@@ -187,9 +207,10 @@ async def scene() -> AsyncIterator[Scene]:
     """Gives a Worker with a server and a model of its own."""
     with tempfile.TemporaryDirectory(prefix="supervisor-bursts-") as name:
         folder = Path(name)
-        async with own_server() as client, scripted_model() as model:
+        async with own_server() as client, scripted_model() as model, contextlib.AsyncExitStack() as stack:
             settings = settings_for(model.url, folder / "artifacts")
-            async with serving(client, settings):
+            with patch.dict(os.environ, SUPERVISOR_CACHE_DIR=str(folder / "cache")):  # no other program's
+                await stack.enter_async_context(serving(client, settings))
                 yield Scene(client, model, await store_of(client, settings.artifacts_url), folder)
 
 
@@ -203,12 +224,15 @@ async def figures_of(scene: Scene, burst: Burst) -> Figures:
     async with monitored() as monitor:
         tasks = scene.burst(burst, wide_files)
         beside = await _median(scene)
-        ended = sum(task.done() for task in tasks)
+        done = [task for task in tasks if task.done()]
         looking.cancel()
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    return Figures(quiet, beside, monitor.longest, watch.worker, watch.children, watch.count, ended)
+    failed = [f"a run of the burst failed: {error!r}"[:300] for task in done if (error := task.exception())]
+    ended = [task.result() for task in done if not task.exception()]
+    failed += [f"a run of the burst has gaps: {result.gaps}"[:300] for result in ended if result and result.gaps]
+    return Figures(quiet, beside, monitor.longest, watch.worker, watch.children, watch.count, len(done), failed)
 
 
 async def _median(scene: Scene) -> float:
