@@ -79,21 +79,27 @@ def test_more_columns_or_tables_than_have_room_are_counted(columns: int, tables:
     assert (f"{tables - len(kept)} more tables" in notes) == (len(kept) < tables)
 
 
-async def test_reports_of_a_zip_of_wide_files_fit_and_are_queried_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("kind", ["a zip", "files"])
+async def test_reports_of_wide_files_fit_and_are_queried_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     room = 30_000
     monkeypatch.setattr(file_cache, "RUN_CHARS", room)
     head = ",".join(f"c{c}" for c in range(20))
-    rows = ["\n".join(",".join(f"{n}-{r}-{c} ".ljust(200, "x") for c in range(20)) for r in range(60)) for n in (0, 1)]
-    (tmp_path / "wide.zip").write_bytes(zipped({f"f{n}.csv": f"{head}\n{rows[n]}\n".encode() for n in (0, 1)}))
+    members = dict[str, bytes]()
+    for n in range(2):
+        rows = (",".join(f"{n}-{r}-{c} ".ljust(200, "x") for c in range(20)) for r in range(60))
+        members[f"f{n}.csv"] = "\n".join([head, *rows, ""]).encode()
+    given = {"wide.zip": zipped(members)} if kind == "a zip" else members
+    for name, content in given.items():
+        (tmp_path / name).write_bytes(content)
     cache = FileCache(tmp_path / "cache")
     for _ in range(2):  # as they are made, and as they are read again
-        reports = await cache.reports([local_file("wide.zip", tmp_path / "wide.zip")], "run", copy_file)
+        reports = await cache.reports([local_file(name, tmp_path / name) for name in given], "run", copy_file)
         assert sum(length(each.tables) for each in reports) < room * 1.2
         assert [table["rows"] for each in reports for table in each.tables] == [60, 60]
-    on_disk = sum(file.stat().st_size for file in (tmp_path / "cache").rglob("report.json"))
-    assert on_disk < room * 1.2
+    (on_disk, *others) = (file.stat().st_size for file in (tmp_path / "cache").rglob("report.json"))
+    assert others or on_disk < room * 1.2  # of a zip it is one
 
 
 class Read:
