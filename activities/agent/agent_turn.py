@@ -38,6 +38,7 @@ from temporal_supervisor.supervision.grounding.claims import claims as all_claim
 from temporal_supervisor.supervision.grounding.support import check, found_nowhere
 from temporal_supervisor.supervision.planning.named_tables import lines_for
 from temporal_supervisor.supervision.replies.loose_json import ALL_JSON, first_json
+from temporal_supervisor.supervision.results.links import without_images, without_links
 from temporal_supervisor.supervision.run.attempt_rules import subtask_path
 
 _EVIDENCE_CALLS = 60  # the last ones of a worker agent: what it concluded from
@@ -187,7 +188,7 @@ class AgentTurnActivities:
             stop_detail=message.refusal or None,
             model=message.model,
             preview=cut(text, limits.REPLY_PREVIEW_BYTES),
-            calls=[] if concluded else await self._tool_calls(turn, loaded, role, calls, answered.labels),
+            calls=[] if concluded else await self._tool_calls(turn, loaded, role, calls, answered),
             repeats=await self._repeats(answered.head),
             fullest=message.fullest,
             withheld=answered.view.withheld,
@@ -219,10 +220,12 @@ class AgentTurnActivities:
         return entry.said == before.said
 
     async def _tool_calls(
-        self, turn: TurnInput, loaded: LoadedTeam, role: Role, blocks: list[Json], labels: Labels
+        self, turn: TurnInput, loaded: LoadedTeam, role: Role, blocks: list[Json], answered: Answered
     ) -> list[ToolCallRef]:
         """Returns the calls of a reply, with what a person is asked about those that wait for one."""
         room, calls = limits.PAYLOAD_AIM_BYTES, list[ToolCallRef]()
+        head, labels = answered.head, answered.labels
+        keep = partial(self._calls.store.put_output, turn.run.run_id)
         for index, block in enumerate(blocks):
             name, arguments = str(block["name"]), block.get("input")
             call = ToolCallRef(
@@ -235,8 +238,11 @@ class AgentTurnActivities:
             calls.append(call)
             tool = loaded.toolbox.get(name) if name in role.tools else None
             if name == ASK_TOOL and role.ask and (question := agent_tools.read_question(arguments)):
-                call.waits_for, asked = "question", clean(question.question)
-                call.choices = [one_line(clean(item), limits.LINE_BYTES) for item in question.choices[:_CHOICES]]
+                grounds = await read_grounds(self._calls.conversations, head, loaded.toolbox, keep)
+                known = grounds.links(untrusted=bool(labels.untrusted))
+                call.waits_for, asked = "question", without_links(clean(question.question), known)
+                choices = [without_links(clean(item), known) for item in question.choices[:_CHOICES]]
+                call.choices = [one_line(item, limits.LINE_BYTES) for item in choices]
                 call.preview = one_line(asked, limits.PARAGRAPH_BYTES)
             elif tool is None or (is_written(call.call_id) and tool.effects != "read"):
                 continue  # it is refused when it is run
@@ -247,7 +253,7 @@ class AgentTurnActivities:
                 call.definition_sha256 = arguments_sha256(definition)
             else:
                 continue
-            call.asked_ref = await self._calls.store.put_output(turn.run.run_id, asked)
+            call.asked_ref = await keep(asked)
             if size(asked) <= room:
                 call.asked, room = asked, room - size(asked)
         return calls
@@ -281,12 +287,14 @@ class AgentTurnActivities:
         checks = role.grounding == "tools" and conclusion.text
         claims = await asyncio.to_thread(check, text, grounds.texts) if checks else []
         is_ungrounded = needs_data(role, loaded.toolbox) and not grounds.has_any
+        known = grounds.links(untrusted=bool(answered.labels.untrusted))
+        shown_text = without_links(text, known)  # claims are those of what was written
         telling = [claim for claim in claims if not claim.source or not _YEAR.fullmatch(claim.text)]
         shown = sorted(telling, key=lambda claim: bool(claim.source))[:_CHECKED_CLAIMS]  # first those found nowhere
         record = FindingRecord(
             outcome="done" if conclusion.outcome == "done" and not misfit else "partial",
             grounding="knowledge" if is_ungrounded else role.grounding,
-            summary=conclusion.summary or conclusion.text or text,
+            summary=without_links(conclusion.summary or conclusion.text or text, known),
             confidence=conclusion.confidence,
             limitations=[*misfit, *conclusion.limitations][: limits.LIMITATIONS],
             sources=[*grounds.sources][:_SOURCES],
@@ -299,10 +307,10 @@ class AgentTurnActivities:
         finding = Finding(
             **record.model_dump(exclude={"checked", "evidence"}),
             artifacts=grounds.artifacts[:_SOURCES],
-            text_ref=await keep(text),
+            text_ref=await keep(shown_text),
             items_ref="" if conclusion.items is None else await keep(json.dumps([*conclusion.items])),
             output_ref=await keep(json.dumps(output)) if isinstance(output, dict) else "",
-            text_bytes=size(text),
+            text_bytes=size(shown_text),
             record_ref=await keep(record.model_dump_json()),
         )
         empty = None if conclusion.items or output else _emptiness(text, chain, grounds, is_ungrounded)
@@ -333,7 +341,7 @@ async def _output(role: Role, conclusion: agent_tools.Conclusion, run_id: str) -
             value = first_json(value)
     if value is None:
         return None, ["the field output is missing"]
-    value = await answer_schema.value_of(schema, value, run_id)
+    value = without_images(await answer_schema.value_of(schema, value, run_id))
     if isinstance(value, dict):  # a field that may be left out is left out, not null
         needed = cast("list[str]", schema.get("required", []))
         value = {name: part for name, part in value.items() if part is not None or name in needed}

@@ -9,6 +9,7 @@ from activities.model.conversation import ConversationStore, Entry, texts_of
 from activities.prompts.agent_prompts import is_from_people
 from activities.replies.agent_story import ToolUse, read_tool_uses
 from activities.teams.toolbox import Toolbox, preview
+from activities.tools.sql.sql_tools import QueryData
 from temporal_supervisor.supervision.agent import agent_tools
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.prompt_marks import (
@@ -25,6 +26,7 @@ from temporal_supervisor.supervision.base.text import one_line
 from temporal_supervisor.supervision.contract.finding import ArtifactRef, CheckedClaim, Evidence
 from temporal_supervisor.supervision.contract.team import Role
 from temporal_supervisor.supervision.grounding.support import BRIEF, Source, SourceKind
+from temporal_supervisor.supervision.results.links import addresses_in
 
 _CALL_BYTES = 100  # a tool call beside the line that was found in its output
 
@@ -45,12 +47,17 @@ class Grounds:
 
     `has_data`: a tool gave an output with data, or people said or decided something. `has_material`: the brief holds
     the text of an attachment, or a finding. `last_failed`: the last call of a tool gave an error.
+
+    `addresses` are the URLs that were read there. Those in `composed` are of a kind that may have been made up: they
+    stand in the subtask's description, or in what a query returned, which can join texts.
     """
 
     texts: list[Source] = field(default_factory=list)
     calls: list[Evidence] = field(default_factory=list)
     sources: dict[str, None] = field(default_factory=dict)
     artifacts: list[ArtifactRef] = field(default_factory=list)
+    addresses: set[str] = field(default_factory=set)
+    composed: set[str] = field(default_factory=set)
     has_data: bool = False
     has_material: bool = False
     last_failed: bool = False
@@ -59,6 +66,10 @@ class Grounds:
     def has_any(self) -> bool:
         """True if there is something that a finding can rest on."""
         return self.has_data or self.has_material
+
+    def links(self, *, untrusted: bool) -> set[str]:
+        """Returns the URLs that may be links in what is written; once `untrusted` text was read, none is composed."""
+        return self.addresses if untrusted else self.addresses | self.composed
 
     def supported(self, claims: list[CheckedClaim]) -> int:
         """Returns how many claims something supports; what the brief says itself counts if it holds material."""
@@ -93,6 +104,8 @@ async def read_grounds(
         texts=[Source(_NO_GROUND.sub("", text)) for text in brief] + [Source(word) for word in said],
         has_data=bool(said),
         has_material=any(mark in _NO_GROUND.sub("", text) for text in brief for mark in _MATERIAL),
+        addresses=addresses_in(*(_SUBTASK.sub("", text) for text in brief), *said),
+        composed=addresses_in(*brief),
     )
     uses = [use for chain in chains for use in await read_tool_uses(conversations, chain)]
     for use in uses:
@@ -126,5 +139,8 @@ async def _add(grounds: Grounds, use: ToolUse, toolbox: Toolbox, keep: Callable[
         return
     name = one_line(f"{use.name} {preview(json.loads(use.arguments))}", _CALL_BYTES)
     proves: SourceKind = "computed" if kind == "computed" else "data"
+    shown = addresses_in(use.output) - addresses_in(use.arguments)  # what it repeats, the model has written
+    queries = tool is not None and tool.arguments is QueryData
+    (grounds.composed if queries else grounds.addresses).update(shown)
     grounds.texts.append(Source(use.output, proves, use.arguments, name, ref))
     grounds.has_data |= kind == "data"

@@ -11,6 +11,8 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from activities import steps
+from activities.agent.asked_once import AskedOnce
+from activities.agent.grounds import read_grounds
 from activities.contracts.run_contracts import RunRef
 from activities.contracts.turn_contracts import ToolCallRef, ToolInput, ToolReply, ToolResultRef, arguments_sha256
 from activities.heartbeat import until_stored
@@ -59,6 +61,7 @@ class ToolActivities:
         self._conversations = ConversationStore(store)
         self._teams = teams
         self._endpoint = endpoint
+        self._asked_once = AskedOnce(store)
 
     @activity.defn
     async def run_tool(self, request: ToolInput) -> ToolReply:
@@ -171,6 +174,13 @@ class ToolActivities:
             first = await self._conversations.entry([*entry.ancestors, request.head][0])
             return None if first.labels.untrusted else "\n".join(texts_of(first.input))
 
+        async def links() -> set[str]:
+            """Returns the URLs that were read before this call, and that no model made up."""
+            keep = partial(self._store.put_output, request.run.run_id)
+            entry = await self._conversations.entry(request.head)
+            grounds = await read_grounds(self._conversations, request.head, loaded.toolbox, keep)
+            return grounds.links(untrusted=bool(entry.labels.untrusted))
+
         context = ToolContext(
             replies={asked: await read_text(self._store, ref) for asked, ref in request.call.replies},
             attachments={a.name: partial(read_text, self._store, a.ref) for a in request.attachments},
@@ -178,6 +188,8 @@ class ToolActivities:
             run_id=request.run.run_id,
             files=self._teams.files_of(request.run),
             brief=brief,
+            links=links,
+            once=partial(self._asked_once.get, request.run.run_id),
         )
         return await loaded.toolbox.run(loaded.team.role(request.role), request.call.name, block.get("input"), context)
 

@@ -25,6 +25,7 @@ from temporal_supervisor.supervision.contract.finding import ArtifactRef
 from temporal_supervisor.supervision.contract.plan import Plan, template_of
 from temporal_supervisor.supervision.planning.expansion import ITEM_BYTES, Data, expanded, item_text, items_of, matching
 from temporal_supervisor.supervision.results.answer_table import ItemRow, first_rows, list_of_rows, table_csv
+from temporal_supervisor.supervision.results.links import without_links
 from temporal_supervisor.supervision.results.payload_fit import cut_to
 
 _Table = tuple[list[str], list[ItemRow], list[DependencyRef]]  # columns, and the rows with their findings
@@ -190,6 +191,6 @@ class Expansions:
             reply.answer_json = json.loads(data) if len(data) <= limits.ANSWER_JSON_BYTES else None
             if reply.answer_json is None:
                 reply.answer_json_ref = await self.store.put_output(run_id, data)
-        text = first_rows(reply.fills, columns, rows)
+        text = without_links(first_rows(reply.fills, columns, rows), frozenset())
         ref = await self.store.put_output(run_id, text)
         reply.first_rows = DependencyRef(subtask_id=reply.fills, role=DIGEST, text_ref=ref, bytes=size(text))

@@ -9,7 +9,7 @@ from activities.prompts.agent_prompts import repair
 from activities.questions.items import RunData, shortened
 from activities.questions.planner import Planner
 from activities.questions.planning_prompts import LAST_WORDS, history, plan_change, planner_request
-from activities.questions.question import Desk, Question, send
+from activities.questions.question import Desk, Question, goal_of_people, send
 from activities.store.reading import first_of, list_bytes, read_plan, read_text
 from activities.store.spending import newest_samples
 from activities.teams.stored_teams import catalogue
@@ -30,6 +30,7 @@ from temporal_supervisor.supervision.planning.new_roles import new_role_problems
 from temporal_supervisor.supervision.planning.plan_graph import plan_problems
 from temporal_supervisor.supervision.planning.put_right import KnownNames, put_right
 from temporal_supervisor.supervision.planning.revisions import merge, revision_problems, without_repeats
+from temporal_supervisor.supervision.results.links import addresses_in, without_links
 from temporal_supervisor.supervision.results.recalled import is_recalled
 
 _CATALOGUE_SHARE = 1.0  # characters of a team's data for each token of a small window: a quarter of it or so
@@ -195,6 +196,10 @@ def _checked(planner: Planner, reply: PlanReply, plan: Plan, previous: Plan | No
 
 async def _accept(desk: Desk, call: PlanInput, reply: PlanReply, plan: Plan, goal: str) -> None:
     """Writes a checked plan into the reply and the store, or why history cannot have it."""
+    if plan.direct_answer:
+        known = addresses_in(*goal_of_people(goal, call.run.run_id))
+        direct = without_links(plan.direct_answer, known)
+        plan = plan.model_copy(update={"direct_answer": direct})
     reply.plan = shortened(plan)
     if (length := len(reply.model_dump_json())) > limits.PLAN_REPLY_BYTES:
         reply.plan = None

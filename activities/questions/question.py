@@ -41,6 +41,11 @@ class Desk:
         return self.calls.store
 
 
+def goal_of_people(goal: str, run_id: str) -> list[str]:
+    """Returns the goal if people wrote it; none of a nested run, whose goal is a subtask that a model wrote."""
+    return [goal] if activity.info().workflow_id == run_id else []
+
+
 @dataclass(frozen=True)
 class Question(Generic[C, R]):
     """One kind of question: the activity of that `name` takes a `call` and returns its `reply`, by `answer`."""

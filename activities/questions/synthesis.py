@@ -21,7 +21,7 @@ from activities.prompts.agent_prompts import (
     repair,
     tag,
 )
-from activities.questions.question import Desk, Question, read_json, send
+from activities.questions.question import Desk, Question, goal_of_people, read_json, send
 from activities.replies import answer_schema
 from activities.store.reading import (
     FindingExcerpt,
@@ -45,6 +45,7 @@ from temporal_supervisor.supervision.grounding.citations import CitedFindings, w
 from temporal_supervisor.supervision.grounding.support import Source, check, found_nowhere
 from temporal_supervisor.supervision.replies.loose_json import ALL_JSON
 from temporal_supervisor.supervision.results.answer import ANSWER, Answer
+from temporal_supervisor.supervision.results.links import addresses_in, without_images, without_links
 
 
 class SynthesisInput(SupervisorCall):
@@ -241,11 +242,13 @@ async def synthesize(desk: Desk, call: SynthesisInput) -> SynthesisReply:
             for item in draft.contradictions
             if item.description.strip() and (ids := [i for i in dict.fromkeys(item.subtask_ids) if i in citable])
         ][: limits.CONFLICTS]
+    goal = await read_text(desk.store, call.goal_ref)
     if text.strip():  # of drafts and digests, which are read by reference only, history gets a preview
         inline = limits.ANSWER_INLINE_BYTES if call.mode == "final" else limits.REPLY_PREVIEW_BYTES
-        reply.answer.text, reply.bytes = cut(text, inline), size(text)
-        reply.answer.ref = await desk.store.put_output(run_id, text)
-    given = [await read_text(desk.store, call.goal_ref), *(item.whole for item in plan.subtasks)]
+        shown = without_links(text, addresses_in(*cited.texts, *goal_of_people(goal, run_id)))
+        reply.answer.text, reply.bytes = cut(shown, inline), size(shown)
+        reply.answer.ref = await desk.store.put_output(run_id, shown)
+    given = [goal, *(item.whole for item in plan.subtasks)]
     await asyncio.to_thread(_look_up, reply, text, call, citable, cited, given)
     return reply
 
@@ -288,7 +291,7 @@ async def _read_answer(reply: SynthesisReply, text: str, schema: Json | None, ru
     if schema is not None and "answer_json" not in draft.model_fields_set:
         reply.problems = ["answer_json is missing"]
     elif schema is not None:
-        value = await answer_schema.value_of(schema, draft.answer_json, run_id)
+        value = without_images(await answer_schema.value_of(schema, draft.answer_json, run_id))
         reply.problems = await answer_schema.problems(schema, value, run_id)
         reply.answer.as_json = None if reply.problems else value
     return draft

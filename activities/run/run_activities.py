@@ -57,6 +57,7 @@ from temporal_supervisor.supervision.grounding.citations import with_valid_marks
 from temporal_supervisor.supervision.planning.estimate import sample_of
 from temporal_supervisor.supervision.provider.endpoint_facts import EndpointFacts
 from temporal_supervisor.supervision.results.answer import Answer, answer_record, with_gaps
+from temporal_supervisor.supervision.results.links import without_own_links
 
 GRANT_LIFETIME = timedelta(days=90)  # a deadline stands still while people are awaited, and a reset sets it again
 
@@ -114,7 +115,10 @@ class RunActivities:
         lowered = [] if setup.brief else facts.ceilings.check(request)
         attachments, files_ref = await self._attached(run, request)
         run = run.model_copy(update={"files_ref": run.files_ref or files_ref})
-        team_ref, loaded = await self.teams.save(run.run_id, request.team, workers, self.teams.files_of(run))
+        from_others = request.data_from_others or (parent is not None and parent.data_from_others)
+        team_ref, loaded = await self.teams.save(
+            run.run_id, request.team, workers, self.teams.files_of(run), data_from_others=from_others
+        )
         for role in loaded.team.roles:
             if role.output_schema is not None:
                 name = f"team.roles.{role.name}.output_schema"
@@ -135,6 +139,7 @@ class RunActivities:
             nested_teams=sorted({role.team for role in card.roles if role.team}),
             expires_at=parent.expires_at if parent else datetime.now(UTC) + GRANT_LIFETIME,
             endpoint=known,
+            data_from_others=from_others,
         )
         unpriced = [model for model in models if self.endpoint.price(model, ModelUsage()) is None]
         warnings = _budget_warnings(request, unpriced)
@@ -320,10 +325,10 @@ class RunActivities:
     @activity.defn
     async def adopt_finding(self, adoption: AdoptInput) -> Answer:
         """Returns a finding as the run's answer, word for word."""
-        text, ref = await read_text(self.store, adoption.text_ref), adoption.text_ref
+        text = without_own_links(await read_text(self.store, adoption.text_ref))  # it may be a person's
         if adoption.label:
             text = f"**{adoption.label}**\n\n{text}"
-            ref = await self.store.put_output(adoption.run.run_id, text)
+        ref = await self.store.put_output(adoption.run.run_id, text)
         return Answer(text=cut(text, limits.ANSWER_INLINE_BYTES), ref=ref)
 
     @activity.defn

@@ -12,7 +12,8 @@ from temporal_supervisor.supervision.provider.endpoint_facts import EndpointFact
 class RunGrant(Model):
     """What a supervisor, a root with depth 1, and its worker agents may do: models to call, roles that are teams.
 
-    `endpoint` is what those models take, as it was known when the root began: calls are made by it.
+    `endpoint` is what those models take, as it was known when the root began: calls are made by it. With
+    `data_from_others` what the run was given as data is untrusted, also in nested runs.
     """
 
     run_id: str
@@ -22,6 +23,7 @@ class RunGrant(Model):
     nested_teams: list[str]
     expires_at: datetime
     endpoint: EndpointFacts = EndpointFacts()
+    data_from_others: bool = False
 
     def covers(self, workflow_id: str) -> bool:
         """True for the supervisor's own workflow and for all below it: ids of children begin with their parent's."""

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -38,7 +39,8 @@ log = logging.getLogger(__name__)
 class StoredTeam(Model):
     """A team as stored: its definition, models of roles that name none, its data, and definitions of MCP tools.
 
-    `sources` says of each tool that it names the team whose file has it.
+    `sources` says of each tool that it names the team whose file has it. `data_from_others`: what reads the run's data
+    returns untrusted text.
     """
 
     team: Team
@@ -46,6 +48,7 @@ class StoredTeam(Model):
     worker_models: list[str]
     catalogue: str = ""
     pinned: dict[str, Pinned] = {}
+    data_from_others: bool = False
 
 
 class StoredTeams:
@@ -72,10 +75,18 @@ class StoredTeams:
         return self._run_files[run.files_ref]
 
     async def save(
-        self, run_id: str, team: str | Team, worker_models: list[str], files: Files | None = None
+        self,
+        run_id: str,
+        team: str | Team,
+        worker_models: list[str],
+        files: Files | None = None,
+        *,
+        data_from_others: bool = False,
     ) -> tuple[str, LoadedTeam]:
         """Stores the named or inline team for a run with these files. Returns its reference and the team; TeamError."""
         loaded = await (self._files.load_inline(team) if isinstance(team, Team) else self._files.load(team))
+        if data_from_others:
+            loaded = replace(loaded, toolbox=loaded.toolbox.with_data_of_others())
         if files is not None:
             try:  # a plan needs their columns
                 await asyncio.wait_for(files.reports(), limits.FILES_TIMEOUT.total_seconds() / 2)
@@ -88,6 +99,7 @@ class StoredTeams:
             worker_models=worker_models,
             catalogue=await catalogue(used, files),
             pinned={tool.name: tool.pinned for tool in used if tool.pinned},
+            data_from_others=data_from_others,
         )
         return await self._put(run_id, stored), loaded
 
@@ -103,6 +115,8 @@ class StoredTeams:
             toolbox = await self._files.toolbox(stored.sources, stored.pinned)
         except TeamError as error:
             raise SupervisionError(ErrorKind.TEAM_UNAVAILABLE, error.message) from error
+        if stored.data_from_others:
+            toolbox = toolbox.with_data_of_others()
         return LoadedTeam(stored.team, toolbox, stored.sources)
 
     async def catalogue(self, ref: str) -> str:

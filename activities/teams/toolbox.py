@@ -95,6 +95,11 @@ class Toolbox:
         """True if the role has a tool that queries tables."""
         return any(tool.arguments is QueryData for tool in self.named(role.tools))
 
+    def with_data_of_others(self) -> "Toolbox":
+        """Returns the tools for a run whose data others wrote: what reads these returns untrusted text."""
+        read = [replace(tool, returns="untrusted") if tool.reads_data else tool for tool in self._tools.values()]
+        return Toolbox(read, self._sources)
+
     def labels_of_data(self) -> Labels:
         """Returns the labels of what a brief shows of the data that the tools read: attachments and items."""
         tools = [tool for tool in self._tools.values() if tool.reads_attachments or tool.catalogue]

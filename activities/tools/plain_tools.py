@@ -15,6 +15,7 @@ from activities.files.values import shown
 from activities.tools.tool import Arguments, NewArtifact, Tool, ToolContext, ToolMisuse, ToolOutput
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.text import clean, one_line, slug
+from temporal_supervisor.supervision.results.links import without_links
 
 CALCULATOR_CHARS = 500  # longer is a program, not an expression
 CALCULATOR_MAGNITUDE = 1e300  # near the end of floats: whatever is above is a bomb
@@ -152,8 +153,9 @@ class FormatDocument(Arguments):
 
 
 async def _format(arguments: FormatDocument, context: ToolContext) -> ToolOutput:
-    title = one_line(clean(arguments.title), limits.SENTENCE_BYTES).lstrip("# ")
-    text = f"# {title}\n\n{clean(arguments.body).strip()}\n"
+    known = await context.links() if context.links else set()
+    title = one_line(without_links(clean(arguments.title), known), limits.SENTENCE_BYTES).lstrip("# ")
+    text = f"# {title}\n\n{without_links(clean(arguments.body), known).strip()}\n"
     named = any(character.isascii() and character.isalnum() for character in title)
     file = NewArtifact(f"{slug(title) if named else 'document'}.md", "text/markdown", text.encode())
     return ToolOutput(text, artifacts=[file])

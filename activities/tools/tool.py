@@ -62,13 +62,18 @@ class ToolOutput:
     readings: list[str] = field(default_factory=list)
 
 
+AskOnce = Callable[[str, Callable[[], Awaitable[ToolOutput]]], Awaitable[ToolOutput]]
+"""Returns the output for a key that the run has got before, else what the function returns."""
+
+
 @dataclass(frozen=True)
 class ToolContext:
     """The part of a run that a tool sees: its id, its subtask's attachments, and a key that is stable over attempts.
 
     `files` are the files that the user gave to the run as data, `pinned` is the definition of an MCP server's tool.
     `brief` returns the text of the subtask's brief, None if untrusted text had a part in it. `replies` are what people
-    replied to earlier attempts at the same call, by the key of what it asked.
+    replied to earlier attempts at the same call, by the key of what it asked. `links` returns the URLs that may be
+    links in what the model writes. `once` keeps what was asked outside: see `activities.agent.asked_once`.
     """
 
     attachments: dict[str, Callable[[], Awaitable[str]]] = field(default_factory=dict)
@@ -78,6 +83,8 @@ class ToolContext:
     pinned: Pinned | None = None
     brief: Callable[[], Awaitable[str | None]] | None = None
     replies: dict[str, str] = field(default_factory=dict)
+    links: Callable[[], Awaitable[set[str]]] | None = None
+    once: AskOnce | None = None
 
 
 Evidence = Literal["data", "listing", "computed", "nothing"]
@@ -125,6 +132,12 @@ class Tool(ToolWords, Generic[A]):
     def outward(self) -> bool:
         """True if its calls have a queue of their own where processes are split."""
         return self.outside or self.effects == "outward"
+
+    @property
+    def reads_data(self) -> bool:
+        """True if it may show what a run was given as data, as an author's tool may; a database is not given."""
+        reads_files = self.catalogue is not None and not self.outside
+        return self.reads_attachments or reads_files or (self.own and self.reads == "private")
 
     @property
     def is_fixed(self) -> bool:

@@ -69,6 +69,7 @@ class McpTools(ToolSource):
             Arguments,
             partial(self._run, said.effects != "read"),
             outside=True,
+            server=self._connection.server.remote_host,
             **said.said,
             timeout_seconds=(self._timeout + 2 * _PATIENCE).total_seconds(),
         )

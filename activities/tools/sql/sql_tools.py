@@ -1,5 +1,6 @@
 """Tables of files or of a database: `list_tables` shows what there is, `query_data` runs one SELECT, in processes."""
 
+import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -7,6 +8,7 @@ from datetime import timedelta
 from functools import cache
 from importlib.util import find_spec
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from pydantic import Field, model_validator
 
@@ -20,6 +22,7 @@ from activities.tools.tool import Arguments, Evidence, Tool, ToolContext, ToolMi
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.prompt_marks import EXAMPLE
 from temporal_supervisor.supervision.base.text import clean, cut, one_line, quoted
+from temporal_supervisor.supervision.base.trust import is_loopback
 from temporal_supervisor.supervision.contract.base import StrictModel
 
 # A query that runs into its timeout does not block the next run's.
@@ -73,6 +76,18 @@ class Database:
         self._described = float("-inf")
         self._children = ChildProcesses(DATABASE_CHILD, _DATABASE_LINE, _MEMORY_BYTES, seconds=_TIME.total_seconds())
 
+    @property
+    def remote(self) -> str:
+        """The name of a database on another machine, which sees what it is asked; empty for one on this machine.
+
+        Where its secret is not known, as in a process that does not ask it, it counts as another machine's.
+        """
+        try:
+            hosts = _hosts(self._secrets.value(self._name))
+        except ValueError:
+            return self._name
+        return "" if all(host.startswith("/") or is_loopback(host) for host in hosts) else self._name
+
     async def get(self, run: Files | None = None) -> "Database":
         """Returns itself with its tables described. Raises ToolMisuse with the reason if they cannot be now."""
         if time.monotonic() - self._described > _DESCRIBED_SECONDS:
@@ -96,6 +111,18 @@ class Database:
             raise ToolMisuse(f"{problem}: its process failed.") from None
         except ValueError as why:
             raise ToolMisuse(f"{problem}: {why}") from None
+
+
+def _hosts(url: str) -> list[str]:
+    """Returns the hosts, or folders of sockets, in a connection string; none if it leaves them to the driver.
+
+    Raises ValueError for what is no URL.
+    """
+    parts = urlsplit(url)
+    named = [host.rpartition("@")[2] for host in parts.netloc.split(",")]
+    named = [host.partition("]")[0].strip("[") if host.startswith("[") else host.partition(":")[0] for host in named]
+    named += [host for value in parse_qs(parts.query).get("host", []) for host in value.split(",")]
+    return [unquote(host) for host in named if host] or [os.environ.get("PGHOST") or "localhost"]
 
 
 async def _answer(children: ChildProcesses, owner: str, time: timedelta, function: str, *arguments: Any) -> Json:
@@ -199,7 +226,9 @@ class TableTools(ToolSource):
             if self._options.tables and not store.names:
                 raise ValueError("; ".join(store.unread) or "the files hold no table")
             await self._check_options(store.names, "duckdb")
-        outside = isinstance(self._store, Database)
+        outside, server = isinstance(self._store, Database), ""
+        if isinstance(self._store, Database):
+            server = self._store.remote
         query = _QUERY_WORDS.format("PostgreSQL" if outside else "DuckDB")
         made: dict[str, tuple[str, type[Arguments], Callable[..., Any]]] = {
             "sql_tables": (_LIST_WORDS, ListTables, self._list),
@@ -207,7 +236,7 @@ class TableTools(ToolSource):
         }
         proves: dict[str, Evidence] = {"sql_tables": "listing", "sql_query": "data"}
         return [
-            Tool(name, *made[kind], catalogue=self.catalogue, outside=outside, evidence=proves[kind])
+            Tool(name, *made[kind], catalogue=self.catalogue, outside=outside, server=server, evidence=proves[kind])
             for name, kind in self._tools.items()
         ]
 

@@ -3,6 +3,7 @@
 import re
 import tempfile
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Annotated, Any
 from urllib.parse import urldefrag
 
@@ -78,15 +79,27 @@ class WebTools(ToolSource):
             site = site_of(url)
             if site not in self._sites and (why := await _unnamed(url, context)):
                 raise NotFetched(f"{why}, and below none of the hosts that the team lists: {self._hosts}")
+        except NotFetched as refused:
+            raise _misuse(url, str(refused)) from None
+        fetch = partial(self._page, url, site, context.run_id)
+        return await (context.once(f"web page {url}", fetch) if context.once else fetch())
+
+    async def _page(self, url: str, site: Site, run_id: str) -> ToolOutput:
+        """Returns the page, asked for now. Raises ToolMisuse."""
+        try:
             with tempfile.TemporaryDirectory(prefix="supervisor-page-") as folder:
                 asked = (url, self._sites, self._options.private, folder)
-                page = await self._children.call(context.run_id, _FETCH_TIME, "fetch", *asked)
+                page = await self._children.call(run_id, _FETCH_TIME, "fetch", *asked)
         except (NotFetched, BoundExceeded, Failed) as error:
             problem = error.text if isinstance(error, Failed) else str(error)
-            raise ToolMisuse(f"{url} is not fetched: {one_line(clean(problem), limits.PARAGRAPH_BYTES)}") from None
+            raise _misuse(url, problem) from None
         day, final = datetime.now(UTC).date().isoformat(), page["url"]
         led = f", which led to {final}" if final != url else ""
         return ToolOutput(f"{url}{led}, fetched on {day}:\n\n{page['text']}", [f"{final} (fetched on {day})"])
+
+
+def _misuse(url: str, problem: str) -> ToolMisuse:
+    return ToolMisuse(f"{url} is not fetched: {one_line(clean(problem), limits.PARAGRAPH_BYTES)}")
 
 
 async def _unnamed(url: str, context: ToolContext) -> str | None:

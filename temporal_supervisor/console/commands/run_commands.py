@@ -189,6 +189,9 @@ async def run_goal(
         Path | None, typer.Option(help="how the tables of these data are read: a data.toml by any name")
     ] = None,
     attach: Annotated[list[Path] | None, typer.Option(help="a text or table to read; may be repeated")] = None,
+    data_from_others: Annotated[
+        bool, typer.Option("--data-from-others", help="others wrote these data: what obeys them asks a person first")
+    ] = False,
     run_id: Annotated[str | None, typer.Option("--id", help="the run's id, else one is made of the goal")] = None,
     detach: Annotated[bool, typer.Option("--detach", help="print the run's id and return at once")] = False,
     as_json: AsJson = False,
@@ -206,6 +209,7 @@ async def run_goal(
         await (await access.store()).put_upload(content)
     if files:
         attachment = await _stored(access, files)
+        attachment = attachment.model_copy(update={"trusted": not data_from_others})
         wanted = wanted.model_copy(update={"attachments": [*wanted.attachments, attachment]})
     run = RunHandle(client, run_id)
     try:

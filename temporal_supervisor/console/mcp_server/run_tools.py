@@ -89,6 +89,14 @@ class RunAnswer(AnswerParts):
     links: list[ResourceLink] = []
 
 
+class GivenText(BaseModel):
+    """A text to answer from; `trusted` is for what the user wrote, not for a page, a mail or a file of others."""
+
+    name: str
+    text: str = Field(description="at most 16 KiB")
+    trusted: bool = False
+
+
 class Taken(BaseModel):
     """What a run says to a decision or a word."""
 
@@ -143,6 +151,7 @@ async def research(
     budget_usd: Annotated[float | None, Field(description="what it may cost at most")] = None,
     deadline: Annotated[str | None, Field(description="such as 30m or PT2H")] = None,
     max_subtasks: int | None = None,
+    texts: Annotated[list[GivenText] | None, Field(description="texts to answer from")] = None,
 ) -> StartedRun:
     """Starts a run on a goal and returns its id at once. A run takes minutes and costs money.
 
@@ -154,6 +163,7 @@ async def research(
         "max_subtasks": max_subtasks,
         "deadline": deadline and as_duration(deadline),
         "budget": None if budget_usd is None else {"usd": budget_usd},
+        "attachments": [text.model_dump() for text in texts] if texts else None,
     }
     given = {name: value for name, value in bounds.items() if value is not None}
     request = parse_request({"goal": goal, "team": team, "approve_plan": approve_plan, **given})

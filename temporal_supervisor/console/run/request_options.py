@@ -72,7 +72,16 @@ def prepared_request(options: Mapping[str, Any]) -> tuple[RunRequest, list[bytes
         refs = [upload_key(hashlib.sha256(content).hexdigest()) for content in uploads]
         attached = [{"name": path.name, "ref": ref} for path, ref in zip(files, refs, strict=True)]
         fields["attachments"] = [*(before if isinstance(before, list) else []), *attached]
-    return parse_request(fields), uploads, found
+    request = parse_request(fields)
+    return _of_others(request, found) if given.get("data_from_others") else request, uploads, found
+
+
+def _of_others(request: RunRequest, found: list[DataFile]) -> RunRequest:
+    """Returns the request with attachments that others wrote. Raises CommandFailed if there are no data."""
+    if not (request.attachments or found):
+        raise CommandFailed(BAD_INPUT, "--data-from-others: name the data, with --data or --attach")
+    marked = [attachment.model_copy(update={"trusted": False}) for attachment in request.attachments]
+    return request.model_copy(update={"attachments": marked})
 
 
 def _plan_fields(plan: dict[str, Any]) -> dict[str, Any]:

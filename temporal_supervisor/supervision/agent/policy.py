@@ -15,6 +15,8 @@ from temporal_supervisor.supervision.base.text import clean, one_line
 from temporal_supervisor.supervision.contract.finding import Labels
 from temporal_supervisor.supervision.contract.team import Approval, Effects, Reads, Returns, Role, Targets
 
+_CLOSED_NUMBER = 10**15  # above, a number has the digits of a sentence
+_CLOSED_ITEMS = 20  # of a list, and of no list in it
 _CALL_BYTES = 80  # of a call that brought untrusted text: its finding, and all that are made of it, carry it along
 
 Verdict = Literal["allowed", "ask", "refused"]
@@ -29,6 +31,9 @@ class ToolWords:
     a search elsewhere), or a change (`write`). `approve` says when a person decides about a call: `never`, `always`, or
     once its agent has read untrusted text (`tainted`, the default of tools with effects). With the values of arguments
     in `targets` such a call needs no person.
+
+    A tool of a `server` elsewhere is outward even if it only reads: its queries leave. They carry nothing away as long
+    as no private data was read but that server's own.
     """
 
     reads: Reads = "private"
@@ -36,17 +41,35 @@ class ToolWords:
     effects: Effects = "read"
     approve: Approval | None = None
     targets: Targets = field(default_factory=dict)
+    server: str = ""
+
+    @property
+    def is_query(self) -> bool:
+        """True if its calls change nothing, and leave with what is in them."""
+        return self.effects == "read" and bool(self.server)
+
+    @property
+    def leaves(self) -> bool:
+        """True if others may see a call, or what it does."""
+        return self.effects != "read" or self.is_query
 
 
 def decide(tool: ToolWords, labels: Labels, arguments: object) -> Verdict:
     """Returns whether a call is run, waits for a person, or is refused, in a conversation with these labels."""
-    approve = tool.approve or ("never" if tool.effects == "read" else "tainted")
+    approve = tool.approve or ("tainted" if tool.leaves else "never")
     if approve == "always":
         return "ask"
-    harmless = tool.effects == "read" and approve == "never"
+    harmless = not tool.leaves and approve == "never"
     if harmless or not labels.untrusted or _is_aimed(tool.targets, arguments):
         return "allowed"
+    if tool.is_query and tool.approve != "tainted" and not _has_secrets_from(labels, tool.server):
+        return "allowed"
     return "ask" if approve == "tainted" else "refused"
+
+
+def _has_secrets_from(labels: Labels, server: str) -> bool:
+    """True if private data were read that this server did not give itself."""
+    return labels.private and labels.home != server
 
 
 def is_offered(tool: ToolWords, brief: Labels, read: Labels, definition: object) -> bool:
@@ -77,7 +100,9 @@ def _canonical(value: object) -> str:
 def labels_of(tool: ToolWords, call: str, place: str) -> Labels:
     """Returns the labels of what a call of the tool shows; `call` is its name with what it was asked."""
     shown = f"{one_line(clean(call.removesuffix(' {}')), _CALL_BYTES)} in {place}"
-    return Labels(private=tool.reads == "private", untrusted=shown if tool.returns == "untrusted" else "")
+    private = tool.reads == "private"
+    home = tool.server if private else ""
+    return Labels(private=private, untrusted=shown if tool.returns == "untrusted" else "", home=home)
 
 
 def joined(tools: Mapping[str, ToolWords]) -> str | None:
@@ -85,16 +110,27 @@ def joined(tools: Mapping[str, ToolWords]) -> str | None:
 
     With private data, untrusted text and an effect in one conversation, the text can have the data sent away.
     """
-    private = [name for name, tool in tools.items() if tool.reads == "private"]
     untrusted = [name for name, tool in tools.items() if tool.returns == "untrusted"]
-    effects = [name for name, tool in tools.items() if tool.effects != "read" and tool.approve != "always"]
-    if not (private and untrusted and effects):
+    effects = {
+        name: private
+        for name, tool in tools.items()
+        if tool.leaves and tool.approve != "always" and (private := _private_beside(tool, tools))
+    }
+    if not (untrusted and effects):
         return None
+    first, private = next(iter(effects.items()))
+    acts = "sends queries away" if tools[first].is_query else "has effects"
     return (
-        f"{private[0]} reads private data, {untrusted[0]} returns untrusted text and {effects[0]} has effects, so that "
+        f"{private} reads private data, {untrusted[0]} returns untrusted text and {first} {acts}, so that "
         f'a text could have the data sent away: give them to several roles, or set approve = "always" for '
         f"{', '.join(effects)}"
     )
+
+
+def _private_beside(tool: ToolWords, tools: Mapping[str, ToolWords]) -> str:
+    """Returns the first tool with private data that a call of this one could carry away; empty without any."""
+    own = tool.server if tool.is_query else None  # what a server has said may be asked of it again
+    return next((name for name, other in tools.items() if other.reads == "private" and other.server != own), "")
 
 
 def is_quarantined(role: Role) -> bool:
@@ -103,7 +139,10 @@ def is_quarantined(role: Role) -> bool:
 
 
 def _is_closed(schema: JsonValue) -> bool:
-    """True if all values that fit are the schema's own, numbers, booleans, null or dates, or are made of these."""
+    """True if all values that fit are the schema's own, booleans, null, dates, numbers of few digits, or few of these.
+
+    A long number is a text in digits, and so is a long list of single letters.
+    """
     if not isinstance(schema, dict):
         return False
     if "enum" in schema or "const" in schema:
@@ -116,9 +155,24 @@ def _is_closed_as(kind: JsonValue, schema: dict[str, JsonValue]) -> bool:
     if kind == "string":
         return schema.get("format") == "date"
     if kind == "array":
-        return "prefixItems" not in schema and _is_closed(schema.get("items"))
+        items = schema.get("items")
+        is_short = _is_within(schema.get("maxItems"), _CLOSED_ITEMS)
+        return is_short and "prefixItems" not in schema and not _has_lists(items) and _is_closed(items)
+    if kind in ("integer", "number"):
+        return all(_is_within(schema.get(bound), _CLOSED_NUMBER) for bound in ("minimum", "maximum"))
     if kind == "object":
         named = schema.get("properties")
         others = schema.get("additionalProperties") is not False or "patternProperties" in schema
         return not others and isinstance(named, dict) and all(map(_is_closed, named.values()))
-    return kind in ("integer", "number", "boolean", "null")
+    return kind in ("boolean", "null")
+
+
+def _is_within(bound: JsonValue, most: int) -> bool:
+    return isinstance(bound, (int, float)) and not isinstance(bound, bool) and abs(bound) <= most
+
+
+def _has_lists(schema: JsonValue) -> bool:
+    """True if a list stands anywhere in what a schema takes: lists of lists multiply."""
+    if isinstance(schema, list):
+        return any(map(_has_lists, schema))
+    return isinstance(schema, dict) and ("maxItems" in schema or any(map(_has_lists, schema.values())))

@@ -31,16 +31,20 @@ The second is what a role declares, or what code finds where tools brought no da
 class Labels(Model, frozen=True):
     """What was read on the way to a text: private data, and untrusted text, by the first call that brought it.
 
-    `untrusted` is that call with its subtask, such as "web_fetch example.com in t1"; empty if there was none.
+    `untrusted` is that call with its subtask, such as "web_fetch example.com in t1"; empty if there was none. `home` is
+    the server that all private data came from, empty if they came from several places or from here.
     """
 
     private: bool = False
     untrusted: str = ""
+    home: Annotated[str, Field(exclude_if=lambda home: not home)] = ""
 
     def __or__(self, other: Self) -> Self:
         """Returns the labels of a text that is made of two."""
         private, untrusted = self.private or other.private, self.untrusted or other.untrusted
-        return self.model_copy(update={"private": private, "untrusted": untrusted})
+        homes = {labels.home for labels in (self, other) if labels.private}
+        home = homes.pop() if len(homes) == 1 else ""
+        return self.model_copy(update={"private": private, "untrusted": untrusted, "home": home})
 
     @property
     def path(self) -> str:

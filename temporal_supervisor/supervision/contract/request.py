@@ -54,13 +54,15 @@ class Models(StrictModel):
 class Attachment(StrictModel):
     """Text or data that worker agents may read: inline, or stored before by the command `put`.
 
-    A stored folder has the media type that `put` prints; any other type is a hint for people.
+    A stored folder has the media type that `put` prints; any other type is a hint for people. One that is not
+    `trusted` was written by others: all data of the run are untrusted then, whatever the team says of its own.
     """
 
     name: Annotated[str, Field(min_length=1, max_length=200)]
     text: str | None = None
     ref: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
     media_type: Annotated[str, Field(max_length=200)] | None = None
+    trusted: bool = True
 
     @model_validator(mode="after")
     def _one_source(self) -> "Attachment":
@@ -113,6 +115,11 @@ class RunRequest(StrictModel):
     def team_name(self) -> str:
         """The name of the team, named or inline."""
         return self.team if isinstance(self.team, str) else self.team.name
+
+    @property
+    def data_from_others(self) -> bool:
+        """True if others wrote some of the data."""
+        return any(not attachment.trusted for attachment in self.attachments)
 
     def without_content(self) -> "RunRequest":
         """Returns the request without stored content: the goal cut, the team by name, no attachments and no schema."""

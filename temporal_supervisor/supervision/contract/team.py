@@ -5,12 +5,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, JsonValue, ValidationInfo, field_validator, model_validator
 
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.text import did_you_mean, one_line, quoted
-from temporal_supervisor.supervision.base.trust import require_http
+from temporal_supervisor.supervision.base.trust import is_loopback, require_http
 from temporal_supervisor.supervision.contract.base import Duration, Model, StrictModel
 from temporal_supervisor.supervision.contract.finding import Grounding
 from temporal_supervisor.supervision.contract.model_choice import Efforts, ModelChain
@@ -208,6 +209,12 @@ class McpServer(StrictModel):
             if not secrets_in(text):
                 raise ValueError(f"headers: {quoted(text)} names no secret: write NAME, or ${{NAME}} in a longer text")
         return self
+
+    @property
+    def remote_host(self) -> str:
+        """The host that it is asked at; empty for a command, and for one on this machine."""
+        host = urlsplit(self.url or "").hostname or ""
+        return "" if is_loopback(host) else host
 
     @property
     def secrets(self) -> list[str]:

@@ -10,6 +10,7 @@ from temporal_supervisor.supervision.base.text import cut, one_line
 from temporal_supervisor.supervision.contract.base import Model
 from temporal_supervisor.supervision.contract.finding import FindingRecord, Grounding
 from temporal_supervisor.supervision.contract.result import Citation, Gap, RunResult, SubtaskReport, Unsupported
+from temporal_supervisor.supervision.results.links import without_links, without_own_links
 
 ANSWER = "answer"
 """In place of a subtask's id, in the gap of an answer that could not be written."""
@@ -67,7 +68,7 @@ def answer_record(result: RunResult) -> FindingRecord:
 
 def findings_as_answer(reports: list[SubtaskReport], why: str) -> str:
     """Returns the findings as they came, in place of an answer that could not be written."""
-    summaries = [(report.id, report.finding.summary) for report in reports if report.finding]
+    summaries = [(report.id, without_own_links(report.finding.summary)) for report in reports if report.finding]
     room = limits.ANSWER_INLINE_BYTES // (len(summaries) + 1)
     parts = [f"**{subtask_id}**\n\n{cut(summary, room)}" for subtask_id, summary in summaries]
     return "\n\n".join([f"No answer could be written: {why}. These are the findings as they came.", *parts])
@@ -77,7 +78,7 @@ def with_gaps(answer: str, gaps: list[Gap]) -> str:
     """Returns the answer with the list of what is missing appended; unchanged when nothing is."""
     if not gaps:
         return answer
-    lines = [_gap_line(gap) for gap in gaps]
+    lines = [without_links(_gap_line(gap), frozenset()) for gap in gaps]  # a reason may be a model's own words
     return "\n".join([answer.rstrip(), "", "**Missing from this answer**", "", *lines])
 
 
