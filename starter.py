@@ -117,11 +117,14 @@ async def _mcp(
     access: Access,
     http: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="over HTTP, with a token")] = None,
     allow_host: Annotated[list[str] | None, typer.Option(help="a name of this host, beyond loopback")] = None,
+    no_decide: Annotated[
+        bool, typer.Option("--no-decide", help="people decide in the forms of `wait` alone, no model for them")
+    ] = False,
 ) -> int:
     """Serve runs as MCP tools, on standard input and output or over HTTP, until the client or Ctrl-C ends it."""
     from temporal_supervisor.console.mcp_server.mcp_serving import serve_mcp
 
-    return await serve_mcp(access, http, allow_host or [])
+    return await serve_mcp(access, http, allow_host or [], decides=not no_decide)
 
 
 _PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
@@ -140,7 +143,7 @@ async def _codec(
     """Decrypt histories for the Web UI and the `temporal` CLI until Ctrl-C, with the keys of SUPERVISOR_KEYS_FILE."""
     from temporal_supervisor.console.commands.codec_command import serve_codec
 
-    return await serve_codec(access.settings.keys, port, ui)
+    return await serve_codec(access.settings.keys, port, ui, access.settings.secret("codec_token"))
 
 
 @app.command(context_settings=_PASSED_ON)

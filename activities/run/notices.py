@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import html
 import json
 import os
 import shlex
@@ -15,6 +16,7 @@ from temporalio import activity
 
 from activities.contracts.run_contracts import Notice
 from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.text import one_line
 from temporal_supervisor.supervision.run.waits import AWAITED
 
 _PASSED_ON = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR")
@@ -60,7 +62,11 @@ def line_of(notice: Notice, key: str) -> bytes:
     else:
         what = "is paused" if notice.kind == "paused" else f"waits for {AWAITED[notice.kind]}"
     show = shlex.join(["temporal-supervisor", *command, run_id, *([notice.id] if notice.id else [])])
-    said = {"show": show, "text": f"{run_id} {what} ({show})", "key": key}  # `text` is what chat webhooks show
+    # `text` is what chat webhooks show: there <!channel> would call people, and <URL|words> is a link.
+    text = html.escape(
+        f"{one_line(run_id, limits.LINE_BYTES)} {what} ({one_line(show, limits.LINE_BYTES)})", quote=False
+    )
+    said = {"show": show, "text": text, "key": key}
     return json.dumps({"run_id": run_id, **notice.model_dump(exclude={"run"}), **said}).encode() + b"\n"
 
 

@@ -99,6 +99,8 @@ class Settings(BaseSettings):
     """Lines of a Worker's log to read, or one JSON object each."""
     mcp_token: SecretStr | None = None
     """What clients of `mcp --http` send; without it that is refused."""
+    codec_token: SecretStr | None = None
+    """What the Web UI and the `temporal` CLI send to `codec`; without it each user of that machine may ask it."""
     supervisor_model: Chain = ["claude-opus-5-5"]
     worker_model: Chain = ["claude-haiku-5-5"]
     """Each a model, or several as a fallback chain, separated by commas."""
@@ -229,7 +231,9 @@ class Settings(BaseSettings):
             "plain_http": self.model_plain_http,
         }
 
-    def secret(self, name: Literal["anthropic_api_key", "anthropic_auth_token", "mcp_token"]) -> str | None:
+    def secret(
+        self, name: Literal["anthropic_api_key", "anthropic_auth_token", "mcp_token", "codec_token"]
+    ) -> str | None:
         """Returns the value of a secret setting; an empty one counts as missing."""
         value: SecretStr | None = getattr(self, name)
         return (value.get_secret_value().strip() or None) if value else None

@@ -1,10 +1,10 @@
 #!/bin/bash
 # Runs scenarios of the MCP conformance suite, by name or those that docs/mcp.md and docs/mcp-servers.md list: those of
 # servers against `temporal-supervisor mcp`, those of clients against what a team reaches its servers with.
-# npm installs the suite, and the Node that it needs, into a folder of the system's for temporary files.
+# npm installs the suite, and the Node that it needs, into a new folder, which is removed at the end.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-folder=${TMPDIR:-/tmp}/mcp-conformance
+folder=$(mktemp -d)  # of this user alone: in a fixed one another user may have put programs
 address=127.0.0.1:${PORT:-8765}
 clients=" initialize tools_call sse-retry request-metadata sep-2322-client-request-state http-standard-headers
     http-custom-headers http-invalid-tool-headers json-schema-ref-no-deref
@@ -20,7 +20,7 @@ export PATH=$folder/node_modules/.bin:$PATH SUPERVISOR_MCP_TOKEN
 SUPERVISOR_MCP_TOKEN=$(head -c 24 /dev/urandom | base64)
 
 "$here/../../.venv/bin/temporal-supervisor" mcp --http "$address" & server=$!
-trap 'kill $server' EXIT
+trap 'kill $server; rm -rf "$folder"' EXIT
 until (exec 3<>"/dev/tcp/${address/://}") 2>/dev/null; do kill -0 $server; sleep 0.2; done
 
 failed=0

@@ -1,5 +1,7 @@
 """The command `codec`: decrypts payloads for the Web UI and the `temporal` CLI, on this machine only."""
 
+import hmac
+
 from google.protobuf import json_format
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -17,13 +19,20 @@ from temporal_supervisor.runtime.encryption import Keys
 from temporal_supervisor.runtime.payloads import SealedPayloads
 
 _HOST = "127.0.0.1"
-_HEADERS = ["content-type", "x-namespace"]
+_HEADERS = ["authorization", "content-type", "x-namespace"]
 
 
-def codec_app(codec: PayloadCodec, ui: str) -> Starlette:
-    """Returns the server that Temporal's documentation calls a remote codec; pages of `ui` alone may ask it."""
+def codec_app(codec: PayloadCodec, ui: str, token: str | None = None) -> Starlette:
+    """Returns the server that Temporal's documentation calls a remote codec; pages of `ui` alone may ask it.
+
+    With a `token` only who sends it is answered.
+    """
+    wanted = f"Bearer {token}".encode()
 
     async def translate(request: Request) -> Response:
+        given = request.headers.get("authorization", "").encode("utf-8", "surrogateescape")
+        if token and not hmac.compare_digest(given, wanted):
+            return PlainTextResponse("send the token of SUPERVISOR_CODEC_TOKEN", status_code=401)
         try:
             payloads = json_format.Parse(await request.body(), Payloads()).payloads
         except (json_format.ParseError, UnicodeDecodeError):
@@ -39,13 +48,15 @@ def codec_app(codec: PayloadCodec, ui: str) -> Starlette:
     return Starlette(routes=routes, middleware=[hosts, origins])
 
 
-async def serve_codec(keys: Keys | None, port: int, ui: str) -> int:
+async def serve_codec(keys: Keys | None, port: int, ui: str, token: str | None = None) -> int:
     """Serves until Ctrl-C. Raises CommandFailed without keys."""
     import uvicorn
 
     if keys is None:
         raise CommandFailed(BAD_INPUT, "there are no keys: set SUPERVISOR_KEYS_FILE to the file that the Workers use")
     print_err(f"decrypts at http://{_HOST}:{port} for {ui}: name it there as the codec server's endpoint (Ctrl-C ends)")
-    app = codec_app(SealedPayloads(keys), ui)
+    if token is None:
+        print_err("without SUPERVISOR_CODEC_TOKEN it answers each user of this machine")
+    app = codec_app(SealedPayloads(keys), ui, token)
     await uvicorn.Server(uvicorn.Config(app, host=_HOST, port=port, log_level="warning")).serve()
     return DONE

@@ -20,6 +20,7 @@ from temporal_supervisor.runtime import search_attributes
 from temporal_supervisor.runtime.connection import ConnectionFailed
 from temporal_supervisor.runtime.settings import Settings
 from temporal_supervisor.supervision.base.queues import DEPLOYMENT, OUTWARD_QUEUE, WORKFLOW_QUEUE
+from temporal_supervisor.supervision.base.trust import is_readable_by_others
 
 _RUNS = 100  # open ones that are looked at, newest first
 
@@ -36,6 +37,8 @@ async def _rows(access: Access) -> AsyncIterator[CheckRow]:
         yield row
     async for row in _teams(access.settings):
         yield row
+    if open_keys := _open_keys(access.settings):
+        yield open_keys
     try:
         client = await access.client()
     except ConnectionFailed as error:
@@ -59,6 +62,14 @@ async def _rows(access: Access) -> AsyncIterator[CheckRow]:
             yield row
     except RPCError as error:
         yield CheckRow("problem", "server", f"it stopped answering: {error.message}")
+
+
+def _open_keys(settings: Settings) -> CheckRow | None:
+    """Returns a warning about a file of keys that other users can read: a container may mount it so."""
+    file = settings.keys_file
+    if file is None or not file.is_file() or not is_readable_by_others(file.stat()):
+        return None
+    return CheckRow("warning", "keys", f"other users of this machine can read {file}", f"`chmod 600 {file}`")
 
 
 async def _teams(settings: Settings) -> AsyncIterator[CheckRow]:

@@ -17,6 +17,7 @@ from activities.files.file_cache import FileCache
 from activities.model.port import ModelEndpoint, ModelFailure
 from activities.questions.planning import choose_role
 from activities.teams.team_files import TeamError, TeamFiles
+from activities.teams.toolbox import Toolbox
 from activities.tools.mcp.mcp_servers import McpConnection, McpFailed
 from activities.tools.mcp.pins import LOCK, Pinned, differences, read_pins, write_pins
 from activities.tools.secrets import Secrets
@@ -170,6 +171,7 @@ async def teams_report(settings: Settings, *, name: str | None = None, check: bo
         else:
             listed.append({**loaded.team.model_dump(mode="json"), "error": None, "data": data, "unread": unread})
             rows += _team_rows(loaded.team)
+            rows += _free_rows(loaded.toolbox)
             tables = sum(line.startswith("table ") for line in data)
             sizes = [f"data: {counted(tables, 'table')}, {counted(len(data) - tables, 'document')}"] if data else []
             rows += [indented(safe_line(line, limits.PARAGRAPH_BYTES), 2) for line in (data if name else sizes)]
@@ -218,6 +220,14 @@ def _team_rows(team: Team) -> Iterator[RenderableType]:
         pool = f", pool {role.pool}" if role.pool else ""
         yield indented(f"{role.name}{mark}: {tools}{pool}", 2)
         yield indented(safe_line(role.description, limits.PARAGRAPH_BYTES), 6, "dim")
+
+
+def _free_rows(toolbox: Toolbox) -> Iterator[RenderableType]:
+    """Yields the arguments of tools with targets that may have any value: those, too, say where a call goes."""
+    for tool in toolbox.named(toolbox.names()):
+        free = [name for name in tool.schema().get("properties", {}) if name not in tool.targets]
+        if tool.targets and free and tool.provided is None:
+            yield indented(safe_line(f"{tool.name}: no target limits {', '.join(free)}", limits.PARAGRAPH_BYTES), 2)
 
 
 async def new_team(folders: list[Path], name: str, data: list[Path]) -> int:

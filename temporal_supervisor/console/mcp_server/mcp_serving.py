@@ -34,11 +34,14 @@ _FORM_SECONDS = 24 * 3600.0  # a person's time to fill in a form
 _LEAST_TOKEN_CHARS = 16
 
 
-async def serve_mcp(access: Access, http: str | None, hosts: Iterable[str]) -> int:
-    """Serves until standard input ends, or over HTTP at `http` until Ctrl-C; `hosts` are names beyond loopback."""
+async def serve_mcp(access: Access, http: str | None, hosts: Iterable[str], *, decides: bool = True) -> int:
+    """Serves until standard input ends, or over HTTP at `http` until Ctrl-C; `hosts` are names beyond loopback.
+
+    Unless it `decides`, clients have no tools for decisions and replies: then a person fills in a form.
+    """
     if http is None:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # a thread waits for input, and holds up any other end
-        await _PlainServer(access).run_stdio_async()
+        await _PlainServer(access, decides=decides).run_stdio_async()
         return DONE
     host, colon, port = http.rpartition(":")
     host, hosts = host.strip("[]"), list(hosts)
@@ -59,7 +62,8 @@ async def serve_mcp(access: Access, http: str | None, hosts: Iterable[str]) -> i
     print_err(f"MCP at http://{http}/mcp for clients that send the header Authorization: Bearer TOKEN")
     auth = AuthSettings(issuer_url=AnyHttpUrl(f"http://{http}"), resource_server_url=None)
     forms = RequestStateSecurity(keys=[hashlib.sha256(token.encode()).digest()], ttl=_FORM_SECONDS)
-    server = _PlainServer(access, auth=auth, token_verifier=_OneToken(token), request_state_security=forms)
+    secured = {"auth": auth, "token_verifier": _OneToken(token), "request_state_security": forms}
+    server = _PlainServer(access, decides=decides, **secured)
     await server.run_streamable_http_async(host=host, port=int(port), transport_security=rebinding)
     return DONE
 
@@ -80,7 +84,7 @@ class _OneToken:
 class _PlainServer(MCPServer[Access]):
     """Says in one sentence why a call or a read failed, as commands do."""
 
-    def __init__(self, access: Access, **http: Any) -> None:
+    def __init__(self, access: Access, *, decides: bool = True, **http: Any) -> None:
         @asynccontextmanager
         async def lifespan(_: MCPServer[Access]) -> AsyncIterator[Access]:
             yield access
@@ -95,7 +99,7 @@ class _PlainServer(MCPServer[Access]):
             **http,
         )
         self._access = access
-        add_to(self)
+        add_to(self, decides=decides)
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Access, Any] | None = None

@@ -126,8 +126,8 @@ class ReplyForm(BaseModel):
 Form = PlanForm | CallForm | ReplyForm
 
 
-def add_to(server: MCPServer[Access]) -> None:
-    """Adds all tools and resources to a server."""
+def add_to(server: MCPServer[Access], *, decides: bool = True) -> None:
+    """Adds all tools and resources to a server; those with which a client decides only if it may."""
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     adds = ToolAnnotations(read_only_hint=False, destructive_hint=False)
     acts = ToolAnnotations(read_only_hint=False, destructive_hint=True)
@@ -135,8 +135,9 @@ def add_to(server: MCPServer[Access]) -> None:
     server.add_tool(wait, annotations=adds)  # its form may decide
     server.add_tool(result, annotations=reads)
     server.add_tool(inbox, annotations=reads)
-    server.add_tool(decide, annotations=acts)
-    server.add_tool(reply, annotations=adds)
+    if decides:
+        server.add_tool(decide, annotations=acts)
+        server.add_tool(reply, annotations=adds)
     server.add_tool(steer, annotations=adds)
     server.add_tool(cancel, annotations=acts)
     server.resource(_REPORT_URI, mime_type=_REPORT_TYPE)(report)

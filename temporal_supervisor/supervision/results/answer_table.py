@@ -14,6 +14,7 @@ from temporal_supervisor.supervision.base.text import clean, cut
 _SHOWN_ROWS = 20  # of a table, to the author of the text beside it
 _SHOWN_BYTES = 8000  # and of these as much
 _FORMULA = re.compile(r"\s*(?:[=@＝＠]|[-+＋－](?![\d., ]*$))")
+_SEPARATED_FORMULA = re.compile(r"([;\t|\r\n] {0,20})(?=[=@＝＠]|[-+＋－](?![\d., ]{0,40}(?:[;\t|\r\n]|$)))")
 _LINK_COLUMNS = ("item", "source")
 
 Row = Mapping[str, JsonValue]
@@ -47,7 +48,10 @@ def table_csv(columns: Sequence[str], rows: Iterable[ItemRow]) -> bytes:
 
 
 def csv_of(columns: Sequence[str], rows: Iterable[Row]) -> bytes:
-    """Returns rows as CSV. A text that a spreadsheet would run as a formula begins with an apostrophe."""
+    """Returns rows as CSV. A text that a spreadsheet would run as a formula begins with an apostrophe.
+
+    So does its part behind what is the separator of lists in many countries: there a spreadsheet opens the file so.
+    """
     text = io.StringIO()
     table = csv.writer(text)
     table.writerow(map(_cell, columns))
@@ -58,6 +62,7 @@ def csv_of(columns: Sequence[str], rows: Iterable[Row]) -> bytes:
 def _cell(value: JsonValue) -> JsonValue:
     if isinstance(value, str):
         text = clean(value)
+        text = _SEPARATED_FORMULA.sub(r"\1'", text)
         return f"'{text}" if _FORMULA.match(text) else text
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict | bool) else value
 
