@@ -81,11 +81,14 @@ class Shape:
     weight: int = 1
     calls: int = 14
     """When people do something: up to that call."""
+    waits: int = 0
+    """The items of its one template, each of which waits for a person; without any it has a graph."""
 
 
 SMALL = Shape((1, 1, 1, 2, 2, 3), (1,), calls=6)
 WIDE = Shape((4, 6, 12), (1, 2))
 TREE = Shape((1, 1, 2, 3), (2, 3), weight=2)
+CROWD = Shape((1,), (1,), calls=3, waits=50)
 NESTED_SIZES = (1, 1, 1, 2, 3)
 
 
@@ -126,10 +129,10 @@ class Case:
 def case(seed: int) -> Case:
     """Returns the case of a seed."""
     dice = Random(f"case {seed}")
-    shape = dice.choices([SMALL, WIDE, TREE], [17, 1, 2])[0]
+    shape = dice.choices([SMALL, WIDE, TREE, CROWD], [33, 2, 4, 1])[0]
     if surroundings(seed).replays_all:
         shape = SMALL
-    team = dice.choices(["relay", "house"], [3, 1])[0]
+    team = "relay" if shape.waits else dice.choices(["relay", "house"], [3, 1])[0]
     impatient = dice.random() < 0.15
     deeds = _deeds(dice, shape.calls)
     reset_at_end = dice.random() < 0.08
@@ -144,15 +147,15 @@ def case(seed: int) -> Case:
     request: dict[str, Any] = {
         "goal": GOAL,
         "team": team,
-        "strategy": dice.choices(["plan", "auto", "step", "route"], [6, 4, 2, 1])[0],
-        "max_parallel": dice.choice([1, 2, 4, 8]),
+        "strategy": "plan" if shape.waits else dice.choices(["plan", "auto", "step", "route"], [6, 4, 2, 1])[0],
+        "max_parallel": shape.waits or dice.choice([1, 2, 4, 8]),
         "max_turns": dice.choice([1, 2, 3, 4]),
         "max_depth": dice.choice(shape.depths),
         "max_reviews": dice.choice([0, 0, 0, 1, 2]),
         "max_replans": dice.choice([0, 0, 1, 2]),
         "success": dice.choice(["any", "any", "any", "all", "1/2"]),
         "incremental_synthesis": dice.choice([0, 0, 0, 2, 3]),
-        "attachments": [{"name": "trees", "text": "elm\noak"}],
+        "attachments": [{"name": "trees", "text": "\n".join(f"tree {n}" for n in range(shape.waits)) or "elm\noak"}],
         "models": {"workers": [f"w-{seed}"], "supervisor": [f"s-{seed}"]},
     }
     if dice.random() < 0.15:
@@ -206,6 +209,9 @@ def _some(dice: Random, faults: tuple[str, ...], ends: bool) -> tuple[str, ...]:
 def graph(seed: int, shape: Shape, path: str, team: str, levels: int) -> list[dict[str, Any]]:
     """Returns the subtasks that the supervisor at `path` plans; `levels` may begin from there on, its own included."""
     dice = Random(f"graph {seed}/{path}")
+    if shape.waits:
+        role = dice.choice(["counsel", "counsel", "asker"])
+        return [item(f"t1-{role}", role, [], for_each="lines:trees")]
     sizes = NESTED_SIZES if path else shape.sizes
     planned: list[dict[str, Any]] = []
     for number in range(1, dice.choice(sizes) + 1):

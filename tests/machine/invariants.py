@@ -16,6 +16,7 @@ from temporal_supervisor.supervision.base.errors import RUN_KINDS
 from temporal_supervisor.supervision.base.store_keys import run_prefix
 from temporal_supervisor.supervision.contract.plan import template_of
 from temporal_supervisor.supervision.contract.result import RunResult, SubtaskReport, Timing
+from tests.machine.model_replies import AS_OF
 from tests.machine.playing import WORD, Ending
 from tests.machine.records import Record, Tree, calls_in_a_pause, tree
 from tests.serving import store_of
@@ -60,6 +61,7 @@ async def broken(client: Client, ending: Ending, artifacts: Path) -> list[str]:
     wrong += [fault for history in ending.histories.values() for fault in calls_in_a_pause(history)]
     wrong += _said_twice(ending)
     wrong += _misapplied(ending, result)
+    wrong += _wrong_plans(ending)
     return wrong
 
 
@@ -264,6 +266,32 @@ def _wrong_replies(ending: Ending, workflow_id: str, call: dict[str, Any], outpu
             yield f"a reply to {wait} went to the question {asks} of {workflow_id}"
 
 
+def _wrong_plans(ending: Ending) -> Iterator[str]:
+    """Returns worker agents that work on what no approved plan says, where people approve plans.
+
+    A later revision needs no approval if it has no new role. What was shown and not approved never runs.
+    """
+    if not ending.case.request.get("approve_plan"):
+        return
+    approved = [plan for sha256, plan in ending.shown_plans.items() if sha256 in ending.approved]
+    approved += ending.edited.values()
+    said = {subtask.description for plan in approved for subtask in plan.subtasks}
+    others = {subtask.description for plan in ending.shown_plans.values() for subtask in plan.subtasks} - said
+    roles = {subtask.role for plan in approved for subtask in plan.subtasks}
+    for served in ending.served:
+        names = served.step.call.removeprefix(f"{ending.run_id}/").split("/")
+        if served.step.kind != "turn" or len(names) != 3:  # one of a nested run works on a plan of that run
+            continue
+        for described in _DESCRIBED.findall(json.dumps(served.step.body["messages"][0])):
+            is_new = described not in said and not described.startswith("Find it out in another way")
+            role = names[0].partition(".")[0].rpartition("-")[2]
+            if is_new and (described in others or role not in roles | {names[0].partition(".")[0]}):
+                yield f"{served.step.call} works on '{described}', which nobody approved"
+            elif is_new and f"{AS_OF} plan.1." in described:
+                yield f"{served.step.call} works on the first plan, '{described}', which nobody approved"
+
+
+_DESCRIBED = re.compile(r"<subtask>\\n(.*?)\\n</subtask>")
 _SEEN = re.compile("by a person who saw ([0-9a-f]{64})")
 
 

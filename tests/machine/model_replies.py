@@ -15,6 +15,7 @@ from tests.machine.cases import ROLES, TEAMS, Case, graph, item
 from tests.scripted_model import Reply, Step
 
 TRANSIENT = {"429": "rate_limit_error", "529": "overloaded_error", "500": "api_error"}
+AS_OF = "as said in"
 PATIENCE = 3
 """So often a call may meet a passing fault before it is answered."""
 _LOST = re.compile(r'<\w+ id="([^"]+)" role="[^"]*" state="(?:failed|skipped)"(?![^>]*replaced_by)')
@@ -129,9 +130,12 @@ class ModelReplies:
         strategy = self._case.request["strategy"] if not path else "auto"
         team = self._team(path)
         whole = self._graph(path)
+        for entry in whole:  # so that a worker agent's brief says which plan it is of
+            entry["description"] += f" {AS_OF} {step.call.rpartition('/')[2]}"
         if strategy == "route":
             self._routed = self._case.draw("route").choice(ROLES[team])  # after a reset the same, too
-            return {"role": self._routed, "secondary_role": None, "description": "Weigh all the pears."}
+            described = f"Weigh all the pears {AS_OF} {step.call.rpartition('/')[2]}"
+            return {"role": self._routed, "secondary_role": None, "description": described}
         if strategy == "step":
             following = whole[revision - 1 : revision]
             known = {entry["id"] for entry in whole[: revision - 1]}
@@ -151,7 +155,7 @@ class ModelReplies:
         lost = _LOST.findall(step.prompt)
         replaced = dice.sample(lost, min(len(lost), dice.choice([0, 1, 1, 2])))
         role = next(role for role in ROLES[team] if role not in TEAMS)
-        return [item(f"r{revision}-{number}", role, [], replaces=[old]) for number, old in enumerate(replaced)]
+        return [item(f"r{revision}-{number}-{role}", role, [], replaces=[old]) for number, old in enumerate(replaced)]
 
     def _refine(self, step: Step, where: str, fault: str | None, dice: Random) -> dict[str, Any]:
         return {"description": f"Find it out in another way ({where})"}

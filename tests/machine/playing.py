@@ -26,6 +26,7 @@ from temporalio.client import (
 from temporalio.exceptions import ApplicationError, CancelledError
 from temporalio.service import RPCError
 
+from temporal_supervisor.supervision.contract.plan import Plan
 from temporal_supervisor.supervision.contract.request import RunRequest
 from temporal_supervisor.supervision.contract.result import RunResult
 from temporal_supervisor.supervision.contract.status import Status, Wait
@@ -46,6 +47,7 @@ DECIDED_EACH = 0.15
 UPDATED = 0.1
 MISTAKEN = 0.3
 WORD = "word-of-a-person-"
+EDITED = "edited at the plan"
 PATIENCE = 400
 """Seconds for one run among others, on a machine that has much else to do: most take two."""
 
@@ -58,7 +60,8 @@ class Ending:
 
     `executions` are its run ids, the last one after all resets.
     `shown` and `status` are its queries' replies, `unread` is the error of one that failed. `shown_waits` are what
-    people saw, by its hash, `approved` the hashes of the tool calls that they approved.
+    people saw, by its hash, `approved` the hashes of the tool calls and plans that they approved. `shown_plans` are the
+    plans among them, `edited` what people made of these, by the same hash.
     """
 
     case: Case
@@ -75,6 +78,8 @@ class Ending:
     restarted: bool = False
     shown_waits: dict[str, Wait] = field(default_factory=dict)
     approved: set[str] = field(default_factory=set)
+    shown_plans: dict[str, Plan] = field(default_factory=dict)
+    edited: dict[str, Plan] = field(default_factory=dict)
     histories: dict[str, WorkflowHistory] = field(default_factory=dict)
 
     @property
@@ -131,6 +136,8 @@ class _Play:
         self._executions: list[str] = []
         self._shown: dict[str, Wait] = {}
         self._approved: set[str] = set()
+        self._shown_plans: dict[str, Plan] = {}
+        self._edited: dict[str, Plan] = {}
         self._handle: Handle
         self._resetting = asyncio.Lock()
         self._is_over = False
@@ -193,6 +200,7 @@ class _Play:
             ending.result = ending.shown
         ending.restarted = self._workers.restarted
         ending.shown_waits, ending.approved = self._shown, self._approved
+        ending.shown_plans, ending.edited = self._shown_plans, self._edited
         ending.served, ending.calls = self._replies.served, partial(self._model.of, self._id)
         return ending
 
@@ -306,7 +314,9 @@ class _Play:
         What was seen is kept before it is said.
         """
         dice = self._case.draw("decide", *(wait.sha256 for wait in waits))
-        updates = [_decision(wait, self._case.draw("decide", wait.id, wait.sha256)) for wait in waits]
+        await self._look_at_plans(handle, waits)
+        waits = [wait for wait in waits if wait.kind != "plan" or wait.sha256 in self._shown_plans]
+        updates = [self._said(wait) for wait in waits]
         self._shown |= {wait.sha256: wait for wait in waits}
         self._approved |= {body["sha256"] for name, body in updates if body.get("decision") == "approve"}
         way = dice.choice(["each", "each", "list", "signal"])
@@ -322,10 +332,35 @@ class _Play:
             await handle.signal("decide", {"decisions": listed})
         if dice.random() < MISTAKEN:  # the word for one wait, sent for another one: nothing may come of it
             wait = dice.choice(waits)
-            name, body = _decision(dice.choice([*self._shown.values()]), dice)
+            name, body = self._said(dice.choice([*self._shown.values()]))
             if name == "decide_plan" or body.get("sha256") == wait.sha256:
                 return
             await handle.execute_update(name, {**body, "id": wait.id})
+
+    async def _look_at_plans(self, handle: WorkflowHandle[Any, Any], waits: list[Wait]) -> None:
+        """Keeps what a person is shown of each plan that waits; that of another wait by then is left for later."""
+        for wait in waits:
+            if wait.kind != "plan" or wait.sha256 in self._shown_plans:
+                continue
+            asked = await handle.query(SupervisorWorkflow.waiting, wait.id)
+            if asked.wait.sha256 == wait.sha256 and asked.content:
+                self._shown_plans[wait.sha256] = Plan.model_validate_json(asked.content)
+
+    def _said(self, wait: Wait) -> tuple[str, dict[str, Any]]:
+        """Returns an update that decides about a wait: the same whenever it is said."""
+        name, body = _decision(wait, self._case.draw("decide", wait.id, wait.sha256))
+        if body.get("decision") == "edit":
+            plan = self._shown_plans[wait.sha256]
+            subtasks = [
+                one.model_copy(update={"description": f"{one.description} {EDITED} {wait.sha256[:8]}"})
+                for one in plan.subtasks
+            ]
+            if self._case.draw("edit", wait.sha256).random() < 0.2:  # it cannot run
+                subtasks[0] = subtasks[0].model_copy(update={"depends_on": [subtasks[0].id]})
+            self._edited[wait.sha256] = plan.model_copy(update={"subtasks": subtasks})
+            body["plan"] = self._edited[wait.sha256].model_dump(mode="json", exclude_defaults=True)
+            del body["comment"]
+        return name, body
 
     async def _watcher(self, handle: Handle) -> None:
         """Queries the run and its worker agents without a pause, and updates it now and then."""
@@ -355,7 +390,7 @@ def _decision(wait: Wait, dice: Random) -> tuple[str, dict[str, Any]]:
     """Returns an update that decides about a wait."""
     subtask_id = (wait.subtask_id or "").split("/")[-1]
     if wait.kind == "plan":
-        choice = dice.choices(["approve", "change", "reject"], [8, 2, 1])[0]
+        choice = dice.choices(["approve", "change", "edit", "reject"], [6, 3, 3, 1])[0]
         choice = choice if choice in wait.choices else "approve"
         body = {"revision": int(wait.id.split(".")[1]), "decision": choice, "comment": "less of it"}
         return "decide_plan", {**body, "sha256": wait.sha256}

@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -18,11 +18,18 @@ from temporal_supervisor.supervision.contract.status import Status
 from tests.scripted_model import Reply, Step, answer, plan, script, text, tools, when
 from tests.serving import own_server, store_of
 from tests.waiting import until
-from tests.workflow.runs import Handle, Lab, failure, search_attribute, status_of
+from tests.workflow.runs import Handle, Lab, failure, is_answered, search_attribute, status_of
 from worker_main import serving
 
 RUNS = 9
 LOOK = tools(("lookup", {"query": "pears"}))
+LOST = {
+    "unmounted": "has no id, the run uses the store {own_id}",
+    "swapped": ", the run uses the store {own_id}",
+    "emptied": "has no id, the run uses the store {own_id}",
+    "restored": "has no object '",
+}
+"""Ways to lose a store, with what a run says of it."""
 SHAPE = plan({"id": "t1"}, {"id": "t2"}, {"id": "t3", "after": ["t1"]})
 
 
@@ -54,6 +61,26 @@ class Disk:
         """Leaves only the folders of the store, as one that was emptied has."""
         self.mount.rename(self._root / "away")
         (await store_of(client, self.mount)).url  # noqa: B018 (opening it makes the folder)
+
+    def back_up(self) -> None:
+        """Copies the store as it is now."""
+        shutil.copytree(self.mount, self._root / "backup")
+
+    def restore(self) -> None:
+        """Puts the copy in the place of the store."""
+        self.mount.rename(self._root / "away")
+        shutil.copytree(self._root / "backup", self.mount)
+
+    async def lose(self, client: Client, how: str) -> None:
+        """Takes the store away in that way."""
+        if how == "unmounted":
+            self.unmount()
+        elif how == "swapped":
+            await self.swap(client)
+        elif how == "emptied":
+            await self.empty(client)
+        else:
+            self.restore()
 
     def mount_again(self) -> None:
         """Brings the true store back."""
@@ -95,45 +122,76 @@ def store_wait(status: Status) -> str:
     return words
 
 
+async def lose(disk: Disk, handle: Handle, go: asyncio.Event | None = None) -> None:
+    """Unmounts the store of a run, lets the call that it waits for be answered, and waits until it has noticed."""
+    disk.unmount()
+    if go is not None:
+        go.set()
+    await until(lambda: waits_for_store(handle))
+
+
+async def is_cancelled(handle: Handle) -> bool:
+    """True if the run is closed as cancelled."""
+    return (await handle.describe()).status is WorkflowExecutionStatus.CANCELED
+
+
 def turns(go: asyncio.Event) -> Callable[[Step], Reply]:
     """A look-up, then a finding: the second turn of each subtask is answered when `go` is set."""
     found = text("found it\n\nConfidence: 0.8\nLimitations: none")
     return lambda step: LOOK if step.number == 1 else when(go, found)
 
 
-async def begun(lab: Lab, client: Client, go: asyncio.Event, **fields: object) -> list[tuple[Lab, Handle]]:
-    """Returns open runs in all kinds of states: at the plan, in agents' first and second turns."""
-    labs = [lab.on(client).named(f"{lab.run_id}-{number}") for number in range(RUNS)]
+async def begun(lab: Lab, client: Client, disk: Disk, go: asyncio.Event) -> list[tuple[Lab, Handle]]:
+    """Returns open runs whose agents are in their first and second turns; the backup is of before their plans."""
+    labs, planned = [lab.on(client).named(f"{lab.run_id}-{number}") for number in range(RUNS)], asyncio.Event()
     for own in labs:
-        own.play(script(SHAPE, dict.fromkeys(("t1", "t2", "t3"), turns(go)), answer()))
-    handles = [await own.start(**fields) for own in labs]
+        own.play(script(when(planned, SHAPE), dict.fromkeys(("t1", "t2", "t3"), turns(go)), answer()))
+    handles = [await own.start() for own in labs]
+    await until(lambda: all("plan.1.1" in own.steps for own in labs), 60)
+    disk.back_up()
+    planned.set()
     await until(lambda: all("t1/1/turn.1" in own.steps for own in labs), 60)
     return list(zip(labs, handles, strict=True))
 
 
-@pytest.mark.timeout(180)
-@pytest.mark.parametrize("how", ["unmounted", "swapped", "emptied"])
+async def paused(open_runs: list[tuple[Lab, Handle]], go: asyncio.Event) -> None:
+    """Pauses the runs, whose calls in flight are answered and stored."""
+    await until(lambda: all({"t1/1/turn.2", "t2/1/turn.2"} <= set(own.steps) for own, _ in open_runs), 60)
+    for _, handle in open_runs:
+        await handle.execute_update("pause", {})
+    go.set()
+    for own, _ in open_runs:
+        await until(lambda own=own: is_answered(own.client, own.run_id), 60)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("how", "said"), LOST.items(), ids=list(LOST))
 async def test_runs_wait_for_a_lost_store_and_go_on_when_it_is_back(
-    lab: Lab, settings: Settings, disk: Disk, how: str
+    lab: Lab, settings: Settings, disk: Disk, how: str, said: str
 ) -> None:
-    go = asyncio.Event()
-    async with served(settings, disk) as client:
-        open_runs = await begun(lab, client, go)
+    """A backup is missed by a new Worker: what the old one has read it still knows."""
+    go, own = asyncio.Event(), settings.model_copy(update={"artifacts_url": str(disk.mount)})
+    async with own_server() as client, AsyncExitStack() as at_work:
+        await at_work.enter_async_context(serving(client, own))
+        at_work.callback(disk.mount_again)  # calls that hold an answer would keep the Worker from ending
+        open_runs = await begun(lab, client, disk, go)
         own_id = await (await store_of(client, disk.mount)).identity()
-        if how == "unmounted":
-            disk.unmount()
-        elif how == "swapped":
-            await disk.swap(client)
-        else:
-            await disk.empty(client)
+        if how == "restored":
+            await paused(open_runs, go)
+            await at_work.aclose()
+        await disk.lose(client, how)
+        if how == "restored":
+            await at_work.enter_async_context(serving(client, own))
+            at_work.callback(disk.mount_again)
+            for _, handle in open_runs:
+                await handle.execute_update("resume", {"request_id": "again"})
         go.set()  # the answers that come now can't be stored, and no call can be made
         for _, handle in open_runs:
             await until(lambda handle=handle: waits_for_store(handle), 60)
-            status = await status_of(handle)
-            assert f"the run uses the store {own_id}" in store_wait(status)
-            assert ("has the id" if how == "swapped" else "has no id") in store_wait(status)
+            assert said.format(own_id=own_id) in store_wait(await status_of(handle))
             assert await search_attribute(handle, "SupervisorWaiting") == "store"
-        assert disk.written == []
+        assert how == "restored" or disk.written == []
+        assert [own.repeated for own, _ in open_runs] == [[]] * RUNS
         disk.mount_again()
         results = await asyncio.wait_for(asyncio.gather(*(handle.result() for _, handle in open_runs)), 60)
     assert [result.status for result in results] == ["completed"] * RUNS
@@ -148,9 +206,7 @@ async def test_the_clock_stands_still_while_the_store_is_away(lab: Lab, settings
     async with served(settings, disk) as client:
         handle = await lab.on(client).start(deadline="PT15S")
         await until(lab.sent("t1/1/turn.2"))
-        disk.unmount()
-        go.set()
-        await until(lambda: waits_for_store(handle))
+        await lose(disk, handle, go)
         deadline_at = datetime.fromisoformat((await status_of(handle)).deadline_at)
         await until(lambda: datetime.now(UTC) > deadline_at + timedelta(seconds=2), 40)
         disk.mount_again()
@@ -169,15 +225,9 @@ async def test_a_cancelled_run_closes_without_its_store(
     async with served(settings, disk) as client:
         handle = await lab.on(client).start()
         await until(lab.sent("t1/1/turn.2"))
-        disk.unmount()
-        go.set()
-        await until(lambda: waits_for_store(handle))
+        await lose(disk, handle, go)
         await handle.cancel()
-
-        async def is_cancelled() -> bool:
-            return (await handle.describe()).status is WorkflowExecutionStatus.CANCELED
-
-        await until(is_cancelled, 30)
+        await until(lambda: is_cancelled(handle), 30)
         assert (await (await handle.describe()).memo())["partial"]["ref"] is None
         kinds = [event.event_type async for event in handle.fetch_history_events()]
         assert EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED not in kinds, "nothing follows the command that closes a run"
@@ -194,15 +244,9 @@ async def test_a_run_whose_answer_cannot_be_stored_waits_and_a_cancel_closes_it(
     async with served(settings, disk) as client:
         handle = await lab.on(client).start()
         await until(lab.sent("synthesis.1"))
-        disk.unmount()
-        go.set()
-        await until(lambda: waits_for_store(handle))
+        await lose(disk, handle, go)
         await handle.cancel()
-
-        async def is_cancelled() -> bool:
-            return (await handle.describe()).status is WorkflowExecutionStatus.CANCELED
-
-        await until(is_cancelled, 30)
+        await until(lambda: is_cancelled(handle), 30)
         assert await search_attribute(handle, "SupervisorStatus") == "cancelled"
 
 
