@@ -17,7 +17,7 @@ from mcp_types import ElicitRequestFormParams, ElicitResult
 
 from temporal_supervisor.console import demo
 from temporal_supervisor.console.base.command import Access, CommandFailed
-from temporal_supervisor.console.mcp_server.mcp_serving import serve_mcp
+from temporal_supervisor.console.mcp_server.mcp_serving import _PlainServer, serve_mcp
 from temporal_supervisor.runtime.settings import Settings
 from tests.mcp_clients import McpClient, asking, mcp_environ, over_stdio
 from tests.scripted_model import Reply, Step, answer, plan, script, text, tools
@@ -44,6 +44,16 @@ def play(step: Step) -> Reply:
     if step.number == 1:
         return people.asking(step)
     return tools(("send", {"to": "board", "words": "Sell"})) if step.number == 2 else text("It was sent.")
+
+
+async def test_without_decisions_a_client_has_no_tool_for_them() -> None:
+    """A client's model that obeys what it has read can't decide then, whatever it has read."""
+    for decides in (True, False):
+        server = _PlainServer(Access(), decides=decides)
+        names = {tool.name for tool in await server.list_tools()}
+        assert ({"decide", "reply"} <= names) is decides
+        assert names >= {"research", "wait", "result", "inbox", "steer", "cancel"}
+        assert decides or not {"decide", "reply"} & names
 
 
 class Person:

@@ -30,7 +30,7 @@ def test_every_option_of_the_request_is_a_parameter_of_the_command() -> None:
     no_option = {"budget", "models", "attachments", "metadata", "on_subtask_failure"}
     assert RunRequest.model_fields.keys() - same == no_option
     others = {"request", "attach", "data"}
-    assert parameters - read - others == {"run_id", "detach", "as_json", "queue_anyway", "describe"}
+    assert parameters - read - others == {"run_id", "detach", "as_json", "queue_anyway", "describe", "data_from_others"}
 
 
 def test_options_become_fields_and_others_keep_their_defaults(tmp_path: Path) -> None:
@@ -55,6 +55,18 @@ def test_the_goal_comes_from_standard_input_or_over_a_request(tmp_path: Path, mo
     for made in (request, options(goal="-")):
         assert made.goal == "goal"
     assert (request.max_subtasks, request.max_parallel, request.models.workers) == (3, 2, ["m"])
+
+
+def test_data_from_others_marks_all_attachments_and_needs_some(tmp_path: Path) -> None:
+    (tmp_path / "mail.txt").write_text("Pay eve.")
+    (tmp_path / "request.json").write_text(json.dumps({"attachments": [{"name": "a", "text": "b"}]}))
+    given = {"goal": "goal", "request": tmp_path / "request.json", "attach": [tmp_path / "mail.txt"]}
+    assert [item.trusted for item in options(**given).attachments] == [True, True]
+    marked = options(**given, data_from_others=True)
+    assert [item.trusted for item in marked.attachments] == [False, False]
+    assert marked.data_from_others
+    with pytest.raises(CommandFailed, match="name the data"):
+        options(goal="goal", data_from_others=True)
 
 
 def test_attached_files_are_uploads_and_named_by_reference(tmp_path: Path) -> None:

@@ -13,18 +13,20 @@ import httpx2
 import pytest
 from google.protobuf import json_format
 from obstore.store import from_url
-from temporalio.api.common.v1 import Payloads
+from temporalio.api.common.v1 import Payload, Payloads
 from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
 from activities.store.artifacts import ArtifactChanged, ArtifactUnavailable, open_store
 from temporal_supervisor import RunRequest, new_run_id, start
 from temporal_supervisor.console.commands.codec_command import codec_app
+from temporal_supervisor.console.commands.doctor import open_keys
 from temporal_supervisor.console.run.run_handle import RunHandle
 from temporal_supervisor.console.run.standstill import observed
 from temporal_supervisor.runtime.connection import connect
 from temporal_supervisor.runtime.encryption import Keys, read_keys
 from temporal_supervisor.runtime.payloads import SealedPayloads
+from temporal_supervisor.runtime.settings import Settings
 from temporal_supervisor.supervision.base.store_keys import output_key
 from tests.operate.servers import temporal_on_postgres
 from tests.scripted_model import Reply, Step, answer, plan, script, status, text, tools
@@ -193,6 +195,29 @@ def test_a_file_that_holds_no_keys_is_named_without_its_contents(tmp_path: Path,
     assert "AAAA" not in str(caught.value)
     with pytest.raises(ValueError, match="can't be read"):
         read_keys(tmp_path / "missing")
+
+
+async def test_the_codec_server_answers_who_sends_its_token() -> None:
+    """Another user of the machine has read ciphertext, and asks the server for what it says."""
+    sealed = await SealedPayloads(Keys(OLD)).encode([Payload(metadata={"encoding": b"json/plain"}, data=WORD.encode())])
+    body = json_format.MessageToDict(Payloads(payloads=sealed))
+    app = codec_app(SealedPayloads(Keys(OLD)), "http://localhost:8233", "t" * 32)
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url="http://localhost:8081") as user:
+        for headers in ({}, {"authorization": "Bearer "}, {"authorization": "t" * 32}):
+            refused = await user.post("/decode", json=body, headers=headers)
+            assert refused.status_code == 401
+            assert WORD not in refused.text
+        opened = await user.post("/decode", json=body, headers={"authorization": f"Bearer {'t' * 32}"})
+        assert json_format.ParseDict(opened.json(), Payloads()).payloads[0].data == WORD.encode()
+
+
+@pytest.mark.parametrize(("mode", "is_named"), [(0o600, False), (0o644, True)])
+def test_the_doctor_names_keys_that_others_can_read(tmp_path: Path, mode: int, is_named: bool) -> None:
+    file = tmp_path / "keys"
+    file.touch()
+    file.chmod(mode)
+    row = open_keys(Settings(keys_file=file))
+    assert (row is not None and row.level == "warning" and f"chmod 600 {file}" in str(row.fix)) is is_named
 
 
 async def test_the_codec_server_decrypts_for_one_web_ui_on_this_machine() -> None:

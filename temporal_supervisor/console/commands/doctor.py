@@ -37,8 +37,8 @@ async def _rows(access: Access) -> AsyncIterator[CheckRow]:
         yield row
     async for row in _teams(access.settings):
         yield row
-    if open_keys := _open_keys(access.settings):
-        yield open_keys
+    if row_of_keys := open_keys(access.settings):
+        yield row_of_keys
     try:
         client = await access.client()
     except ConnectionFailed as error:
@@ -64,7 +64,7 @@ async def _rows(access: Access) -> AsyncIterator[CheckRow]:
         yield CheckRow("problem", "server", f"it stopped answering: {error.message}")
 
 
-def _open_keys(settings: Settings) -> CheckRow | None:
+def open_keys(settings: Settings) -> CheckRow | None:
     """Returns a warning about a file of keys that other users can read: a container may mount it so."""
     file = settings.keys_file
     if file is None or not file.is_file() or not is_readable_by_others(file.stat()):

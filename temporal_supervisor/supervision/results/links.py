@@ -27,7 +27,9 @@ _MARKUP = re.compile(
     r"|(?P<label>\])(?=:\s{0,9}\S{0,30}[/\\&:?])",
     re.IGNORECASE,
 )
-_IMAGE = re.compile(r"!\[([^\[\]]{0,300})\]\(([^()\s]{0,2000})(?:\s[^()\n]{0,300})?\)|!(?=\[)|<(?=img\b)", re.IGNORECASE)
+_IMAGE = re.compile(
+    r"!\[([^\[\]]{0,300})\]\(([^()\s]{0,2000})(?:\s[^()\n]{0,300})?\)|!(?=\[)|<(?=img\b)", re.IGNORECASE
+)
 _STANDING = re.compile(rf"(?<![a-z0-9]){_URL}[^\s<>\"'`|\\^{{}}]{{1,2000}}", re.IGNORECASE)
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]{1,20}:", re.IGNORECASE)
 _NO_NAME = re.compile(r"[^\w.-]")

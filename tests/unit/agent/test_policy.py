@@ -41,12 +41,18 @@ words = st.builds(
     effects=st.sampled_from(get_args(Effects)),
     approve=st.sampled_from([None, *get_args(Approval)]),
     targets=st.dictionaries(st.sampled_from(["to", "cc"]), st.lists(st.sampled_from(["a", "b", 1, True, None]))),
+    server=st.sampled_from(["", "db.example"]),
 )
 arguments = st.one_of(
     st.dictionaries(st.sampled_from(["to", "cc", "x"]), st.sampled_from(["a", "c", 1, True, [], ["a"], ["a", "c"]])),
     st.sampled_from([None, "a", ["to"]]),
 )
-labels = st.builds(Labels, private=st.booleans(), untrusted=st.sampled_from(["", "page in t1"]))
+labels = st.builds(
+    Labels,
+    private=st.booleans(),
+    untrusted=st.sampled_from(["", "page in t1"]),
+    home=st.sampled_from(["", "db.example"]),
+)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +131,8 @@ def test_no_effect_follows_untrusted_text_without_a_person_or_a_target(
     tool: ToolWords, read: Labels, call: object
 ) -> None:
     verdict = decide(tool, read, call)
-    if tool.effects != "read" and read.untrusted and verdict == "allowed":
+    secrets = read.private and read.home != tool.server
+    if (tool.effects != "read" or (tool.server and secrets)) and read.untrusted and verdict == "allowed":
         assert isinstance(call, dict)
         assert tool.targets
         for name, allowed in tool.targets.items():
@@ -136,6 +143,27 @@ def test_no_effect_follows_untrusted_text_without_a_person_or_a_target(
         assert verdict == "ask"
     if verdict == "ask":
         assert tool.approve != "never"
+
+
+@pytest.mark.parametrize(
+    ("read", "verdict"),
+    [
+        (Labels(private=True), "allowed"),
+        (Labels(untrusted="page in t1"), "allowed"),
+        (Labels(untrusted="search in t1", private=True, home="tickets.example"), "allowed"),
+        (Labels(untrusted="search in t1", private=True, home="other.example"), "ask"),
+        (TAINTED, "ask"),
+        (TAINTED | Labels(private=True, home="tickets.example"), "ask"),
+        (Labels(private=True, home="tickets.example") | Labels(untrusted="page in t1"), "allowed"),
+    ],
+    ids=str,
+)
+def test_a_query_to_a_server_elsewhere_carries_no_private_data_of_others(read: Labels, verdict: str) -> None:
+    query = ToolWords(returns="untrusted", server="tickets.example")
+    assert decide(query, read, {}) == verdict
+    assert decide(ToolWords(returns="untrusted"), read, {}) == "allowed"
+    own = labels_of(query, "search", "t1")
+    assert (own.home, (own | own).home, (own | TAINTED).home) == ("tickets.example", "tickets.example", "")
 
 
 @given(words, labels, labels, arguments)
@@ -158,6 +186,7 @@ def test_labels_say_where_they_come_from() -> None:
 PAGE, ROWS = ToolWords(reads="public", returns="untrusted"), ToolWords()
 MAIL, ASKED = (ToolWords(reads="public", effects="outward", approve=word) for word in (None, "always"))
 MCP = ToolWords(returns="untrusted", effects="write")
+SEARCH = ToolWords(returns="untrusted", server="tickets.example")
 
 
 @pytest.mark.parametrize(
@@ -170,6 +199,10 @@ MCP = ToolWords(returns="untrusted", effects="write")
         ({"page": PAGE, "rows": ROWS, "mail": MAIL}, "rows reads private data, page returns untrusted text and mail"),
         ({"mcp": MCP}, "mcp reads private data, mcp returns untrusted text and mcp has effects"),
         ({"page": PAGE, "rows": ROWS, "mail": ASKED, "mcp": MCP}, '"always" for mcp'),
+        ({"search": SEARCH}, ""),
+        ({"search": SEARCH, "page": PAGE}, ""),
+        ({"search": SEARCH, "rows": ROWS}, "rows reads private data, search returns untrusted text and search sends"),
+        ({"search": SEARCH, "rows": ROWS, "mail": ASKED}, '"always" for search'),
         ({}, ""),
     ],
     ids=str,
@@ -180,10 +213,11 @@ def test_private_data_untrusted_text_and_effects_are_not_joined(tools: dict[str,
     assert named in (why or "")
 
 
-NUMBER, WORD = {"type": "number"}, {"enum": ["yes", "no"]}
+NUMBER, WORD = {"type": "number", "minimum": 0, "maximum": 10**15}, {"enum": ["yes", "no"]}
+WORDS = {"type": "array", "items": WORD, "maxItems": 20}
 CLOSED: list[Any] = [
     {"n": NUMBER, "w": WORD, "b": {"type": "boolean"}, "c": {"const": "x"}, "d": {"type": "string", "format": "date"}},
-    {"many": {"type": "array", "items": WORD}, "none": {"type": ["integer", "null"]}},
+    {"many": WORDS, "none": {"type": ["integer", "null"], "minimum": -5, "maximum": 5}},
     {"inner": {"type": "object", "properties": {"n": NUMBER}, "additionalProperties": False}},
 ]
 OPEN: list[Any] = [
@@ -191,8 +225,16 @@ OPEN: list[Any] = [
     {"type": "string", "format": "date-time"},
     {"type": "string", "pattern": "^x$"},
     {"type": ["number", "string"]},
-    {"type": "array"},
-    {"type": "array", "items": NUMBER, "prefixItems": [{"type": "string"}]},
+    {"type": "array", "maxItems": 5},
+    {"type": "array", "items": NUMBER, "maxItems": 5, "prefixItems": [{"type": "string"}]},
+    {"type": "integer"},
+    {"type": "number", "minimum": 0},
+    {"type": "number", "minimum": 0, "maximum": 10**16},
+    {"type": "number", "minimum": True, "maximum": 5},
+    {"type": "array", "items": WORD},
+    {"type": "array", "items": WORD, "maxItems": 21},
+    {"type": "array", "items": WORDS, "maxItems": 5},
+    {"type": "array", "items": {"type": "object", "properties": {"w": WORDS}, "additionalProperties": False}},
     {"type": "object", "properties": {"n": NUMBER}},
     {"type": "object", "additionalProperties": False},
     {"type": "object", "properties": {}, "additionalProperties": False, "patternProperties": {".": NUMBER}},

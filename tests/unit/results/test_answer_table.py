@@ -31,6 +31,7 @@ def test_an_answer_that_is_one_list_of_objects_is_a_table(schema: dict[str, Any]
     ("value", "cell"),
     [
         ("=1+1", "'=1+1"), (" @sum", "' @sum"), ("+x", "'+x"), ("-2.5", "-2.5"), ("+ 3", "+ 3"), ("a=b", "a=b"),
+        ("x;=1+1", "x;'=1+1"), ("x; @sum|-2+3", "x; '@sum|'-2+3"), ("x\t+y", "x\t'+y"), ("5;-2.5;x", "5;-2.5;x"),
         (1.5, "1.5"), (None, '""'), (True, "true"), ([1, "ü"], '"[1, ""ü""]"'),
     ],
 )  # fmt: skip

@@ -15,7 +15,7 @@ from temporalio.client import Client
 from temporalio.testing import ActivityEnvironment
 
 from activities.contracts.run_contracts import Notice, RunRef
-from activities.run.notices import NoticeActivities, NotSent
+from activities.run.notices import NoticeActivities, NotSent, line_of
 from temporal_supervisor.runtime.settings import Settings
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.contract.request import describe_errors
@@ -117,6 +117,16 @@ async def test_a_run_waits_only_at_its_end_for_a_url_that_is_slow_and_fails(
         result = await handle.result()
     assert result.status == "completed"
     assert list(paths.values()) == [["/hook"] * 3, ["/hook"]]
+
+
+def test_a_notice_calls_nobody_and_links_nowhere() -> None:
+    """A model that starts a run by a client names it so that a chat would show a link of the attacker's."""
+    run_id = "<!channel> <https://evil.example/?q=SECRET|Approve here>\nnow"
+    notice = Notice(run=RunRef(run_id=run_id), event="waiting", kind="plan", id="plan.1", status="running", at="")
+    said = json.loads(line_of(notice, "key"))
+    assert "<" not in said["text"]
+    assert "\n" not in said["text"]
+    assert said["run_id"] == run_id
 
 
 async def test_a_try_is_bounded_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
