@@ -18,6 +18,7 @@ from temporal_supervisor.supervision.contract.status import Status
 from tests.scripted_model import Reply, Step, answer, plan, script, text, tools, when
 from tests.serving import own_server, store_of
 from tests.waiting import until
+from tests.workflow.plan.test_approval import asked, decide
 from tests.workflow.runs import Handle, Lab, failure, is_answered, search_attribute, status_of
 from worker_main import serving
 
@@ -142,14 +143,16 @@ def turns(go: asyncio.Event) -> Callable[[Step], Reply]:
 
 
 async def begun(lab: Lab, client: Client, disk: Disk, go: asyncio.Event) -> list[tuple[Lab, Handle]]:
-    """Returns open runs whose agents are in their first and second turns; the backup is of before their plans."""
-    labs, planned = [lab.on(client).named(f"{lab.run_id}-{number}") for number in range(RUNS)], asyncio.Event()
+    """Returns open runs whose agents are in their first and second turns; the backup is of before these."""
+    labs = [lab.on(client).named(f"{lab.run_id}-{number}") for number in range(RUNS)]
     for own in labs:
-        own.play(script(when(planned, SHAPE), dict.fromkeys(("t1", "t2", "t3"), turns(go)), answer()))
-    handles = [await own.start() for own in labs]
-    await until(lambda: all("plan.1.1" in own.steps for own in labs), 60)
+        own.play(script(SHAPE, dict.fromkeys(("t1", "t2", "t3"), turns(go)), answer()))
+    handles = [await own.start(approve_plan=True) for own in labs]
+    for handle in handles:
+        await asked(handle)
     disk.back_up()
-    planned.set()
+    for handle in handles:
+        await decide(handle, 1, "approve")
     await until(lambda: all("t1/1/turn.1" in own.steps for own in labs), 60)
     return list(zip(labs, handles, strict=True))
 
