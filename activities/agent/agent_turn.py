@@ -38,7 +38,7 @@ from temporal_supervisor.supervision.grounding.claims import claims as all_claim
 from temporal_supervisor.supervision.grounding.support import check, found_nowhere
 from temporal_supervisor.supervision.planning.named_tables import lines_for
 from temporal_supervisor.supervision.replies.loose_json import ALL_JSON, first_json
-from temporal_supervisor.supervision.results.links import without_images, without_links
+from temporal_supervisor.supervision.results.shown_links import without_images, without_links
 from temporal_supervisor.supervision.run.attempt_rules import subtask_path
 
 _EVIDENCE_CALLS = 60  # the last ones of a worker agent: what it concluded from

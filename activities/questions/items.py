@@ -25,8 +25,8 @@ from temporal_supervisor.supervision.contract.finding import ArtifactRef
 from temporal_supervisor.supervision.contract.plan import Plan, template_of
 from temporal_supervisor.supervision.planning.expansion import ITEM_BYTES, Data, expanded, item_text, items_of, matching
 from temporal_supervisor.supervision.results.answer_table import ItemRow, first_rows, list_of_rows, table_csv
-from temporal_supervisor.supervision.results.links import without_links
 from temporal_supervisor.supervision.results.payload_fit import cut_to
+from temporal_supervisor.supervision.results.shown_links import without_links
 
 _Table = tuple[list[str], list[ItemRow], list[DependencyRef]]  # columns, and the rows with their findings
 _MISFITS_NAMED = 5  # rows that do not fit the form of the answer

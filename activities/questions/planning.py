@@ -30,8 +30,8 @@ from temporal_supervisor.supervision.planning.new_roles import new_role_problems
 from temporal_supervisor.supervision.planning.plan_graph import plan_problems
 from temporal_supervisor.supervision.planning.put_right import KnownNames, put_right
 from temporal_supervisor.supervision.planning.revisions import merge, revision_problems, without_repeats
-from temporal_supervisor.supervision.results.links import addresses_in, without_links
 from temporal_supervisor.supervision.results.recalled import is_recalled
+from temporal_supervisor.supervision.results.shown_links import addresses_in, without_links
 
 _CATALOGUE_SHARE = 1.0  # characters of a team's data for each token of a small window: a quarter of it or so
 _ATTACHMENT_CHARS = 300  # of each attachment in the planner's prompt: enough for the columns of a table, or a title

@@ -45,7 +45,7 @@ from temporal_supervisor.supervision.grounding.citations import CitedFindings, w
 from temporal_supervisor.supervision.grounding.support import Source, check, found_nowhere
 from temporal_supervisor.supervision.replies.loose_json import ALL_JSON
 from temporal_supervisor.supervision.results.answer import ANSWER, Answer
-from temporal_supervisor.supervision.results.links import addresses_in, without_images, without_links
+from temporal_supervisor.supervision.results.shown_links import addresses_in, without_images, without_links
 
 
 class SynthesisInput(SupervisorCall):

@@ -57,7 +57,7 @@ from temporal_supervisor.supervision.grounding.citations import with_valid_marks
 from temporal_supervisor.supervision.planning.estimate import sample_of
 from temporal_supervisor.supervision.provider.endpoint_facts import EndpointFacts
 from temporal_supervisor.supervision.results.answer import Answer, answer_record, with_gaps
-from temporal_supervisor.supervision.results.links import without_own_links
+from temporal_supervisor.supervision.results.shown_links import without_own_links
 
 GRANT_LIFETIME = timedelta(days=90)  # a deadline stands still while people are awaited, and a reset sets it again
 

@@ -15,7 +15,7 @@ from activities.files.values import shown
 from activities.tools.tool import Arguments, NewArtifact, Tool, ToolContext, ToolMisuse, ToolOutput
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.text import clean, one_line, slug
-from temporal_supervisor.supervision.results.links import without_links
+from temporal_supervisor.supervision.results.shown_links import without_links
 
 CALCULATOR_CHARS = 500  # longer is a program, not an expression
 CALCULATOR_MAGNITUDE = 1e300  # near the end of floats: whatever is above is a bomb

@@ -10,7 +10,7 @@ from temporal_supervisor.supervision.base.text import cut, one_line
 from temporal_supervisor.supervision.contract.base import Model
 from temporal_supervisor.supervision.contract.finding import FindingRecord, Grounding
 from temporal_supervisor.supervision.contract.result import Citation, Gap, RunResult, SubtaskReport, Unsupported
-from temporal_supervisor.supervision.results.links import without_links, without_own_links
+from temporal_supervisor.supervision.results.shown_links import without_links, without_own_links
 
 ANSWER = "answer"
 """In place of a subtask's id, in the gap of an answer that could not be written."""

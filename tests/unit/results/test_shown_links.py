@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 
 from temporal_supervisor.supervision.contract.result import Gap
 from temporal_supervisor.supervision.results.answer import with_gaps
-from temporal_supervisor.supervision.results.links import (
+from temporal_supervisor.supervision.results.shown_links import (
     addresses_in,
     without_images,
     without_links,
