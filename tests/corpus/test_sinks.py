@@ -82,7 +82,8 @@ async def test_nothing_that_is_shown_asks_another_host(lab: Lab, settings: Setti
     def pager(step: Step) -> Reply:
         asks = {"question": f"May I? {SHOWN}", "choices": [SHOWN, "No."]}
         document = {"title": "Garden", "body": f"{SHOWN} {KNOWN}"}
-        calls = [("fetch_page", {"key": "page"}), ("ask_person", asks), ("format_document", document)]
+        fetch: tuple[str, dict[str, Any]] = ("fetch_page", {"key": "page"})
+        calls = [fetch, ("ask_person", asks), ("format_document", document)]
         if step.number <= len(calls):
             return tools(calls[step.number - 1])
         return text(f"Found. {SHOWN}\n\nConfidence: 0.9\nLimitations: none")
