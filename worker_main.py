@@ -100,7 +100,7 @@ async def serving(
             EndpointMemory(process.cache_dir() / ENDPOINTS_FILE),
         )
         defaults = DefaultModels(settings.supervisor_model, settings.worker_model, bool(settings.chosen_models))
-        run = RunActivities(store, teams, endpoint, facts, defaults, asked)
+        run = RunActivities(store, teams, endpoint, facts, defaults, asked, settings.team)
         items = Expansions(store, teams)
         header = settings.call_header == "on"
         calls = ModelCalls(endpoint, store, settings.model_calls, call_header=header, daily_usd=settings.daily_usd)

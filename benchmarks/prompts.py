@@ -1,4 +1,4 @@
-"""The command `python -m benchmarks.prompts` writes docs/prompts.md: what the default team sends for the demo."""
+"""The command `python -m benchmarks.prompts` writes docs/prompts.md: what the team almanac sends for the demo."""
 
 import asyncio
 import json
@@ -22,11 +22,11 @@ from workflows.supervisor import SupervisorWorkflow
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "prompts.md"
 _KINDS = ("plan", "turn", "review", "synthesis")
-_INTRODUCTION = """# What the default team sends
+_INTRODUCTION = """# What the team almanac sends
 
 The requests of one run of the demo's goal, without the sampled replies: the first one of each kind and role. The \
 plan was written by hand, as a model would plan the goal; the other replies are the stand-in model's. Written by \
-`make prompts`; the texts are from `activities/prompts/`, `activities/questions/` and the default team's file.
+`make prompts`; the texts are from `activities/prompts/`, `activities/questions/` and the file of the team almanac.
 """
 SMALL_WINDOW = 16_384
 _SHORT = f"""# What a model with a small window gets
@@ -87,7 +87,7 @@ async def sent(window: int | None = None) -> list[tuple[str, dict[str, Any]]]:
             settings = settings_for(url, folder, teams_dir=BUILTIN_TEAMS, model="standin", model_window=windows)
             async with serving(client, settings):
                 await client.execute_workflow(
-                    SupervisorWorkflow.run, RunRequest(goal=GOAL), id="prompts", task_queue="supervisor"
+                    SupervisorWorkflow.run, RunRequest(goal=GOAL, team="almanac"), id="prompts", task_queue="supervisor"
                 )
     return seen
 

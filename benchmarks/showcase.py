@@ -63,7 +63,7 @@ def entries() -> list[Entry]:
     examples = [Entry(name, goal, ("--data", str(folder / name / "data"))) for name, goal in _EXAMPLES.items()]
     goals = sorted((folder / "teams").glob("*/goals.toml"))
     teams = [entry for file in goals for entry in team_entries(file) if not entry.reply]
-    return [Entry("default", GOAL, ("--team", "default")), *examples, *teams]
+    return [Entry("almanac", GOAL, ("--team", "almanac")), *examples, *teams]
 
 
 def team_entries(file: Path) -> list[Entry]:

@@ -43,6 +43,7 @@ from temporal_supervisor.supervision.contract import (
 )
 from temporal_supervisor.supervision.contract.base import Undecodable
 from temporal_supervisor.supervision.contract.status import Asked
+from temporal_supervisor.supervision.contract.team import Team
 from temporal_supervisor.supervision.contract.updates import (
     UPDATES_USED_UP,
     Decide,
@@ -99,7 +100,8 @@ async def start(client: Client, request: RunRequest | Mapping[str, object], run_
     A request may be its fields; one that is wrong raises ValueError.
     """
     request = RunRequest.model_validate(request)
-    team = request.team if isinstance(request.team, str) else f"{request.team.name} (inline)"
+    team = f"Team **{request.team_name}**" if request.team else "The Workers' usual team"
+    team += " (inline)" if isinstance(request.team, Team) else ""
     began_at = time.time_ns()
     handle = await client.start_workflow(
         _RUN_TYPE,
@@ -109,7 +111,7 @@ async def start(client: Client, request: RunRequest | Mapping[str, object], run_
         id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
         id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
         static_summary=label(request.goal, 200),
-        static_details=f"{label(request.goal, limits.SUMMARY_BYTES)}\n\nTeam **{team}**, strategy {request.strategy}",
+        static_details=f"{label(request.goal, limits.SUMMARY_BYTES)}\n\n{team}, strategy {request.strategy}",
         result_type=RunResult,
     )
     run_started(handle.id, handle.first_execution_run_id or "", began_at)

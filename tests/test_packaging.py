@@ -65,7 +65,7 @@ def test_the_wheel_holds_every_file_of_our_packages_and_nothing_else(wheel: Path
         for path in (ROOT / "teams").rglob("*")
         if path.is_file()
     }
-    assert "temporal_supervisor/teams/default/team.toml" in expected
+    assert "temporal_supervisor/teams/almanac/team.toml" in expected
     typed = {f"{name}/py.typed" for name in ("temporal_supervisor", "activities")}
     assert (expected | typed) - held == set()
 

@@ -217,7 +217,7 @@ class SupervisorWorkflow(Handlers):
             update={"store_id": setup.store_id, "grant_ref": setup.grant_ref, "files_ref": setup.files_ref}
         )
         ceilings = None if self._nested else setup.ceilings
-        state.prepared(ceilings, setup.warnings, setup.model_notice, setup.extracts)
+        state.prepared(ceilings, setup.team.name, setup.warnings, setup.model_notice, setup.extracts)
         if setup.was_reset:
             state.restart()
             self._leave_no_orphans()

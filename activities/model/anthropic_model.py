@@ -178,6 +178,10 @@ class AnthropicModel(ModelEndpoint):
             return "format" if traits.schemas else "text"
         return self._rung or "format"
 
+    def runs_tools(self, model: str) -> bool:
+        """True for the provider's own models at its own address: a gateway to them may lead elsewhere."""
+        return self._is_providers_own and profile_of(model, self._without).server_tools
+
     def price(self, model: str, usage: ModelUsage) -> float | None:
         """Returns what a call costs in dollars; None if the price is unknown."""
         return 0.0 if self._free else pricing.price(model, usage)

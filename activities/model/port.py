@@ -221,6 +221,9 @@ class ModelEndpoint(Protocol):
     def settled(self, model: str, facts: EndpointFacts) -> ModelTraits:
         """Returns the traits that a run keeps of a model: by the operator's settings, else as found, else assumed."""
 
+    def runs_tools(self, model: str) -> bool:
+        """True if the endpoint is known to run tools itself, within the replies of this model."""
+
     def price(self, model: str, usage: ModelUsage) -> float | None:
         """Returns what a call costs in dollars; None if the price is unknown."""
 

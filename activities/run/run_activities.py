@@ -51,7 +51,7 @@ from temporal_supervisor.supervision.contract.plan import Plan
 from temporal_supervisor.supervision.contract.request import Budget, RunRequest, invalid_request
 from temporal_supervisor.supervision.contract.result import RunResult
 from temporal_supervisor.supervision.contract.status import TraceEvent
-from temporal_supervisor.supervision.contract.team import Team
+from temporal_supervisor.supervision.contract.team import GENERAL, Team
 from temporal_supervisor.supervision.contract.usage import Usage
 from temporal_supervisor.supervision.grounding.citations import with_valid_marks
 from temporal_supervisor.supervision.planning.estimate import sample_of
@@ -81,7 +81,10 @@ class DefaultModels:
 
 @dataclass(frozen=True)
 class RunActivities:
-    """Activities of runs, with the store, the teams, the facts and the default models of this process."""
+    """Activities of runs, with the store, the teams, the facts and the default models of this process.
+
+    `usual_team` is for requests that name no team.
+    """
 
     store: ArtifactStore
     teams: StoredTeams
@@ -89,6 +92,7 @@ class RunActivities:
     facts: ProcessFacts
     defaults: DefaultModels
     asked: AskedEndpoint = field(default_factory=AskedEndpoint)
+    usual_team: str = GENERAL
 
     @activity.defn
     async def prepare_run(self, setup: SetupInput) -> RunSetup:
@@ -116,15 +120,17 @@ class RunActivities:
         attachments, files_ref = await self._attached(run, request)
         run = run.model_copy(update={"files_ref": run.files_ref or files_ref})
         from_others = request.data_from_others or (parent is not None and parent.data_from_others)
+        team = self.usual_team if request.team is None else request.team
+        files = self.teams.files_of(run)
         team_ref, loaded = await self.teams.save(
-            run.run_id, request.team, workers, self.teams.files_of(run), data_from_others=from_others
+            run.run_id, team, workers, files, self.endpoint.runs_tools, data_from_others=from_others
         )
         for role in loaded.team.roles:
             if role.output_schema is not None:
                 name = f"team.roles.{role.name}.output_schema"
                 await answer_schema.check_schema(role.output_schema, run.run_id, name)
         card = team_card(loaded, workers)
-        if isinstance(request.team, Team):
+        if isinstance(team, Team):
             facts.ceilings.check_inline_team(frozenset(loaded.sources.values()))
         # A role that is a team calls no model itself.
         of_roles = [model for role in card.roles if role.team is None for model in role.models]
@@ -143,8 +149,8 @@ class RunActivities:
         )
         unpriced = [model for model in models if self.endpoint.price(model, ModelUsage()) is None]
         warnings = _budget_warnings(request, unpriced)
-        files = self.teams.files_of(run) if files_ref else None  # those of the run above are its own warning
-        unread = files.unread() if files else ""
+        # Those of the run above are its own warning.
+        unread = files.unread() if files and files_ref else ""
         put = partial(self.store.put_output, run.run_id)
         return RunSetup(
             **facts.model_dump(exclude={"warnings", "model_off"}),

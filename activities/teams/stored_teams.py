@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -80,13 +80,18 @@ class StoredTeams:
         team: str | Team,
         worker_models: list[str],
         files: Files | None = None,
+        runs_tools: Callable[[str], bool] = lambda model: True,
         *,
         data_from_others: bool = False,
     ) -> tuple[str, LoadedTeam]:
-        """Stores the named or inline team for a run with these files. Returns its reference and the team; TeamError."""
+        """Stores the named or inline team for a run with these files. Returns its reference and the team; TeamError.
+
+        `runs_tools` says of a model whether its provider runs tools within its replies.
+        """
         loaded = await (self._files.load_inline(team) if isinstance(team, Team) else self._files.load(team))
         if data_from_others:
             loaded = replace(loaded, toolbox=loaded.toolbox.with_data_of_others())
+        loaded = replace(loaded, team=loaded.team.as_served(worker_models, runs_tools))
         if files is not None:
             try:  # a plan needs their columns
                 await asyncio.wait_for(files.reports(), limits.FILES_TIMEOUT.total_seconds() / 2)

@@ -28,6 +28,7 @@ from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionEr
 from temporal_supervisor.supervision.base.text import did_you_mean, one_line, quoted
 from temporal_supervisor.supervision.contract.request import complaint_lines
 from temporal_supervisor.supervision.contract.team import (
+    GENERAL,
     NAME_RULE,
     Role,
     RoleBase,
@@ -38,7 +39,8 @@ from temporal_supervisor.supervision.contract.team import (
     is_name,
 )
 
-_DEFAULT_TEAM = "default"
+_FORMER_NAMES = {"default": "almanac"}
+"""What a bundled team was called before: that name leads to it while no folder has a team of that name."""
 TEAM_FILE_BYTES = 1024 * 1024  # a team file is written by hand
 
 log = logging.getLogger(__name__)
@@ -91,6 +93,7 @@ class TeamFiles:
     def definition(self, name: str) -> Team:
         """Returns the team of that name as its file says, without running any code of it; TeamError `UnknownTeam`."""
         folder = self.folder(name)
+        name = folder.name
         file = folder / "team.toml"
         try:
             if file.stat().st_size > TEAM_FILE_BYTES:
@@ -108,7 +111,8 @@ class TeamFiles:
     async def load(self, name: str) -> LoadedTeam:
         """Returns the team of that name, read again whenever a file of it changed. Raises TeamError `UnknownTeam`."""
         folder = self.folder(name)
-        read = [folder / name for name in ("team.toml", "tools.py", LOCK)]
+        name = folder.name
+        read = [folder / file for file in ("team.toml", "tools.py", LOCK)]
         current = fingerprint([file for file in read if file.is_file()])
         reading = self._readings.get(name)
         if reading is None or reading[0] != current:
@@ -140,7 +144,7 @@ class TeamFiles:
         return LoadedTeam(team, toolbox, dict.fromkeys(toolbox.names(), name))
 
     async def load_inline(self, team: Team) -> LoadedTeam:
-        """Returns a team out of a request, with tools of team files: as `team/tool`, the default team's as `tool`.
+        """Returns a team out of a request, with tools of team files: as `team/tool`, those of `general` as `tool`.
 
         Raises TeamError `InvalidRequest`, also for sections `tools` and `mcp_servers`: commands, paths and addresses
         never come from a request.
@@ -153,8 +157,9 @@ class TeamFiles:
         async def pick(names: list[str], where: str) -> list[str]:
             tools = []
             for name in names:
-                source, tool = name.split("/", 1) if "/" in name else (_DEFAULT_TEAM, name)
+                source, tool = name.split("/", 1) if "/" in name else (GENERAL, name)
                 await self._require_tool(source, tool, where)
+                source = self.folder(source).name
                 if sources.setdefault(tool, source) != source:
                     raise _refused(f"{where}: two different tools are named '{tool}'")
                 tools.append(tool)
@@ -164,7 +169,7 @@ class TeamFiles:
         for role in fields["roles"]:
             role["tools"] = await pick(role["tools"], f"team.roles.{role['name']}.tools")
         fields["toolbox"] = await pick(team.toolbox, "team.toolbox")
-        try:  # again, because `default/tool` and `tool` are one tool that roles would share
+        try:  # again, because `general/tool` and `tool` are one tool that roles would share
             checked = Team.model_validate(fields)
         except ValidationError as error:
             raise _refused(f"team: {complaints(error)}") from error
@@ -195,9 +200,11 @@ class TeamFiles:
 
     def folder(self, name: str) -> Path:
         """Returns the folder of the team of that name. Raises TeamError `UnknownTeam`."""
-        for folder in self._folders:
-            if is_name(name) and (folder / name / "team.toml").is_file():
-                return folder / name
+        known_as = [name, _FORMER_NAMES.get(name, name)] if is_name(name) else []
+        for each in known_as:
+            for folder in self._folders:
+                if (folder / each / "team.toml").is_file():
+                    return folder / each
         names = list(filter(is_name, self.names()))
         meant = did_you_mean(name, names) if is_name(name) else f": a name is {NAME_RULE}"
         known = ", ".join(names) or "none"

@@ -14,6 +14,7 @@ from activities.files.file_reports import FileReport
 from activities.tools.files import FileData, FolderFiles
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
 from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.prompt_marks import NO_HITS
 from temporal_supervisor.supervision.base.text import clean, one_line
 from temporal_supervisor.supervision.contract.base import StrictModel
 
@@ -167,7 +168,7 @@ class DocumentTools(ToolSource):
         unread = f"\n\nToo long to be searched, but can be read: {', '.join(left_out)}" if left_out else ""
         if not hits:
             return ToolOutput(
-                "No document contains any of these keywords. Try other words for the same thing. "
+                f"{NO_HITS} Try other words for the same thing. "
                 f"These are all documents:\n{library.catalogue()}{unread}"
             )
         sources, texts = zip(*hits, strict=True)

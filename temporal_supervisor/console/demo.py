@@ -35,6 +35,7 @@ GOAL = (
     "How did life expectancy in Rwanda and Botswana change from 1952 to 2007, "
     "and what explains the setbacks? Write a short report."
 )
+TEAM = "almanac"
 _ROOT = Path(__file__).resolve().parents[2]
 _START_WAIT = timedelta(seconds=60)  # the demo's Worker and stand-in model: 2 s on a quiet machine
 _STOP_WAIT = timedelta(seconds=5)  # they have nothing in flight when the demo ends
@@ -43,12 +44,12 @@ _FOLLOWING = "Ctrl-C ends the demo"
 _STANDIN = "it extracts, it does not reason"
 
 
-async def demo(goal: str, team: str | None, access: Access) -> int:
+async def demo(goal: str, team: str, access: Access) -> int:
     """Starts server, model and worker, runs the goal and prints the answer. Returns the run's exit code."""
     me = asyncio.current_task()
     assert me is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, me.cancel)
-    request = parse_request({"goal": goal} | ({"team": team} if team else {}))
+    request = parse_request({"goal": goal, "team": team})
     cache = cache_dir()
     async with contextlib.AsyncExitStack() as stack:
         server = EmbeddedServer(db=cache / "temporal.db")
@@ -193,7 +194,7 @@ def main() -> None:
     keep_files_private()
     parser = argparse.ArgumentParser(prog="python -m temporal_supervisor.console.demo", description=__doc__)
     parser.add_argument("--goal", default=GOAL, help="what to find out in the bundled data")
-    parser.add_argument("--team", help="who finds it out, instead of the default team")
+    parser.add_argument("--team", default=TEAM, help="who finds it out, instead of the team with the bundled data")
     parser.add_argument("--debug", action="store_true", help="show where an error came from")
     options = parser.parse_args()
     for name in [name for name in os.environ if name.startswith("TEMPORAL_")]:

@@ -18,6 +18,7 @@ from temporal_supervisor.supervision.base.trust import require_http, unshared
 from temporal_supervisor.supervision.contract.ceilings import Ceilings, InlineTeams
 from temporal_supervisor.supervision.contract.model_choice import OptionalStep, chain_of
 from temporal_supervisor.supervision.contract.request import complaint_lines
+from temporal_supervisor.supervision.contract.team import GENERAL, Name
 
 if TYPE_CHECKING:
     from temporal_supervisor.runtime.encryption import Keys
@@ -46,6 +47,8 @@ class Settings(BaseSettings):
     """The build of this Worker: runs stay with the build that began them. None: any Worker serves any run."""
     teams_dir: Place = None
     """A folder with more teams, one folder with a team.toml each; looked in before the bundled ones."""
+    team: Name = GENERAL
+    """The team of requests that name none."""
     secrets_dir: Place = None
     """A folder of private files, each the value of a secret that a team file names; else the environment has it."""
     mcp_memory_mib: int = Field(default=limits.MCP_MEMORY_MIB, ge=128)

@@ -16,6 +16,9 @@ from activities.model.anthropic_model import AnthropicModel
 from activities.model.asked_endpoint import AskedEndpoint
 from activities.run.run_activities import GRANT_LIFETIME, DefaultModels
 from activities.store.grants import RunGrant, find_grant
+from activities.teams.stored_teams import StoredTeams
+from activities.teams.team_files import TeamFiles
+from temporal_supervisor.bundled import BUILTIN_TEAMS
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.errors import SupervisionError
 from temporal_supervisor.supervision.contract.ceilings import Ceilings
@@ -24,6 +27,8 @@ from temporal_supervisor.supervision.contract.request import RunRequest
 from temporal_supervisor.supervision.contract.team import Role, Team
 from temporal_supervisor.supervision.provider.endpoint_facts import EndpointFacts, ModelTraits
 from tests.activity.supervising import ROLE, Desk
+
+BUNDLED = TeamFiles([BUILTIN_TEAMS])
 
 
 def team(*more: Role) -> Team:
@@ -55,6 +60,19 @@ async def test_an_answer_schema_is_stored_for_the_synthesis(desk: Desk) -> None:
     setup = await prepare(desk, answer_schema=schema)
     assert json.loads(await desk.read(setup.answer_schema_ref)) == schema
     assert (await prepare(desk)).answer_schema_ref is None
+
+
+@pytest.mark.parametrize(("key_at_home", "tools"), [(True, ["web_search", "web_fetch"]), (False, [])])
+async def test_the_usual_team_searches_the_web_where_the_provider_does(
+    desk: Desk, key_at_home: bool, tools: list[str]
+) -> None:
+    endpoint = AnthropicModel(api_key="key", base_url=None if key_at_home else "http://127.0.0.1:1")
+    setup = dataclasses.replace(desk.run_activities(endpoint=endpoint), teams=StoredTeams(desk.store, BUNDLED))
+    request = RunRequest(goal="How large is the pear crop?")
+    made = await desk.do(setup.prepare_run, SetupInput(run=await desk.run_ref(), request=request))
+    assert (made.team.name, [tool.name for tool in made.team.role("researcher").tools]) == ("general", tools)
+    stored = await StoredTeams(desk.store, BUNDLED).load(made.team_ref)
+    assert stored.team.role("researcher").grounding == ("tools" if key_at_home else "knowledge")
 
 
 LOW = Ceilings(tokens=1000, usd=1.0, models=["claude-*"])

@@ -219,6 +219,7 @@ async def base(place: Path) -> dict[str, str]:
         **inherited,
         "SUPERVISOR_TEMPORAL": str(find_temporal()),  # a folder of its own would make it anew
         "SUPERVISOR_CACHE_DIR": str(place),
+        "SUPERVISOR_TEAM": "almanac",
         "SUPERVISOR_ARTIFACTS_URL": str(place / "artifacts"),
         "TEMPORAL_CONFIG_FILE": os.devnull,
         "PYTHONIOENCODING": "utf-8",

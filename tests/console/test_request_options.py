@@ -45,7 +45,7 @@ def test_options_become_fields_and_others_keep_their_defaults(tmp_path: Path) ->
     assert request.incremental_synthesis == 4
     assert (request.effort, request.max_replans, request.subtask_timeout) == ("low", 0, timedelta(minutes=5))
     assert (request.budget.tokens, request.budget.usd, request.deadline) == (1_000_000, 2.5, timedelta(hours=1))
-    assert (request.answer_schema, request.team, request.models.workers) == (SCHEMA, "default", None)
+    assert (request.answer_schema, request.team, request.models.workers) == (SCHEMA, None, None)
 
 
 def test_the_goal_comes_from_standard_input_or_over_a_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

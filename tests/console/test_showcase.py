@@ -14,7 +14,7 @@ from tests.scripted_model import ScriptedModel, as_json, text
 from tests.serving import settings_for
 from tests.workflow.scripts import plans
 
-SUM = [Entry("sum", "What is 2 + 3?", ("--team", "default"))]
+SUM = [Entry("sum", "What is 2 + 3?", ("--team", "almanac"))]
 
 
 async def test_without_a_model_and_by_the_stand_in_nothing_is_recorded(
@@ -53,4 +53,4 @@ async def test_an_answer_of_a_model_is_recorded_with_its_cost_and_its_verdict(
 
 
 def test_the_goals_of_teams_and_examples_are_recorded() -> None:
-    assert {"default", "shop", "contracts", "suppliers", "experts-1"} <= {entry.name for entry in entries()}
+    assert {"almanac", "shop", "contracts", "suppliers", "experts-1"} <= {entry.name for entry in entries()}

@@ -182,7 +182,7 @@ def counting(names: list[str], ran: list[str]) -> Toolbox:
 
 
 async def test_a_role_runs_its_own_tools_by_their_very_names(caplog: pytest.LogCaptureFixture) -> None:
-    team = await TeamFiles([TEAMS]).load("default")
+    team = await TeamFiles([TEAMS]).load("almanac")
     caplog.set_level(logging.WARNING)
     ran: list[str] = []
     tools = counting(team.toolbox.names(), ran)

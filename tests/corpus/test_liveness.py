@@ -54,7 +54,7 @@ def bombs(step: Step) -> Reply:
 
 async def call_tools(client: Client, model: ScriptedModel, run_id: str) -> None:
     model.play(run_id, script(plan({"id": "t1", "role": "analyst"}), {"t1": bombs}))
-    result = await runs.run(client, run_id, team="default")
+    result = await runs.run(client, run_id, team="almanac")
     assert (result.status, result.usage.tool_calls) == ("completed", 2 * len(BOMBS) + 1)
 
 

@@ -23,8 +23,8 @@ from temporal_supervisor.supervision.grounding.support import Source
 from temporal_supervisor.supervision.grounding.wording.time_words import MONTH
 
 ROOT = Path(__file__).parents[2]
-DATA = ROOT / "teams" / "default" / "data"
-DOCUMENTS = ROOT / "teams" / "default" / "documents"
+DATA = ROOT / "teams" / "almanac" / "data"
+DOCUMENTS = ROOT / "teams" / "almanac" / "documents"
 SHOP = ROOT / "examples" / "shop" / "data"
 TABLES = {
     **{path.stem: path for path in sorted(DATA.glob("*.csv"))},

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 ROOT = Path(__file__).resolve().parents[2]
 SHOP = ("--data", str(ROOT / "examples" / "shop" / "data"))
-DEFAULT = ("--team", "default")
+DEFAULT = ("--team", "almanac")
 
 Verdict = Literal["right", "right, marked", "wrong, marked", "wrong", "no answer"]
 

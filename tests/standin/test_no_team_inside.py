@@ -1,11 +1,11 @@
-"""The stand-in knows no team: nothing in it names the default team's tables, columns, values or documents."""
+"""The stand-in knows no team: nothing in it names the bundled almanac's tables, columns, values or documents."""
 
 import csv
 import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-TEAM = ROOT / "teams" / "default"
+TEAM = ROOT / "teams" / "almanac"
 SOURCE = "\n".join(path.read_text() for path in sorted((ROOT / "temporal_supervisor" / "standin").rglob("*.py")))
 
 # Words of the language that a column may happen to be called; the stand-in needs them for dates and prompts.

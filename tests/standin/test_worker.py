@@ -156,6 +156,18 @@ def test_the_last_turn_calls_nothing() -> None:
     assert said["text"].startswith("The tools returned nothing about: When are")
 
 
+def test_what_it_cannot_extract_fails_with_three_ways_to_a_model() -> None:
+    finish = tool(
+        "finish", "Takes it.", outcome={"enum": ["partial", "done", "impossible"]}, finding=TEXT, summary=TEXT
+    )
+    agent = reader("Why does an octopus have three hearts?", "", str)
+    agent.tools = [finish]
+    (block,) = agent.reply().content
+    assert (block["name"], block["input"]["outcome"]) == ("finish", "impossible")
+    assert block["input"]["summary"].startswith("This needs a model. The stand-in only extracts")
+    assert block["input"]["summary"].count("temporal-supervisor worker`") == 3
+
+
 def test_what_dates_and_names_rows_is_no_figure() -> None:
     (table,) = parse_tables('table sales ("Order ID" BIGINT, Day DATE, Net DOUBLE): x\n  Day: 2025-01-01 to 2026-02-28')
     query = write_query([table], [], "Net sales in 2025")

@@ -20,7 +20,7 @@ from activities.tools.files import FileData
 from activities.tools.secrets import Secrets
 from activities.tools.tool import Arguments, Evidence, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
 from temporal_supervisor.supervision.base import limits
-from temporal_supervisor.supervision.base.prompt_marks import EXAMPLE
+from temporal_supervisor.supervision.base.prompt_marks import EXAMPLE, NO_TABLES
 from temporal_supervisor.supervision.base.text import clean, cut, one_line, quoted
 from temporal_supervisor.supervision.base.trust import is_loopback
 from temporal_supervisor.supervision.contract.base import StrictModel
@@ -290,7 +290,7 @@ class TableTools(ToolSource):
         if named := [table for table in store.tables if table["name"] == arguments.table]:
             return ToolOutput("\n".join(_until(_described(named[0], self._options), _ONE_TABLE_CHARS)))
         room = limits.TOOL_OUTPUT_CHARS - _REST_CHARS
-        shown = _all_described(store.tables, self._options, room) or ["There are no tables."]
+        shown = _all_described(store.tables, self._options, room) or [NO_TABLES]
         if store.words:
             shown += ["\nWords of the owner of these data:", cut("\n".join(_words(store.words)), _WORDS_BYTES)]
         if self._options.examples:

@@ -199,6 +199,8 @@ async def run_goal(
 ) -> Report:
     """Start a run and follow it to its answer. Ctrl-C stops following, never the run."""
     wanted, uploads, files = prepared_request(locals())
+    if wanted.team is None and "team" in access.settings.model_fields_set:
+        wanted = wanted.model_copy(update={"team": access.settings.team})  # what is set here, a Worker may not know
     given = check_run_id(run_id) if run_id is not None else None
     await check_description(files)
     client = await access.client()

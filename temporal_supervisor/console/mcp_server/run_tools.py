@@ -147,7 +147,9 @@ def add_to(server: MCPServer[Access], *, decides: bool = True) -> None:
 async def research(
     ctx: Ctx,
     goal: Annotated[str, Field(description="a question or task that can be understood without this conversation")],
-    team: Annotated[str, Field(description="the name of one of the operator's teams")] = "default",
+    team: Annotated[
+        str | None, Field(description="the name of one of the operator's teams; none: the usual one")
+    ] = None,
     approve_plan: Annotated[bool, Field(description="have a person decide about the plan first")] = False,
     budget_usd: Annotated[float | None, Field(description="what it may cost at most")] = None,
     deadline: Annotated[str | None, Field(description="such as 30m or PT2H")] = None,

@@ -9,7 +9,16 @@ from temporal_supervisor.supervision.base import prompt_marks as marks
 
 FOOTER = "_An extract by the stand-in model, not an answer: it does not reason._"
 
+_EMPTY = (marks.NO_HITS, marks.NO_TABLES)
 _CLOSING = re.compile(r"^[^\S\n]*+(confidence|limitations?)\s*:.*$", re.IGNORECASE | re.MULTILINE)
+NEEDS_MODEL = (
+    "This needs a model. The stand-in only extracts what tools return, and they returned nothing for this. "
+    "Start a Worker with one of three: "
+    "`ANTHROPIC_API_KEY=... temporal-supervisor worker`; "
+    "`ANTHROPIC_BASE_URL=http://localhost:11434 temporal-supervisor worker` (Ollama); "
+    "`ANTHROPIC_BASE_URL=http://localhost:8080 temporal-supervisor worker` (`llama-server --jinja -m MODEL.gguf`)"
+)
+"""Why a subtask fails where there is nothing to extract, and what helps."""
 _NOTHING = "The tools returned nothing about: "
 _ROOM = 12_000  # characters of all findings in one text: a third of what a digest may be made of
 _LEAST_ROOM = 80  # of one finding among very many
@@ -20,17 +29,17 @@ _SHOWN_ROWS = 15  # longer tables become sentences
 def worker_finding(prompt: Parts, composing: set[str]) -> Json:
     """Returns the fields of a finding: what the tools returned about the subtask; all of it if a tool composed it."""
     question = f"{prompt.question} {prompt.goal}"
-    good = [call for call in prompt.request.calls if not call.is_error]
+    good = [call for call in prompt.request.calls if not call.is_error and not call.output.startswith(_EMPTY)]
     named = [call for call in good if prompt.item.startswith(tuple(filter(None, map(str, call.arguments.values()))))]
     failed = [f"{call.name} failed ({clip(call.output, 120)})" for call in prompt.request.calls if call.is_error]
     parts = [call.output for call in good if call.name in composing] or _parts(named or good, question)
     text = "\n\n".join(parts) or digest(prompt.findings, question)
     return {
-        "outcome": "done" if text else "partial",
-        "summary": clip((sentences(text) or [text])[0], 300),
+        "outcome": "done" if text else "impossible",
+        "summary": clip((sentences(text) or [text])[0], 300) if text else NEEDS_MODEL,
         "finding": f"{text or _NOTHING + clip(question, 300)}\n\n{FOOTER}",
         "confidence": None,
-        "limitations": [*failed, *([] if text else ["found nothing"]), "extracted from tool results, not interpreted"],
+        "limitations": [*failed, *([] if text else [NEEDS_MODEL]), "extracted from tool results, not interpreted"],
     }
 
 

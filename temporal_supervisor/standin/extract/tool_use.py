@@ -31,7 +31,7 @@ from temporal_supervisor.standin.extract.tables import (
 from temporal_supervisor.standin.server.api_request import Json
 from temporal_supervisor.supervision.base import prompt_marks as marks
 
-_FOLDER = BUILTIN_TEAMS / "default" / "documents"
+_FOLDER = BUILTIN_TEAMS / "almanac" / "documents"
 _SITE = "https://pages.example/"  # a reserved name
 _FOUND = 3
 _CITED = 3  # sentences of a page

@@ -34,6 +34,9 @@ READ_OUTPUT_TOOL = "read_output"  # shows what earlier tool calls returned
 ASK_TOOL = "ask_person"  # its output is a person's reply
 OWN_TOOLS = (FINISH_TOOL, READ_OUTPUT_TOOL, ASK_TOOL)  # the project's, beside those of a role
 
+NO_HITS = "No document contains any of these keywords."  # how a search says that it found nothing
+NO_TABLES = "There are no tables."
+
 ROLES = "Roles:"  # before the list of roles
 MOST_SUBTASKS = "At most {most} subtasks in all"
 LAST_TURN_MARK = "This is your last turn"

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import timedelta
 from fractions import Fraction
+from types import NoneType
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator, model_validator
@@ -75,10 +76,13 @@ class Attachment(StrictModel):
 
 
 class RunRequest(StrictModel):
-    """All fields but `goal` are optional; bounds and defaults as in docs/reference.md."""
+    """All fields but `goal` are optional; bounds and defaults as in docs/reference.md.
+
+    Without a `team` a run takes the one that its Worker was set up with.
+    """
 
     goal: str
-    team: str | Team = "default"
+    team: str | Team | None = None
     strategy: StrategyName = "auto"
     approve_plan: bool = False
     approval_timeout: _Time = timedelta(days=7)
@@ -107,13 +111,15 @@ class RunRequest(StrictModel):
     def _team(cls, team: object) -> object:
         if isinstance(team, dict):  # only the complaints about an object, not that it is no name either
             return Team.model_validate(team)
-        if not isinstance(team, (str, Team)):
+        if not isinstance(team, (str, Team, NoneType)):
             raise ValueError("must be a name or a team object")
         return team
 
     @property
     def team_name(self) -> str:
-        """The name of the team, named or inline."""
+        """The name of the team, named or inline; empty where the request leaves it to the Worker."""
+        if self.team is None:
+            return ""
         return self.team if isinstance(self.team, str) else self.team.name
 
     @property
@@ -124,7 +130,8 @@ class RunRequest(StrictModel):
     def without_content(self) -> "RunRequest":
         """Returns the request without stored content: the goal cut, the team by name, no attachments and no schema."""
         shown = cut(self.goal, limits.SUMMARY_BYTES)
-        return self.model_copy(update={"goal": shown, "team": self.team_name, "answer_schema": None, "attachments": []})
+        changed = {"goal": shown, "team": self.team_name or None, "answer_schema": None, "attachments": []}
+        return self.model_copy(update=changed)
 
     @field_validator("goal")
     @classmethod

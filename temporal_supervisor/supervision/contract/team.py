@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -29,6 +29,8 @@ Targets = dict[str, list[JsonValue]]
 """Of an argument, the values with which a call goes where the team wants it to go."""
 
 
+GENERAL = "general"
+"""The bundled team for any goal: what a request without a team takes, and whose tools an inline team may name alone."""
 NAME_RULE = "1 to 48 lower-case letters, digits, hyphens or underscores, a letter first"
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,47}")
 _TOOL_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_-]{0,63}")
@@ -160,11 +162,15 @@ class ToolRights(StrictModel):
 
 
 class ToolEntry(ToolRights):
-    """A tool that a team file sets up: `uses` names a tool kind, `options` are that kind's own."""
+    """A tool that a team file sets up: `uses` names a tool kind, `options` are that kind's own.
+
+    A tool of the provider that is `optional` is left out of a run whose endpoint does not run it.
+    """
 
     name: ToolName
     uses: str
     options: dict[str, Any] = {}
+    optional: bool = False
 
 
 class McpTool(ToolRights):
@@ -304,6 +310,22 @@ class Team(StrictModel):
     def role(self, name: str) -> Role:
         """Returns the role of that name. Raises KeyError if there is none."""
         return {role.name: role for role in self.roles}[name]
+
+    def as_served(self, worker_models: list[str], runs_tools: Callable[[str], bool]) -> "Team":
+        """Returns the team without optional tools in roles whose models do not run tools themselves.
+
+        `worker_models` are those of roles that name none. A role that loses all of its tools answers from knowledge.
+        """
+        optional = {tool.name for tool in self.tools if tool.optional}
+        roles = []
+        for role in self.roles:
+            models = role.model or worker_models
+            kept = [tool for tool in role.tools if tool not in optional]
+            if kept != role.tools and not all(runs_tools(model) for model in models):
+                grounding = role.grounding if kept else "knowledge"
+                role = role.model_copy(update={"tools": kept, "grounding": grounding})
+            roles.append(role)
+        return self.model_copy(update={"roles": roles})
 
 
 class ToolCard(Model):

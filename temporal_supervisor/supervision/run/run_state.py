@@ -49,6 +49,7 @@ from temporal_supervisor.supervision.run.slots import Slots
 from temporal_supervisor.supervision.run.waits import Waits
 
 _OWNER_BYTES = 200  # databases that lists are kept in take 255
+_REASONS_SHOWN = 5  # of subtasks, in the error of a run without a finding
 PLAN_GAP = "plan"  # in place of a subtask's id
 
 
@@ -161,14 +162,22 @@ class RunState:
         self.root_has_finding = self.root_has_finding or has_finding
 
     def prepared(
-        self, ceilings: Ceilings | None, warnings: Sequence[str] = (), notice: str | None = None, extracts: bool = False
+        self,
+        ceilings: Ceilings | None,
+        team: str,
+        warnings: Sequence[str] = (),
+        notice: str | None = None,
+        extracts: bool = False,
     ) -> None:
         """Takes over the reply of the first activity, and drops the request's content.
 
         A Worker holds many runs for days. Limits of the request are lowered to the operator's
         `ceilings`.
+        `team` is the name of the team that the run took where its request names none.
         """
         self.request = self.request.without_content()
+        if self.request.team is None:
+            self.request = self.request.model_copy(update={"team": team})
         if ceilings is not None:
             self.request = ceilings.lowered(self.request)
             self.time_and_budget.keep_within(ceilings)
@@ -340,8 +349,7 @@ class RunState:
             if not budget.time_left:
                 why = budget.stopped_because or "the deadline came before there was any finding"
                 raise SupervisionError(ErrorKind.DEADLINE_EXCEEDED, why)
-            reasons = "; ".join(f"{gap.subtask_id}: {gap.reason}" for gap in self.gaps[:5])
-            raise SupervisionError(ErrorKind.ALL_SUBTASKS_FAILED, f"no subtask succeeded ({reasons})")
+            raise SupervisionError(ErrorKind.ALL_SUBTASKS_FAILED, f"no subtask succeeded ({self._reasons()})")
         rule, reports, by_id = self.request.success, self.board.current(), self.plan.importance
         if rule != "any" and not met(rule, reports, by_id):
             raise SupervisionError(ErrorKind.QUORUM_NOT_MET, explain(rule, reports, by_id))
@@ -365,6 +373,13 @@ class RunState:
     def take_tables(self, tables: list[ArtifactRef]) -> None:
         """Takes over the tables of templates."""
         self.tables = tables
+
+    def _reasons(self) -> str:
+        """Returns why the first subtasks have no finding, each reason once."""
+        ids = dict[str, list[str]]()
+        for gap in self.gaps[:_REASONS_SHOWN]:
+            ids.setdefault(gap.reason, []).append(gap.subtask_id)
+        return "; ".join(f"{', '.join(named)}: {reason}" for reason, named in ids.items())
 
     def answer_by_findings(self, why: str) -> None:
         """Makes the findings stand in for an answer that could not be written, unless there is one already."""

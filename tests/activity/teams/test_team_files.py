@@ -95,9 +95,19 @@ async def test_an_unknown_name_lists_the_known_ones_and_the_folders(tmp_path: Pa
         await TeamFiles([tmp_path, BUNDLED]).load(name)
     assert error.value.kind == "UnknownTeam"
     assert ("a name is 1 to 48 lower-case letters" in error.value.message) == (name != "nobody")
-    assert "known teams: crew, default" in error.value.message
+    assert "known teams: almanac, crew, files" in error.value.message
     assert str(tmp_path) in error.value.message
     assert str(BUNDLED) in error.value.message
+
+
+async def test_the_former_name_of_a_bundled_team_leads_to_it_unless_a_folder_has_one_of_that_name(
+    tmp_path: Path,
+) -> None:
+    files = TeamFiles([tmp_path, BUNDLED])
+    assert (await files.load("default")).team.name == "almanac"
+    assert (await files.load("default")) is (await files.load("almanac"))
+    write(tmp_path, "default")
+    assert (await files.load("default")).team.name == "default"
 
 
 WRONG_NAMES = """
@@ -215,7 +225,7 @@ async def test_broken_teams_name_themselves_and_the_others_work(tmp_path: Path) 
     for number, (_, _, problem) in enumerate(BROKEN):
         with pytest.raises(TeamError, match=re.escape(problem)):
             await files.load(f"crew{number}")
-    assert (await files.load("default")).toolbox.names()
+    assert (await files.load("almanac")).toolbox.names()
     assert (await files.load_inline(inline(("counter", ["calculate"])))).toolbox.names() == ["calculate"]
 
 
@@ -223,7 +233,7 @@ async def test_a_team_whose_import_never_ends_is_named_and_does_not_block(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = TeamFiles([tmp_path, BUNDLED])
-    await files.load("default")  # with all that its tools import: the interpreter is shared with the other team
+    await files.load("almanac")  # with all that its tools import: the interpreter is shared with the other team
     monkeypatch.setattr(limits, "TEAM_READ_TIMEOUT", timedelta(milliseconds=300))
     folder = write(tmp_path, tools="while True: pass")
     reading = asyncio.create_task(files.load_inline(inline(("counter", ["crew/calculate"]))))
@@ -235,7 +245,7 @@ async def test_a_team_whose_import_never_ends_is_named_and_does_not_block(
     assert "cannot be read within" in str(reading.exception())
     with pytest.raises(TeamError, match=r"crew: it cannot be read within 0\.3 s"):
         await files.load("crew")
-    assert (await files.load("default")).toolbox.names()
+    assert (await files.load("almanac")).toolbox.names()
     monkeypatch.undo()
     (folder / "tools.py").write_text(OWN_TOOLS)
     assert (await files.load("crew")).toolbox.names() == ["calculate", "greet"]
@@ -252,13 +262,13 @@ async def test_without_the_data_of_a_team_its_other_tools_work(tmp_path: Path) -
     assert (await toolbox.run(roles[0], "search", {}, ToolContext())).text.startswith("This process does not read")
 
 
-async def test_an_inline_team_uses_tools_of_team_files_and_the_default_teams_by_their_names_alone(
+async def test_an_inline_team_uses_tools_of_team_files_and_those_of_general_by_their_names_alone(
     tmp_path: Path,
 ) -> None:
     write(tmp_path)
     files = TeamFiles([tmp_path, BUNDLED])
     loaded = await files.load_inline(inline(("counter", ["crew/calculate"]), ("reader", ["read_document"])))
-    assert loaded.sources == {"calculate": "crew", "read_document": "default"}
+    assert loaded.sources == {"calculate": "crew", "read_document": "general"}
     assert loaded.toolbox.get("calculate") is (await files.load("crew")).toolbox.get("calculate")
     ran = await loaded.toolbox.run(loaded.team.role("counter"), "calculate", {"expression": "2*3"}, ToolContext())
     assert ran.text == "2*3 = 6"
@@ -267,12 +277,12 @@ async def test_an_inline_team_uses_tools_of_team_files_and_the_default_teams_by_
 
 
 WRONG_INLINE: list[tuple[Team, str]] = [
-    (inline(("a", ["shell"])), "team.roles.a.tools: team 'default' offers no tool 'shell'; it has: calculate, "),
+    (inline(("a", ["shell"])), "team.roles.a.tools: team 'general' offers no tool 'shell'; it has: calculate, "),
     (inline(("a", ["crew/calculat"])), "team 'crew' offers no tool 'calculat', did you mean 'calculate'?; it has"),
     (inline(("a", ["cre/calculate"])), "team.roles.a.tools: there is no team 'cre', did you mean 'crew'?"),
-    (inline(("a", ["crew/calculate", "default/calculate"])), "two different tools are named 'calculate'"),
-    (inline(("a", ["crew/calculate"]), ("b", ["default/calculate"])), "two different tools are named 'calculate'"),
-    (inline(("a", ["list_tables"]), ("b", ["default/list_tables"])), "roles share the tools list_tables"),
+    (inline(("a", ["crew/calculate", "general/calculate"])), "two different tools are named 'calculate'"),
+    (inline(("a", ["crew/calculate"]), ("b", ["general/calculate"])), "two different tools are named 'calculate'"),
+    (inline(("a", ["list_tables"]), ("b", ["general/list_tables"])), "roles share the tools list_tables"),
     (
         inline(("a", []), tools=[ToolEntry(name="x", uses="calculator")]),
         "team: an inline team has no tools or mcp_servers",

@@ -14,7 +14,7 @@ from activities.tools.tool import Tool, ToolContext, ToolMisuse, ToolOutput
 from tests.activity.files.made_tables import CACHE
 from tests.office_files import pdf_bytes
 
-BUNDLED = Path(__file__).parents[3] / "teams" / "default"
+BUNDLED = Path(__file__).parents[3] / "teams" / "almanac"
 PATTERN = "documents/*.md"
 KINDS = {"search_documents": "document_search", "read_document": "document_read"}
 

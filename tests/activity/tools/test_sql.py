@@ -18,7 +18,7 @@ from temporal_supervisor.standin.extract.tables import parse_tables, write_query
 from temporal_supervisor.supervision.base import limits
 from tests.activity.files.made_tables import CACHE, tables_of
 
-BUNDLED = Path(__file__).parents[3] / "teams" / "default"
+BUNDLED = Path(__file__).parents[3] / "teams" / "almanac"
 CANARY = "canary-7f3a"
 
 # Each would read, write, load, set or learn something outside the tables.

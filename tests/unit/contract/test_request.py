@@ -74,7 +74,7 @@ def test_defaults_are_those_of_the_contract() -> None:
     request = parse_request({"goal": "Sum the sales"})
     assert json.loads(request.model_dump_json()) == {
         "goal": "Sum the sales",
-        "team": "default",
+        "team": None,
         "strategy": "auto",
         "approve_plan": False,
         "approval_timeout": "P7D",

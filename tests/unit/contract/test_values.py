@@ -114,6 +114,16 @@ def test_what_teams_and_roles_may_have_is_taken() -> None:
     assert (Role(**role()).columns, Role(**role(output_schema=ROW)).columns) == ([], ["tree", "kg"])
 
 
+def test_optional_tools_are_left_out_where_the_models_of_a_role_do_not_run_them() -> None:
+    tools = [{"name": name, "uses": "x", "optional": name != "sql"} for name in ("web", "fetch", "sql")]
+    roles = [role("seeker", "web", "fetch"), role("analyst", "sql"), role("both", "sql", "web", model="runs")]
+    given = Team.model_validate(team(tools=tools, roles=roles, generalist="seeker", share_tools=True))
+    served = given.as_served(["other"], lambda model: model == "runs")
+    kept = {each.name: (each.tools, each.grounding) for each in served.roles}
+    assert kept == {"seeker": ([], "knowledge"), "analyst": (["sql"], "tools"), "both": (["sql", "web"], "tools")}
+    assert given.as_served(["runs"], lambda model: model == "runs") == given
+
+
 @pytest.mark.parametrize(
     ("text", "good"),
     [("a", True), ("a-b_9", True), ("a" * 48, True), ("a" * 49, False), ("", False), ("A", False), ("9a", False)]

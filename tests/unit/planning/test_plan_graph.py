@@ -146,7 +146,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def test_nine_of_ten_vague_descriptions_are_refused_and_no_concrete_one() -> None:
-    questions = re.findall(r'^question = "(.+)"$', (ROOT / "teams/default/team.toml").read_text(), re.MULTILINE)
+    questions = re.findall(r'^question = "(.+)"$', (ROOT / "teams/almanac/team.toml").read_text(), re.MULTILINE)
     assert len(questions) > 10
     assert sum(map(is_concrete, VAGUE)) <= 0.1 * len(VAGUE)
     assert [text for text in (*CONCRETE, *questions) if not is_concrete(text)] == []

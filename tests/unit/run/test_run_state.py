@@ -274,9 +274,9 @@ def test_a_run_has_an_owner_is_paused_until_its_end_and_keeps_to_the_operators_c
     assert run.flags.paused
     run.finished_at = START
     assert not run.flags.paused
-    run.prepared(None)
+    run.prepared(None, "lab")
     assert run.request.budget.tokens == 1_000_000
-    run.prepared(Ceilings(tokens=5))
+    run.prepared(Ceilings(tokens=5), "lab")
     assert run.request.budget.tokens == run.time_and_budget.budget.tokens == 5
 
 

@@ -16,7 +16,7 @@ ROLE = {"name": "reader", "description": "Reads.", "system_prompt": "You read.",
 
 
 async def test_an_inline_team_has_only_what_the_operator_registered(lab: Lab) -> None:
-    reason = "team.roles.reader.tools: team 'default' offers no tool 'hammer'"
+    reason = "team.roles.reader.tools: team 'general' offers no tool 'hammer'"
     handle = await lab.start(team={"name": "own", "generalist": "reader", "roles": [ROLE]})
     error = await failure(handle)
     assert (error.type, error.message.startswith(reason), lab.calls) == ("InvalidRequest", True, [])

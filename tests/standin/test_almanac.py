@@ -1,4 +1,4 @@
-"""The default team's own prompts, tools and data with the stand-in's brain: its figures are those of the files."""
+"""The team almanac's own prompts, tools and data with the stand-in's brain: its figures are those of the files."""
 
 import asyncio
 import json
@@ -22,13 +22,13 @@ TEAMS = Path(__file__).parents[2] / "teams"
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A copy of the team, to change a value in."""
-    shutil.copytree(TEAMS / "default", tmp_path / "default")
+    shutil.copytree(TEAMS / "almanac", tmp_path / "almanac")
     return tmp_path
 
 
 async def analyse(folder: Path, question: str) -> tuple[str, list[str]]:
     """The figures' role works on a question: its last message and its queries."""
-    loaded: LoadedTeam = await TeamFiles([folder]).load("default")
+    loaded: LoadedTeam = await TeamFiles([folder]).load("almanac")
     role = next(role for role in loaded.team.roles if any("query" in tool for tool in role.tools))
     subtask = Subtask(id="t1", role=role.name, description=f"Find the figures. Question: {question}")
     messages: list[dict[str, Any]] = [{"role": "user", "content": worker_request(subtask, [], [], {})}]
@@ -51,7 +51,7 @@ async def analyse(folder: Path, question: str) -> tuple[str, list[str]]:
 
 
 async def test_one_changed_value_changes_the_answer(folder: Path) -> None:
-    file = folder / "default" / "data" / "life_expectancy.csv"
+    file = folder / "almanac" / "data" / "life_expectancy.csv"
     line = next(line for line in file.read_text().splitlines() if line.startswith("Norway,Europe,2007,"))
     value = line.split(",")[3]
     file.write_text(file.read_text().replace(line, line.replace(value, "91.25")))
@@ -89,7 +89,7 @@ async def test_what_a_subtask_writes_down_is_computed() -> None:
 
 
 async def test_every_example_of_the_team_answers_its_own_question() -> None:
-    loaded = await TeamFiles([TEAMS]).load("default")
+    loaded = await TeamFiles([TEAMS]).load("almanac")
     role = next(role for role in loaded.team.roles if "list_tables" in role.tools)
     listing = await loaded.toolbox.run(role, "list_tables", {}, ToolContext())
     examples = parse_examples(listing.text)
