@@ -77,7 +77,9 @@ app.command("repair")(command(repair))
 async def _teams(
     access: Access,
     team: Annotated[str | None, typer.Argument(metavar="TEAM", help="only this one, with all its data")] = None,
-    name: Annotated[str | None, typer.Argument(help="`new NAME --data FOLDER` writes one, `pin NAME` its lock")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="`new NAME --data FOLDER`, `copy NAME`, `goals NAME`, `pin NAME`")
+    ] = None,
     data: Annotated[list[Path] | None, typer.Option(help="a folder or file for a new team; may be repeated")] = None,
     check: Annotated[bool, typer.Option("--check", help="ask MCP servers what they offer, too")] = False,
     ask: Annotated[str | None, typer.Option(metavar="GOAL", help="say which role of TEAM would take it")] = None,
@@ -85,6 +87,10 @@ async def _teams(
     """List the teams that runs may name, with roles, tools and data; exit code 1 if one, or a file, can't be used."""
     from temporal_supervisor.console.commands import team_commands as teams  # loads the tools' libraries: 0.3 s
 
+    if team == "goals" and not (data or check or ask):
+        from temporal_supervisor.console.commands.goal_commands import goals_report
+
+        return await goals_report(access, name)
     if team and ask and ask.strip():
         from worker_main import model_endpoint  # loads what a Worker needs: for this option only
 

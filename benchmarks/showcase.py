@@ -9,14 +9,15 @@ import json
 import os
 import sys
 import tempfile
-import tomllib
 from asyncio.subprocess import PIPE
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from temporal_supervisor.bundled import BUILTIN_TEAMS
 from temporal_supervisor.console.base.command import endpoint
 from temporal_supervisor.console.demo import GOAL
+from temporal_supervisor.console.run.team_goals import TeamGoal, read_goals
 from temporal_supervisor.runtime.settings import Settings, load_settings
 from temporal_supervisor.standin.extract.answers import FOOTER
 from tests.serving import own_server
@@ -37,44 +38,33 @@ _EXAMPLES = {
 class Entry(NamedTuple):
     """A goal to record: the name of its page, the options of its run, and what is known of a good answer.
 
-    That is the role that takes it, and what it says: of words between "|" one is enough. A `reply` is that of a person,
-    without whom there is no answer: such a goal is not recorded.
+    A goal that needs a person's reply is not recorded.
     """
 
     name: str
     goal: str
     options: tuple[str, ...]
-    role: str = ""
-    says: tuple[str, ...] = ()
-    reply: str = ""
-
-    def falls_short(self, result: Mapping[str, Any]) -> list[str]:
-        """Returns what is known of a good answer and does not hold of this one."""
-        answer = result["answer"].casefold()
-        missing = [f"says {fact}" for fact in self.says if not any(w.casefold() in answer for w in fact.split("|"))]
-        if self.role and self.role not in {subtask["role"] for subtask in result["subtasks"]}:
-            missing.append(f"role {self.role}")
-        return missing
+    known: TeamGoal | None = None
 
 
 def entries() -> list[Entry]:
     """Returns the goals of the bundled teams and of the examples."""
     folder = ROOT / "examples"
     examples = [Entry(name, goal, ("--data", str(folder / name / "data"))) for name, goal in _EXAMPLES.items()]
-    goals = sorted((folder / "teams").glob("*/goals.toml"))
-    teams = [entry for file in goals for entry in team_entries(file) if not entry.reply]
-    return [Entry("almanac", GOAL, ("--team", "almanac")), *examples, *teams]
+    goals = sorted(BUILTIN_TEAMS.glob("*/goals.toml"))
+    teams = [entry for file in goals for entry in team_entries(file) if not (entry.known and entry.known.reply)]
+    return [Entry("demo", GOAL, ("--team", "almanac")), *examples, *teams]
 
 
 def team_entries(file: Path) -> list[Entry]:
     """Returns the goals of a ready team."""
-    known, team = tomllib.loads(file.read_text("utf-8")), file.parent.name
-    data = ("--data", str(ROOT / known["data"])) if "data" in known else ()
+    known, team = read_goals(file.parent), file.parent.name
+    assert known is not None
+    data = ("--data", str(file.parent / known.data)) if known.data else ()
     found = []
-    for number, goal in enumerate(known["goals"], 1):
-        options = ("--team", team, "--strategy", goal.get("strategy", known["strategy"]), *data)
-        says, reply = tuple(goal["says"]), goal.get("reply", "")
-        found.append(Entry(f"{team}-{number}", goal["goal"], options, goal["role"], says, reply))
+    for number, goal in enumerate(known.goals, 1):
+        options = ("--team", team, "--strategy", goal.strategy or known.strategy, *data)
+        found.append(Entry(f"{team}-{number}", goal.goal, options, goal))
     return found
 
 
@@ -89,8 +79,8 @@ def page(entry: Entry, result: Mapping[str, Any], verdict: str) -> str:
         f"{result['usage']['model_calls']} model calls, written by {result['answer_model']}",
         f"`verify`: {verdict}",
     ]
-    if entry.says:
-        facts.append(f"falls short of its goal's facts: {', '.join(entry.falls_short(result)) or 'nothing'}")
+    if entry.known:
+        facts.append(f"falls short of its goal's facts: {', '.join(entry.known.falls_short(result)) or 'nothing'}")
     listed = "\n".join(f"- {fact}" for fact in facts)
     return f"# {entry.name}\n\n> {entry.goal}\n\n{listed}\n\n{result['answer'].strip()}\n"
 
@@ -128,12 +118,10 @@ async def showcase(settings: Settings, wanted: list[Entry], folder: Path = FOLDE
     most = BUDGET_USD * len(wanted)
     sys.stdout.write(f"{len(wanted)} goals, at most {BUDGET_USD:.2f} USD each, {most:.2f} USD in all\n")
     with tempfile.TemporaryDirectory() as stored:
-        teams = ROOT / "examples" / "teams"
-        local = settings.model_copy(update={"artifacts_url": stored, "teams_dir": teams})
+        local = settings.model_copy(update={"artifacts_url": stored})
         async with own_server() as client, serving(client, local):
             address = client.service_client.config.target_host
-            places = {"SUPERVISOR_ARTIFACTS_URL": stored, "SUPERVISOR_TEAMS_DIR": str(teams)}
-            environ = {**os.environ, "TEMPORAL_ADDRESS": address, **places}
+            environ = {**os.environ, "TEMPORAL_ADDRESS": address, "SUPERVISOR_ARTIFACTS_URL": stored}
             for entry in wanted:
                 sys.stdout.write(f"{await record(entry, environ, folder)}\n")
     return 0

@@ -38,7 +38,7 @@ async def test_an_answer_of_a_model_is_recorded_with_its_cost_and_its_verdict(
     for name in ("ANTHROPIC_BASE_URL", "SUPERVISOR_MODEL"):
         monkeypatch.delenv(name, raising=False)
     settings = settings_for(model.url, tmp_path, teams_dir=BUILTIN_TEAMS)
-    wall = team_entries(ROOT / "examples/teams/experts/goals.toml")[4]
+    wall = team_entries(ROOT / "teams/experts/goals.toml")[4]
     routed = as_json({"role": "general", "secondary_role": None, "description": wall.goal, "reasoning": ""})
     model.play("showcase-experts-5", plans(routed, turns={"t1": lambda step: text("In 1990.")}))
     assert await showcase(settings, [*SUM, wall], tmp_path / "showcase") == 0
@@ -53,4 +53,4 @@ async def test_an_answer_of_a_model_is_recorded_with_its_cost_and_its_verdict(
 
 
 def test_the_goals_of_teams_and_examples_are_recorded() -> None:
-    assert {"almanac", "shop", "contracts", "suppliers", "experts-1"} <= {entry.name for entry in entries()}
+    assert {"demo", "shop", "contracts", "suppliers", "experts-1"} <= {entry.name for entry in entries()}

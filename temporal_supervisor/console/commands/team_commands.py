@@ -41,6 +41,7 @@ from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.contract.team import NAME_RULE, Role, Team, is_name, server_tool
 
 _ABOUT_CHARS = 80
+_LIST_CHARS = 79  # a line of the list, in a terminal of 80 columns
 _STYLES = {"+": "green", "-": "red", "@": "dim"}
 
 
@@ -141,23 +142,26 @@ async def teams_command(
         return await pin_team(settings, name)
     if team == "new" and name and data:
         return await new_team(settings.teams_folders, name, data)
-    if name or team == "new":
-        raise CommandFailed(BAD_INPUT, "write `teams new NAME --data FOLDER`, or `teams pin NAME`")
+    if team == "copy" and name and not data:
+        return copy_team(settings.teams_folders, name)
+    if name or team in ("new", "copy"):
+        forms = "`teams new NAME --data FOLDER`, `teams copy NAME`, `teams pin NAME`, or `teams goals [NAME]`"
+        raise CommandFailed(BAD_INPUT, f"write {forms}")
     if ask is not None:
         raise CommandFailed(BAD_INPUT, 'write `teams TEAM --ask "GOAL"`')
     return await teams_report(settings, name=team, check=check)
 
 
 async def teams_report(settings: Settings, *, name: str | None = None, check: bool = False) -> Report:
-    """Returns each team with its roles, tools and data, or one; exit code 1 if a team or a file of it can't be used.
+    """Returns a line for each team, or one team with roles, tools and data; the code is 1 for what can't be used.
 
-    With `check` MCP servers are asked what they offer.
+    With `check` all is shown of each, and MCP servers are asked what they offer.
     """
     files = team_files(settings)
     listed, rows, notes = list[dict[str, Any]](), list[RenderableType](), list[str]()
     if settings.teams_dir and not settings.teams_dir.is_dir():
         notes.append(f"SUPERVISOR_TEAMS_DIR names {settings.teams_dir}, which is no folder")
-    wrong = False
+    wrong, whole, usable = False, bool(name) or check, list[Team]()
     for each in [name] if name else files.names():
         unread, offered = list[str](), list[Offer]()
         try:
@@ -170,17 +174,21 @@ async def teams_report(settings: Settings, *, name: str | None = None, check: bo
             wrong = True
         else:
             listed.append({**loaded.team.model_dump(mode="json"), "error": None, "data": data, "unread": unread})
-            rows += _team_rows(loaded.team)
-            rows += _free_rows(loaded.toolbox)
+            usable.append(loaded.team)
+            rows += [*_team_rows(loaded.team), *_free_rows(loaded.toolbox)] if whole else []
             tables = sum(line.startswith("table ") for line in data)
             sizes = [f"data: {counted(tables, 'table')}, {counted(len(data) - tables, 'document')}"] if data else []
-            rows += [indented(safe_line(line, limits.PARAGRAPH_BYTES), 2) for line in (data if name else sizes)]
-            rows += [indented(f"✘ {safe_line(problem, limits.ERROR_BYTES)}", 2, "red") for problem in unread]
+            shown = data if name else sizes if whole else []
+            rows += [indented(safe_line(line, limits.PARAGRAPH_BYTES), 2) for line in shown]
+            place = "" if whole else f"{each}: "
+            rows += [indented(f"✘ {place}{safe_line(problem, limits.ERROR_BYTES)}", 2, "red") for problem in unread]
         if check:
             with contextlib.suppress(TeamError):  # which is told
                 offered = await offers(files, each)
         rows += offer_rows(each, offered)
         wrong = wrong or bool(unread) or any(offer.problems or offer.changes for offer in offered)
+    if not whole:
+        rows = [*_list_rows(usable), *rows]
     return Report(listed, lambda _: rows, notes, code=FAILED if wrong else DONE)
 
 
@@ -212,8 +220,25 @@ async def taker_report(settings: Settings, name: str, goal: str, endpoint: Model
     return Report({"role": role.name, "model": model, **said}, lambda _: [f"{role.name}  ({by})", *rows])
 
 
+def _list_rows(teams: list[Team]) -> Iterator[RenderableType]:
+    """Yields a line for each team with what to ask it; teams that are roles of others come together at the end."""
+    nested = {role.team for team in teams for role in team.roles if role.team}
+    asked = [team for team in teams if team.name not in nested]
+    width = max((len(team.name) for team in asked), default=0) + 2
+    for team in asked:
+        yield f"{team.name:<{width}}{safe_line(team.example or team.description, _LIST_CHARS - width)}"
+    yield ""
+    if nested:
+        yield f"inside of others: {', '.join(team.name for team in teams if team.name in nested)}"
+    yield f"{hint('teams', 'NAME')} shows roles, tools and data,"
+    yield f"{hint('teams', 'copy', 'NAME')} makes a copy to change,"
+    yield f"{hint('run', '--team', 'NAME', 'GOAL')} asks it"
+
+
 def _team_rows(team: Team) -> Iterator[RenderableType]:
     yield indented(f"{team.name}  {safe_line(team.description, limits.PARAGRAPH_BYTES)}".rstrip(), 0, "bold")
+    if team.example:
+        yield indented(f"ask, for example: {safe_line(team.example, limits.PARAGRAPH_BYTES)}", 2)
     for role in team.roles:
         mark = " (generalist)" if role.name == team.generalist else ""
         tools = f"team {role.team}" if role.team else ", ".join(role.tools) or "no tools"
@@ -234,10 +259,7 @@ async def new_team(folders: list[Path], name: str, data: list[Path]) -> int:
     """Writes a team over a copy of some files into the first folder of teams, or into `./teams`."""
     if not is_name(name):
         raise CommandFailed(BAD_INPUT, f"'{name}' can't be a team: a name is {NAME_RULE}")
-    home, own = folders[0] if len(folders) > 1 else Path("teams").absolute(), len(folders) > 1
-    folder = home / name
-    if folder.exists():
-        raise CommandFailed(FAILED, f"{folder} exists already: edit it, or choose another name")
+    folder = _new_folder(folders, name)
     found = data_files(data)
     reports = await reports_on(found)
     kinds = {"tables": any(report.tables for report in reports), "documents": any(r.document for r in reports)}
@@ -253,10 +275,44 @@ async def new_team(folders: list[Path], name: str, data: list[Path]) -> int:
             print_err(f"✘ {safe_line(file.name, limits.LINE_BYTES)} is left out: {file.problem}")
     (folder / "team.toml").write_text(_team_file(name, TeamFiles(folders).definition("files"), kinds), encoding="utf-8")
     print_err(f"wrote {folder / 'team.toml'}, and {counted(len(files), 'file')} into {folder / 'data'}")
-    if not own:
-        print_err(f"teams are read from there after `export SUPERVISOR_TEAMS_DIR={quote(str(home))}`, for Workers, too")
-    print_err(f"check it: {hint('teams', name)}")
+    _tell_place(folders, name)
     return DONE
+
+
+def copy_team(folders: list[Path], name: str) -> int:
+    """Copies a team, with the teams that its roles are, into the first folder of teams, or into `./teams`."""
+    files = TeamFiles(folders)
+    taken = [files.definition(name)]
+    for team in taken:  # which grows by the teams inside
+        inside = dict.fromkeys(role.team for role in team.roles if role.team)
+        taken += [files.definition(each) for each in inside if each not in {known.name for known in taken}]
+    copies = {team.name: _new_folder(folders, team.name) for team in taken}
+    for each, folder in copies.items():
+        shutil.copytree(files.folder(each), folder, ignore=shutil.ignore_patterns("__pycache__"))
+        print_err(f"wrote {folder}")
+    _tell_place(folders, name)
+    return DONE
+
+
+def _new_folder(folders: list[Path], name: str) -> Path:
+    """Returns where a new team goes. Raises CommandFailed if something is there."""
+    folder = _home(folders) / name
+    if folder.exists():
+        raise CommandFailed(FAILED, f"{folder} exists already: edit it, or choose another name")
+    return folder
+
+
+def _home(folders: list[Path]) -> Path:
+    """Returns the folder of the user's own teams: the one that is set, else `./teams`."""
+    return folders[0] if len(folders) > 1 else Path("teams").absolute()
+
+
+def _tell_place(folders: list[Path], name: str) -> None:
+    """Says how a new team is found, and checked."""
+    if len(folders) == 1:
+        home = quote(str(_home(folders)))
+        print_err(f"teams are read from there after `export SUPERVISOR_TEAMS_DIR={home}`, for Workers, too")
+    print_err(f"check it: {hint('teams', name)}")
 
 
 _KINDS = {"sql_tables": "tables", "sql_query": "tables", "document_search": "documents", "document_read": "documents"}

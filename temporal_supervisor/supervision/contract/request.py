@@ -130,7 +130,12 @@ class RunRequest(StrictModel):
     def without_content(self) -> "RunRequest":
         """Returns the request without stored content: the goal cut, the team by name, no attachments and no schema."""
         shown = cut(self.goal, limits.SUMMARY_BYTES)
-        changed = {"goal": shown, "team": self.team_name or None, "answer_schema": None, "attachments": []}
+        changed: dict[str, Any] = {
+            "goal": shown,
+            "team": self.team_name or None,
+            "answer_schema": None,
+            "attachments": [],
+        }
         return self.model_copy(update=changed)
 
     @field_validator("goal")

@@ -247,11 +247,13 @@ class Team(StrictModel):
     """Roles and their tools. `generalist` takes subtasks whose role is unknown. `mcp_servers` have further tools.
 
     `toolbox` names the tools that roles defined by a plan may use. `planning` is for the planner, `routes` are taken
-    before it is asked, the first that fits. `on_failure` is what users read when a run gave no answer.
+    before it is asked, the first that fits. `on_failure` is what users read when a run gave no answer, `example` a
+    goal that shows them what to ask.
     """
 
     name: Name
     description: str = ""
+    example: Annotated[str, Field(max_length=_LINE_CHARS)] = ""
     share_tools: bool = False
     roles: Annotated[list[Role], Field(min_length=1, max_length=limits.TEAM_ROLES)]
     generalist: str  # it and what follows are compared with the roles: a field's validator sees those before it

@@ -1,0 +1,93 @@
+"""The command `teams goals`: asks each goal of the teams once, and looks for the role and the facts that are known."""
+
+import asyncio
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from rich.console import RenderableType
+from temporalio.client import Client
+
+import temporal_supervisor
+from activities.files.manifest import MANIFEST_TYPE, put_files
+from temporal_supervisor.client import NoAnswer, RunFailed, UpdateRefused, new_run_id
+from temporal_supervisor.console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint
+from temporal_supervisor.console.base.terminal import Report, counted, indented, print_err, safe_line
+from temporal_supervisor.console.commands.run_commands import require_workers
+from temporal_supervisor.console.commands.team_commands import team_files
+from temporal_supervisor.console.run.request_options import data_files
+from temporal_supervisor.console.run.team_goals import TeamGoal, TeamGoals, read_goals
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.contract.request import Attachment, parse_request
+
+_LOOKS_SECONDS = 0.5  # between two looks whether a run asks a person
+
+
+async def goals_report(access: Access, team: str | None) -> Report:
+    """Asks each goal of a team, or of all teams, once. The exit code is 1 if an answer lacks its role or a fact."""
+    files = team_files(access.settings)
+    known = {name: files.folder(name) for name in ([team] if team else files.names())}
+    goals = {name: found for name, folder in known.items() if (found := read_goals(folder))}
+    if not goals:
+        raise CommandFailed(
+            BAD_INPUT, f"no goals: write goals.toml beside the team file, as {hint('teams')} names them"
+        )
+    client = await access.client()
+    await require_workers(client, otherwise="")
+    asked = list[dict[str, Any]]()
+    for name, listed in goals.items():
+        data = await _data(access, known[name] / listed.data) if listed.data else []
+        for goal in listed.goals:
+            made = await _asked(client, name, listed, goal, data)
+            asked.append(made)
+            print_err(_line(made))
+    short = [made for made in asked if made["lacks"]]
+    said = f"{counted(len(asked), 'goal')} of {counted(len(goals), 'team')}, {len(short)} of them fall short"
+    return Report(asked, lambda _: [*_rows(short), said], code=FAILED if short else DONE)
+
+
+async def _data(access: Access, folder: Path) -> list[Attachment]:
+    """Returns the files of a folder as an attachment, stored."""
+    ref = await put_files(await access.store(), data_files([folder]))
+    return [Attachment(name="files", ref=ref, media_type=MANIFEST_TYPE)]
+
+
+async def _asked(
+    client: Client, team: str, listed: TeamGoals, goal: TeamGoal, data: list[Attachment]
+) -> dict[str, Any]:
+    """Returns what became of one goal: the run, its status, and what its answer `lacks`."""
+    request = parse_request({**listed.options(goal), "team": team, "attachments": data})
+    run_id = await temporal_supervisor.start(client, request, new_run_id(client, goal.goal))
+    made: dict[str, Any] = {"team": team, "goal": goal.goal, "role": goal.role, "run_id": run_id}
+    person = asyncio.create_task(_reply(client, run_id, goal.reply))
+    try:
+        result = await temporal_supervisor.wait(client, run_id)
+    except RunFailed as failed:
+        return {**made, "status": "failed", "lacks": [f"an answer: {failed}"]}
+    finally:
+        person.cancel()
+    return {**made, "status": result.status, "lacks": goal.falls_short(result.model_dump(mode="json"))}
+
+
+async def _reply(client: Client, run_id: str, text: str) -> None:
+    """Replies what the goals file has to whatever the run asks a person; without a reply it is left to its end."""
+    while text:
+        await asyncio.sleep(_LOOKS_SECONDS)
+        try:
+            for item in await temporal_supervisor.waiting(client, run_id):
+                await temporal_supervisor.decide(client, item, "reply", text)
+        except (NoAnswer, UpdateRefused):  # a Worker that is away may be back, and a run that has ended is awaited
+            continue
+
+
+def _line(made: dict[str, Any]) -> str:
+    mark = "✘" if made["lacks"] else "✔"
+    return safe_line(f"{mark} {made['team']}: {made['goal']}", limits.LINE_BYTES)
+
+
+def _rows(short: list[dict[str, Any]]) -> Iterable[RenderableType]:
+    for made in short:
+        yield _line(made)
+        for lack in made["lacks"]:
+            yield indented(safe_line(f"lacks: {lack}", limits.SENTENCE_BYTES), 4)
+        yield indented(hint("result", made["run_id"]), 4, "dim")
