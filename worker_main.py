@@ -23,6 +23,7 @@ from activities.model.journalled_call import ModelCalls
 from activities.model.port import ModelEndpoint
 from activities.questions.items import Expansions
 from activities.questions.judgement import JUDGE, REFINE, REVIEW
+from activities.questions.other_runs import OtherRuns
 from activities.questions.planning import PLAN
 from activities.questions.question import Desk
 from activities.questions.synthesis import SYNTHESIS
@@ -104,7 +105,7 @@ async def serving(
         items = Expansions(store, teams)
         header = settings.call_header == "on"
         calls = ModelCalls(endpoint, store, settings.model_calls, call_header=header, daily_usd=settings.daily_usd)
-        desk = Desk(calls, teams)
+        desk = Desk(calls, teams, OtherRuns(client))
         questions = [question.activity(desk) for question in (PLAN, REFINE, REVIEW, JUDGE, SYNTHESIS)]
         of_model = [*questions, AgentTurnActivities(calls, teams).call_model]
         for worker in workers(

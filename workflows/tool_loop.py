@@ -63,7 +63,8 @@ class ToolLoop:
         """
         agent, progress = self._agent, self._progress
         loop = LoopState(progress.turn, agent.max_turns)
-        max_tokens = limits.TURN_MAX_TOKENS
+        most = agent.role.max_tokens
+        max_tokens = most or limits.TURN_MAX_TOKENS
         await self._run_approved()
         while True:
             loop.last = self._is_last()
@@ -74,12 +75,12 @@ class ToolLoop:
 
             loop.turn = progress.turn
             loop.pauses = progress.pauses
-            loop.can_grow = not reply.fullest and more_room(max_tokens) > max_tokens
+            loop.can_grow = not reply.fullest and more_room(max_tokens, most) > max_tokens
             has_finding = reply.finding is not None
             step = next_step(reply.stop_reason, has_finding, len(reply.calls), loop)
             if step is Next.ASK_AGAIN:
                 loop.asked_again += 1
-                max_tokens = more_room(max_tokens)
+                max_tokens = more_room(max_tokens, most)
                 continue
 
             loop.asked_again = 0

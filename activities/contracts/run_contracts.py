@@ -350,6 +350,7 @@ class PlanInput(SupervisorCall):
     attachments: list[ArtifactRef] = []
     max_subtasks: int
     max_turns: int = limits.MAX_TURNS
+    max_tokens: int = limits.PLAN_MAX_TOKENS
     answer_schema_ref: str | None = None
     strategy: StrategyName = "auto"
     nesting_left: int = 0
@@ -370,7 +371,7 @@ class PlanInput(SupervisorCall):
         if self.attempt > 1:
             summary += f", try {self.attempt}"
         work = "the plan" if self.own_plan else "a plan"
-        return CallTerms(f"plan.{self.revision}.{self.attempt}", work, summary, limits.PLAN_MAX_TOKENS)
+        return CallTerms(f"plan.{self.revision}.{self.attempt}", work, summary, self.max_tokens)
 
 
 class PlanReply(SupervisorReply):

@@ -8,7 +8,7 @@ from activities.model.pricing import price
 from activities.prompts.agent_prompts import repair
 from activities.questions.items import RunData, shortened
 from activities.questions.planner import Planner
-from activities.questions.planning_prompts import LAST_WORDS, history, plan_change, planner_request
+from activities.questions.planning_prompts import LAST_WORDS, history, load_lines, plan_change, planner_request
 from activities.questions.question import Desk, Question, goal_of_people, send
 from activities.store.reading import first_of, list_bytes, read_plan, read_text
 from activities.store.spending import newest_samples
@@ -123,6 +123,7 @@ async def _written(desk: Desk, planner: Planner, previous: Plan | None) -> tuple
     attachments = {item.name: await _beginning(desk, item, untrusted) for item in call.attachments}
 
     form = await read_text(desk.store, call.answer_schema_ref) if call.answer_schema_ref else ""
+    busy = load_lines(call.done, await desk.others.agents_at_work(call.run.run_id) if desk.others else 0)
     change = plan_change(call.comment) if call.comment else ""
     problems = repair("plan", call.problems) if call.problems else ""
 
@@ -130,7 +131,9 @@ async def _written(desk: Desk, planner: Planner, previous: Plan | None) -> tuple
         so_far = history(previous, call.done, list_bytes(tokens)) if previous else ""
         # Another model has heard no comment.
         last_words = "\n\n".join(filter(None, [change, problems, LAST_WORDS[planner.mode]]))
-        return planner_request(planner.goal, attachments, so_far, call.missing, last_words, form, planner.catalogue)
+        return planner_request(
+            planner.goal, attachments, so_far, call.missing, last_words, form, planner.catalogue, busy
+        )
 
     words = [change, problems, "Return the complete reply again."]
     back = None if call.head is None else (call.head, "\n\n".join(filter(None, words)))

@@ -3,7 +3,8 @@
 For models with a small window they are short.
 """
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 from activities.contracts.run_contracts import PlanInput, WorkNote
 from activities.prompts.agent_prompts import DATA_RULE, attachment_block, block, plain, tag
@@ -11,6 +12,7 @@ from activities.questions.plan_forms import PlanFields
 from activities.teams.toolbox import Toolbox
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.prompt_marks import (
+    AT_WORK,
     ATTACHMENTS,
     DATA,
     GOAL,
@@ -216,10 +218,12 @@ def planner_request(
     last_words: str = "",
     form: str = "",
     catalogue: str = "",
+    busy: Sequence[str] = (),
 ) -> str:
     """Returns the goal as the planner sees it, with beginnings of attachments and what a review found `missing`.
 
-    `form` is the JSON schema of the answer, `catalogue` the data that the roles' tools can read.
+    `form` is the JSON schema of the answer, `catalogue` the data that the roles' tools can read, `busy` the lines of
+    `load_lines`.
     """
     lines = [tag(GOAL, goal)]
     if catalogue:  # names of files and columns, and words about them, are others' texts: no instructions
@@ -230,12 +234,22 @@ def planner_request(
     if attachments:
         shown = block(ATTACHMENTS, [attachment_block(name, text) for name, text in attachments.items()])
         lines += ["The beginnings of the attachments:", shown]
+    if busy:
+        words = "Worker agents that are busy now. Of two roles that can do a subtask, choose the one with fewer:"
+        lines += [words, tag(AT_WORK, "\n".join(busy))]
     if plan_so_far:
         lines.append(plan_so_far)
     if points := [f"- {point}" for point in missing]:
         words = "A review found that this is missing for the goal. Add subtasks for what can be found out:"
         lines += [words, tag(MISSING_POINTS, "\n".join(points))]
     return "\n\n".join(filter(None, [*lines, last_words]))
+
+
+def load_lines(done: Iterable[WorkNote], elsewhere: int) -> list[str]:
+    """Returns a line for each role with worker agents at work in this run, and one for all of other runs."""
+    at_work = Counter(note.role for note in done if note.state == "running")
+    own = [f"- {role}: {count}" for role, count in sorted(at_work.items())]
+    return own + ([f"- of other runs: {elsewhere}"] if elsewhere else [])
 
 
 def history(previous: Plan, done: Iterable[WorkNote], room: int = limits.PROMPT_LIST_BYTES) -> str:

@@ -13,6 +13,7 @@ from activities.model.journalled_call import Answered, CallOptions, ModelCalls
 from activities.model.port import CacheUse, ModelMessage, user_message
 from activities.model.prompt_fit import PromptWriter
 from activities.prompts.agent_prompts import steering
+from activities.questions.other_runs import OtherRuns
 from activities.store.artifacts import ArtifactStore
 from activities.teams.stored_teams import StoredTeams
 from temporal_supervisor.supervision.agent.turn_rules import CUT
@@ -30,10 +31,14 @@ M = TypeVar("M", bound=Model)
 
 @dataclass(frozen=True)
 class Desk:
-    """What questions are answered with: the model of this process and its teams."""
+    """What questions are answered with: the model of this process and its teams.
+
+    Without `others` a planner is shown the load of its own run alone.
+    """
 
     calls: ModelCalls
     teams: StoredTeams
+    others: OtherRuns | None = None
 
     @property
     def store(self) -> ArtifactStore:

@@ -62,7 +62,10 @@ async def test_it_is_listed(alone: Cli, tmp_path: Path) -> None:
     cli = alone.with_environ(SUPERVISOR_TEAMS_DIR=str(tmp_path))
     listed = await cli("teams")
     assert (listed.code, listed.err) == (0, "")
-    assert "librarian (generalist): find_books, search_rules" in listed.out
+    assert "library          Answers questions about a small library." in listed.out
+    shown = await cli.out("teams", "library")
+    assert "librarian (generalist): find_books, search_rules" in shown
+    assert "hint: role 'clerk'" not in shown
     assert "librarian" in (await cli("teams", "--json")).out
     unknown = await cli("teams", "librari")
     assert (unknown.code, "did you mean 'library'?" in unknown.err) == (1, True)

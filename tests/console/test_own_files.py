@@ -65,8 +65,8 @@ async def test_a_team_over_a_folder_is_written_and_names_what_it_cannot_read(alo
     (tmp_path / "shop/data/late.pdf").write_bytes(b"broken")
     broken = await cli("teams")
     assert broken.code == 1
-    assert "✘ late.pdf: it is no PDF" in broken.out
-    assert "data: 2 tables, 2 documents" in broken.out
+    assert "✘ shop: late.pdf: it is no PDF" in broken.out
+    assert "data: 2 tables, 2 documents" in (await cli("teams", "--check")).out
     (tmp_path / "shop/data/later.pdf").write_bytes(b"broken, too")
     rows = {row["name"]: row for row in await cli.json("doctor")}
     assert rows["team shop"]["text"].startswith("late.pdf")

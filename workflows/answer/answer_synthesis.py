@@ -73,6 +73,7 @@ async def _call(context: RunContext, call: SynthesisInput) -> SynthesisReply:
     One that was cut, or has no words, is asked for again with more room.
     """
     state = context.state
+    call.max_tokens = min(call.max_tokens, state.request.max_tokens or call.max_tokens)
     for _ in range(limits.CUT_RETRIES + 1):
         call = call.model_copy(update={"number": state.next_number("synthesis")})
         state.trace.note("synthesis_started", number=call.number, findings=len(call.findings), mode=call.mode)
@@ -81,7 +82,10 @@ async def _call(context: RunContext, call: SynthesisInput) -> SynthesisReply:
             return reply
         if reply.refusal is not None:
             raise SupervisionError(ErrorKind.PROVIDER_REJECTED, "the model refused to write the answer")
-        call.max_tokens = more_room(call.max_tokens)
+        room = more_room(call.max_tokens, state.request.max_tokens)
+        if room == call.max_tokens:  # the user's own limit: the same words again would be cut again
+            call.problems = [f"The answer was cut off after {room:,} tokens. Write a shorter one."]
+        call.max_tokens = room
     if reply.answer.as_json is not None:
         return reply
     why = "the answer was cut" if reply.stop_reason in CUT else EMPTY

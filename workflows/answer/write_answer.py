@@ -66,6 +66,7 @@ class Drafts(BackgroundTask):
             mode="draft",
             draft_ref=self.draft_ref,
             number=state.next_number("synthesis"),
+            max_tokens=state.request.max_tokens or limits.SYNTHESIS_MAX_TOKENS,
         )
         try:
             # Findings that arrive while this waits are new to the next draft, or to the answer. If one is done again

@@ -122,6 +122,7 @@ async def make_plan(context: RunContext, strategy: StrategyName, missing: Sequen
         attachments=setup.attachments,
         max_subtasks=state.request.max_subtasks,
         max_turns=state.request.max_turns,
+        max_tokens=state.request.max_tokens or limits.PLAN_MAX_TOKENS,
         estimates=state.request.approve_plan and context.nested is None,
         strategy=strategy,
         nesting_left=max(0, state.request.max_depth - context.depth),

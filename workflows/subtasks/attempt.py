@@ -322,7 +322,13 @@ class _Agent:
         return WorkerAgentInput(
             run=context.run,
             team_ref=context.team_ref,
-            role=role.model_copy(update={"model": self._model, "fallback_models": []}),
+            role=role.model_copy(
+                update={
+                    "model": self._model,
+                    "fallback_models": [],
+                    "max_tokens": role.max_tokens or state.request.max_tokens,
+                }
+            ),
             effort=role.effort.of_attempt(self._number) if role.effort else state.request.effort,
             subtask_id=self._subtask_id,
             brief=self._brief(),

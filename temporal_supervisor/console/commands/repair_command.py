@@ -20,8 +20,8 @@ from temporalio.workflow import NondeterminismError
 
 from temporal_supervisor.console.base.command import DONE, FAILED, Access, CommandFailed
 from temporal_supervisor.console.base.terminal import print_err, print_out, safe_line
-from temporal_supervisor.console.commands.lost_objects import Loss, losses_of
 from temporal_supervisor.console.run.command_line import AnyRun
+from temporal_supervisor.console.run.lost_objects import Loss, losses_of
 from temporal_supervisor.console.run.run_handle import RunHandle, is_open, state_word, stuck, tree
 from temporal_supervisor.supervision.base import limits
 

@@ -164,6 +164,7 @@ async def run_goal(
     max_subtasks: Annotated[int | None, typer.Option(help="default 12")] = None,
     max_parallel: Annotated[int | None, typer.Option(help="subtasks at a time, default 8")] = None,
     max_turns: Annotated[int | None, typer.Option(help="model calls per subtask, default 10")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="tokens of one reply: plan, turn or answer")] = None,
     max_reviews: Annotated[int | None, typer.Option(help="rounds of review, default 3, 0 for none")] = None,
     max_replans: Annotated[int | None, typer.Option(help="new revisions of the plan, default 2, 0 for none")] = None,
     max_depth: Annotated[int | None, typer.Option(help="levels of teams within teams, default 2")] = None,

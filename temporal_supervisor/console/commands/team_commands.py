@@ -39,6 +39,7 @@ from temporal_supervisor.runtime.process import cache_dir
 from temporal_supervisor.runtime.settings import Settings
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.contract.team import NAME_RULE, Role, Team, is_name, server_tool
+from temporal_supervisor.supervision.planning.team_hints import team_hints
 
 _ABOUT_CHARS = 80
 _LIST_CHARS = 79  # a line of the list, in a terminal of 80 columns
@@ -173,7 +174,8 @@ async def teams_report(settings: Settings, *, name: str | None = None, check: bo
             notes.append(_unusable(each, error))
             wrong = True
         else:
-            listed.append({**loaded.team.model_dump(mode="json"), "error": None, "data": data, "unread": unread})
+            known = {"error": None, "data": data, "unread": unread, "hints": team_hints(loaded.team)}
+            listed.append({**loaded.team.model_dump(mode="json"), **known})
             usable.append(loaded.team)
             rows += [*_team_rows(loaded.team), *_free_rows(loaded.toolbox)] if whole else []
             tables = sum(line.startswith("table ") for line in data)
@@ -245,6 +247,8 @@ def _team_rows(team: Team) -> Iterator[RenderableType]:
         pool = f", pool {role.pool}" if role.pool else ""
         yield indented(f"{role.name}{mark}: {tools}{pool}", 2)
         yield indented(safe_line(role.description, limits.PARAGRAPH_BYTES), 6, "dim")
+    for advice in team_hints(team):
+        yield indented(f"hint: {safe_line(advice, limits.ERROR_BYTES)}", 2, "yellow")
 
 
 def _free_rows(toolbox: Toolbox) -> Iterator[RenderableType]:

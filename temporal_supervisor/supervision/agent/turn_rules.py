@@ -80,9 +80,9 @@ def next_step(stop_reason: str, has_text: bool, tool_calls: int, state: LoopStat
     return cut_or_broken if stop_reason == "max_tokens" else Next.BROKEN
 
 
-def more_room(max_tokens: int) -> int:
-    """Returns the token limit for asking again after a cut reply."""
-    return min(max_tokens * 2, limits.MAX_TOKENS_CEILING)
+def more_room(max_tokens: int, most: int | None = None) -> int:
+    """Returns the token limit for asking again after a cut reply; `most` is the user's own limit."""
+    return min(max_tokens * 2, most or limits.MAX_TOKENS_CEILING)
 
 
 def attempt_time(max_tokens: int) -> timedelta:

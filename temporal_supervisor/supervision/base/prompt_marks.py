@@ -12,6 +12,7 @@ MISSING_POINTS = "missing_points"
 ATTACHMENTS = "attachments"
 ATTACHMENT = "attachment"
 DRAFT = "draft"
+AT_WORK = "at_work"  # worker agents that are busy while a plan is made
 ERROR = "error"
 ATTEMPT = "attempt"  # what a failed attempt did
 CHECKED = "checked"  # where code found the claims of a finding
@@ -25,7 +26,7 @@ TAGS = (
     *(GOAL, DATA, SUBTASK, ITEM, FINDING, MISSING, CANDIDATE, ATTACHMENTS, DRAFT, ERROR, ATTEMPT, EXAMPLE, STEER),
     *(PLANNED, OUTCOME, CHECKED, ATTACHMENT, MISSING_POINTS, "subtasks", "findings", "candidates", "feedback"),
     *("previous_finding", "final_instruction", "conflict", "contradiction", "open_point", "former_verdicts"),
-    *("plan_so_far", EARLIER_OUTPUTS, DONE),
+    *("plan_so_far", EARLIER_OUTPUTS, DONE, AT_WORK),
 )
 
 DIGEST = "digest"  # the role of a finding that condenses others

@@ -6,11 +6,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.contract.base import StrictModel
 
 MODEL_CHAIN = 5  # models that stand in for each other: more are no plan for an outage
 
 Effort = Literal["low", "medium", "high"]
+OutputTokens = Annotated[int, Field(ge=256, le=limits.MAX_TOKENS_CEILING)]
+"""The most that one reply may have, its thinking included; 256 hold a short finding and the call that hands it in."""
 
 
 def _as_list(value: object) -> object:

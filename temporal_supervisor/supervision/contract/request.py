@@ -14,7 +14,7 @@ from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionError
 from temporal_supervisor.supervision.base.text import cut, did_you_mean, one_line, size
 from temporal_supervisor.supervision.contract.base import Duration, StrictModel, Undecodable, depth_exceeds
-from temporal_supervisor.supervision.contract.model_choice import Effort, ModelChain
+from temporal_supervisor.supervision.contract.model_choice import Effort, ModelChain, OutputTokens
 from temporal_supervisor.supervision.contract.plan import NewRole, Plan, Subtask, WrittenPlan
 from temporal_supervisor.supervision.contract.strategy import StrategyName
 from temporal_supervisor.supervision.contract.team import Team
@@ -95,6 +95,7 @@ class RunRequest(StrictModel):
     max_replans: Annotated[int, Field(ge=0, le=20)] = 2
     plan: WrittenPlan | None = None
     subtask_timeout: _Time | None = None
+    max_tokens: OutputTokens | None = None
     on_subtask_failure: Literal["gap", "ask"] = "gap"
     deadline: _Time = timedelta(minutes=30)
     budget: Budget = Budget()

@@ -14,7 +14,7 @@ from temporal_supervisor.supervision.base.text import did_you_mean, one_line, qu
 from temporal_supervisor.supervision.base.trust import is_loopback, require_http
 from temporal_supervisor.supervision.contract.base import Duration, Model, StrictModel
 from temporal_supervisor.supervision.contract.finding import Grounding
-from temporal_supervisor.supervision.contract.model_choice import Efforts, ModelChain
+from temporal_supervisor.supervision.contract.model_choice import Efforts, ModelChain, OutputTokens
 
 _LINE_CHARS = 200  # a capability, a label, the pattern of a route
 _PARAGRAPH_CHARS = 600  # words that are part of an error message
@@ -85,7 +85,8 @@ class Person(StrictModel):
 class RoleBase(Model):
     """What a role's definition and its card have in common.
 
-    `effort` overrides the request's. `max_turns` lowers the run's turn limit for this role. A subtask whose attempts
+    `effort` and `max_tokens`, the most that one of its replies may have, override the request's. `max_turns` lowers the
+    run's turn limit for this role. A subtask whose attempts
     failed is tried once more by the role `fallback`.
     `team` makes the role a team of that name: a supervisor of its own works on each of its subtasks. Activities of a
     role with a `pool` go to the Workers of that pool, model calls only with `pool_model`. An answer that is a
@@ -98,6 +99,7 @@ class RoleBase(Model):
     capabilities: Annotated[list[Capability], Field(max_length=_LISTED)] = []
     effort: Efforts | None = None
     max_turns: Annotated[int, Field(ge=1, le=200)] | None = None
+    max_tokens: OutputTokens | None = None
     fallback: str | None = None
     team: str | None = None
     pool: Name | None = None

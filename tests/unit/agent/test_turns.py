@@ -115,6 +115,7 @@ def test_what_was_tried_is_not_tried_without_end(
 def test_room_doubles_up_to_what_models_allow_and_an_attempt_has_the_time_to_write_that() -> None:
     assert more_room(16_000) == 32_000
     assert more_room(limits.MAX_TOKENS_CEILING) == limits.MAX_TOKENS_CEILING
+    assert (more_room(1000, 5000), more_room(1000, 1500), more_room(1500, 1500)) == (2000, 1500, 1500)
     assert attempt_time(60 * MODEL_WRITES_PER_SECOND) == limits.MODEL_CALL_TIMEOUT + timedelta(seconds=60)
 
 

@@ -87,6 +87,7 @@ def test_defaults_are_those_of_the_contract() -> None:
         "max_replans": 2,
         "plan": None,
         "subtask_timeout": None,
+        "max_tokens": None,
         "on_subtask_failure": "gap",
         "deadline": "PT30M",
         "budget": {"tokens": 1_000_000, "usd": 5.0},

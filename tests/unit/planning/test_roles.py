@@ -1,11 +1,14 @@
 """Roles of a plan: assigned by capabilities and load, defined by the plan."""
 
+import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from temporal_supervisor.bundled import BUILTIN_TEAMS
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.contract.plan import NewRole, Plan, Subtask
 from temporal_supervisor.supervision.contract.team import Role, RoleCard, Team, TeamCard, ToolCard, is_name
@@ -23,6 +26,7 @@ from temporal_supervisor.supervision.planning.new_roles import (
     unknown_roles,
     with_new_roles,
 )
+from temporal_supervisor.supervision.planning.team_hints import HINT_ROLES, HINT_TOOLS, team_hints
 from tests.unit.shapes import acyclic_plans, plan, subtask
 
 skill_sets = st.lists(st.sampled_from("abcdefg"), unique=True, max_size=5)
@@ -237,3 +241,42 @@ def test_roles_without_problems_make_a_team_and_stay_within_the_toolbox(roles: l
     assert [role.name for role in added] == [role.name for role in roles]
     assert {tool for role in added for tool in role.tools} <= set(team().toolbox)
     assert all(is_name(role.name) for role in added)
+
+
+def described(name: str, description: str, **fields: Any) -> Role:
+    return Role(name=name, description=description, system_prompt="You work.", **fields)
+
+
+ALIKE = "alpha beta gamma delta epsilon"
+SUMS: dict[str, Any] = {"capabilities": ["sums", "maps"]}
+CHAIN = [described(f"r{number}", f"Field{number} nest{number} path{number}") for number in range(HINT_ROLES + 1)]
+
+
+@pytest.mark.parametrize(
+    ("roles", "hint"),
+    [
+        ([described("one", ALIKE), described("two", "epsilon delta gamma beta alpha")], "almost the same description"),
+        ([described("one", ALIKE), described("two", "alpha beta zeta eta theta")], ""),
+        ([described("one", f"{ALIKE} zeta"), described("two", f"{ALIKE} iota")], "almost the same description"),
+        (
+            [described("one", "Counts ripe pears", **SUMS), described("two", "Draws fine maps", **SUMS)],
+            "the same capabilities",
+        ),
+        ([described("one", ALIKE, fallback="two"), described("two", ALIKE)], ""),  # meant to be alike
+        ([described("one", "Helps with all kinds of questions.")], "vague description"),
+        ([described("one", "Works.")], "vague description"),
+        ([described("one", "Counts ripe pears.")], ""),
+        ([described("busy", "Counts ripe pears.", tools=[f"tool{n}" for n in range(HINT_TOOLS)])], ""),
+        ([described("busy", "Counts ripe pears.", tools=[f"tool{n}" for n in range(HINT_TOOLS + 1)])], "has 13 tools"),
+        (CHAIN[:HINT_ROLES], ""),
+        (CHAIN, "8 roles"),
+    ],
+)
+def test_what_makes_it_hard_to_choose_is_a_hint(roles: list[Role], hint: str) -> None:
+    found = team_hints(Team(name="crew", generalist=roles[0].name, roles=roles))
+    assert [hint in each for each in found] == ([True] if hint else [])
+
+
+@pytest.mark.parametrize("file", sorted(BUILTIN_TEAMS.glob("*/team.toml")), ids=lambda file: file.parent.name)
+def test_no_bundled_team_gets_a_hint(file: Path) -> None:
+    assert team_hints(Team.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))) == []

@@ -1,5 +1,7 @@
 """Who works on a subtask: by name, by capability, by load, by a plan's own roles, in a pool."""
 
+import asyncio
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +13,7 @@ from temporalio.client import Client
 
 from temporal_supervisor.runtime.settings import Settings
 from temporal_supervisor.supervision.base.queues import pool_queue
-from tests.scripted_model import tools
+from tests.scripted_model import tools, when
 from tests.serving import WorkerProcesses, worker_processes
 from tests.waiting import until
 from tests.workflow.runs import Lab, queues
@@ -23,6 +25,26 @@ USUAL = {"team": "crew"}
 
 
 COOK = {"name": "cook", "description": "Cooks pears.", "system_prompt": "You are the cook.", "tools": ["weigh"]}
+
+
+async def test_the_planner_sees_how_busy_other_runs_are(lab: Lab) -> None:
+    other, busy = lab.named(f"{lab.run_id}-other"), asyncio.Event()
+
+    other.play(plans(subtasks(item("t1")), turns={"t1": lambda step: when(busy, FOUND)}))
+    handle = await other.start()
+    query = (
+        f"WorkflowType = 'WorkerAgentWorkflow' AND ExecutionStatus = 'Running' AND RootWorkflowId = '{other.run_id}'"
+    )
+
+    async def listed() -> bool:
+        return (await lab.client.count_workflows(query)).count == 1
+
+    await until(listed)
+    lab.play(plans(subtasks(item("t1")), turns={"t1": in_order(FOUND)}))
+    await lab.run()
+    assert re.search(r"<at_work>\n- of other runs: [1-9]\d*\n</at_work>", lab.prompt("plan.1.1"))
+    busy.set()
+    await handle.result()
 
 
 async def test_a_role_of_the_plan_works_with_its_own_prompt_and_tools(lab: Lab) -> None:

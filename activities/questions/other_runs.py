@@ -1,0 +1,24 @@
+"""How busy other runs are, as the server knows it: for the planner, which may plan fewer subtasks then."""
+
+from datetime import timedelta
+
+from temporalio.client import Client
+from temporalio.service import RPCError
+
+_PATIENCE = timedelta(seconds=2)  # a plan is made without it, too
+_QUERY = "WorkflowType = 'WorkerAgentWorkflow' AND ExecutionStatus = 'Running' AND RootWorkflowId != '{}'"
+
+
+class OtherRuns:
+    """The runs beside one, seen with the client of this process."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def agents_at_work(self, run_id: str) -> int:
+        """Returns how many worker agents other runs have; 0 if the server fails, or is slow to say it."""
+        own = run_id.replace("\\", "\\\\").replace("'", "\\'")
+        try:
+            return (await self._client.count_workflows(_QUERY.format(own), rpc_timeout=_PATIENCE)).count
+        except RPCError:
+            return 0
