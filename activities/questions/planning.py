@@ -180,7 +180,8 @@ def _checked(planner: Planner, reply: PlanReply, plan: Plan, previous: Plan | No
     changed = [item.model_copy(update=to) for item, to in zip(plan.subtasks, able, strict=True)]
     plan = plan.model_copy(update={"subtasks": changed})  # not in place: plans that are read are shared
     large = set(names).difference(small)
-    incapable, assigned = capabilities.incapable(plan, usable), capabilities.assigned(plan, usable, large)
+    earlier = [subtask.id for subtask in previous.subtasks] if previous else []
+    incapable, assigned = capabilities.incapable(plan, usable), capabilities.assigned(plan, usable, large, earlier)
     if call.own_plan is None:
         assigned, moved = capabilities.with_readers(assigned, usable, large)
         reply.put_right += moved
@@ -194,6 +195,12 @@ def _checked(planner: Planner, reply: PlanReply, plan: Plan, previous: Plan | No
         return None
     reply.unknown_roles = unknown_roles(plan, planner.loaded.team)
     whole = merge(previous, assigned, states) if previous else assigned
+    if len(assigned.subtasks) > len(plan.subtasks) and len(whole.named) > call.max_subtasks:
+        reply.problems = [
+            f"no single role has the capabilities of some subtasks: split among roles the plan has "
+            f"{len(whole.named)} subtasks, at most {call.max_subtasks} are allowed"
+        ]
+        return None
     return whole.model_copy(update={"revision": call.revision})
 
 

@@ -1,15 +1,18 @@
 """The roles that can do a subtask, by the capabilities that they declare, which are compared letter by letter.
 
 The generalist takes the place of an unknown role, and of `auto` without capabilities. For `auto` with capabilities the
-roles that have all of them are able.
+roles that have all of them are able. If no single role has them all, the subtask becomes a part for each of several.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 
 from temporal_supervisor.supervision.base import limits
-from temporal_supervisor.supervision.base.text import one_line, quoted
+from temporal_supervisor.supervision.base.text import cut, one_line, quoted
 from temporal_supervisor.supervision.contract.plan import Plan, Subtask
 from temporal_supervisor.supervision.contract.team import RoleCard, TeamCard
+
+_NOTE_CHARS = limits.DESCRIPTION_CHARS // 4  # of a part's description, about its share
+_ID_CHARS = 56  # of a subtask's id, in that of a further part
 
 
 def able(roles: Iterable[RoleCard], capabilities: Collection[str]) -> list[RoleCard]:
@@ -37,29 +40,90 @@ def settled(subtask: Subtask, team: TeamCard) -> str:
     return names[0] if len(names) == 1 else "auto"
 
 
-def assigned(plan: Plan, team: TeamCard, attachments: Set[str] = frozenset()) -> Plan:
+def assigned(plan: Plan, team: TeamCard, attachments: Set[str] = frozenset(), taken: Collection[str] = ()) -> Plan:
     """Returns the plan, without `incapable` subtasks, with all roles that are certain.
 
-    Of the roles able to do a subtask that lists some of these attachments it is the first that reads them.
+    Of the roles able to do a subtask that lists some of these attachments it is the first that reads them. A subtask
+    that needs several roles is split among them: the first part keeps the id, the others get ids that are neither in
+    the plan nor `taken`, and who depends on it depends on all parts.
     """
+    used = {*taken, *(subtask.id for subtask in plan.subtasks)}
+    parts = [_parts(subtask, team, attachments, used) for subtask in plan.subtasks]
+    ids = {split[0].id: [part.id for part in split] for split in parts}
     subtasks = []
-    for subtask in plan.subtasks:
-        name = settled(subtask, team)
-        if name == "auto" and not attachments.isdisjoint(subtask.attachments):
-            roles = able(team.roles, subtask.capabilities)
-            name = next((role for role in roles if role.reads_attachments), roles[0]).name
-        subtasks.append(subtask.model_copy(update={"role": name}))
+    for part in (part for split in parts for part in split):
+        depends_on = [new for old in part.depends_on for new in ids.get(old, [old])]
+        subtasks.append(part.model_copy(update={"depends_on": depends_on}))
     return plan.model_copy(update={"subtasks": subtasks})
 
 
+def shares(roles: Sequence[RoleCard], capabilities: Collection[str]) -> list[tuple[RoleCard, list[str]]]:
+    """Returns roles that together have all `capabilities`, each with its share; empty if there are none.
+
+    The role with most of the remaining capabilities comes next, of several the first.
+    """
+    remaining, found = list(dict.fromkeys(capabilities)), list[tuple[RoleCard, list[str]]]()
+    while remaining:
+        role = max(roles, key=lambda role: len({*remaining} & {*role.capabilities}))
+        share = [capability for capability in remaining if capability in role.capabilities]
+        if not share:
+            return []
+        found.append((role, share))
+        remaining = [capability for capability in remaining if capability not in share]
+    return found
+
+
+def _parts(subtask: Subtask, team: TeamCard, attachments: Set[str], used: set[str]) -> list[Subtask]:
+    """Returns the subtask with its role, or a part for each of the roles that it needs. Adds new ids to `used`."""
+    name = settled(subtask, team)
+    roles = able(team.roles, subtask.capabilities)
+    if name == "auto" and not attachments.isdisjoint(subtask.attachments):
+        name = next((role for role in roles if role.reads_attachments), roles[0]).name
+    split = [] if roles or not _may_be_split(subtask) else shares(team.roles, subtask.capabilities)
+    if len(split) < 2:
+        return [subtask.model_copy(update={"role": name})]
+    ids = [subtask.id, *(_new_id(subtask.id, used) for _ in split[1:])]
+    work = {part_id: ", ".join(share) for part_id, (_, share) in zip(ids, split, strict=True)}
+    reads = {role.name for role, _ in split if role.reads_attachments}
+    parts = []
+    for part_id, (role, share) in zip(ids, split, strict=True):
+        others = "; ".join(f"{other} does {theirs}" for other, theirs in work.items() if other != part_id)
+        note = cut(f"\n\nYour part of this: {work[part_id]}. Leave the rest: {others}.", _NOTE_CHARS)
+        # Large ones go to the parts that can read them; if none can, the plan is refused for it.
+        listed = [each for each in subtask.attachments if each not in attachments or not reads or role.name in reads]
+        changes: dict[str, object] = {
+            "id": part_id,
+            "role": role.name,
+            "capabilities": share,
+            "description": subtask.description[: limits.DESCRIPTION_CHARS - len(note)] + note,
+            "attachments": listed,
+        }
+        parts.append(subtask.model_copy(update=changes))
+    return parts
+
+
+def _may_be_split(subtask: Subtask) -> bool:
+    """True unless it is done many times over, for items or by candidates: each of these is one role's."""
+    return subtask.role == "auto" and subtask.for_each is None and subtask.candidates == 1
+
+
+def _new_id(subtask_id: str, used: set[str]) -> str:
+    number = 2
+    while (new_id := f"{subtask_id[:_ID_CHARS]}-{number}") in used:
+        number += 1
+    used.add(new_id)
+    return new_id
+
+
 def incapable(plan: Plan, team: TeamCard) -> list[str]:
-    """Returns a sentence for each subtask whose capabilities no role has."""
+    """Returns a sentence for each subtask whose capabilities no role has, nor several together."""
     listed = "; ".join(f"{role.name}: {', '.join(role.capabilities) or 'none'}" for role in team.roles)
     return [
         f"subtask {quoted(subtask.id)} needs the capabilities {one_line(', '.join(subtask.capabilities), 200)}, and no "
         f"role has all of them ({one_line(listed, limits.PARAGRAPH_BYTES)}): name a role, or split the subtask"
         for subtask in plan.subtasks
         if subtask.role == "auto" and not able(team.roles, subtask.capabilities)
+        if not (_may_be_split(subtask) and shares(team.roles, subtask.capabilities))
     ]
 
 

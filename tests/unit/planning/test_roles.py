@@ -26,8 +26,9 @@ from temporal_supervisor.supervision.planning.new_roles import (
     unknown_roles,
     with_new_roles,
 )
+from temporal_supervisor.supervision.planning.plan_graph import plan_problems
 from temporal_supervisor.supervision.planning.team_hints import HINT_ROLES, HINT_TOOLS, team_hints
-from tests.unit.shapes import acyclic_plans, plan, subtask
+from tests.unit.shapes import WORDS, acyclic_plans, plan, subtask
 
 skill_sets = st.lists(st.sampled_from("abcdefg"), unique=True, max_size=5)
 
@@ -104,9 +105,9 @@ def test_a_role_that_neither_team_nor_plan_has_is_named_with_the_one_meant() -> 
 
 
 def test_capabilities_that_no_role_has_are_named_with_those_there_are() -> None:
-    wanted = plan(work("auto", "sql", "prose"), work("x", "magic"), work("auto", "sql", "charts"), work("auto"))
+    wanted = plan(work("auto", "sql", "magic"), work("x", "magic"), work("auto", "sql", "prose"), work("auto"))
     assert incapable(wanted, SHOP) == [
-        "subtask 't1' needs the capabilities sql, prose, and no role has all of them (analyst: sql, charts; "
+        "subtask 't1' needs the capabilities sql, magic, and no role has all of them (analyst: sql, charts; "
         "writer: prose; clerk: sql; helper: none): name a role, or split the subtask"
     ]
 
@@ -117,14 +118,55 @@ def test_each_subtask_gets_a_role_that_has_its_capabilities_or_its_dispatch_deci
 ) -> None:
     before = plan(*(s.model_copy(update={"capabilities": data.draw(skill_sets)}) for s in shape.subtasks))
     after = assigned(before, team)
+    assert plan_problems(after, 99) == []
     assert assigned(after, team) == after
     if incapable(before, team):
         return
+    for s in before.subtasks:
+        parts = [part for part in after.subtasks if part.id == s.id or part.id.startswith(f"{s.id}-")]
+        assert sorted(each for part in parts for each in part.capabilities) == sorted(s.capabilities)
     for s in after.subtasks:
         if s.role == "auto":
             assert len(able(team.roles, s.capabilities)) > 1
         else:
             assert {*s.capabilities} <= {*team.role(s.role).capabilities}
+
+
+# --- work for several roles -----------------------------------------------------------------------------
+
+
+def test_work_for_several_roles_becomes_parts_that_dependents_wait_for() -> None:
+    both = work("auto", "sql", "prose", after=("t0",)).model_copy(update={"replaces": ["old"]})
+    before = plan(subtask("t0"), both, subtask("t1-2"), subtask("t3", "t1", "t0"))
+    parts = assigned(before, SHOP).subtasks
+    assert [(part.id, part.role, part.capabilities, part.replaces) for part in parts[1:3]] == [
+        ("t1", "analyst", ["sql"], ["old"]),
+        ("t1-3", "writer", ["prose"], ["old"]),
+    ]
+    assert parts[1].description == f"{WORDS}\n\nYour part of this: sql. Leave the rest: t1-3 does prose."
+    assert [part.depends_on for part in parts] == [[], ["t0"], ["t0"], [], ["t1", "t1-3", "t0"]]
+    assert [part.id for part in assigned(before, SHOP, taken=["t1-3"]).subtasks][1:3] == ["t1", "t1-4"]
+    assert [part.role for part in assigned(plan(work("auto", "sql", "charts")), SHOP).subtasks] == ["analyst"]
+
+
+def test_a_part_of_a_long_description_keeps_within_the_limits() -> None:
+    changes = {"id": "x" * 64, "description": "a b" * (limits.DESCRIPTION_CHARS // 3)}
+    parts = assigned(plan(work("auto", "sql", "prose").model_copy(update=changes)), SHOP)
+    assert plan_problems(parts, 9) == []
+    assert [part.id for part in parts.subtasks] == ["x" * 64, f"{'x' * 56}-2"]
+    assert "Your part of this: prose" in parts.subtasks[1].description
+
+
+@pytest.mark.parametrize("changes", [{"for_each": "lines:a.txt"}, {"candidates": 2}])
+def test_work_that_is_done_many_times_over_is_never_split(changes: dict[str, Any]) -> None:
+    repeated = plan(work("auto", "sql", "prose").model_copy(update=changes))
+    assert len(assigned(repeated, SHOP).subtasks) == len(incapable(repeated, SHOP)) == 1
+
+
+def test_attachments_go_to_the_parts_that_read_them() -> None:
+    team = TeamCard(name="t", generalist="a", roles=[card("a", "sql"), card("b", "prose", reads=True)])
+    parts = assigned(plan(work("auto", "sql", "prose", attachments=("a.txt", "small"))), team, {"a.txt"}).subtasks
+    assert [part.attachments for part in parts] == [["small"], ["a.txt", "small"]]
 
 
 # --- attachments --------------------------------------------------------------------------------------

@@ -47,6 +47,24 @@ async def test_the_planner_sees_how_busy_other_runs_are(lab: Lab) -> None:
     await handle.result()
 
 
+async def test_work_that_no_single_role_can_do_is_split_among_several_also_in_a_callers_own_plan(lab: Lab) -> None:
+    both = item("t1", "auto", capabilities=["maps", "sums"])
+    after = item("t2", "hand", depends_on=["t1"])
+    turns = {name: in_order(FOUND) for name in ("t1", "t1-2", "t2")}
+    expected = [("t1", "reader", []), ("t1-2", "reckoner", []), ("t2", "hand", ["t1", "t1-2"])]
+    lab.play(plans(subtasks(both, after), turns=turns))
+    result = await lab.run()
+    assert [(s.id, s.role, s.depends_on) for s in result.subtasks] == expected
+    assert "Your part of this: sums. Leave the rest: t1 does maps." in lab.prompt("t1-2/1/turn.1")
+
+    own = lab.named(f"{lab.run_id}-own")
+    own.play(plans(subtasks(), turns=turns))
+    result = await own.run(plan={"subtasks": [both, after]})
+    assert [(s.id, s.role, s.depends_on) for s in result.subtasks] == expected
+    refused = await lab.named(f"{lab.run_id}-few").failure(plan={"subtasks": [both, after]}, max_subtasks=2)
+    assert "split among roles the plan has 3 subtasks, at most 2 are allowed" in refused.message
+
+
 async def test_a_role_of_the_plan_works_with_its_own_prompt_and_tools(lab: Lab) -> None:
     weighs = tools(("weigh", {"thing": "the pot"}), ("fetch", {"thing": "a pan"}))
     planned = subtasks(item("t1", new_role="cook"), item("t2", "reader"), new_roles=[COOK])
