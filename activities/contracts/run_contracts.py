@@ -235,7 +235,10 @@ class RunSetup(ProcessFacts):
 
 
 class RunFacts(Model):
-    """What a report says of a run beside its result; whose it is (`owner`) as its request claims."""
+    """What is said of a run beside its result; whose it is (`owner`) as its request claims.
+
+    `plan_ref` is the last revision of its plan.
+    """
 
     goal_ref: str
     team: str
@@ -244,6 +247,7 @@ class RunFacts(Model):
     notice: str | None = None
     owner: str = ""
     began_at: str = ""
+    plan_ref: str = ""
 
 
 class PublishInput(Model):

@@ -32,12 +32,12 @@ async def test_the_trace_tells_the_story_in_order_with_turns_and_tools(read: Cli
 async def test_the_list_shows_runs_and_no_worker_agents(read: Cli) -> None:
     done = await read("list")
     row = next(line for line in done.out.splitlines() if f" {RUN} " in line)
-    for word in ("completed", "default", GOAL):
+    for word in ("completed", "almanac", GOAL):
         assert word in row
     assert f"{RUN}/" not in done.out
 
 
-async def test_without_a_worker_the_trace_comes_from_the_history(
+async def test_without_a_worker_the_trace_comes_from_the_history_and_the_plan_from_the_store(
     base: dict[str, str], standin: Model, tmp_path: Path
 ) -> None:
     async with EmbeddedServer(shared=False, headless=True) as info:
@@ -47,8 +47,9 @@ async def test_without_a_worker_the_trace_comes_from_the_history(
             plan = await cli("plan", RUN, "--json")
             assert len(Plan.model_validate_json(plan.out).subtasks) == 3
             assert "after t" in (await cli("plan", RUN)).out
-        unanswered = await cli("plan", RUN)
-        assert (unanswered.code, unanswered.out) == (3, "")
+        assert (await cli("plan", RUN, "--json")).out == plan.out
+        elsewhere = await cli.with_environ(SUPERVISOR_ARTIFACTS_URL=str(tmp_path / "other"))("plan", RUN)
+        assert (elsewhere.code, elsewhere.out) == (3, "")
         shown = [TraceEvent.model_validate(item) for item in await cli.json("trace", RUN)]
         replayed = await events_of(RunHandle(await connect(address=info.address), RUN), RUN)
         own = [event for event in shown if event.type not in ("turn", "tool")]

@@ -53,6 +53,7 @@ async def stored_result(
             notice=state.model_notice,
             owner=state.owner,
             began_at=workflow.info().workflow_start_time.isoformat(),
+            plan_ref=context.plan_ref,
         ),
     )
     return await _publish(publication, state.trace.recent(PUBLISH_BYTES), patience)

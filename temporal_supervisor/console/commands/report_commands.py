@@ -35,12 +35,18 @@ from temporal_supervisor.console.run.run_handle import (
     short_id,
     state_word,
 )
-from temporal_supervisor.console.run.run_outcome import full_trace, outcome_so_far, read_result, run_outcome
+from temporal_supervisor.console.run.run_outcome import (
+    full_trace,
+    outcome_so_far,
+    read_result,
+    run_outcome,
+    stored_plan,
+)
 from temporal_supervisor.console.run.standstill import Standstill, causes_of, observed
 from temporal_supervisor.console.view.answer_text import answer_file, answer_report, why_partial
 from temporal_supervisor.console.view.event_lines import line
 from temporal_supervisor.console.view.live_view import ENDED_PHASES, LINE_CHARS, LiveAgent, Picture, draw, story
-from temporal_supervisor.console.view.plan_view import plan_page
+from temporal_supervisor.console.view.plan_view import PlanPage, plan_page
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.text import money
 from temporal_supervisor.supervision.contract.status import Status
@@ -128,10 +134,15 @@ def _limits(status: Status) -> str:
     return f"review {status.review} · deadline {ends} · budget {used.tokens:,} of {tokens} tokens{dollars}"
 
 
-async def plan_report(run: AnyRun) -> Report:
+async def plan_report(run: AnyRun, access: Access) -> Report:
     """Show the plan of a run."""
     described = await run.require()
-    page = await plan_page(run)
+    try:
+        page = await plan_page(run)
+    except NoAnswer:
+        if is_open(described) or (plan := await stored_plan(run.id, await access.store_or_none())) is None:
+            raise
+        page = PlanPage(run.id, plan)
     data = {"run_id": run.id, "state": state_word(described), **page.plan.model_dump(mode="json")}
     notes = [row.plain for row in way_rows(run.id, page.asked.wait)] if page.asked else []
     return Report(data, lambda _: page.rows(), notes)

@@ -20,9 +20,11 @@ from temporalio.worker import (
 from activities.contracts.run_contracts import Published
 from activities.replies.agent_story import AgentStories, below, stored_events
 from activities.store.artifacts import ArtifactError, ArtifactMissing, ArtifactStore, ArtifactUnavailable
+from activities.store.reading import read_plan
 from temporal_supervisor.console.base.command import CANCELLED, DONE, FAILED, CommandFailed
 from temporal_supervisor.console.run.run_handle import RUN_TYPE, NoAnswer, RunHandle, is_open, state_word
 from temporal_supervisor.supervision.base.store_keys import calls_of
+from temporal_supervisor.supervision.contract.plan import Plan
 from temporal_supervisor.supervision.contract.result import RunResult
 from temporal_supervisor.supervision.contract.status import TraceEvent
 from temporal_supervisor.supervision.run.attempt_rules import subtask_path
@@ -125,6 +127,17 @@ async def published_end(run_id: str, store: ArtifactStore) -> Published | None:
     """Returns where the result and the trace of an ended run are; None if the store has no end of it."""
     ended = await store.latest_ended(run_id)
     return Published.model_validate_json(ended) if ended else None
+
+
+async def stored_plan(run_id: str, store: ArtifactStore | None) -> Plan | None:
+    """Returns the last plan of a run that ended; None if there is none, or the store is away."""
+    try:
+        ended = await published_end(run_id, store) if store else None
+        if store is None or ended is None or ended.facts is None or not ended.facts.plan_ref:
+            return None
+        return await read_plan(store, ended.facts.plan_ref)
+    except (ArtifactError, ValidationError):
+        return None
 
 
 async def read_result(store: ArtifactStore, ref: str) -> RunResult:

@@ -26,11 +26,14 @@ _NAMED = 8  # subtasks on one line
 
 @dataclass(frozen=True)
 class PlanPage:
-    """A plan, and what is known of its run; `asked` if it waits for approval, of a run with that `request`."""
+    """A plan, and what is known of its run; `asked` if it waits for approval, of a run with that `request`.
+
+    Of a run that ended, and that no Worker answers for, there is no `status`.
+    """
 
     run_id: str
     plan: Plan
-    status: Status
+    status: Status | None = None
     asked: Asked | None = None
     request: RunRequest | None = None
 
@@ -54,7 +57,7 @@ class PlanPage:
             yield indented(revealed(" ".join(subtask.description.split())), 4)
             if subtask.id in likely:
                 yield Text(f"    {likely[subtask.id]}", style="dim")
-        if self.asked:
+        if self.asked and self.status:
             yield ""
             for note in look_alikes("\n".join(subtask.description for subtask in plan.subtasks)):
                 yield Text(f"! looks like a Latin letter: {note}", style="yellow")
