@@ -121,6 +121,7 @@ async def serving(
                 run.publish_result,
                 NoticeActivities(settings.notice_words).notify,
                 run.child_consumed,
+                run.pool_backlog,
                 StoreWaits().await_store,
                 Orphans().end_orphans,
             ],

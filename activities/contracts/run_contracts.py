@@ -279,6 +279,13 @@ class Published(Model):
     facts: RunFacts | None = None
 
 
+class PoolQuestion(Model):
+    """Asks how long work has waited in the queue of a pool."""
+
+    run: RunRef
+    queue: str
+
+
 NoticeKind = WaitKind | Literal["paused", "ended"]
 
 

@@ -8,6 +8,10 @@ from fnmatch import fnmatchcase
 from functools import partial
 
 from temporalio import activity
+from temporalio.api.enums.v1 import DescribeTaskQueueMode, TaskQueueType
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
+from temporalio.service import RPCError
 
 from activities import steps
 from activities.contracts.run_contracts import (
@@ -15,6 +19,7 @@ from activities.contracts.run_contracts import (
     ChildRef,
     Consumed,
     PersonWords,
+    PoolQuestion,
     ProcessFacts,
     Published,
     PublishInput,
@@ -281,6 +286,28 @@ class RunActivities:
                 consumed.usage += Usage(tool_calls=min(len(reply.tool_uses()), limits.TOOL_CALLS_PER_TURN))
                 consumed.turns += 1
         return consumed
+
+    @staticmethod
+    @activity.defn
+    async def pool_backlog(question: PoolQuestion) -> float:
+        """Returns the seconds that the oldest activity in a queue has waited; 0 if none waits or the server fails.
+
+        The server caches its answer for a while (`matching.TaskQueueInfoByBuildIdTTL`, 5 s): it may be that old.
+        """
+        client = activity.client()
+        request = DescribeTaskQueueRequest(
+            namespace=client.namespace,
+            task_queue=TaskQueue(name=question.queue),
+            api_mode=DescribeTaskQueueMode.DESCRIBE_TASK_QUEUE_MODE_ENHANCED,
+            task_queue_types=[TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY],
+            report_stats=True,
+        )
+        try:
+            described = await client.workflow_service.describe_task_queue(request)
+        except RPCError:
+            return 0.0
+        kinds = [kind for version in described.versions_info.values() for kind in version.types_info.values()]
+        return max((kind.stats.approximate_backlog_age.ToTimedelta().total_seconds() for kind in kinds), default=0.0)
 
     @activity.defn
     async def publish_result(self, publication: PublishInput, trace: list[TraceEvent]) -> Published:

@@ -18,7 +18,14 @@ from temporalio.exceptions import TimeoutError as TemporalTimeout
 
 with workflow.unsafe.imports_passed_through():
     from activities.agent.tool_calls import ToolActivities
-    from activities.contracts.run_contracts import Notice, PersonWords, RunRef, SupervisorCall, WordsInput
+    from activities.contracts.run_contracts import (
+        Notice,
+        PersonWords,
+        PoolQuestion,
+        RunRef,
+        SupervisorCall,
+        WordsInput,
+    )
     from activities.contracts.store_contracts import StoreWatch
     from activities.contracts.turn_contracts import FailedCall, ToolInput, ToolReply, TurnInput
     from activities.run.notices import NoticeActivities
@@ -27,12 +34,15 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.agent.turn_rules import attempt_time
     from temporal_supervisor.supervision.base import limits
     from temporal_supervisor.supervision.base.errors import ErrorKind, call_kind
-    from temporal_supervisor.supervision.base.queues import fairness_key
+    from temporal_supervisor.supervision.base.queues import fairness_key, pool_queue
     from temporal_supervisor.supervision.base.text import label
     from temporal_supervisor.supervision.contract.finding import Finding
     from temporal_supervisor.supervision.contract.result import Problem
     from temporal_supervisor.supervision.contract.usage import Usage
     from workflows.background import in_background, let_ready_tasks_finish
+
+
+_LOOK = timedelta(seconds=5)  # at a queue; without it the subtask begins all the same
 
 
 class CallFailed(Exception):
@@ -216,6 +226,15 @@ async def await_store(watch: StoreWatch) -> None:
     """Returns when the store holds up none of the calls that have reported to the run."""
     summary = f"wait for the artifact store: {watch.reports[0].why}"
     await _replied(StoreWaits.await_store, [watch], summary, limits.SETUP_TIMEOUT, _STORE_RETRY)
+
+
+async def pool_backlog(run: RunRef, pool: str) -> float:
+    """Returns the seconds that work has waited for the Workers of a pool; 0 if that can't be known."""
+    question, once = PoolQuestion(run=run, queue=pool_queue(pool)), RetryPolicy(maximum_attempts=1)
+    try:
+        return await _replied(RunActivities.pool_backlog, [question], f"backlog of pool {pool}", _LOOK, once)
+    except CallFailed:
+        return 0.0
 
 
 async def notify(notice: Notice) -> None:

@@ -18,6 +18,7 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.contract.finding import Finding
     from temporal_supervisor.supervision.contract.result import Problem
     from temporal_supervisor.supervision.contract.team import Person, RoleCard
+    from temporal_supervisor.supervision.planning.backups import too_far_behind, too_slow
     from temporal_supervisor.supervision.run.attempt_rules import (
         DECLINED,
         back_off,
@@ -26,6 +27,7 @@ with workflow.unsafe.imports_passed_through():
         is_tried_again,
     )
     from temporal_supervisor.supervision.run.decisions import Decision
+    from workflows.calls import activity_calls
     from workflows.calls.activity_calls import CallFailed
     from workflows.calls.asking import ask_or_warn
     from workflows.children.child_contracts import LoopProgress, WorkerAgentResult
@@ -70,6 +72,7 @@ class Assignment(Work):
         """
         state, subtask_id = self.context.state, self.subtask_id
         try:
+            await self._divert()
             while (problem := self._take(await self._attempt())) is not None:
                 if not await self._prepare_retry(problem) and not await self._helped(problem):
                     return
@@ -140,6 +143,25 @@ class Assignment(Work):
         self.role = fallback
         self.resume_from = None
         self.fell_back = True
+
+    async def _divert(self) -> None:
+        """Gives the subtask to the role's backup if its own role is behind or slow, and the backup's breaker admits it.
+
+        Only before its first attempt: later ones go on where the earlier ones were.
+        """
+        role, context, state = self.role, self.context, self.context.state
+        backup = context.team.find(role.backup)
+        if backup is None or self.failures or self.resume_from is not None:
+            return
+        why = too_slow(role, state.board.reports())
+        if not why and role.pool is not None:
+            why = too_far_behind(role, await activity_calls.pool_backlog(context.run, role.pool))
+        # Asked only now: another subtask may have taken the backup's probe during the look.
+        if why and state.waits.breaker(backup.name).admits():
+            self._count_outcome(None)
+            self.role, self.is_admitted = backup, True
+            state.waits.breaker(backup.name).admit(self)
+            state.trace.note("subtask_diverted", self.subtask_id, role=backup.name, why=why)
 
     def reopened(self, feedback: str, *, warm: bool, reviewed: bool = False) -> "Assignment":
         """Returns the assignment of the ended subtask to the same role again, with feedback on its finding.

@@ -89,7 +89,9 @@ class RoleBase(Model):
     run's turn limit for this role. A subtask whose attempts
     failed is tried once more by the role `fallback`.
     `team` makes the role a team of that name: a supervisor of its own works on each of its subtasks. Activities of a
-    role with a `pool` go to the Workers of that pool, model calls only with `pool_model`. An answer that is a
+    role with a `pool` go to the Workers of that pool, model calls only with `pool_model`. New subtasks go to the role
+    `backup` while work in the pool has waited longer than `backlog_seconds`, and once the role's last subtasks took
+    longer than `latency_seconds`. An answer that is a
     finding of this role begins with its `label`. With `ask` its worker agents may ask a person. A role that is a
     `person` has no worker agents: its subtasks wait in the inbox, and the replies are their findings.
     """
@@ -101,6 +103,9 @@ class RoleBase(Model):
     max_turns: Annotated[int, Field(ge=1, le=200)] | None = None
     max_tokens: OutputTokens | None = None
     fallback: str | None = None
+    backup: str | None = None
+    backlog_seconds: Annotated[float, Field(gt=0)] = 30.0
+    latency_seconds: Annotated[float, Field(gt=0)] | None = None
     team: str | None = None
     pool: Name | None = None
     pool_model: bool = True
@@ -274,10 +279,11 @@ class Team(StrictModel):
         if repeated := _repeated(names):
             problems.append(f"role names must differ: {repeated}")
         for role in roles:
-            if role.fallback == role.name:
-                problems.append(f"role '{role.name}' is its own fallback: name another role")
-            elif role.fallback is not None and role.fallback not in names:
-                problems.append(f"role '{role.name}': fallback {_unknown(role.fallback, names)}")
+            for field, other in (("fallback", role.fallback), ("backup", role.backup)):
+                if other == role.name:
+                    problems.append(f"role '{role.name}' is its own {field}: name another role")
+                elif other is not None and other not in names:
+                    problems.append(f"role '{role.name}': {field} {_unknown(other, names)}")
         shared = _repeated(tool for role in roles for tool in dict.fromkeys(role.tools))
         if shared and not info.data.get("share_tools"):
             problems.append(f"roles share the tools {shared}: give each tool to one role, or set share_tools = true")

@@ -100,7 +100,7 @@ def _overlaps(team: Team) -> Iterator[str]:
 
 def _common(one: Role, other: Role) -> str:
     """Returns what two roles share that should tell them apart; who steps in for another is meant to be alike."""
-    if other.name == one.fallback or one.name == other.fallback:
+    if other.name in (one.fallback, one.backup) or one.name in (other.fallback, other.backup):
         return ""
     words, others = _words(one.description), _words(other.description)
     if len(words & others) > HINT_OVERLAP * len(words | others):

@@ -73,6 +73,7 @@ SENTENCES: dict[str, tuple[str, Mood]] = {
     "skip_asked": ("is to be skipped" + _BY, "bad"),
     "subtask_skipped": ("skipped: none of its dependencies succeeded", "bad"),
     "subtask_cancelled": ("stopped", "bad"),
+    "subtask_diverted": ("goes to {role}: {why}", "plain"),
     "subtask_held": ("waits: the breaker of role {role} is open", "bad"),
     "candidate_ended": ("candidate {candidate} has ended", "faint"),
     "candidate_chosen": ("candidate {choice} of {of} is the best", "plain"),

@@ -74,6 +74,7 @@ def with_server(**server: Any) -> dict[str, Any]:
             "roles: roles share the tools sql, web: give each tool to one role, or set share_tools = true",
         ),
         ({"roles": [{**ROLE, "fallback": "analyst"}]}, "roles: role 'analyst' is its own fallback: name another role"),
+        ({"roles": [{**ROLE, "backup": "boss"}]}, "roles: role 'analyst': backup 'boss' is not one of the roles"),
         ({"roles": [{**ROLE, "fallback": "boss"}]}, "roles: role 'analyst': fallback 'boss' is not one of the roles"),
         ({"roles": [role(pool="Far")]}, "roles.0.pool: must be 1 to 48 lower-case letters"),
         ({"routes": [{"pattern": "refund", "role": "clerk"}]}, "routes: 'clerk' is not one of the roles"),

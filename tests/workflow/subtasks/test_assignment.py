@@ -4,13 +4,17 @@ import asyncio
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from temporalio.api.enums.v1 import TaskQueueType
 from temporalio.api.taskqueue.v1 import PollerInfo, TaskQueue
 from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 from temporalio.client import Client
+from temporalio.testing import ActivityEnvironment
 
+from activities.contracts.run_contracts import PoolQuestion, RunRef
+from activities.run.run_activities import RunActivities
 from temporal_supervisor.runtime.settings import Settings
 from temporal_supervisor.supervision.base.queues import pool_queue
 from tests.scripted_model import tools, when
@@ -63,6 +67,51 @@ async def test_work_that_no_single_role_can_do_is_split_among_several_also_in_a_
     assert [(s.id, s.role, s.depends_on) for s in result.subtasks] == expected
     refused = await lab.named(f"{lab.run_id}-few").failure(plan={"subtasks": [both, after]}, max_subtasks=2)
     assert "split among roles the plan has 3 subtasks, at most 2 are allowed" in refused.message
+
+
+FETCHER = {"name": "fetcher", "description": "Fetches ripe pears.", "system_prompt": "You fetch.", "backup": "hand"}
+HAND = {"name": "hand", "description": "Takes what nobody else takes.", "system_prompt": "You are the hand."}
+
+
+def with_backup(**fields: Any) -> dict[str, Any]:
+    return {"name": "own", "generalist": "hand", "roles": [{**FETCHER, **fields}, HAND]}
+
+
+async def test_a_subtask_goes_to_the_backup_while_work_waits_too_long_for_the_pool(
+    lab: Lab, settings: Settings
+) -> None:
+    ready, environment = asyncio.Event(), ActivityEnvironment(lab.client)
+    question = PoolQuestion(run=RunRef(run_id=lab.run_id), queue=pool_queue("remote"))
+
+    async def waits_too_long() -> bool:
+        return await environment.run(RunActivities.pool_backlog, question) > 0.5
+
+    planned = subtasks(item("t1", "fetcher"), item("t2"), item("t3", "fetcher", depends_on=["t2"]))
+    turns = {"t1": in_order(FOUND), "t2": lambda step: when(ready, FOUND), "t3": in_order(FOUND)}
+    lab.play(plans(planned, turns=turns))
+    handle = await lab.start(team=with_backup(pool="remote", backlog_seconds=0.5))
+    await until(waits_too_long)
+    ready.set()
+    await until(lab.sent("t3/1/turn.1"))
+    assert "t1/1/turn.1" not in lab.steps
+    async with serving(lab.client, settings, pool="remote"):
+        result = await handle.result()
+    assert [(s.id, s.role, s.state) for s in result.subtasks] == [
+        ("t1", "fetcher", "completed"),
+        ("t2", "hand", "completed"),
+        ("t3", "hand", "completed"),
+    ]
+    diverted = [e for e in (await handle.query(SupervisorWorkflow.trace)).events if e.type == "subtask_diverted"]
+    assert [(event.subtask_id, event.data["role"]) for event in diverted] == [("t3", "hand")]
+    assert "pool remote is " in str(diverted[0].data["why"])
+
+
+async def test_a_subtask_goes_to_the_backup_once_the_role_has_become_slow(lab: Lab) -> None:
+    names = ["t1", "t2", "t3", "t4"]
+    chain = [item(name, "fetcher", depends_on=names[:at][-1:]) for at, name in enumerate(names)]
+    lab.play(plans(subtasks(*chain), turns={name: in_order(FOUND) for name in names}))
+    result = await lab.run(team=with_backup(latency_seconds=0.001))
+    assert [s.role for s in result.subtasks] == ["fetcher", "fetcher", "fetcher", "hand"]
 
 
 async def test_a_role_of_the_plan_works_with_its_own_prompt_and_tools(lab: Lab) -> None:

@@ -1,0 +1,35 @@
+"""When new work of a role goes to its backup: work waits too long for its pool, or its subtasks take too long."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from statistics import median
+
+from temporal_supervisor.supervision.contract.result import SubtaskReport
+from temporal_supervisor.supervision.contract.team import RoleCard
+
+_LAST = 3  # subtasks of a role by which its latency is told: one alone may be an exception
+
+
+def latency(reports: Sequence[SubtaskReport], role: str) -> float | None:
+    """Returns the median seconds that the last subtasks of a role took; None before enough of them have ended."""
+    ended = [report for report in reports if report.role == role and report.started_at and report.finished_at]
+    last = sorted(ended, key=lambda report: str(report.finished_at))[-_LAST:]
+    return median(map(_seconds, last)) if len(last) == _LAST else None
+
+
+def too_slow(role: RoleCard, reports: Sequence[SubtaskReport]) -> str:
+    """Returns why a role is too slow to take more work; empty if it is not, or has no limit."""
+    took = latency(reports, role.name) if role.latency_seconds is not None else None
+    if took is None or role.latency_seconds is None or took <= role.latency_seconds:
+        return ""
+    return f"its last subtasks took {took:.1f} s"
+
+
+def too_far_behind(role: RoleCard, waited: float) -> str:
+    """Returns why a role's pool is too busy to take more work, in which work has waited that many seconds."""
+    return f"pool {role.pool} is {waited:.1f} s behind" if waited > role.backlog_seconds else ""
+
+
+def _seconds(report: SubtaskReport) -> float:
+    took = datetime.fromisoformat(str(report.finished_at)) - datetime.fromisoformat(str(report.started_at))
+    return took.total_seconds() - report.held_seconds
