@@ -235,10 +235,7 @@ class RunSetup(ProcessFacts):
 
 
 class RunFacts(Model):
-    """What is said of a run beside its result; whose it is (`owner`) as its request claims.
-
-    `plan_ref` is the last revision of its plan.
-    """
+    """What is said of a run beside its result: its `owner` as its request claims, its last plan at `plan_ref`."""
 
     goal_ref: str
     team: str
@@ -277,13 +274,6 @@ class Published(Model):
     answer_ref: str | None = None
     record_ref: str = ""
     facts: RunFacts | None = None
-
-
-class PoolQuestion(Model):
-    """Asks how long work has waited in the queue of a pool."""
-
-    run: RunRef
-    queue: str
 
 
 NoticeKind = WaitKind | Literal["paused", "ended"]

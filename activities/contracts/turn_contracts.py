@@ -20,6 +20,13 @@ def arguments_sha256(arguments: object) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+class PoolQuestion(Model):
+    """Asks how long work has waited in the queue of a pool."""
+
+    run: RunRef
+    queue: str
+
+
 class ToolResultRef(Model):
     """The outcome of one tool call by reference, or as `text` if no tool ran; the sources and artifacts it names.
 

@@ -18,16 +18,9 @@ from temporalio.exceptions import TimeoutError as TemporalTimeout
 
 with workflow.unsafe.imports_passed_through():
     from activities.agent.tool_calls import ToolActivities
-    from activities.contracts.run_contracts import (
-        Notice,
-        PersonWords,
-        PoolQuestion,
-        RunRef,
-        SupervisorCall,
-        WordsInput,
-    )
+    from activities.contracts.run_contracts import Notice, PersonWords, RunRef, SupervisorCall, WordsInput
     from activities.contracts.store_contracts import StoreWatch
-    from activities.contracts.turn_contracts import FailedCall, ToolInput, ToolReply, TurnInput
+    from activities.contracts.turn_contracts import FailedCall, PoolQuestion, ToolInput, ToolReply, TurnInput
     from activities.run.notices import NoticeActivities
     from activities.run.run_activities import RunActivities
     from activities.store.store_reports import StoreWaits

@@ -13,7 +13,8 @@ from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 from temporalio.client import Client
 from temporalio.testing import ActivityEnvironment
 
-from activities.contracts.run_contracts import PoolQuestion, RunRef
+from activities.contracts.run_contracts import RunRef
+from activities.contracts.turn_contracts import PoolQuestion
 from activities.run.run_activities import RunActivities
 from temporal_supervisor.runtime.settings import Settings
 from temporal_supervisor.supervision.base.queues import pool_queue
