@@ -28,7 +28,6 @@ from activities.contracts.run_contracts import (
     WordsInput,
 )
 from activities.contracts.turn_contracts import PoolQuestion
-from activities.files.descriptions import DATA_TOML
 from activities.files.file_cache import FileEntry
 from activities.files.manifest import MANIFEST_TYPE, FilesRefused, Manifest, adopt_files, is_text, read_manifest
 from activities.files.values import DATA_TOML, is_data

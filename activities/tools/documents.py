@@ -168,8 +168,7 @@ class DocumentTools(ToolSource):
         unread = f"\n\nToo long to be searched, but can be read: {', '.join(left_out)}" if left_out else ""
         if not hits:
             return ToolOutput(
-                f"{NO_HITS} Try other words for the same thing. "
-                f"These are all documents:\n{library.catalogue()}{unread}"
+                f"{NO_HITS} Try other words for the same thing. These are all documents:\n{library.catalogue()}{unread}"
             )
         sources, texts = zip(*hits, strict=True)
         return ToolOutput(clean("\n\n".join(texts) + unread), sources=list(sources))
