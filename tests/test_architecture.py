@@ -96,6 +96,7 @@ BEHIND_THE_DOOR = (  # what child processes import, and no module of a Worker
 PARSERS_ELSEWHERE = {
     "activities/contracts/run_contracts.py": ("zlib", "unpacks what a workflow packed, up to a bound"),
     "activities/teams/team_files.py": ("tomllib", "the operator's team files, up to a cap, in a thread"),
+    "temporal_supervisor/console/run/team_goals.py": ("tomllib", "the goals beside a team file, in a command"),
     "activities/tools/plain_tools.py": ("simpleeval", "a short expression of a model, measured by the corpus"),
     f"{ABOVE}/supervision/results/answer_table.py": ("csv", "writes tables"),
     f"{ABOVE}/console/report/report_data.py": ("csv", "a command or page of the user, no Worker"),
