@@ -37,6 +37,8 @@ from activities.teams.team_files import TeamFiles, roles_of_teams
 from activities.tools.secrets import Secrets
 from temporal_supervisor.runtime import logs, process, search_attributes, telemetry
 from temporal_supervisor.runtime.connection import ConnectionFailed, connect, namespace_id
+from temporal_supervisor.runtime.local_models import find_local_model, take_local_model
+from temporal_supervisor.runtime.setting_checks import odd_settings
 from temporal_supervisor.runtime.settings import Settings, load_settings
 from temporal_supervisor.runtime.watchdog import Watchdog, stop_by_signal
 from temporal_supervisor.runtime.workers import ALL_ROLES, POOL_ROLES, WorkerRole, workers
@@ -173,7 +175,7 @@ async def serve(
     async with serving(client, settings, roles, pool=pool, strict_sandbox=False, report=say) as attributes:
         if "SupervisorWaiting" in attributes:
             telemetry.count_waits(client)
-        for warning in search_attributes.warnings(attributes):
+        for warning in [*odd_settings(settings, os.environ), *search_attributes.warnings(attributes)]:
             say(f"warning: {warning}")
         if settings.model == "standin":
             say(STANDIN_NOTICE)
@@ -205,6 +207,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog=f"{process.PROGRAM} worker", description=about)
     parser.add_argument("--roles", type=parse_roles, help=f"default: {','.join(ALL_ROLES)}; of a pool: model,tools")
     parser.add_argument("--pool", help="make the model and tool calls of this pool's roles, no others")
+    parser.add_argument("--local", action="store_true", help="use the model server that runs on this machine")
     parser.add_argument("--env-file", type=Path, help="settings, instead of .env beside this program")
     parser.add_argument("--debug", action="store_true", help="log tracebacks of failed calls, and the SDK's warnings")
     parser.add_argument("--log-format", choices=["text", "json"], help="instead of SUPERVISOR_LOG_FORMAT")
@@ -215,6 +218,8 @@ def main() -> None:
     process.keep_private()
     process.keep_files_private()
     try:
+        if options.local:
+            process.say(take_local_model().said)
         settings = load_settings(options.env_file)
         process.cache_dir()  # or it would fail once the Worker is connected
         report = logs.configure(options.log_format or settings.log_format, telemetry.core_metrics(), options.debug)
@@ -224,6 +229,8 @@ def main() -> None:
         process.exit_now(2)
     if "model" in roles and not settings.has_model:
         process.say(_NO_MODEL.format(process.command(process.PROGRAM, ["standin", "--port", "8234"])))
+        if found := find_local_model():
+            process.say(found.worker_hint)
         process.exit_now(2)
     try:
         process.search_later_objects_only()

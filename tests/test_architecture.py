@@ -48,11 +48,11 @@ PACKAGES = {
     ),
     "runtime": Package(
         "supervision bundled",
-        "process sdk_patches telemetry logs encryption settings payloads search_attributes watchdog workers "
+        "process local_models sdk_patches telemetry logs encryption settings setting_checks payloads search_attributes watchdog workers "
         "server connection",
-        arrows=11,
+        arrows=13,
     ),
-    "standin": Package("supervision bundled", "server extract __main__", arrows=3),
+    "standin": Package("supervision bundled", "server lookup extract __main__", arrows=4),
     "console": Package(
         "activities supervision runtime standin client bundled workflows",
         "base run view report commands mcp_server demo",

@@ -17,6 +17,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
 
+import typer
+
 from temporal_supervisor.client import start
 from temporal_supervisor.console.base.command import FAILED, Access, CommandFailed, endpoint, perform, web_address
 from temporal_supervisor.console.base.terminal import console, print_out
@@ -25,9 +27,12 @@ from temporal_supervisor.console.view.answer_text import answer_report
 from temporal_supervisor.console.view.event_lines import now_line
 from temporal_supervisor.console.view.follow import follow
 from temporal_supervisor.console.view.live_view import Screen
+from temporal_supervisor.console.view.model_ways import model_notes
+from temporal_supervisor.runtime.local_models import find_local_model, take_local_model
 from temporal_supervisor.runtime.process import cache_dir, exit_now, keep_files_private
 from temporal_supervisor.runtime.server.embedded_server import EmbeddedServer, read_record
 from temporal_supervisor.runtime.server.temporal_binary import find_temporal
+from temporal_supervisor.runtime.settings import load_settings
 from temporal_supervisor.supervision.contract.request import parse_request
 from temporal_supervisor.supervision.contract.status import Status
 
@@ -68,6 +73,8 @@ async def demo(goal: str, team: str, access: Access) -> int:
             environ |= {"ANTHROPIC_BASE_URL": url, "SUPERVISOR_MODEL": "standin"}
             print_out(f"model   the stand-in model at {url}: {_STANDIN}")
             print_out("        set ANTHROPIC_API_KEY for a real one")
+            if found := await asyncio.to_thread(find_local_model):
+                print_out(f"        {found.said}: --local uses it")
         worker = await stack.enter_async_context(KeptWorker(environ, cache / "worker.log", print_out))
         print_out(f"worker  process {worker.pid}, log {worker.log}")
         print_out(f"        kill it: kill -9 {worker.pid}   (another one takes over)")
@@ -92,7 +99,7 @@ async def _watch(run: RunHandle, access: Access, worker: "KeptWorker") -> int:
 
             outcome = await follow(run, screen, await access.store(), web, look)
         worker.report = print_out
-        code = answer_report(run.id, outcome, web).show(screen_console)
+        code = answer_report(run.id, outcome, web, model_notes(outcome)).show(screen_console)
         if screen_console.is_terminal:
             print_out("\nserver, Web UI and worker stay up: Ctrl-C ends them")
             with contextlib.suppress(asyncio.CancelledError):
@@ -184,6 +191,14 @@ class KeptWorker(Served):
             self.report(f"worker {self.pid} is there (kill -9 {self.pid} for more); finished work is not repeated")
 
 
+def _wants_local() -> bool:
+    """True if a person at a terminal wants the model server that runs on this machine; not asked beside a key."""
+    if load_settings().has_model or not (console().is_terminal and sys.stdin.isatty()):
+        return False
+    found = find_local_model()
+    return found is not None and typer.confirm(f"{found.said}. Use it?")
+
+
 def _last_line(log: Path) -> str:
     lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     return lines[-1] if lines else f"it said nothing; its log is {log}"
@@ -196,11 +211,18 @@ def main() -> None:
     parser.add_argument("--goal", default=GOAL, help="what to find out in the bundled data")
     parser.add_argument("--team", default=TEAM, help="who finds it out, instead of the team with the bundled data")
     parser.add_argument("--debug", action="store_true", help="show where an error came from")
+    parser.add_argument("--local", action="store_true", help="use the model server that runs on this machine")
+    parser.add_argument("--standin", action="store_true", help="do not ask about a model server of this machine")
     options = parser.parse_args()
     for name in [name for name in os.environ if name.startswith("TEMPORAL_")]:
         del os.environ[name]  # another cluster's configuration would redirect or encrypt the way to the demo's server
     os.environ["TEMPORAL_CONFIG_FILE"] = os.devnull
     access = Access(debug=options.debug)
+    try:
+        if options.local or (not options.standin and _wants_local()):
+            print_out(take_local_model().said)
+    except ValueError as error:
+        parser.error(str(error))
 
     def begun() -> Coroutine[Any, Any, int]:
         if read_record() is None:

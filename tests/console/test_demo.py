@@ -50,7 +50,7 @@ async def test_without_a_terminal_it_answers_and_leaves_nothing_running(fresh: C
 
 
 async def test_on_a_terminal_a_killed_worker_is_replaced_and_all_stays_up_until_ctrl_c(fresh: Cli) -> None:
-    async with fresh.terminal(module="temporal_supervisor.console.demo", columns=120, rows=40) as terminal:
+    async with fresh.terminal("--standin", module="temporal_supervisor.console.demo", columns=120, rows=40) as terminal:
         await terminal.until("asking for a plan", 60)
         server, worker = [int(pid) for pid in re.findall(r"process (\d+)", terminal.text)]
         os.kill(worker, signal.SIGKILL)

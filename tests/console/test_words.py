@@ -17,8 +17,9 @@ from pydantic import JsonValue
 from rich.console import Console
 
 from temporal_supervisor.console.base.check_rows import CheckRow, row_texts
+from temporal_supervisor.console.base.output_file import write_file
 from temporal_supervisor.console.base.terminal import look_alikes, put, revealed, safe, safe_json
-from temporal_supervisor.console.commands.evidence_commands import _file_names, _sentence, write_file
+from temporal_supervisor.console.commands.evidence_commands import _file_names, _sentence
 from temporal_supervisor.console.commands.people_commands import _pretty
 from temporal_supervisor.console.commands.report_commands import run_table
 from temporal_supervisor.console.run.pollers import gone

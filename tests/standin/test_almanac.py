@@ -12,7 +12,7 @@ from activities.prompts.agent_prompts import worker_request, worker_system
 from activities.teams.team_files import LoadedTeam, TeamFiles
 from activities.tools.tool import ToolContext
 from temporal_supervisor.standin.extract.kind_of_call import think
-from temporal_supervisor.standin.extract.tables import parse_examples, parse_tables, write_query
+from temporal_supervisor.standin.lookup.tables import example_query, parse_examples, parse_tables
 from temporal_supervisor.standin.server.api_request import parse
 from temporal_supervisor.supervision.contract.plan import Subtask
 
@@ -95,7 +95,7 @@ async def test_every_example_of_the_team_answers_its_own_question() -> None:
     examples = parse_examples(listing.text)
     assert len(examples) > 5
     for example in examples:
-        assert write_query(parse_tables(listing.text), examples, example.question) == example.sql
+        assert example_query(parse_tables(listing.text), examples, example.question) == example.sql
         result = await loaded.toolbox.run(role, "query_data", {"sql": example.sql}, ToolContext())
         assert "| --- |" in result.text, result.text
         assert not result.text.endswith("\n0 rows")

@@ -124,6 +124,52 @@ def test_a_description_begins_with_the_part_and_leaves_the_goal_out() -> None:
     assert all("harvest of leeks change from 1990 to 2020, and why" in description for description in descriptions)
 
 
+CATALOGUE = """<data>
+- table shelves (Shelf: A, B; "Beans kg": 2 to 90; "Packed on": 2024-01-02 to 2025-03-09; rows: 40)
+- document recipes.md: Soups
+</data>"""
+
+
+def planned(goal: str, more: str = "") -> list[tuple[str, list[str]]]:
+    """The roles of a plan over some data, with their questions."""
+    made = plan(f"<goal>{goal}</goal>\n{CATALOGUE}{more}")
+    return [(one["role"], one["description"].partition("Question: ")[2]) for one in made]
+
+
+def test_with_a_list_of_data_each_part_goes_to_the_role_that_has_it() -> None:
+    both = planned("What is the total of beans kg on shelf A, and why do beans burst?")
+    assert both == [("forager", "why do beans burst"), ("weigher", "What is the total of beans kg on shelf A")]
+    assert planned("What is the total of beans kg?") == [("weigher", "What is the total of beans kg")]
+    report = planned("What is the total of beans kg? Write a short report.")
+    assert [role for role, _ in report] == ["weigher", "scribe"]
+
+
+def test_a_part_that_says_little_gets_the_words_before_it() -> None:
+    (first, _) = planned("How did beans kg of shelf A change from 2024 to 2025, and why?")
+    assert first == ("forager", "why (beans kg shelf)")
+
+
+def test_what_failed_is_tried_once_by_another_role() -> None:
+    of_plan = item(id=TEXT, description=TEXT, role={"enum": ["forager", "weigher"]}, depends_on=IDS, replaces=IDS)
+    form = item(subtasks={"type": "array", "items": of_plan})
+    failed = '<planned id="t1" role="forager" state="failed">\nLook. Question: Are beans in stock?\n</planned>'
+    (made,) = ask(f"<goal>Are beans in stock?</goal>{failed}", form, KITCHEN)["subtasks"]
+    assert (made["role"], made["replaces"], made["id"]) == ("weigher", ["t1"], "t2")
+    assert made["description"].endswith("Question: Are beans in stock")
+    again = failed + '<planned id="t2" role="weigher" state="failed">\nLook.\n</planned>'
+    assert ask(f"<goal>Are beans in stock?</goal>{again}", form, KITCHEN)["subtasks"] == []
+
+
+def test_a_cell_is_filled_with_what_stands_under_its_name() -> None:
+    cell = {"type": ["string", "null"]}
+    value = ask(
+        '<goal>x</goal><findings><finding subtask_id="t1" role="reader">\nTown: Aarau\nRent = 1,200.50 EUR\n'
+        "</finding></findings>",
+        item(answer=TEXT, answer_json=item(town=cell, rent={"type": ["number", "null"]}, tenant=cell)),
+    )
+    assert value["answer_json"] == {"town": "Aarau", "rent": 1200.5, "tenant": None}
+
+
 def test_attachments_are_handed_on_to_roles_that_read_them() -> None:
     goal = "<goal>Read the notes</goal>\n<attachments>\n- my notes, part 1.txt (12 bytes)\n</attachments>"
     made = plan(goal, KITCHEN.replace("search_recipes,", "search_recipes, read_attachment,"))

@@ -1,5 +1,6 @@
 """The command `doctor`: one row for each thing that a run needs, with the fix if something is wrong."""
 
+import os
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -18,6 +19,7 @@ from temporal_supervisor.console.run.run_handle import RPC_TIMEOUT, RunHandle, r
 from temporal_supervisor.console.run.standstill import causes_of
 from temporal_supervisor.runtime import search_attributes
 from temporal_supervisor.runtime.connection import ConnectionFailed
+from temporal_supervisor.runtime.setting_checks import odd_settings
 from temporal_supervisor.runtime.settings import Settings
 from temporal_supervisor.supervision.base.queues import DEPLOYMENT, OUTWARD_QUEUE, WORKFLOW_QUEUE
 from temporal_supervisor.supervision.base.trust import is_readable_by_others
@@ -33,6 +35,8 @@ async def examine(access: Access) -> Report:
 
 
 async def _rows(access: Access) -> AsyncIterator[CheckRow]:
+    for odd in odd_settings(access.settings, os.environ):
+        yield CheckRow("warning", "settings", odd)
     async for row in model_rows(access.settings):
         yield row
     async for row in _teams(access.settings):

@@ -13,7 +13,8 @@ from rich.text import Text
 from activities.model.conversation import ConversationStore
 from activities.store.artifacts import ArtifactStore
 from temporal_supervisor.console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint
-from temporal_supervisor.console.base.terminal import Report, print_err, safe, safe_line
+from temporal_supervisor.console.base.output_file import write_file
+from temporal_supervisor.console.base.terminal import Report, safe, safe_line
 from temporal_supervisor.console.run.command_line import AnyRun
 from temporal_supervisor.console.run.run_handle import RunHandle, find_run
 from temporal_supervisor.console.run.run_outcome import outcome_so_far, published_end, read_result
@@ -152,16 +153,6 @@ async def _object_of(store: ArtifactStore, run_id: str, beginning: str) -> str:
     another = hint("artifact", beginning, "--run", "RUN_ID")
     found = f"several hashes that begin with '{beginning}': {', '.join(keys)}" if keys else "nothing with such a hash"
     raise CommandFailed(FAILED, f"run '{run_id}' stored {found}; of another run: {another}")
-
-
-def write_file(path: Path, data: bytes) -> None:
-    """Creates the file; one that exists stays. Raises CommandFailed then."""
-    try:
-        with path.open("xb") as file:
-            file.write(data)
-    except FileExistsError:
-        raise CommandFailed(FAILED, f"{path} exists already: remove it, or choose another name") from None
-    print_err(f"wrote {path}, {len(data):,} bytes")
 
 
 def _file_names(listed: list[ArtifactRef]) -> list[str]:

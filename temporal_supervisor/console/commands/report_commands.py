@@ -19,8 +19,9 @@ from activities.store.artifacts import ArtifactMissing
 from activities.store.spending import run_spends
 from temporal_supervisor.client import OWNER, inbox
 from temporal_supervisor.console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint, web_address
+from temporal_supervisor.console.base.output_file import check_output, write_file
 from temporal_supervisor.console.base.terminal import Report, safe_line, table, wrapped
-from temporal_supervisor.console.commands.evidence_commands import calls_report, write_file
+from temporal_supervisor.console.commands.evidence_commands import calls_report
 from temporal_supervisor.console.commands.people_commands import way_rows
 from temporal_supervisor.console.run.at_work import tail_of
 from temporal_supervisor.console.run.command_line import AnyId, AnyRun
@@ -43,9 +44,10 @@ from temporal_supervisor.console.run.run_outcome import (
     stored_plan,
 )
 from temporal_supervisor.console.run.standstill import Standstill, causes_of, observed
-from temporal_supervisor.console.view.answer_text import answer_file, answer_report, why_partial
+from temporal_supervisor.console.view.answer_text import answer_file, answer_report, table_content, why_partial
 from temporal_supervisor.console.view.event_lines import line
 from temporal_supervisor.console.view.live_view import ENDED_PHASES, LINE_CHARS, LiveAgent, Picture, draw, story
+from temporal_supervisor.console.view.model_ways import model_notes
 from temporal_supervisor.console.view.plan_view import PlanPage, plan_page
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.text import money
@@ -54,6 +56,10 @@ from temporal_supervisor.supervision.contract.usage import Spend, Usage
 
 _WIDEST = 120
 _CALLS_SHOWN = 8  # worker agents whose calls one looks at: each is a question to the server
+
+
+Force = Annotated[bool, typer.Option("--force", help="write over a file that exists")]
+_ANSWER_ENDINGS = (".md", ".txt", ".json", ".csv")
 
 
 async def status_report(run: AnyRun, access: Access) -> Report:
@@ -170,10 +176,14 @@ async def result_report(
     full: Annotated[bool, typer.Option("--full", help="whole texts, from the artifact store")] = False,
     wait: Annotated[bool, typer.Option("--wait", help="wait for the run's end")] = False,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="write it: answer.md, table.csv or answer.json")
+        Path | None,
+        typer.Option("--output", "-o", help="write it: answer.md, table.csv, answer.json, or - to print it"),
     ] = None,
+    force: Force = False,
 ) -> Report:
     """Show the answer of a run, or its result so far."""
+    if output:
+        check_output(output, _ANSWER_ENDINGS, force=force)
     store = await access.store()
     outcome = await outcome_so_far(run, store, wait=wait)
     if (full or output) and (found := outcome.result) and found.result_ref:
@@ -186,13 +196,15 @@ async def result_report(
         if outcome.result is None or not (outcome.result.answer or outcome.result.answer_json):
             raise CommandFailed(FAILED, f"run '{run.id}' has no answer: {hint('status', run.id)} says why")
         try:
-            tables = outcome.result.tables if output.suffix == ".csv" else []
-            made = await store.get(tables[0].ref) if len(tables) == 1 else answer_file(outcome.result, output.suffix)
-            write_file(output, made)
+            suffix = output.suffix.lower()
+            tables = outcome.result.tables if suffix == ".csv" else []
+            made = await store.get(tables[0].ref) if len(tables) == 1 else answer_file(outcome.result, suffix)
+            write_file(output, made, table_content(made) if suffix == ".csv" else "", force=force)
         except ValueError as error:
             raise CommandFailed(BAD_INPUT, f"{output}: {error}") from None
         return Report(outcome.as_json(run.id), lambda _: (), code=outcome.code)
-    return answer_report(run.id, outcome, None if outcome.forgotten else web_address(run.client, run.id))
+    web = None if outcome.forgotten else web_address(run.client, run.id)
+    return answer_report(run.id, outcome, web, model_notes(outcome))
 
 
 async def page_report(
@@ -200,13 +212,15 @@ async def page_report(
     run_id: AnyId = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="the file to write")] = Path("report.html"),
     prompts: Annotated[bool, typer.Option("--prompts", help="with prompts and whole replies")] = False,
+    force: Force = False,
 ) -> int:
     """Write the report of a run, to be handed on: one HTML page with the answer and all that it rests on."""
     # these load what compares claims, and makes the page: 0.3 s for one command only
     from temporal_supervisor.console.report.report_data import report_data
     from temporal_supervisor.console.report.report_page import report_page
 
-    write_file(output, report_page(await report_data(access, run_id, prompts=prompts)).encode())
+    check_output(output, force=force)
+    write_file(output, report_page(await report_data(access, run_id, prompts=prompts)).encode(), force=force)
     return DONE
 
 
@@ -253,7 +267,8 @@ async def _row(client: Client, execution: WorkflowExecution, looks: asyncio.Sema
             run = RunHandle(client, execution.id)
             execution = described = await run.describe()  # the latest one: a reset leaves others, which have ended
             # the Web UI's form for a start copies the summary of another run
-            goal = await run.recorded_goal() or await described.static_summary() or ""
+            summary = await described.static_summary()  # without the keys of a run that encrypts it is no text
+            goal = await run.recorded_goal() or (summary if isinstance(summary, str) else "")
             if is_open(described):
                 causes = await causes_of(run, described)
             elif described.typed_search_attributes.get(STATUS) == "partial" and state_word(described) == "completed":

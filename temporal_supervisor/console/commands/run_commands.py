@@ -32,14 +32,16 @@ from temporal_supervisor.console.base.command import (
 from temporal_supervisor.console.base.terminal import Report, console, counted, print_err, put, safe_json
 from temporal_supervisor.console.commands.people_commands import way_rows
 from temporal_supervisor.console.run.command_line import AnyRun, AsJson
-from temporal_supervisor.console.run.described_files import check_description
+from temporal_supervisor.console.run.described_files import check_description, check_readable
 from temporal_supervisor.console.run.pollers import SET_CURRENT, polled
 from temporal_supervisor.console.run.request_options import check_run_id, parsed_plan, prepared_request, read_text_file
 from temporal_supervisor.console.run.run_handle import NoAnswer, RunHandle, is_open, state_word
 from temporal_supervisor.console.view.answer_text import answer_report
 from temporal_supervisor.console.view.follow import follow
 from temporal_supervisor.console.view.live_view import Screen
+from temporal_supervisor.console.view.model_ways import model_notes
 from temporal_supervisor.console.view.plan_view import PlanPage, plan_page
+from temporal_supervisor.runtime.local_models import find_local_model
 from temporal_supervisor.runtime.process import cache_dir
 from temporal_supervisor.supervision.base.queues import MODEL_QUEUE, WORKFLOW_QUEUE
 from temporal_supervisor.supervision.base.store_keys import encode
@@ -204,6 +206,7 @@ async def run_goal(
         wanted = wanted.model_copy(update={"team": access.settings.team})  # what is set here, a Worker may not know
     given = check_run_id(run_id) if run_id is not None else None
     await check_description(files)
+    await check_readable(files)
     client = await access.client()
     run_id = given or new_run_id(client, wanted.goal)
     if not queue_anyway:
@@ -249,7 +252,7 @@ async def _followed(run: RunHandle, access: Access, as_json: bool, *, asks: bool
         print_err(f"the run continues: {hint('follow', run.id)}")
         raise
     _drop_edited(run)
-    return answer_report(run.id, outcome, web)
+    return answer_report(run.id, outcome, web, model_notes(outcome))
 
 
 async def _stored(access: Access, files: list[DataFile]) -> Attachment:
@@ -274,9 +277,16 @@ async def _unserved(client: Client) -> str | None:
     one = f"start one with {hint('worker')}"
     seen = await polled(client, WORKFLOW_QUEUE)
     if not seen.workers:
-        return f"no worker serves queue '{WORKFLOW_QUEUE}' at {server}: {one} (it needs {key})"
+        return f"no worker serves queue '{WORKFLOW_QUEUE}' at {server}: {one} (it needs {key}){await _local()}"
     if why := seen.none_current:
         return f"no run begins at {server}, of the builds of its Workers {why}: {SET_CURRENT}"
     if not (await polled(client, MODEL_QUEUE)).workers:
-        return f"no worker makes model calls (queue '{MODEL_QUEUE}' at {server}): set {key} and {one}"
+        calls = f"no worker makes model calls (queue '{MODEL_QUEUE}' at {server})"
+        return f"{calls}: set {key} and {one}{await _local()}"
     return None
+
+
+async def _local() -> str:
+    """Returns the sentence about a model server of this machine, empty without one."""
+    found = await asyncio.to_thread(find_local_model)
+    return f". {found.worker_hint}" if found else ""

@@ -86,7 +86,7 @@ async def delete_run(run: RunId, access: Access, yes: Yes = False) -> int:
     parts = counted(len(workflows), "workflow")
     if not _confirmed(f"delete run '{run.id}', {counted(len(keys), 'object')} and {parts}?", yes):
         print_err("nothing was deleted: pass --yes to delete it")
-        return DONE
+        return FAILED
     await _check_closed(run)  # it may have been started again in the meantime
     deleted = await store.delete_run(run_prefix(run.id))
     for found in workflows:
@@ -115,7 +115,10 @@ def _confirmed(question: str, yes: bool) -> bool:
 def _time_before(age: str) -> datetime:
     """Returns when `30d`, `12h`, `2w`, `PT90M` ago was. Raises CommandFailed for anything else."""
     try:
-        return datetime.now(UTC) - _DURATION.validate_python(age)
+        duration = _DURATION.validate_python(age)
+        if age.strip().startswith("-") or duration < timedelta(0):
+            raise OverflowError
+        return datetime.now(UTC) - duration
     except (ValidationError, OverflowError):
         raise CommandFailed(BAD_INPUT, f"'{age}' is no age: write one such as 30d, 12h or PT12H") from None
 

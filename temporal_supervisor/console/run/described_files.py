@@ -13,6 +13,7 @@ from temporal_supervisor.console.base.terminal import print_err
 from temporal_supervisor.runtime.process import cache_dir
 
 _OWNER = "inspect"
+_NAMED = 3  # files with their problems, in one error
 _WHERE = "docs/own-files.md has an example"
 
 
@@ -52,6 +53,27 @@ async def check_description(files: list[DataFile]) -> None:
     looked_at = [*named, toml] if covered == set(keys) else files
     if keys:
         _refuse_mistakes(toml, await _reports(looked_at))
+
+
+async def check_readable(files: list[DataFile]) -> None:
+    """Raises CommandFailed if there are files and none of them can be read; the smallest ones are tried first."""
+    tried = sorted((file for file in files if file.name != DATA_TOML), key=_size)
+    problems: list[str] = []
+    for file in tried:
+        problem = file.problem or (await _reports([file]))[0].problem
+        if not problem:
+            return
+        problems.append(f"{file.name}: {problem}")
+    if problems:
+        more = "; ..." if len(problems) > _NAMED else ""
+        raise CommandFailed(
+            BAD_INPUT, f"none of the {len(problems)} files can be read: {'; '.join(problems[:_NAMED])}{more}"
+        )
+
+
+def _size(file: DataFile) -> int:
+    """Returns the size of a file; of one that is not looked at 0."""
+    return 0 if file.problem else file.path.stat().st_size
 
 
 def _description_of(files: Sequence[DataFile]) -> DataFile | None:

@@ -1,7 +1,9 @@
 """The answer of a run, printed or as a file: the text, its citations, the gaps, the cost."""
 
+import csv
+import io
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pydantic import JsonValue
 from rich.console import Console, RenderableType
@@ -25,12 +27,11 @@ _FIRST = 8  # of what is named in a row
 _JSON_ROWS = 40  # of a structured answer on a terminal
 
 
-def answer_report(run_id: str, outcome: RunOutcome, web: str | None = None) -> Report:
-    """Returns result and problem of a run."""
+def answer_report(run_id: str, outcome: RunOutcome, web: str | None = None, notes: Sequence[str] = ()) -> Report:
+    """Returns result and problem of a run, with `notes` beside them."""
     error = safe_line(outcome.said, _ERROR_CHARS)
-    return Report(
-        outcome.as_json(run_id), lambda screen: _rows(screen, run_id, outcome, web), error=error, code=outcome.code
-    )
+    data, code = outcome.as_json(run_id), outcome.code
+    return Report(data, lambda screen: _rows(screen, run_id, outcome, web), notes=notes, error=error, code=code)
 
 
 def _rows(screen: Console, run_id: str, outcome: RunOutcome, web: str | None) -> Iterator[RenderableType]:
@@ -126,6 +127,14 @@ def answer_file(result: RunResult, suffix: str) -> bytes:
     if (rows := rows_of(result.answer_json)) is None:
         raise ValueError("the answer's JSON is no table: that is one list of objects, with at least one")
     return csv_of(list(dict.fromkeys(name for row in rows for name in row)), rows)
+
+
+def table_content(data: bytes) -> str:
+    """Returns what a CSV file holds: rows, columns, and how many cells of the answer are empty."""
+    header, *rows = csv.reader(io.StringIO(data.decode("utf-8", "replace")))
+    counts = [f"{counted(len(rows), 'row')}", f"{counted(len(header), 'column')}"]
+    empty = sum(not cell for row in rows for cell in row)
+    return ", ".join([*counts, *([f"{counted(empty, 'cell')} empty"] if empty else [])])
 
 
 def rows_of(value: JsonValue) -> list[dict[str, JsonValue]] | None:

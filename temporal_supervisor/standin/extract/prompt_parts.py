@@ -1,97 +1,17 @@
-"""The marked parts of a prompt: goal, subtask, roles, findings, attachments; and words, what a text is about."""
+"""The marked parts of a prompt: goal, subtask, roles, findings, attachments."""
 
 import re
 from html import unescape
-from os.path import commonprefix
 from typing import NamedTuple
 
+from temporal_supervisor.standin.lookup.word_forms import key_stems, shared
 from temporal_supervisor.standin.server.api_request import ApiRequest
 from temporal_supervisor.supervision.base import prompt_marks as marks
-
-_STOP_WORDS = """
-a about across answer following after all also an and any are around as at be been before between by can
-compare compared did do does during each explain figure figures find for from give had has have how i if in
-into is it its list long many me more most much need of on one or other our over please question report
-same show since so some state such table tables tell than that the their them then there these they this those
-through to two until up us use using very was we were what when where which while who whom whose why will with
-within would should could must might may shall know write you your change changed changes summarise summarize describe
-data information short brief document documents results result part
-"""
-_STOP = frozenset(_STOP_WORDS.split())
-_WORD = re.compile(r"[^\W_]+")
-_POSSESSIVE = re.compile(r"['’]s\b")
-_SENTENCE = re.compile(r"(?<=[.!?])(?<!\bp\.)\s+(?=[\"'(\[]?[A-Z0-9])")
-_ITEM = re.compile(r"^(?:[-*>]|\d{1,2}[.)])\s+")
-_LABELS = re.compile(r"^(confidence|limitations?|sources?)\s*:|^[#|_]|^---", re.IGNORECASE)
-_FIGURE = re.compile(r"(?<![\w.])\d[\d.,]*")
-_ALIKE = 6  # letters that two forms of a word have in common
-_SENTENCES = 6
-
-
-def stem(word: str) -> str:
-    """Returns `word` in lower case without its plural ending."""
-    low = word.lower()
-    if low.endswith("ies"):
-        return f"{low[:-3]}y"
-    return low[:-1] if len(low) > 3 and low.endswith("s") else low
-
-
-def stems(text: str) -> list[str]:
-    """Returns the stems of all words, stop words included: for matching phrases."""
-    return [stem(word) for word in _WORD.findall(_POSSESSIVE.sub("", text))]
-
-
-def key_words(text: str) -> list[str]:
-    """Returns the words that say what `text` is about, as written: no stop words, no single letters."""
-    words = _WORD.findall(_POSSESSIVE.sub("", text))
-    return [word for word in words if word.lower() not in _STOP and (len(word) > 1 or word.isdigit())]
-
-
-def key_stems(text: str) -> list[str]:
-    """Returns the stems of the key words, each once."""
-    return list(dict.fromkeys(map(stem, key_words(text))))
-
-
-def shared(wanted: list[str], text: str) -> set[str]:
-    """Returns the stems in `wanted` that occur in `text`, as they are or with another ending."""
-    present = key_stems(text)
-    return {one for one in wanted if any(_alike(one, other) for other in present)}
-
-
-def sentences(text: str) -> list[str]:
-    """Returns the sentences of a Markdown text; headings, tables, rules and closing labels are left out."""
-    lines = ("" if _LABELS.match(line) else _ITEM.sub("\n", line) for line in map(str.strip, text.splitlines()))
-    paragraphs = (" ".join(paragraph.split()) for paragraph in "\n".join(lines).split("\n\n"))
-    return [part for paragraph in paragraphs for part in _SENTENCE.split(paragraph) if part]
-
-
-def key_lines(text: str, question: str, most: int = _SENTENCES) -> list[str]:
-    """Returns the sentences that share most words with a question, in the text's order; else those with figures."""
-    wanted, every = key_stems(question), list(dict.fromkeys(sentences(text)))
-    scores = {sentence: len(shared(wanted, sentence)) for sentence in every}
-    best = sorted(filter(scores.get, every), key=lambda sentence: -scores[sentence])[:most]
-    return [sentence for sentence in every if sentence in best] or list(filter(figures_in, every))[:most]
-
-
-def figures_in(text: str) -> int:
-    """Returns how many numbers a text holds."""
-    return len(_FIGURE.findall(text))
-
-
-def clip(text: str, limit: int) -> str:
-    """Returns `text` on one line in at most `limit` characters, cut at a word."""
-    line = " ".join(text.split())
-    return line if len(line) <= limit else line[: limit - 2].rsplit(" ", 1)[0].rstrip(",;:") + " …"
-
-
-def _alike(one: str, other: str) -> bool:
-    common = len(commonprefix([one, other]))
-    return one == other or (common >= _ALIKE and common >= 0.6 * max(len(one), len(other)))
-
 
 _ROLE = re.compile(r"^\s*[-*]\s*([A-Za-z][\w-]*):\s*+(.+?)(?:(?<!\s)\s*+\((tools:[^()]*+)\))?(?<!\s)\s*+$")
 _ATTRIBUTE = re.compile(r'(?<![\w-])([\w-]++)\s*+=\s*+"([^"]*+)"')
 _COMPOSES = re.compile(r"(?:\b|_)(writ|format|compos|draft|edit)", re.IGNORECASE)
+_QUERIES = re.compile(r"query|queries|sql|tables?(?![a-z])", re.IGNORECASE)
 _QUESTION = re.compile(r"^.*?\bQuestion:\s*(.+)$", re.MULTILINE)
 
 Block = tuple[dict[str, str], str]
@@ -110,6 +30,21 @@ class RoleLine(NamedTuple):
         """True if it writes up the findings of others: by its name, the first word about it, and its tools."""
         tools = self.extras.partition(";")[0]
         return bool(_COMPOSES.search(f"{self.name} {self.description.partition(' ')[0]} {tools}"))
+
+    @property
+    def queries(self) -> bool:
+        """True if it asks tables: by its tools, else by what is said of it."""
+        return bool(_QUERIES.search(self.tools or self.description))
+
+    @property
+    def computes(self) -> bool:
+        """True if one of its tools calculates."""
+        return "calc" in self.tools
+
+    @property
+    def tools(self) -> str:
+        """Returns the names of its tools, empty if none are listed."""
+        return self.extras.partition(";")[0].partition("tools:")[2]
 
     def fit(self, goal: str) -> int:
         """Returns how many words it shares with a goal."""

@@ -3,13 +3,14 @@
 import re
 from typing import Any
 
-from temporal_supervisor.standin.extract.prompt_parts import clip, key_lines, key_stems, shared
+from temporal_supervisor.standin.lookup.word_forms import clip, key_lines, key_stems, shared
 from temporal_supervisor.standin.server.api_request import Json
 
 _DEPTH = 12  # a schema may contain itself; one that needs more than this can't be filled
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:,\d{3})*(?:\.\d+)?(?![\w])")
 _YEARS = range(1500, 2200)
 _TEXT_CHARS = 300
+_STATED = r"^[\s*_|>-]*{name}[\s*_]*[:=|]\s*(?P<value>\S.*)$"  # a label at the beginning of a line, and its value
 
 
 class Filler:
@@ -40,10 +41,11 @@ class Filler:
     def fit(self, schema: Json, wanted: Any, name: str = "", depth: int = 0) -> Any:
         """Returns a value for a part of the schema, the property `name`."""
         wanted = schema.get("default") if wanted is None else wanted
-        if wanted is None and _nullable(schema):
-            return None
         plain = self.resolve(schema)
         kind = _kind(plain)
+        wanted = self._stated(name, kind) if wanted is None else wanted
+        if wanted is None and _nullable(schema):
+            return None
         if "const" in plain:
             return plain["const"]
         if options := plain.get("enum"):
@@ -71,6 +73,18 @@ class Filler:
             for name, part in properties.items()
             if depth <= _DEPTH and (name in required or wanted.get(name) is not None)
         }
+
+    def _stated(self, name: str, kind: str) -> str | float | None:
+        """Returns what the text states under a name, as in `Town: Aarau`; None if it states nothing that fits."""
+        words = r"[\s_-]+".join(map(re.escape, re.split(r"[\s_-]+", name)))
+        found = re.search(_STATED.format(name=words), self._text, re.IGNORECASE | re.MULTILINE) if name else None
+        if found is None:
+            return None
+        said = clip(found["value"].strip(" *|"), _TEXT_CHARS)
+        if kind == "string":
+            return said or None
+        number = _NUMBER.match(said) if kind in ("integer", "number") else None
+        return float(number[0].replace(",", "")) if number else None
 
     def _figure(self, name: str) -> float | None:
         """Of the lines that share most words with the name, the largest of their last numbers that are no years."""

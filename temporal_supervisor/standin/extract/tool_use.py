@@ -8,26 +8,13 @@ from functools import cache
 from typing import Any
 
 from temporal_supervisor.bundled import BUILTIN_TEAMS
+from temporal_supervisor.standin.extract.answered import changes, queries
 from temporal_supervisor.standin.extract.answers import digest
-from temporal_supervisor.standin.extract.prompt_parts import (
-    Parts,
-    clip,
-    focus,
-    key_lines,
-    key_stems,
-    key_words,
-    sentences,
-    shared,
-    stem,
-)
+from temporal_supervisor.standin.extract.asked import ARITHMETIC
+from temporal_supervisor.standin.extract.prompt_parts import Parts, focus
 from temporal_supervisor.standin.extract.schema_fill import Filler
-from temporal_supervisor.standin.extract.tables import (
-    expressions,
-    parse_examples,
-    parse_grids,
-    parse_tables,
-    write_query,
-)
+from temporal_supervisor.standin.lookup.tables import expressions
+from temporal_supervisor.standin.lookup.word_forms import clip, key_lines, key_stems, key_words, sentences, shared, stem
 from temporal_supervisor.standin.server.api_request import Json
 from temporal_supervisor.supervision.base import prompt_marks as marks
 
@@ -110,8 +97,6 @@ _ID = re.compile(
 )
 _FILE = re.compile(r"[^\n{}]{1,200}\.\w{1,7}")
 _URL = re.compile(r"https?://[^\s<>\"')\]]+")
-_ARITHMETIC = re.compile(r"(?<![\d.])\.?+\d[\d.]*+(?:\s*+[-+*/]\s*+\(?+\d[\d.]*+\)?+)++")
-
 _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("sql", re.compile(r"sql|statement")),
     ("expression", re.compile(r"expression|formula")),
@@ -180,10 +165,9 @@ def _texts(kind: str, prompt: Parts) -> list[str]:
     shown = "\n".join([subtask, goal, *outputs])
     keys = [word for word in key_words(subtask) if not word.isdigit()][:_KEYS]
     if kind == "sql":
-        query = write_query(parse_tables(shown), parse_examples(shown), f"{subtask} {prompt.item}", goal)
-        return [query] if query else []
+        return [query.sql for query in queries(prompt)]
     if kind == "expression":
-        return expressions(parse_grids(shown)) or _ARITHMETIC.findall(subtask)
+        return expressions(changes(prompt)) or ARITHMETIC.findall(subtask)
     if kind == "url":
         return list(dict.fromkeys(_URL.findall(shown)))[:_DOCUMENTS]
     if kind == "attachment":
@@ -193,10 +177,12 @@ def _texts(kind: str, prompt: Parts) -> list[str]:
         named = [name for name in found if prompt.item.startswith(name)]
         return named or ([prompt.item] if _FILE.fullmatch(prompt.item) else found[:_DOCUMENTS])
     if kind == "body":
-        return [digest(prompt.findings, subtask)]
+        return [digest(prompt.findings)]
     if kind == "title":
         return [clip((sentences(goal) or [subtask])[0], _TITLE_CHARS).rstrip("?. ")]
-    return [" ".join(keys) if kind == "query" else subtask]
+    if kind == "query":
+        return [" ".join(keys)] if keys else []
+    return [subtask]
 
 
 def _ids(text: str, keys: list[str]) -> list[str]:

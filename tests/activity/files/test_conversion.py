@@ -25,7 +25,7 @@ from activities.files.file_reports import FileReport
 from activities.files.tables import engine
 from activities.files.tables.dates import DateReading
 from activities.tools.sql.sql_check import check
-from temporal_supervisor.standin.extract.tables import parse_tables
+from temporal_supervisor.standin.lookup.tables import parse_tables
 from tests.office_files import docx_bytes, pdf_bytes, xlsx_bytes
 
 Json = dict[str, Any]

@@ -14,7 +14,7 @@ from activities.tools.sql import sql_tools
 from activities.tools.sql.sql_check import Refused, check
 from activities.tools.sql.sql_tools import TableOptions, TableTools
 from activities.tools.tool import Tool, ToolContext, ToolMisuse, ToolOutput
-from temporal_supervisor.standin.extract.tables import parse_tables, write_query
+from temporal_supervisor.standin.lookup.tables import parse_tables, write_query
 from temporal_supervisor.supervision.base import limits
 from tests.activity.files.made_tables import CACHE, tables_of
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from html import unescape
 from typing import NamedTuple
 
-from temporal_supervisor.standin.extract.prompt_parts import key_stems, shared, stems
+from temporal_supervisor.standin.lookup.word_forms import key_stems, shared, stems
 from temporal_supervisor.supervision.base.prompt_marks import EXAMPLE
 
 _TABLE = re.compile(r"^\s*table\s+([^\s()]+)\s*\((?:[^()]|\([^()]*\))*\)", re.IGNORECASE)
@@ -143,11 +143,7 @@ def expressions(grids: list[Grid]) -> list[str]:
 
 def statements(grids: list[Grid], calculated: dict[str, str]) -> list[str]:
     """Returns sentences with the figures of result tables and the results of a calculator by their expressions."""
-    lines = [
-        (f"of the first {_ROWS} rows, " if len(grid.rows) >= _ROWS else "") + _stated(one, calculated)
-        for grid in grids
-        for one in series(grid)[:_SERIES]
-    ]
+    lines = [_stated(one, calculated) for grid in grids for one in series(grid)[:_SERIES]]
     return list(dict.fromkeys(line[0].upper() + line[1:] for line in lines))
 
 
@@ -172,7 +168,6 @@ def _operand(value: str) -> str:
     return f"({text})" if text.startswith("-") else text
 
 
-_ROWS = 200  # of a query without an example: as many as a tool shows, so that nothing is missing in between
 _EXAMPLE = re.compile(rf'<{EXAMPLE} question="([^"]*)">(.*?)</{EXAMPLE}>', re.DOTALL)
 _CONDITION = re.compile(r"(?<!\w)((?:\w++\.)?(\w++))\s*+(?:=\s*('(?:[^']|'')*')|\bIN\s*\(([^()]*)\))", re.IGNORECASE)
 _LITERAL = re.compile(r"'((?:[^']|'')*)'")
@@ -186,26 +181,30 @@ class Example(NamedTuple):
     sql: str
 
 
-_Query = tuple[str, str]  # its SQL, and what it is about
-
-
 def parse_examples(text: str) -> list[Example]:
     """Returns the examples in a tool's output."""
     return [Example(unescape(question), sql.strip()) for question, sql in _EXAMPLE.findall(text)]
 
 
-def write_query(tables: list[Table], examples: list[Example], focus: str, context: str = "") -> str:
-    """Returns a SELECT over the table that the subtask is about most; empty if it is about none."""
-    wanted = [stem for stem in key_stems(focus) if not stem.isdigit()]
-    times = _times_in(focus) or _times_in(context)
-    made: list[_Query] = []
+def example_query(tables: list[Table], examples: list[Example], question: str) -> str:
+    """Returns the example's query that answers a question, with its names and times; empty if none does.
+
+    Each word of the question must be one of the example's, of the table's description, or of the names put in.
+    """
+    wanted = [stem for stem in key_stems(question) if not stem.isdigit()]
+    times = _times_in(question)
+    fitting: list[tuple[int, str]] = []
     for table in tables:
-        names = {column: named(values, focus) or named(values, context) for column, values in table.values.items()}
-        made += filter(None, (_adapted(table, example, names, times) for example in examples))
-        made.append(_plain(table, names, times))
-    fitting = [(len(shared(wanted, about)), sql) for sql, about in made]
-    words, best = max(fitting, key=lambda one: one[0], default=(0, ""))
-    return best if words else ""
+        names = {column: named(values, question) for column, values in table.values.items()}
+        for example in examples:
+            adapted = _adapted(table, example, names, times)
+            if adapted is None:
+                continue
+            sql, used = adapted
+            about = " ".join([example.question, *used])
+            if wanted and len(shared(wanted, f"{about} {table.text}")) == len(wanted):
+                fitting.append((len(shared(wanted, about)), sql))
+    return max(fitting, key=lambda one: one[0], default=(0, ""))[1]
 
 
 def _times_in(text: str) -> list[str]:
@@ -225,8 +224,10 @@ def named(values: list[str], text: str) -> list[str]:
     return [value for value in values if value in whole]
 
 
-def _adapted(table: Table, example: Example, names: dict[str, list[str]], times: list[str]) -> _Query | None:
-    """The example with the names and times of the subtask in place of its own; None if names lack."""
+def _adapted(
+    table: Table, example: Example, names: dict[str, list[str]], times: list[str]
+) -> tuple[str, list[str]] | None:
+    """Returns the example's query with other names and times in place of its own, and the names; None if names lack."""
     if not re.search(rf"(?<!\w){re.escape(table.name)}(?!\w)", example.sql):
         return None
     own, ends = _times_in(example.question), [moment[:7] for moment in table.time[1:]] if table.time else []
@@ -247,20 +248,7 @@ def _adapted(table: Table, example: Example, names: dict[str, list[str]], times:
         return _like(given[-1 if last else min(own.index(match[0]), len(given) - 1)], match[0], last)
 
     sql = _TIME.sub(time, _CONDITION.sub(condition, example.sql))
-    return None if lacking else (sql, " ".join([example.question, *used]))
-
-
-def _plain(table: Table, names: dict[str, list[str]], times: list[str]) -> _Query:
-    """All columns of the rows that the subtask names."""
-    clauses = [_one_of(column, values) for column, values in names.items() if values]
-    if times and table.time:
-        column, low, _ = table.time
-        first, last = _like(times[0], low), _like(times[-1], low, last=True)
-        quote = "" if low.isdigit() else "'"  # a computed column of numbers equals no text
-        clauses.append(f"{column} BETWEEN {quote}{first}{quote} AND {quote}{last}{quote}")
-    where = f" WHERE {' AND '.join(clauses)}" if clauses else ""
-    about = " ".join([table.text.replace("_", " "), *(value for values in names.values() for value in values)])
-    return f"SELECT * FROM {table.name}{where} ORDER BY 1 LIMIT {_ROWS}", about
+    return None if lacking else (sql, used)
 
 
 def _like(time: str, pattern: str, last: bool = False) -> str:

@@ -1,0 +1,42 @@
+"""Files that commands write: refused before the work where they can't be written, told with what is in them."""
+
+import sys
+from pathlib import Path
+
+from temporal_supervisor.console.base.command import BAD_INPUT, FAILED, CommandFailed
+from temporal_supervisor.console.base.terminal import print_err
+
+STANDARD_OUTPUT = Path("-")
+
+
+def check_output(path: Path, endings: tuple[str, ...] = (), *, force: bool = False) -> None:
+    """Raises CommandFailed if a file can't be written there; of `endings` it must have one, if any are given."""
+    if path == STANDARD_OUTPUT:
+        return
+    if endings and path.suffix.lower() not in endings:
+        known = ", ".join(endings[:-1])
+        raise CommandFailed(BAD_INPUT, f"{path}: no file of the kind '{path.suffix}': write {known} or {endings[-1]}")
+    if path.is_dir():
+        raise CommandFailed(BAD_INPUT, f"{path} is a folder: name a file in it")
+    if not path.parent.is_dir():
+        raise CommandFailed(BAD_INPUT, f"there is no folder {path.parent}: make it, or name another file")
+    if path.exists() and not force:
+        raise CommandFailed(FAILED, f"{path} exists already: remove it, choose another name, or pass --force")
+
+
+def write_file(path: Path, data: bytes, content: str = "", *, force: bool = False) -> None:
+    """Writes a file, or to standard output; one that exists stays unless it is by `force`. Raises CommandFailed.
+
+    `content` says what is in it, in place of its size.
+    """
+    if path == STANDARD_OUTPUT:
+        sys.stdout.buffer.write(data)
+        sys.stdout.flush()
+        return
+    check_output(path, force=force)
+    try:
+        with path.open("wb" if force else "xb") as file:
+            file.write(data)
+    except OSError as error:
+        raise CommandFailed(FAILED, f"{path} can't be written: {error.strerror}") from None
+    print_err(f"wrote {path}{f': {content}' if content else f', {len(data):,} bytes'}")

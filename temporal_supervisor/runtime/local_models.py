@@ -1,0 +1,81 @@
+"""Model servers of this machine that speak the Messages API: found by their usual ports on loopback."""
+
+import json
+import os
+import urllib.request
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from temporal_supervisor.runtime import process
+
+SERVERS = {"Ollama": 11434, "llama.cpp": 8080, "LM Studio": 1234}
+_SECONDS = 0.5  # loopback answers in milliseconds, or nobody is there
+_BYTES = 1 << 20  # of a list of models
+_NAME_CHARS = 200
+
+
+@dataclass(frozen=True)
+class LocalModel:
+    """A server that answered, and the first model that it lists; `others` are how many more there are."""
+
+    server: str
+    url: str
+    model: str
+    others: int = 0
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """Returns the variables that a Worker needs for it: names of models only where there is a choice."""
+        url = {"ANTHROPIC_BASE_URL": self.url, "SUPERVISOR_MODEL": ""}
+        names = ("SUPERVISOR_SUPERVISOR_MODEL", "SUPERVISOR_WORKER_MODEL") if self.others else ()
+        return url | dict.fromkeys(names, self.model)
+
+    @property
+    def said(self) -> str:
+        """Returns the server and its model, to be read."""
+        more = f" and {self.others} more" if self.others else ""
+        return f"{self.server} runs at {self.url} with {self.model}{more}"
+
+    @property
+    def worker_hint(self) -> str:
+        """Returns the sentence that says how a Worker uses it."""
+        return f"{self.said}: {process.command(process.PROGRAM, ['worker', '--local'])} uses it"
+
+
+def find_local_model(ports: Mapping[str, int] = SERVERS) -> LocalModel | None:
+    """Returns the first of these servers that lists a model; None if none does. Takes half a second at most."""
+    with ThreadPoolExecutor(len(ports)) as threads:
+        found = list(threads.map(_asked, ports.items()))
+    return next((model for model in found if model is not None), None)
+
+
+def take_local_model() -> LocalModel:
+    """Puts a server of this machine into the environment. Raises ValueError if none answers."""
+    found = find_local_model()
+    if found is None:
+        known = ", ".join(f"{server} at {port}" for server, port in SERVERS.items())
+        raise ValueError(f"no model server with a model answers on this machine ({known}): start one, or name its URL")
+    os.environ.update(found.environ)
+    return found
+
+
+def _asked(server: tuple[str, int]) -> LocalModel | None:
+    name, port = server
+    url = f"http://127.0.0.1:{port}"
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with direct.open(f"{url}/v1/models", timeout=_SECONDS) as reply:
+            models = _names(json.loads(reply.read(_BYTES)))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return LocalModel(name, url, models[0], len(models) - 1) if models else None
+
+
+def _names(listed: object) -> list[str]:
+    """Returns the names in a list of models; empty for what is none, as another program may have the port."""
+    models = listed.get("data") if isinstance(listed, dict) else None
+    if not isinstance(models, list):
+        return []
+    names = [model.get("id") for model in models if isinstance(model, dict)]
+    return [name for name in names if isinstance(name, str) and name.isprintable() and 0 < len(name) <= _NAME_CHARS]

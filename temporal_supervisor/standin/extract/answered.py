@@ -1,0 +1,141 @@
+"""What tools returned about each part of a question: the lines of a finding, and the parts that nothing answers."""
+
+import re
+from typing import NamedTuple
+
+from temporal_supervisor.standin.extract.asked import ARITHMETIC, Part, PartQuery, parts_of, query_of
+from temporal_supervisor.standin.extract.prompt_parts import Parts
+from temporal_supervisor.standin.lookup.passages import answering_sentences
+from temporal_supervisor.standin.lookup.results_in_words import told
+from temporal_supervisor.standin.lookup.tables import Grid, parse_grids, parse_tables, result_of, statements
+from temporal_supervisor.standin.lookup.word_forms import clip
+from temporal_supervisor.standin.server.api_request import PastCall
+from temporal_supervisor.supervision.base import prompt_marks as marks
+
+_SHOWN_ROWS = 15  # longer tables become sentences
+_REPLY_CHARS = 1000  # of a person's, who seldom writes more
+_SOURCE_CHARS = 60
+_LOOKS_UP = re.compile(
+    r"sql|statement|query|search|keyword|^q$|^terms?$|id$|key|slug|ref|path|document|url|attachment|^name$|"
+    r"expression|formula|title|question|table|place"
+)
+_OUTPUT_CHARS = 600  # of a tool that does something: its whole output is what it did
+
+
+class PartAnswers(NamedTuple):
+    """The parts of a finding's text, and the questions that found nothing."""
+
+    texts: list[str]
+    open_parts: list[str]
+
+
+def answered(prompt: Parts, calls: list[PastCall]) -> PartAnswers:
+    """Returns what these calls say about each part of the subtask's question."""
+    calculated = _calculated(calls)
+    texts: list[str] = []
+    open_parts: list[str] = []
+    for part in parts_of(prompt.question):
+        found = _by_query(part, prompt, calls, calculated) or _by_sentences(part, prompt, calls)
+        found = found or _by_arithmetic(part, calculated)
+        texts += found
+        open_parts += [] if found else [part.text]
+    done = _said_by_people(calls) + _done(calls)
+    return PartAnswers(list(dict.fromkeys([*texts, *done])), [] if done else open_parts)
+
+
+def queries(prompt: Parts) -> list[PartQuery]:
+    """Returns the queries that answer parts of the subtask's question, by the tables that tools have listed."""
+    shown = _listed(prompt)
+    made = [query_of(part, shown, prompt.item) for part in parts_of(prompt.question)]
+    return [query for query in made if query is not None]
+
+
+def changes(prompt: Parts) -> list[Grid]:
+    """Returns the results that show how figures went from one time to another."""
+    shown = [query for query in queries(prompt) if query.answer is None or query.answer.kind == "change"]
+    return [grid for query in shown for grid in parse_grids(_output_of(query, _good(prompt)))]
+
+
+def _good(prompt: Parts) -> list[PastCall]:
+    return [call for call in prompt.request.calls if not call.is_error]
+
+
+def _listed(prompt: Parts) -> str:
+    """Returns the text that tables and examples are described in: the brief's, and what tools returned."""
+    return "\n".join([prompt.request.user_text, *(call.output for call in _good(prompt))])
+
+
+def _output_of(query: PartQuery, calls: list[PastCall]) -> str:
+    return next((call.output for call in calls if query.sql in call.arguments.values()), "")
+
+
+def _calculated(calls: list[PastCall]) -> dict[str, str]:
+    """Returns the outputs of calculations by their expressions."""
+    return {str(value): call.output for call in calls for value in call.arguments.values() if result_of(call.output)}
+
+
+def _by_query(part: Part, prompt: Parts, calls: list[PastCall], calculated: dict[str, str]) -> list[str]:
+    query = query_of(part, _listed(prompt), prompt.item)
+    output = _output_of(query, calls) if query is not None else ""
+    if query is None or not output:
+        return []
+    if query.answer is not None:
+        return told(query.answer, output, calculated)
+    grids = parse_grids(output)
+    lines = "\n".join(f"- {line}" for line in statements(grids, calculated))
+    return [text for text in [lines, *(grid.markdown() for grid in grids if len(grid.rows) <= _SHOWN_ROWS)] if text]
+
+
+def _by_sentences(part: Part, prompt: Parts, calls: list[PastCall]) -> list[str]:
+    """Returns the sentences of documents and other outputs that hold the words of a part, with their sources."""
+    texts: list[str] = []
+    for at, call in enumerate(calls):
+        if not _is_text(call) or _is_opened_later(call, calls[at + 1 :]):
+            continue
+        source = _source(call)
+        found = answering_sentences(call.output, part.whole, source if _names_a_thing(call) else "")
+        texts += [f"- {line} [{clip(source, _SOURCE_CHARS)}]" for line in found]
+    return ["\n".join(dict.fromkeys(texts))] if texts else []
+
+
+def _by_arithmetic(part: Part, calculated: dict[str, str]) -> list[str]:
+    """Returns the results of what a part writes down to be computed."""
+    wanted = ARITHMETIC.findall(part.text)
+    return [f"- {output.strip()}" for expression, output in calculated.items() if expression in wanted]
+
+
+def _is_text(call: PastCall) -> bool:
+    """True for an output that is no table, no list of tables and no calculation, and not a person's word."""
+    is_table = bool(parse_grids(call.output) or parse_tables(call.output) or result_of(call.output))
+    return not is_table and call.name != marks.ASK_TOOL
+
+
+def _is_opened_later(call: PastCall, later: list[PastCall]) -> bool:
+    """True for a list of documents of which one was opened: a text is worth more than a list."""
+    opened = [str(value) for other in later for value in other.arguments.values()]
+    return any(f"[{value}]" in call.output for value in opened)
+
+
+def _source(call: PastCall) -> str:
+    return next((value for value in call.arguments.values() if isinstance(value, str)), call.name)
+
+
+def _names_a_thing(call: PastCall) -> bool:
+    """True if a call's argument names what it opened; the words of a search are not those of what it found."""
+    return not any(word in name.lower() for name in call.arguments for word in ("query", "search", "keyword"))
+
+
+def _said_by_people(calls: list[PastCall]) -> list[str]:
+    replies = [call.output for call in calls if call.name == marks.ASK_TOOL]
+    return [f"- A person said: {clip(reply, _REPLY_CHARS)}" for reply in replies]
+
+
+def _done(calls: list[PastCall]) -> list[str]:
+    """Returns the outputs of tools that do something: what they say is the result."""
+    return [f"- {clip(call.output, _OUTPUT_CHARS)}" for call in calls if _acts(call)]
+
+
+def _acts(call: PastCall) -> bool:
+    """True for a call that neither looks up nor asks: none of its arguments says what to look for."""
+    asks = call.name == marks.ASK_TOOL
+    return bool(call.arguments) and not asks and not any(_LOOKS_UP.search(name.lower()) for name in call.arguments)

@@ -1,0 +1,154 @@
+"""Plans: which role gets which part of a goal, by the roles and the data that a prompt shows."""
+
+import re
+
+from temporal_supervisor.standin.extract.asked import ARITHMETIC, Part, parts_of, query_of, wants_document
+from temporal_supervisor.standin.extract.prompt_parts import Parts, RoleLine, block
+from temporal_supervisor.standin.extract.schema_fill import Filler
+from temporal_supervisor.standin.lookup.word_forms import clip, key_words, sentences
+from temporal_supervisor.standin.server.api_request import Json
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base import prompt_marks as marks
+
+_CAP = re.compile(marks.MOST_SUBTASKS.format(most=r"(\d+)"))
+_PURPOSE_CHARS = 300
+_ESTIMATED_TOKENS = 4000
+_OWN_WORDS = 2  # a part with fewer is described with the words of the part before it
+
+
+def plan(prompt: Parts, filler: Filler) -> Json:
+    """Returns the subtasks of a goal; of a step the next one, of a revision others in place of those that failed."""
+    is_step = "finished" in filler.properties()
+    roles = _roles(prompt, filler)
+    is_revision = bool(prompt.planned) and not is_step
+    made = _replacements(prompt, filler, roles) if is_revision else _next(prompt, roles, one=is_step)
+    return {
+        "strategy": "plan",
+        "reasoning": "Each part of the goal goes to the role that has the data for it.",
+        "final_instruction": "Answer the goal from the findings, with their figures.",
+        "subtasks": made[: _most(prompt)],
+        "finished": not made,
+    }
+
+
+def route(prompt: Parts, filler: Filler) -> Json:
+    """Returns the role that fits the goal best."""
+    offered = _offered(prompt, filler.properties()["role"])
+    role = min(offered, key=lambda role: (role.composes, -role.fit(prompt.question)))
+    described = _subtask(prompt, "t1", role, [], _whole(prompt.question))["description"]
+    return {"role": role.name, "secondary_role": None, "description": described}
+
+
+def _most(prompt: Parts) -> int:
+    stated = _CAP.search(prompt.text)
+    return int(stated[1]) if stated else limits.MAX_SUBTASKS
+
+
+def _next(prompt: Parts, roles: list[RoleLine], *, one: bool) -> list[Json]:
+    """Returns the subtasks of roles that have none yet, or the first of them."""
+    planned = [head for head, _ in prompt.planned]
+    done = [head.get("id", "") for head in planned if head["state"] == "completed"]
+    used = {head.get("role") for head in planned}
+    made: list[Json] = []
+    for role, asked in _shares(prompt, roles):
+        if role.name in used:
+            continue
+        after = [*done, *(each["id"] for each in made)] if role.composes else []
+        made.append(_subtask(prompt, f"t{len(planned) + len(made) + 1}", role, after, asked))
+    return made[:1] if one else made
+
+
+def _shares(prompt: Parts, roles: list[RoleLine]) -> list[tuple[RoleLine, str]]:
+    """Returns each role that has something to do, with its part of the question.
+
+    Without a list of data nothing says who knows what: then each role gets all of it.
+    """
+    catalogue = block(prompt.text, marks.DATA)
+    if not catalogue:
+        return [(role, _whole(prompt.question)) for role in roles]
+    finding = [role for role in roles if not role.composes] or roles
+    shares: dict[str, list[str]] = {}
+    for part in parts_of(prompt.question):
+        role = _taker(part, finding, catalogue)
+        shares.setdefault(role.name, []).append(_described(part))
+    chosen = [(role, "? ".join(shares[role.name])) for role in finding if role.name in shares]
+    writing = [role for role in roles if role.composes and role not in finding]
+    if wants_document(prompt.question):
+        chosen += [(role, _whole(prompt.question)) for role in writing]
+    return chosen
+
+
+def _taker(part: Part, roles: list[RoleLine], catalogue: str) -> RoleLine:
+    """Returns the role that has the data for a part: tables, a calculator, or texts."""
+    if query_of(part, catalogue) is not None:
+        fitting = [role for role in roles if role.queries]
+    elif ARITHMETIC.search(part.text):
+        fitting = [role for role in roles if role.computes]
+    else:
+        fitting = [role for role in roles if not role.queries]
+    return max(fitting or roles, key=lambda role: role.fit(part.whole))
+
+
+def _replacements(prompt: Parts, filler: Filler, roles: list[RoleLine]) -> list[Json]:
+    """Returns a subtask of another role for each one that failed, if there is a role that has not tried."""
+    item = filler.properties(filler.properties()["subtasks"].get("items"))
+    if "replaces" not in item:
+        return []
+    used = {head.get("role") for head, _ in prompt.planned}
+    left = [role for role in roles if role.name not in used and not role.composes]
+    made: list[Json] = []
+    for head, text in prompt.planned:
+        if head["state"] != "failed" or "replaced_by" in head or not left:
+            continue
+        role = left.pop(0)
+        number = len(prompt.planned) + len(made) + 1
+        made.append({**_subtask(prompt, f"t{number}", role, [], _asked(text, prompt)), "replaces": [head["id"]]})
+    return made
+
+
+def _asked(described: str, prompt: Parts) -> str:
+    """Returns the question of a subtask as the plan so far shows it, else the goal's."""
+    _, found, question = described.partition("Question: ")
+    return question.partition(f"<{marks.OUTCOME}>")[0].strip(" ?\n") if found else _whole(prompt.question)
+
+
+def _roles(prompt: Parts, filler: Filler) -> list[RoleLine]:
+    """Returns the roles that the plan's schema offers, one that composes last."""
+    item = filler.properties(filler.properties()["subtasks"].get("items"))
+    roles = _offered(prompt, item.get("role", {}))
+    return [role for role in roles if not role.composes] + [role for role in roles if role.composes][:1]
+
+
+def _offered(prompt: Parts, schema: Json) -> list[RoleLine]:
+    options = [name for name in schema.get("enum") or [] if name != "auto"]
+    known = [role for role in prompt.roles if not options or role.name in options]
+    return known or [RoleLine(name, name) for name in options or ["auto"]]
+
+
+def _subtask(prompt: Parts, id_: str, role: RoleLine, after: list[str], asked: str) -> Json:
+    """Returns a subtask: what its role is for, by which people know it, and the question."""
+    purpose = clip(role.description.rstrip(".") or f"Work as {role.name}", _PURPOSE_CHARS)
+    return {
+        "id": id_,
+        "description": f"{purpose}.\nQuestion: {clip(asked, limits.DESCRIPTION_CHARS - 1000)}",
+        "role": role.name,
+        "depends_on": after,
+        "reasoning": f"The work of {role.name}.",
+        "estimated_tokens": _ESTIMATED_TOKENS,
+        "attachments": prompt.attachments if "attachment" in role.extras else [],
+    }
+
+
+def _described(part: Part) -> str:
+    """Returns a part with the words that it needs from the one before it."""
+    own = [word for word in key_words(part.text) if not word.isdigit()]
+    borrowed = [word for word in key_words(part.context) if not word.isdigit()]
+    if len(own) >= _OWN_WORDS or not borrowed:
+        return part.text
+    return f"{part.text} ({' '.join(borrowed)})"
+
+
+def _whole(goal: str) -> str:
+    """Returns the questions of a goal, without what it asks the author of the answer to do."""
+    asked = [sentence for sentence in sentences(goal) if sentence.endswith("?")]
+    return " ".join(asked).rstrip("? ") or goal

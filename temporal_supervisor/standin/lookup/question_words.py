@@ -1,0 +1,97 @@
+"""The words of a question while it is read against a table: each is explained by the table, or stays open.
+
+A question of which a word stays open is not understood, and not answered.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+from temporal_supervisor.standin.lookup.word_forms import same_word, stem
+
+_TOKEN = re.compile(r"\d+(?:[.,]\d+)*%?|[^\W_]+")
+_POSSESSIVE = re.compile(r"['’]s?\b")
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_FILLER_WORDS = """
+a an the of in for on at from to with and or there is are was were do does did be been has have had their its our we
+my please me give show tell us us value values figure figures how much many what which who that this these those
+recorded table column columns data file files it they you i can could between each any all as by into within during over
+only also then so he she his her listed contained according know would like exactly currently altogether across
+about whole given
+"""
+_FILLERS = frozenset(_FILLER_WORDS.split())
+
+
+@dataclass
+class QuestionWords:
+    """The words of one question; `open` says which ones nothing has explained yet."""
+
+    question: str
+    texts: list[str] = field(init=False)
+    stems: list[str] = field(init=False)
+    open: list[bool] = field(init=False)
+    explained: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        """Divides the question into words."""
+        self.texts = _TOKEN.findall(_POSSESSIVE.sub("", self.question))
+        self.stems = [stem(text) for text in self.texts]
+        self.open = [True] * len(self.texts)
+
+    def places(self, wanted: list[str]) -> list[int]:
+        """Returns where these stems stand one after the other, all of them open."""
+        size = len(wanted)
+        if not size:
+            return []
+        starts = range(len(self.stems) - size + 1)
+        return [at for at in starts if self._is_open(at, size) and self.stems[at : at + size] == wanted]
+
+    def places_of_form(self, word: str) -> list[int]:
+        """Returns where any form of a word stands, open."""
+        return [at for at, own in enumerate(self.stems) if self.open[at] and same_word(own, word)]
+
+    def take(self, at: int, size: int = 1, *, of_table: bool = False) -> None:
+        """Marks words as explained; `of_table` are those that only this table explains."""
+        for place in range(at, at + size):
+            self.open[place] = False
+        self.explained += size * of_table
+
+    def take_any(self, *phrases: str) -> int | None:
+        """Explains the first of these phrases that stands in the question. Returns where it stood, None for none."""
+        for phrase in phrases:
+            if places := self.places([stem(word) for word in phrase.split()]):
+                self.take(places[0], len(phrase.split()))
+                return places[0]
+        return None
+
+    def number_at(self, at: int) -> str:
+        """Returns the number that stands there, as SQL writes it; empty if there is none."""
+        if not 0 <= at < len(self.texts) or not _NUMBER.fullmatch(self.texts[at]):
+            return ""
+        return self.texts[at].replace(",", "")
+
+    def before(self, at: int) -> str:
+        """Returns the word before a place, beyond an article; empty at the beginning."""
+        at -= 1
+        while at >= 0 and self.stems[at] in ("the", "a", "an", "of", "different", "distinct", "total", "average"):
+            at -= 1
+        return self.texts[at].lower() if at >= 0 else ""
+
+    def left(self) -> list[str]:
+        """Returns the words that nothing explains, fillers left out."""
+        shown = zip(self.texts, self.open, strict=True)
+        return [text for text, is_open in shown if is_open and text.lower() not in _FILLERS]
+
+    def left_names(self) -> list[tuple[int, int]]:
+        """Returns where names stand that nothing explains: words with capitals, not at the beginning."""
+        spans: list[tuple[int, int]] = []
+        for at, text in enumerate(self.texts):
+            if not self.open[at] or at == 0 or not (text[0].isupper() or text.isdigit()):
+                continue
+            if spans and sum(spans[-1]) == at:
+                spans[-1] = (spans[-1][0], spans[-1][1] + 1)
+                continue
+            spans.append((at, 1))
+        return spans
+
+    def _is_open(self, at: int, size: int) -> bool:
+        return all(self.open[at : at + size])

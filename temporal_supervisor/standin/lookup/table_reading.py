@@ -1,0 +1,217 @@
+"""A question read against one table: which values, times, groups and columns of it the question names."""
+
+from dataclasses import dataclass, field
+
+from temporal_supervisor.standin.lookup.periods import Period, periods_in
+from temporal_supervisor.standin.lookup.question_words import QuestionWords
+from temporal_supervisor.standin.lookup.table_columns import Column, DataTable
+from temporal_supervisor.standin.lookup.word_forms import stems
+
+_SHORT_CHARS = 3  # values as short as this must be written with the same letters
+_ROW_WORDS = ("row", "entry", "record", "line")
+_GRAINS = ("year", "quarter", "month", "day")
+_BY = frozenset(["by", "per", "each", "every"])
+_AMOUNT_NOUNS = "sale cost revenue expense spend budget harvest yield profit turnover"
+_AMOUNTS_AS_NOUNS = frozenset(_AMOUNT_NOUNS.split())
+_COMPARISONS = {
+    "more than": ">", "greater than": ">", "higher than": ">", "larger than": ">", "above": ">", "over": ">",
+    "less than": "<", "fewer than": "<", "lower than": "<", "smaller than": "<", "below": "<", "under": "<",
+    "at least": ">=", "at most": "<=", "no more than": "<=",
+}  # fmt: skip
+_LACKS = ("without", "no", "missing", "empty", "lack", "lacks")
+_DISTINCT = ("different", "distinct", "unique")
+
+
+@dataclass
+class TableReading:
+    """A question read against one table."""
+
+    table: DataTable
+    words: QuestionWords
+    asked: list[Column] = field(default_factory=list)
+    by: list[Column] = field(default_factory=list)
+    subject: Column | None = None
+    grain: str = ""
+    clauses: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    named: list[Column] = field(default_factory=list)
+    periods: list[Period] = field(default_factory=list)
+    means_rows: bool = False
+
+    @property
+    def numbers(self) -> list[Column]:
+        """Returns the columns of figures that are asked for."""
+        return [column for column in self.asked if column.kind == "number" and not column.is_key]
+
+    @property
+    def others(self) -> list[Column]:
+        """Returns the other columns that are asked for."""
+        return [column for column in self.asked if column.kind != "number" or column.is_key]
+
+
+def read_question(table: DataTable, question: str) -> TableReading:
+    """Returns a question read against a table, before it is known what is asked."""
+    reading = TableReading(table, QuestionWords(question))
+    _take_values(reading)
+    _take_conditions(reading)
+    _take_periods(reading)
+    _take_groups(reading)
+    _take_columns(reading)
+    _take_nouns(reading)
+    _take_names(reading)
+    return reading
+
+
+def _take_values(reading: TableReading) -> None:
+    """Takes the values of text columns that the question names, the longest names first."""
+    listed = [(column, value) for column in reading.table.of_kind("text") for value in column.values]
+    found: dict[str, list[str]] = {}
+    for column, value in sorted(listed, key=lambda one: -len(one[1])):
+        wanted = stems(value)
+        places = reading.words.places(wanted)
+        if len(value) <= _SHORT_CHARS:
+            places = [at for at in places if " ".join(reading.words.texts[at : at + len(wanted)]) == value]
+        for at in places:
+            reading.words.take(at, len(wanted), of_table=True)
+        if places:
+            found.setdefault(column.sql, []).append(value)
+    for column in reading.table.columns:
+        if values := found.get(column.sql):
+            _restrict(reading, column, values)
+
+
+def _restrict(reading: TableReading, column: Column, values: list[str]) -> None:
+    reading.clauses.append(f"{column.sql} IN ({', '.join(map(literal, values))})")
+    reading.said.append(f"{column.title} {' and '.join(sorted(values))}")
+    reading.named.append(column)
+
+
+def _take_conditions(reading: TableReading) -> None:
+    """Takes `salary above 5000`, `order 1017` and `without a price`."""
+    for column in reading.table.columns:
+        for at, size in _named_places(reading, column):
+            if reading.words.open[at]:
+                _take_condition(reading, column, at, size)
+
+
+def _take_condition(reading: TableReading, column: Column, at: int, size: int) -> None:
+    words = reading.words
+    if words.before(at) in _LACKS:
+        lack = max(place for place in range(at) if words.texts[place].lower() in _LACKS)
+        words.take(lack)
+        words.take(at, size, of_table=True)
+        reading.clauses.append(f"{column.sql} IS NULL")
+        reading.said.append(f"without {column.title}")
+        return
+    if column.kind != "number":
+        return
+    after = at + size + ("of" in words.texts[at + size : at + size + 1])
+    if column.is_key and (number := words.number_at(after)):
+        words.take(at, after + 1 - at, of_table=True)
+        reading.clauses.append(f"{column.sql} = {number}")
+        reading.said.append(f"{column.title} {number}")
+        reading.named.append(column)
+        return
+    for said, sign in _COMPARISONS.items():
+        place = after + len(said.split())
+        if " ".join(words.texts[after:place]).lower() == said and (number := words.number_at(place)):
+            words.take(at, place + 1 - at, of_table=True)
+            reading.clauses.append(f"{column.sql} {sign} {number}")
+            reading.said.append(f"{column.title} {said} {number}")
+            return
+
+
+def _take_periods(reading: TableReading) -> None:
+    time = reading.table.time
+    if time is not None:
+        reading.periods = periods_in(reading.words, time)
+
+
+def _take_groups(reading: TableReading) -> None:
+    """Takes `by region`, `per month` and `for each product`."""
+    time = reading.table.time
+    for grain in _GRAINS:
+        places = [at for at in reading.words.places([grain]) if reading.words.before(at) in _BY]
+        if places and time is not None and not (time.is_years and grain != "year"):
+            _take_with_by(reading.words, places[0], 1)
+            reading.grain = grain
+    for column in reading.table.columns:
+        if column.kind == "number" or (column is time and reading.grain):
+            continue
+        for at, size in _named_places(reading, column):
+            if reading.words.before(at) in _BY and column not in reading.by:
+                _take_with_by(reading.words, at, size)
+                reading.by.append(column)
+
+
+def _take_with_by(words: QuestionWords, at: int, size: int) -> None:
+    words.take(at, size, of_table=True)
+    by = max(place for place in range(at) if words.texts[place].lower() in _BY)
+    words.take(by)
+
+
+def _take_columns(reading: TableReading) -> None:
+    """Takes the columns that the question names, those with the longest names first."""
+    columns = sorted(reading.table.columns, key=lambda column: -len(column.words))
+    for column in columns:
+        for at, size in _named_places(reading, column):
+            if not reading.words.open[at]:
+                continue
+            before = reading.words.before(at)
+            reading.words.take(at, size, of_table=True)
+            if before in ("which", "what") and column.kind != "number" and reading.subject is None:
+                reading.subject = column
+            if column not in [*reading.asked, *reading.by, *reading.named]:
+                reading.asked.append(column)
+    units = {word for column in reading.asked for word in column.words if word not in column.main_words}
+    for unit in units:
+        for at in reading.words.places([unit]):
+            reading.words.take(at)
+
+
+def _named_places(reading: TableReading, column: Column) -> list[tuple[int, int]]:
+    """Returns where a column is named, and with how many words: by its whole name, its main words, or one of them."""
+    words = reading.words
+    for phrase in (column.words, column.main_words):
+        if places := words.places(phrase):
+            return [(at, len(phrase)) for at in places]
+    if len(column.main_words) == 1:
+        return [(at, 1) for at in words.places_of_form(column.main_words[0])]
+    for word in (column.main_words[-1], column.main_words[0]):
+        others = [other for other in reading.table.columns if other is not column and word in other.words]
+        if not others and word not in _GRAINS and (places := words.places_of_form(word)):
+            return [(at, 1) for at in places]
+    return []
+
+
+def _take_nouns(reading: TableReading) -> None:
+    """Takes words for the rows: `orders` of a table of orders, or `rows`."""
+    words = reading.words
+    for noun in (*_ROW_WORDS, *reading.table.words):
+        for at in words.places([noun]):
+            words.take(at, of_table=noun not in _ROW_WORDS)
+            # "the most sales" may mean their number or their amount; "how many sales" is the number
+            reading.means_rows |= noun not in _AMOUNTS_AS_NOUNS or words.texts[at - 1 : at] == ["many"]
+    words.take_any(*_DISTINCT)
+
+
+def _take_names(reading: TableReading) -> None:
+    """Takes names that may be among the values that the list of tables leaves out."""
+    partly = [column for column in reading.table.of_kind("text") if not column.whole]
+    spans = reading.words.left_names()
+    if not partly or not spans:
+        return
+    names: list[str] = []
+    for at, size in spans:
+        names.append(" ".join(reading.words.texts[at : at + size]))
+        reading.words.take(at, size, of_table=True)
+    listed = ", ".join(literal(name.lower()) for name in names)
+    alike = " OR ".join(f"lower({column.sql}) IN ({listed})" for column in partly)
+    reading.clauses.append(f"({alike})")
+    reading.said.append(" and ".join(names))
+    reading.named += partly
+
+
+def literal(value: str) -> str:
+    """Returns a text as SQL writes it."""
+    return "'" + value.replace("'", "''") + "'"

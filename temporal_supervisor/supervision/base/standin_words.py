@@ -1,0 +1,17 @@
+"""What is said where the stand-in model can't answer: that it takes a model, and three ways to one."""
+
+NEEDS_MODEL = "This needs a model"
+STANDIN_LIMITS = "The stand-in looks up values and sentences, it does not reason."
+WAYS_TO_A_MODEL = (
+    "a key: `export ANTHROPIC_API_KEY=sk-ant-...`",
+    "a model on this machine: `export ANTHROPIC_BASE_URL=http://127.0.0.1:11434` (Ollama; llama.cpp has port 8080, "
+    "LM Studio 1234)",
+    "any server with the Messages API: `export ANTHROPIC_BASE_URL=https://... ANTHROPIC_AUTH_TOKEN=...`",
+)
+AFTERWARDS = "Then unset SUPERVISOR_MODEL if it is set, and start the demo or the Worker again."
+
+
+def ways_to_a_model() -> list[str]:
+    """Returns the ways as lines, numbered, with what to do afterwards."""
+    numbered = [f"{number}. {way}" for number, way in enumerate(WAYS_TO_A_MODEL, 1)]
+    return ["Three ways to a model:", *numbered, AFTERWARDS]
