@@ -48,7 +48,8 @@ PACKAGES = {
     ),
     "runtime": Package(
         "supervision bundled",
-        "process local_models sdk_patches telemetry logs encryption settings setting_checks payloads search_attributes watchdog workers "
+        "process local_models sdk_patches telemetry logs encryption settings setting_checks payloads "
+        "search_attributes watchdog workers "
         "server connection",
         arrows=13,
     ),

@@ -10,12 +10,12 @@ from temporal_supervisor.console.base.output_file import check_output, write_fil
 from temporal_supervisor.console.commands.store_commands import _time_before
 from temporal_supervisor.console.run.described_files import check_readable
 from temporal_supervisor.console.run.run_outcome import RunOutcome
-from temporal_supervisor.console.view.answer_text import table_content
 from temporal_supervisor.console.view.model_ways import model_notes
 from temporal_supervisor.runtime.setting_checks import odd_settings
 from temporal_supervisor.runtime.settings import Settings
 from temporal_supervisor.supervision.base.standin_words import NEEDS_MODEL
 from temporal_supervisor.supervision.contract.result import Gap, RunResult
+from temporal_supervisor.supervision.results.answer_table import table_content
 
 
 def test_a_file_that_can_not_be_written_is_refused_in_words(tmp_path: Path) -> None:

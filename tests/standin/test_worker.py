@@ -180,7 +180,7 @@ def test_what_it_cannot_extract_fails_with_three_ways_to_a_model() -> None:
     agent.tools = [finish]
     (block,) = agent.reply().content
     assert (block["name"], block["input"]["outcome"]) == ("finish", "impossible")
-    assert block["input"]["summary"].startswith("This needs a model. The stand-in only extracts")
+    assert block["input"]["summary"].startswith("This needs a model: “Why does an octopus have three hearts?”")
     assert block["input"]["summary"].count("temporal-supervisor worker`") == 3
 
 

@@ -44,7 +44,7 @@ from temporal_supervisor.console.run.run_outcome import (
     stored_plan,
 )
 from temporal_supervisor.console.run.standstill import Standstill, causes_of, observed
-from temporal_supervisor.console.view.answer_text import answer_file, answer_report, table_content, why_partial
+from temporal_supervisor.console.view.answer_text import answer_file, answer_report, why_partial
 from temporal_supervisor.console.view.event_lines import line
 from temporal_supervisor.console.view.live_view import ENDED_PHASES, LINE_CHARS, LiveAgent, Picture, draw, story
 from temporal_supervisor.console.view.model_ways import model_notes
@@ -53,6 +53,7 @@ from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.text import money
 from temporal_supervisor.supervision.contract.status import Status
 from temporal_supervisor.supervision.contract.usage import Spend, Usage
+from temporal_supervisor.supervision.results.answer_table import table_content
 
 _WIDEST = 120
 _CALLS_SHOWN = 8  # worker agents whose calls one looks at: each is a question to the server

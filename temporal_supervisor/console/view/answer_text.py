@@ -1,7 +1,5 @@
 """The answer of a run, printed or as a file: the text, its citations, the gaps, the cost."""
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -127,14 +125,6 @@ def answer_file(result: RunResult, suffix: str) -> bytes:
     if (rows := rows_of(result.answer_json)) is None:
         raise ValueError("the answer's JSON is no table: that is one list of objects, with at least one")
     return csv_of(list(dict.fromkeys(name for row in rows for name in row)), rows)
-
-
-def table_content(data: bytes) -> str:
-    """Returns what a CSV file holds: rows, columns, and how many cells of the answer are empty."""
-    header, *rows = csv.reader(io.StringIO(data.decode("utf-8", "replace")))
-    counts = [f"{counted(len(rows), 'row')}", f"{counted(len(header), 'column')}"]
-    empty = sum(not cell for row in rows for cell in row)
-    return ", ".join([*counts, *([f"{counted(empty, 'cell')} empty"] if empty else [])])
 
 
 def rows_of(value: JsonValue) -> list[dict[str, JsonValue]] | None:

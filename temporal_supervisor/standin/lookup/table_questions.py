@@ -23,8 +23,10 @@ _COUNTS = ("how many", "number of", "count of", "count")
 _SUMS = ("in total", "in all", "total", "sum", "altogether", "overall", "how much")
 _AVERAGES = ("on average", "average", "mean")
 _LISTS = ("list", "which", "what are", "name", "names of", "show", "give")
-_CHANGES = ("change", "changed", "develop", "developed", "grow", "grew", "growth", "rise", "rose", "fall", "fell")
-_CHANGES += ("difference", "increase", "increased", "decrease", "decreased", "go", "went", "evolve", "evolved")
+_CHANGES = (
+    *("change", "changed", "develop", "developed", "grow", "grew", "growth", "rise", "rose", "fall", "fell"),
+    *("difference", "increase", "increased", "decrease", "decreased", "go", "went", "evolve", "evolved"),
+)
 _LINKS = ("live", "work", "sold", "sell", "made", "belong", "stand", "stored", "located", "come from", "exist", "found")
 
 

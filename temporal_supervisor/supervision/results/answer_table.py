@@ -59,6 +59,15 @@ def csv_of(columns: Sequence[str], rows: Iterable[Row]) -> bytes:
     return text.getvalue().encode("utf-8", "replace")
 
 
+def table_content(data: bytes) -> str:
+    """Returns what a CSV file of ours holds: rows, columns, and how many cells of the answer are empty."""
+    header, *rows = csv.reader(io.StringIO(data.decode("utf-8", "replace")))
+    empty = sum(not cell for row in rows for cell in row)
+    counts = {"row": len(rows), "column": len(header), "cell": empty}
+    said = [f"{number:,} {name}{'' if number == 1 else 's'}" for name, number in counts.items()]
+    return ", ".join([*said[:2], *([f"{said[2]} empty"] if empty else [])])
+
+
 def _cell(value: JsonValue) -> JsonValue:
     if isinstance(value, str):
         text = clean(value)
