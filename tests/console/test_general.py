@@ -8,7 +8,7 @@ OCTOPUS = "Why do octopuses have three hearts?"
 async def test_without_a_model_it_fails_in_words_and_with_three_ways_to_one(cli: Cli) -> None:
     done = await cli("run", "--team", "general", "--id", "octopus-1", OCTOPUS)
     assert done.code == 1
-    assert "failed: CannotDo: This needs a model." in done.out
+    assert "failed: CannotDo: This needs a model: " in done.out
     assert "completed" not in done.out
     assert done.err.count("temporal-supervisor worker`") == 3
 

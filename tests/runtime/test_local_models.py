@@ -1,6 +1,7 @@
 """A model server on this machine: found by its list of models, and taken by one word."""
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -70,7 +71,7 @@ def test_what_is_taken_stands_in_the_environment(monkeypatch: pytest.MonkeyPatch
     with serving(models("small-1")) as port:
         monkeypatch.setattr(local_models.find_local_model, "__defaults__", ({"Ollama": port},))
         take_local_model()
-    assert local_models.os.environ["ANTHROPIC_BASE_URL"] == f"http://127.0.0.1:{port}"
-    assert local_models.os.environ["SUPERVISOR_MODEL"] == ""
+    assert os.environ["ANTHROPIC_BASE_URL"] == f"http://127.0.0.1:{port}"
+    assert os.environ["SUPERVISOR_MODEL"] == ""
     with pytest.raises(ValueError, match="no model server with a model answers on this machine"):
         take_local_model()

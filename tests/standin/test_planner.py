@@ -130,7 +130,7 @@ CATALOGUE = """<data>
 </data>"""
 
 
-def planned(goal: str, more: str = "") -> list[tuple[str, list[str]]]:
+def planned(goal: str, more: str = "") -> list[tuple[str, str]]:
     """The roles of a plan over some data, with their questions."""
     made = plan(f"<goal>{goal}</goal>\n{CATALOGUE}{more}")
     return [(one["role"], one["description"].partition("Question: ")[2]) for one in made]
