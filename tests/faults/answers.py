@@ -64,7 +64,11 @@ class Answer:
 @cache
 def scenes() -> list[dict[str, Any]]:
     """Returns the scenes of the file."""
-    return list(tomllib.loads((Path(__file__).parent / "answers.toml").read_text(encoding="utf-8"))["scenes"])
+    return _scenes_in("answers.toml")
+
+
+def _scenes_in(name: str) -> list[dict[str, Any]]:
+    return list(tomllib.loads((Path(__file__).parent / name).read_text(encoding="utf-8"))["scenes"])
 
 
 def honest() -> list[Answer]:
@@ -91,7 +95,16 @@ def output_of(sql: str) -> str:
 @cache
 def sources_of(number: int) -> list[Source]:
     """Returns what the author of a scene's answers had read."""
-    scene = scenes()[number]
+    return sources_in(scenes()[number])
+
+
+def recorded() -> list[dict[str, Any]]:
+    """Returns the scenes with answers of a real model."""
+    return _scenes_in("recorded_answers.toml")
+
+
+def sources_in(scene: dict[str, Any]) -> list[Source]:
+    """Returns what a scene says was read, with the goal."""
     read = [Source(f"<subtask>\n{scene['goal']}\n</subtask>")]
     for sql in scene.get("queries", []):
         read.append(Source(output_of(sql), "data", json.dumps({"sql": sql}), f"query_data {sql[:60]}"))
@@ -216,6 +229,13 @@ def _small_change(text: str, scene: dict[str, Any]) -> Iterator[str]:
         yield f"{text} That is a change of -11 years."
 
 
+def _false_superlative(text: str, scene: dict[str, Any]) -> Iterator[str]:
+    """Says of a row that it has the most where another one has."""
+    if top := scene.get("most"):
+        other = next(name for name in scene["names"] if name != top[0])
+        yield f"{text}\n\n{other} {'hatte' if 'den' in top[1] else 'had'} {top[1]}."
+
+
 def _has_figure(text: str) -> bool:
     """True if there is more than dates."""
     dates = rf"\b[12]\d{{3}}\b|\d{{1,2}}\.? (?=(?:{MONTH})\b)"
@@ -245,4 +265,5 @@ PLANTS: dict[str, Callable[[str, dict[str, Any]], Iterator[str]]] = {
     "bracketed": _bracketed,
     "wrong figure": _invented_figure,
     "invented change": _small_change,
+    "false superlative": _false_superlative,
 }

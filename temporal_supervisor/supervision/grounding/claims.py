@@ -2,15 +2,15 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from temporal_supervisor.supervision.grounding.units import is_time
 from temporal_supervisor.supervision.grounding.wording.fenced import without_code
 from temporal_supervisor.supervision.grounding.wording.nearby import Extent, Near, surroundings
-from temporal_supervisor.supervision.grounding.wording.time_words import spans_in
-from temporal_supervisor.supervision.grounding.written_figures import Figure, figures
+from temporal_supervisor.supervision.grounding.wording.time_words import date_spans, spans_in
+from temporal_supervisor.supervision.grounding.written_figures import Figure, figures, small_values
 
 ClaimKind = Literal["figure", "quotation", "address"]
 
@@ -35,6 +35,11 @@ _MARK = re.compile(r"\[([\w.,;: /-]{1,80})\](?!\()")  # [t2], [12], [a-document]
 _MARKS_END = re.compile(r"\s?[,;]\s?")
 _FOOTNOTE = re.compile(r"^[ \t]{0,3}\[(\d{1,3})\](?=:?[ \t]+\D)", re.MULTILINE)
 _YEARS = range(1500, 2101)
+_COUNTING = re.compile(
+    r"\b(?:how (?:many|often)|numbers? of|counts?|times|rows|in all|altogether|anzahl|zahl der|wie viele|mal)\b",
+    re.IGNORECASE,
+)  # what was counted stands in no row
+_CLAUSE_CHARS = 120  # of a clause that a small value ends
 _SPAN_CHARS = 300  # around a time, where the dates stand between which it lies
 _ELLIPSIS = re.compile(r"\[?(?:\.{3}|…)\]?|\[[^\]]{0,40}\]")
 _QUOTE_MARKS = str.maketrans("‘’‚‛′“”„«»‐‑‒–—−", "'''''\"\"\"\"\"------")
@@ -69,12 +74,39 @@ def claims(text: str, marks: Collection[str] = ()) -> Iterator[Claim]:
     known = {*marks, *_FOOTNOTE.findall(rest)}
     rest = _blank(_MARK, rest, lambda mark: set(_MARKS_END.split(mark[1:-1])) <= known)
     found = [*figures(rest)]
-    apart = [figure for figure in found if not _is_year(figure)]
-    near = surroundings(text, [Extent(figure.start, figure.end) for figure in apart])
-    words = {figure.start: words for figure, words in zip(apart, near, strict=True)}
+    words = _near_each(text, rest, found)
     for figure in found:
         between = _between(figure, text) if is_time(figure.unit) else ""
         yield Claim("figure", figure.text, figure, words.get(figure.start), between)
+
+
+def small_claims(text: str) -> Iterator[Claim]:
+    """Yields the small whole numbers of a text that stand as values, as in "Gold: 4"; each with its clause.
+
+    They may be counts that no source needs to have, so that only what speaks against one tells anything.
+    """
+    rest = without_code(text)
+    found = [*small_values(rest)]
+    near = _near_each(text, rest, sorted([*figures(rest), *found], key=lambda figure: figure.start))
+    for figure in found:
+        sentence = max(rest.rfind(end, 0, figure.start) for end in (". ", "\n")) + 1
+        begin = max(sentence, *(rest.rfind(end, 0, figure.start) + 1 for end in ";,"))
+        clause = text[begin : figure.end].strip(" -*|")
+        if len(clause) <= _CLAUSE_CHARS and not _COUNTING.search(rest, sentence, figure.start):
+            yield Claim("figure", clause, figure, near[figure.start])
+
+
+def _near_each(text: str, rest: str, found: Sequence[Figure]) -> dict[int, Near]:
+    """Returns the words near each figure but years; the day of a date parts no words from the figure behind it."""
+    dates = [range(*span) for span in date_spans(rest)]
+    apart = [figure for figure in found if not _is_year(figure)]
+    in_dates = {figure.start for figure in apart if any(figure.start in span for span in dates)}
+    words = dict[int, Near]()
+    for is_among in (lambda start: True, lambda start: start not in in_dates):
+        chosen = [figure for figure in apart if is_among(figure.start)]
+        near = surroundings(text, [Extent(figure.start, figure.end) for figure in chosen])
+        words |= {figure.start: own for figure, own in zip(chosen, near, strict=True)}
+    return words
 
 
 def _is_year(figure: Figure) -> bool:

@@ -21,7 +21,14 @@ from temporal_supervisor.supervision.base.text import one_line
 from temporal_supervisor.supervision.contract.finding import CheckedClaim
 from temporal_supervisor.supervision.contract.result import Unsupported
 from temporal_supervisor.supervision.grounding.calculations import as_change, calculated, is_constant
-from temporal_supervisor.supervision.grounding.claims import Claim, claims, pieces, plain_address, plain_text
+from temporal_supervisor.supervision.grounding.claims import (
+    Claim,
+    claims,
+    pieces,
+    plain_address,
+    plain_text,
+    small_claims,
+)
 from temporal_supervisor.supervision.grounding.naming.names import KnownWords, unknown_names
 from temporal_supervisor.supervision.grounding.rows.contradictions import (
     computed_of_others,
@@ -30,8 +37,16 @@ from temporal_supervisor.supervision.grounding.rows.contradictions import (
     other_words,
     wrong_unit,
 )
+from temporal_supervisor.supervision.grounding.rows.markdown_tables import MarkdownTable, TableRow
 from temporal_supervisor.supervision.grounding.rows.queries import read_query
-from temporal_supervisor.supervision.grounding.rows.row_facts import Facts, Names, Places
+from temporal_supervisor.supervision.grounding.rows.row_facts import Facts, Mention, Names, Places, words_of
+from temporal_supervisor.supervision.grounding.rows.superlatives import (
+    Superlative,
+    has_superlative,
+    names_a_measure,
+    not_the_extreme,
+    superlative_in,
+)
 from temporal_supervisor.supervision.grounding.units import (
     DIMENSIONS,
     are_apart,
@@ -39,6 +54,7 @@ from temporal_supervisor.supervision.grounding.units import (
     mentioned_scales,
     multiples,
 )
+from temporal_supervisor.supervision.grounding.wording.fenced import without_code
 from temporal_supervisor.supervision.grounding.wording.nearby import Near
 from temporal_supervisor.supervision.grounding.wording.sentences import sentence_spans
 from temporal_supervisor.supervision.grounding.wording.time_words import spans_in
@@ -97,9 +113,19 @@ def check(text: str, sources: Sequence[Source], marks: Collection[str] = (), nam
         nowhere += not source
         if nowhere == limits.UNSUPPORTED_LISTED:
             return checked
+    checked += _small_values_of_others(text, support)
+    doubted = [claim.text for claim in checked if not claim.source]
+    checked += [claim for claim in support.false_superlatives(text) if not any(item in claim.text for item in doubted)]
     known = {claim.text for claim in checked}
     unknown = unknown_names(text, support.words) if names else []
     return checked + [CheckedClaim(text=name) for name in unknown if name not in known]
+
+
+def _small_values_of_others(text: str, support: "Support") -> Iterator[CheckedClaim]:
+    """Yields the small values that stand in a table in another row or column than the text says."""
+    for claim in small_claims(text):
+        if problem := support.speaks_against(claim):
+            yield CheckedClaim(text=claim.text, problem=problem)
 
 
 class Finder(Protocol):
@@ -211,6 +237,32 @@ class Support:
         against = (read.against(claim.figure, claim.near or Near()) for read in self._accepted)
         return next(filter(None, against), "")
 
+    def speaks_against(self, claim: Claim) -> str:
+        """Returns what speaks against each place of a figure, digits within names aside; empty if one may be meant."""
+        if claim.figure is None:
+            return ""
+        near = claim.near or Near()
+        doubts = [doubt for read in self._accepted for doubt in read.doubts(claim.figure, near)]
+        return doubts[0] if doubts and all(doubts) else ""
+
+    def false_superlatives(self, text: str) -> Iterator[CheckedClaim]:
+        """Yields what a text calls the most or least by name, and no row of that name is, in any table that has one."""
+        for start, stop in sentence_spans(without_code(text)):
+            sentence = text[start:stop]
+            said = None if sentence.lstrip().startswith("|") else superlative_in(sentence)
+            mentions = self._names.mentions(sentence) if said else []
+            if said is None or not mentions or self._is_told(mentions):
+                continue
+            doubts = [doubt for read in self._accepted for doubt in read.extremes_doubted(said, sentence, mentions)]
+            if doubts and all(doubts):
+                yield CheckedClaim(text=one_line(sentence.strip(), limits.SENTENCE_BYTES), problem=doubts[0])
+
+    def _is_told(self, mentions: Sequence[Mention]) -> bool:
+        """True if a text without tables has superlatives and all names: it may say what the tables do not."""
+        read = (each for each in self._accepted if not each.places.has_rows and each.source.name != BRIEF)
+        telling = (each for each in read if has_superlative(each.source.text))
+        return any(all(each.has_words(mention.words) for mention in mentions) for each in telling)
+
     def mixed(self, calculation: str, near: Near) -> str:
         """Returns why the two figures of a difference or ratio do not belong together; empty if nothing says so."""
         operands = [figure for figure in values(calculation) if not is_constant(figure.readings[0].value)]
@@ -321,6 +373,30 @@ class _Read:
         at = next(self._meant_at(figure), None)
         return "" if at is None else self._doubt(at[0], at[1], near)
 
+    @cached_property
+    def _all_words(self) -> frozenset[str]:
+        return frozenset(words_of(self.source.text))
+
+    def has_words(self, words: Sequence[str]) -> bool:
+        """True if the text has all words."""
+        return self._all_words.issuperset(words)
+
+    def extremes_doubted(self, said: Superlative, words: str, mentions: Sequence[Mention]) -> Iterator[str]:
+        """Yields why the rows of some names are not what a text calls them, empty for one that may be."""
+        for table in self.places.tables:
+            if not names_a_measure(said, words, table):
+                continue
+            for row in table.rows:
+                own = {*words_of(" ".join(row.cells))}
+                if all(own.issuperset(mention.words) for mention in mentions):
+                    yield self._extreme_doubted(said, words, table, row)
+
+    def doubts(self, figure: Figure, near: Near) -> Iterator[str]:
+        """Yields what speaks against each place of the figure, empty where nothing does; digits in names are none."""
+        for at, meant in islice(self._meant_at(figure), _LOOKED_AT):
+            if not (self.places.is_in_row(at) and self.places.facts(at, self._names) is None):
+                yield self._doubt(at, meant, near)
+
     def facts_of(self, figure: Figure) -> list[Facts | None]:
         """Returns what is known of the figure at each place that has it; None for a place outside of tables."""
         places = dict.fromkeys(at for at, _ in islice(self._meant_at(figure), _LOOKED_AT))
@@ -337,11 +413,23 @@ class _Read:
             return unnamed
         facts = self.places.facts(at, self._names)
         if facts is not None:
-            return wrong_unit(figure.unit, near, facts) or contradiction(near, facts, self._names)
+            problem = wrong_unit(figure.unit, near, facts) or contradiction(near, facts, self._names)
+            return problem or self._not_the_extreme(near, facts)
         if self.source.kind == "computed":
             return computed_of_others(near, self._operands, figure.unit, self._names)
         there = self._near_in_sentence(at)
         return "" if there is None else other_words(near, there, self._names)
+
+    def _not_the_extreme(self, near: Near, facts: Facts) -> str:
+        said = None if near.column else superlative_in(near.own)
+        if said is None:
+            return ""
+        return self._extreme_doubted(said, near.own, facts.table, facts.row)
+
+    def _extreme_doubted(self, said: Superlative, words: str, table: MarkdownTable, row: TableRow) -> str:
+        query = self.places.query
+        is_second = query is not None and query.order is None and self._names.is_sorted  # it looks up what was found
+        return not_the_extreme(said, words, table, row, None if is_second else query, self.places.is_cut)
 
     @cached_property
     def _operands(self) -> list[list[Facts]]:

@@ -73,6 +73,10 @@ _DATE = re.compile(
     re.IGNORECASE,
 )
 _SIMPLE = re.compile(r"(?<![\w.])\d{1,24}(?:\.\d{1,24})?(?![\w])")
+_SMALL_VALUE = re.compile(
+    r"(?:\s(?:is|was|are|were|beträgt|betrug|ist|war|=)|[\w)*]:\**)\s\**(?P<digits>\d{1,2})\**"
+    r"(?=[.;,)]?(?:\s|\Z))(?!,?[^\S\n]+[^\W\d])"
+)
 _YEAR = re.compile(r"[12]\d{3}")  # as written a year: 2010 is no rounded 2009
 _POINTS = re.compile(
     r"[\s-](?:points?|Punkte?n?)\b(?=\s+(?:higher|lower|more|less|ahead|behind|up|down|mehr|weniger)|[.;)]|\Z)"
@@ -153,6 +157,15 @@ def figures(text: str) -> Iterator[Figure]:
         if not _needs_none(figure, text):
             found.append(figure)
     return reversed(found)
+
+
+def small_values(text: str) -> Iterator[Figure]:
+    """Yields the small whole numbers that `figures` leaves out and that stand as values, as in "Gold: 4"."""
+    text = _with_plain_digits(text)
+    for match in _SMALL_VALUE.finditer(text):
+        if int(match["digits"]) < SMALL:
+            exact = (Reading(Decimal(match["digits"]), Decimal(0)),)
+            yield Figure(match["digits"], exact, Decimal(1), None, *match.span("digits"), match["digits"])
 
 
 def _heads(text: str) -> list[tuple[Decimal, str | None]]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from temporal_supervisor.supervision.grounding.rows.row_facts import Facts, Mention, Names, units_of
 from temporal_supervisor.supervision.grounding.units import DIMENSIONS, exclude_each_other, multiples
 from temporal_supervisor.supervision.grounding.wording.nearby import Near
-from temporal_supervisor.supervision.grounding.wording.time_words import YEAR, months_in, years_in
+from temporal_supervisor.supervision.grounding.wording.time_words import YEAR, Day, dates_in, may_be_one, years_in
 
 _EMPTY = ("", "NULL", "-", "–", "—", "N/A", "n/a")
 
@@ -37,7 +37,7 @@ def _wrong_head(head: str, facts: Facts) -> str:
 
 def contradiction(near: Near, facts: Facts, names: Names) -> str:
     """Returns what the words near a figure say of it that its row does not; empty if nothing speaks against the row."""
-    return _other_year(near, facts) or _other_name(near, facts, names)
+    return _other_year(near, facts) or _other_date(near, facts) or _other_name(near, facts, names)
 
 
 def _other_year(near: Near, facts: Facts) -> str:
@@ -55,11 +55,20 @@ def _other_year(near: Near, facts: Facts) -> str:
     low, high = facts.year_range or (0, 9999)
     if not any(low <= year <= high for year in said | loose):
         return f"the query asked for {low} to {high}, not {told}" if low != high else f"the query is bounded by {low}"
-    months = months_in(near.own)
-    if months and facts.months and not (months | months_in(near.loose)) & facts.months:
-        year, month = min(facts.months)
-        return f"the row has {year}-{month:02}, not {' '.join(f'{y}-{m:02}' for y, m in sorted(months))}"
     return ""
+
+
+def _other_date(near: Near, facts: Facts) -> str:
+    said = dates_in(near.own)
+    allowed = said | dates_in(near.loose)
+    if not said or not facts.dates or any(may_be_one(day, own) for day in allowed for own in facts.dates):
+        return ""
+    return f"the row has {_written(min(facts.dates))}, not {', '.join(map(_written, sorted(said)))}"
+
+
+def _written(day: Day) -> str:
+    year, month, number = day
+    return "-".join(part for part in (str(year or ""), f"{month:02}", f"{number:02}" * bool(number)) if part)
 
 
 def _certain_years(near: Near) -> set[int]:

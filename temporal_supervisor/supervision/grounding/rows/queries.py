@@ -39,11 +39,17 @@ class Filter:
 
 @dataclass
 class Query:
-    """The filters of a query by the names of their columns, the tables behind FROM and JOIN, and its aggregates."""
+    """The filters of a query by the names of their columns, the tables behind FROM and JOIN, and its aggregates.
+
+    `order` is the last column, by name or number, that it sorts by first, and whether downwards; `limit` is how many
+    rows it asks for at most, 0 for all.
+    """
 
     filters: dict[str, Filter] = field(default_factory=dict)
     tables: list[str] = field(default_factory=list)
     aggregates: bool = False
+    order: tuple[str, bool] | None = None
+    limit: int = 0
 
     @property
     def words(self) -> str:
@@ -64,6 +70,10 @@ def read_query(arguments: str) -> Query | None:
             query.tables += [_plain(tokens[at + 1])] if tokens[at + 1] != "(" else []
         elif word in (*_EQUAL, *_COMPARED, "in", "between"):
             _read_filter(query, tokens, at)
+        elif word == "order":
+            query.order = _order_after(tokens, at)
+        elif word == "limit" and at + 1 < len(tokens) and tokens[at + 1].isdigit():
+            query.limit = int(tokens[at + 1])
     return query
 
 
@@ -120,6 +130,14 @@ def _values_after(tokens: list[str], at: int) -> list[str]:
         if word not in ("in", "between"):
             break
     return values
+
+
+def _order_after(tokens: list[str], at: int) -> tuple[str, bool]:
+    """Returns the first column behind ORDER BY, empty where it is a calculation, and whether it is sorted downwards."""
+    key = tokens[at + 2 : at + 4]
+    is_plain = len(key) < 2 or key[1].lower() in (",", "asc", "desc", "limit", ")", "nulls")
+    name = _plain(key[0]) if key and is_plain else ""
+    return name, len(key) == 2 and key[1].lower() == "desc"
 
 
 def _is_name(token: str) -> bool:

@@ -16,7 +16,7 @@ from functools import cached_property
 from temporal_supervisor.supervision.grounding.rows.markdown_tables import MarkdownTable, TableRow, read_tables
 from temporal_supervisor.supervision.grounding.rows.queries import Filter, Query, read_query
 from temporal_supervisor.supervision.grounding.units import DIMENSIONS, mentioned_scales, mentioned_units
-from temporal_supervisor.supervision.grounding.wording.time_words import months_in, years_in
+from temporal_supervisor.supervision.grounding.wording.time_words import Day, dates_in, is_date, months_of, years_in
 
 _WORD = re.compile(r"[^\W_]+")
 _NUMBER = re.compile(r"[^\w\n]{0,4}\d[\d.,'’\s]*[^\w\n]{0,4}")
@@ -36,6 +36,7 @@ _ENDING = re.compile(r"(?<=...)(?:es|en|s|n|e)\Z")
 _COMBINING = re.compile(r"[\u0300-\u036f]")
 _LISTED_TABLE = re.compile(r"^table (\"[^\"\n]+\"|[^\s(\"]+) \(([^\n]*)", re.MULTILINE)
 _LISTED_COLUMN = re.compile(r"(?:\A|[,;] )(\"[^\"\n]+\"|[^\W\d]\w*)[ :]")
+_MORE_ROWS = re.compile(r"^first \d+ rows of more\b", re.MULTILINE)
 _MEASURES = ("length", "mass", "energy", "power", "temperature", "data")
 _ODD_UNITS = re.compile(r"\b(?:min|max|sec|second|first|third)\b|^(?:min|max)_", re.IGNORECASE)  # min(price_eur)
 
@@ -83,6 +84,12 @@ class Names:
         if not self._columns or kind not in _MEASURES or kind in self._measured:
             return ""
         return f"nothing is given in {unit}"
+
+    @cached_property
+    def is_sorted(self) -> bool:
+        """True if any query sorted its rows, or computed an extreme: what it found is looked up by others, too."""
+        queries = [place.query for place in self._places if place.query]
+        return any(query.order is not None or query.aggregates for query in queries)
 
     @cached_property
     def _measured(self) -> frozenset[str]:
@@ -139,7 +146,7 @@ def _is_name(written: str, word: str) -> bool:
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a figure in a table: the words of its row, its years and months, and its column.
+    """What is known of a figure in a table: the words of its row, its years and dates, and its column.
 
     `columns` are those that the table or its query knows. A figure is `undated` or `unnamed` if its query leaves open
     which year or name it belongs to; `alike` rows have its row's words and dates, and other figures.
@@ -151,7 +158,7 @@ class Facts:
     words: frozenset[str]
     columns: frozenset[str]
     years: frozenset[int]
-    months: frozenset[tuple[int, int]]
+    dates: frozenset[Day]
     year_range: tuple[int, int] | None
     undated: bool
     unnamed: bool
@@ -184,6 +191,11 @@ class Places:
         return bool(self._rows)
 
     @cached_property
+    def is_cut(self) -> bool:
+        """True if the tool says that there are more rows than it shows."""
+        return bool(_MORE_ROWS.search(self.text))
+
+    @cached_property
     def scales(self) -> frozenset[Decimal]:
         """The scales that heads of columns name, such as `employees_thousands`."""
         heads = " | ".join(column for table in self.tables for column in table.columns)
@@ -195,11 +207,16 @@ class Places:
         filters = self.query.filters.values() if self.query else ()
         return frozenset(str(year) for each in filters for year in _years(each.values))
 
+    def is_in_row(self, place: int) -> bool:
+        """True if a place of the text lies in a row of a table."""
+        number = bisect_right(self._starts, place) - 1
+        return number >= 0 and place < self._rows[number][2].end
+
     def facts(self, place: int, names: Names) -> Facts | None:
         """Returns what is known of the figure at a place of the text; None outside of tables."""
-        number = bisect_right(self._starts, place) - 1
-        if number < 0 or place >= self._rows[number][2].end:
+        if not self.is_in_row(place):
             return None
+        number = bisect_right(self._starts, place) - 1
         if place not in self._found:
             _, table, row = self._rows[number]
             self._found[place] = self._facts(table, row, row.column_at(place), names)
@@ -234,7 +251,7 @@ class Places:
             words=frozenset(words_of(" ".join([*texts, column, *query.tables, *_fixed(table, query)]))),
             columns=frozenset([*map(str.lower, table.columns), *query.filters]),
             years=frozenset(years),
-            months=frozenset(months_in(" | ".join([column, *dates]))),
+            dates=frozenset(day for cell in (column, *dates) for day in _dates_of(cell)),
             year_range=year_range,
             undated=undated,
             unnamed=many and not named and not _equal_to_text(query) and bool(query.tables),
@@ -273,7 +290,14 @@ class Places:
 
 def _all_dates(cells: Iterable[str]) -> bool:
     filled = [cell for cell in cells if cell.strip()]
-    return bool(filled) and all(months_in(cell) or re.fullmatch(r"(?:19|20)\d\d", cell) for cell in filled)
+    return bool(filled) and all(
+        any(year for year, _, _ in dates_in(cell)) or re.fullmatch(r"(?:19|20)\d\d", cell) for cell in filled
+    )
+
+
+def _dates_of(cell: str) -> set[Day]:
+    """Returns the dates of a cell; of one that has more than a date the months alone."""
+    return dates_in(cell) if is_date(cell) else months_of(cell)
 
 
 def _is_text(table: MarkdownTable, number: int) -> bool:

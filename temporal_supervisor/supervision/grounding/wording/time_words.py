@@ -40,9 +40,13 @@ _NAMED = re.compile(
     r"(?:\s(?P<late>\d{1,2})(?:st|nd|rd|th)?(?!\d))?(?:,?\s(?:of\s)?(?P<year>1[5-9]\d\d|20\d\d)(?!\d))?",
     re.IGNORECASE,
 )
+_BARE_MONTH = re.compile(rf"\b(?:in|im|en|of)\s(?P<month>{MONTH})(?!\w)(?!\.?,?\s(?:of\s)?\d)", re.IGNORECASE)
 _ANY_YEAR = re.compile(r"(?<![\d.,])[12]\d{3}(?![\d]|[.,]\d)")
 _MOST = 40  # dates of a text that spans are made of
 _DAYS = {"days": 1, "weeks": 7}
+
+Day = tuple[int, int, int]
+"""A date as year, month and day, with 0 for what is not given."""
 
 
 def years_in(text: str) -> tuple[set[int], set[int]]:
@@ -60,9 +64,31 @@ def _follows(year: int, short: str | None) -> bool:
     return short is not None and int(short) == (year + 1) % 100
 
 
-def months_in(text: str) -> set[tuple[int, int]]:
-    """Returns the years with months that a text names, as in "March 2010" or 2010-03-01."""
-    return {(year, month) for year, month, _ in _dates(text) if year}
+def dates_in(text: str) -> set[Day]:
+    """Returns the dates of a text: "March 2010", 2010-03-01, "14 July", and the month of "in March"."""
+    bare = {(0, _month(match["month"]), 0) for match in _BARE_MONTH.finditer(text)}
+    return {*_dates(text), *bare}
+
+
+def months_of(text: str) -> set[Day]:
+    """Returns the dates of a text without their days: of "March 22-25, 2012" one day is read, and others are meant."""
+    return {(year, month, 0) for year, month, _ in _dates(text)}
+
+
+def may_be_one(first: Day, second: Day) -> bool:
+    """True if nothing that both dates give differs."""
+    return all(one == other for one, other in zip(first, second, strict=True) if one and other)
+
+
+def is_date(text: str) -> bool:
+    """True for a text that is a date and nothing else."""
+    return any(pattern.fullmatch(text.strip()) for pattern in (_ISO, _DOTTED, _NAMED))
+
+
+def date_spans(text: str) -> list[tuple[int, int]]:
+    """Returns where the dates of a text stand that have a day."""
+    found = [match for pattern in (_ISO, _DOTTED, _NAMED) for match in pattern.finditer(text)]
+    return [match.span() for match in found if match["day"] or match.groupdict().get("late")]
 
 
 def spans_in(texts: Iterable[str]) -> dict[str, set[int]]:
@@ -91,8 +117,8 @@ def _day(year: int, month: int, day: int) -> int:
         return date(year or 2001, month, 1).toordinal()
 
 
-def _dates(text: str) -> Iterator[tuple[int, int, int]]:
-    """Yields the dates of a text as year, month and day, with 0 for what is not given."""
+def _dates(text: str) -> Iterator[Day]:
+    """Yields the dates of a text that have a day or a year."""
     for pattern in (_ISO, _DOTTED):
         for match in pattern.finditer(text):
             yield int(match["year"]), int(match["month"]), int(match["day"] or 0)

@@ -1,0 +1,219 @@
+"""Superlatives beside a figure or a name of a table: "the highest was Japan, with 82.6 years".
+
+The rule, in words: the row that is meant must be the first or the last of the rows that it can be compared with, in a
+column that can be meant. It can be compared with all rows of its table, and with those that share a value with it
+that the text names: a year, a continent. Rows that a query took without an order, and not all of them, show no
+extreme. What is said of changes, of ranks and counts, or of the second highest is not looked up.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import combinations
+
+from temporal_supervisor.supervision.grounding.rows.markdown_tables import MarkdownTable, TableRow
+from temporal_supervisor.supervision.grounding.rows.queries import Query
+from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
+
+_MOST_WORDS = (
+    r"highest|largest|biggest|greatest|longest|tallest|deepest|heaviest|richest|most|maximum|"
+    r"höchste[nrs]?|größte[nrs]?|längste[nrs]?|meisten|maximale[nrs]?"
+)
+_LEAST_WORDS = (
+    r"lowest|smallest|fewest|shortest|lightest|poorest|cheapest|minimum|"
+    r"niedrigste[nrs]?|geringste[nrs]?|kleinste[nrs]?|kürzeste[nrs]?|wenigsten"
+)
+_SUPERLATIVE = re.compile(rf"(?<![\w-])(?:(?P<most>{_MOST_WORDS})|(?P<least>{_LEAST_WORDS}))(?![\w-])", re.IGNORECASE)
+_WEAKENED = re.compile(
+    r"(?:\b(?:at the|at|am|zum|im|one of the|some of the|among the|amongst the|not the|nicht d\w\w|near the|zu den|"
+    r"unter den|(?:second|third|fourth|fifth|next|zweit|dritt|viert)(?:-|\s)?|"
+    r"(?:two|three|four|five|six|ten|zwei|drei|vier|fünf|zehn)|\d+(?:st|nd|rd|th|\.)?)\s*)\Z",
+    re.IGNORECASE,
+)
+_OTHER_MOST = re.compile(
+    r"\s*(?:of|likely|probably|recent|recently|important|notable|notably|other|common|commonly|part|often|frequently|"
+    r"der|den|dem|\W)",
+    re.IGNORECASE,
+)
+_CALCULATED = re.compile(
+    r"\b(?:gr[eo]w\w*|rose|ris\w+|rais\w+|fell|fall\w*|increas\w*|decreas\w*|declin\w*|drop\w*|gain\w*|los[te]\w*|"
+    r"improv\w*|chang\w*|differen\w*|gaps?|shares?|ratios?|percentages?|averages?|mean|medians?|totals?|sums?|rank\w*|"
+    r"second|third|than|after|behind|except|but|without|since|never|w[uä]chs\w*|st[ieg]+\w*|f[ai]e?l\w*|"
+    r"zun[ai]hm\w*|rückg\w+|anstieg\w*|anteil\w*|durchschnitt\w*|als|nach|hinter)\b",
+    re.IGNORECASE,
+)
+_TOTAL = re.compile(
+    r"\b(?:totals?|sub-?totals?|sums?|all|overall|average|mean|net|gross|world|gesamt|summe|insgesamt|other)\b",
+    re.IGNORECASE,
+)
+_NO_MEASURE = re.compile(
+    r".*(?:rank|position|rang\b|platz).*|(?:place|pos|no|nr|number|id|season|week|round|grid|year|month|date|jahr|monat)\.?|"
+    r"\W*|column ?\d+|.*(?:1[5-9]|20)\d\d.*",
+    re.IGNORECASE,
+)  # below the head of a year stand measures of other kinds, row by row
+_HEAD_SAYS_IT = re.compile(
+    rf"(?<![^\W_])(?:{_MOST_WORDS}|{_LEAST_WORDS}|max|top|best|worst|peak|first|last)(?![^\W_])|\Amin(?![^\W_])", re.I
+)
+_SUBJECT = re.compile(r"((?:[^\W_][\w'’.&-]{0,30}+\s){1,4})(?:had|has|hatte|hat)\s(?:the|den|die|das)\s\Z")
+_NUMBER = re.compile(r"[-−]?[$€£]?\s?(?P<digits>\d[\d,]*(?:\.\d+)?)\s?%?")
+_UNIT_SIGN = re.compile(r"[^$€£%]")
+_RANK = re.compile(r"rank|pos|place|rang|platz", re.IGNORECASE)
+_YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
+_PHRASE_WORDS = 6
+_ROWS = 1_000  # a longer table is not compared
+_SHARED = 3  # values at once that the compared rows share with the row that is meant
+
+
+@dataclass(frozen=True)
+class Superlative:
+    """What a text calls the most or the least, as written.
+
+    `phrase` are the words behind it, which may name a column, `calculated` those of the text that speak of a change or
+    a sum: a column must be called so, or it holds nothing of the kind. `subject` is who "had the" most: it is compared
+    with others, not with itself.
+    """
+
+    written: str
+    is_most: bool
+    phrase: str
+    calculated: str
+    subject: str
+
+
+def superlative_in(words: str) -> Superlative | None:
+    """Returns the only superlative of a text that can be looked up; None if there is none."""
+    found = [*_SUPERLATIVE.finditer(words)]
+    if len(found) != 1:
+        return None
+    match = found[0]
+    rest = words[match.end() :]
+    if _WEAKENED.search(words[: match.start()]):
+        return None
+    if match[0].lower() in ("most", "meisten") and _OTHER_MOST.match(rest):
+        return None
+    phrase = " ".join(re.split(r"\W+", rest.strip())[:_PHRASE_WORDS])
+    calculated = " ".join(each[0] for each in _CALCULATED.finditer(words))
+    subject = _SUBJECT.search(words, 0, match.start())
+    return Superlative(match[0], match["most"] is not None, phrase, calculated, subject[1] if subject else "")
+
+
+def has_superlative(text: str) -> bool:
+    """True if a text calls anything the most or the least."""
+    return _SUPERLATIVE.search(text) is not None
+
+
+def not_the_extreme(
+    said: Superlative, words: str, table: MarkdownTable, row: TableRow, query: Query | None, is_cut: bool
+) -> str:
+    """Returns why a row is not what a text calls it, empty if it may be; `words` are those near the row's figure."""
+    meant = _meant(said, words, table) if len(table.rows) <= _ROWS else []
+    if not meant or _TOTAL.search(" ".join(row.cells)) or any(_figure(row, number) is None for number in meant):
+        return ""
+    if unordered := _unordered(query, table, is_cut, said, meant):
+        return unordered
+    compared = [rows for rows in _comparable(table, row, words, said.subject) if len(rows) > 1]
+    if not compared or any(_is_extreme(row, rows, number, said) for rows in compared for number in meant):
+        return ""
+    number = meant[0]
+    best = _best(compared[0], number, said)
+    names = [cell for cell in best.cells if cell and _value(cell) is None][:1]
+    return f"the {said.written} {table.columns[number]} of the rows is {' of '.join([best.cells[number], *names])}"
+
+
+def names_a_measure(said: Superlative, words: str, table: MarkdownTable) -> bool:
+    """True if it is clear which column a superlative is about: its words name one, or there is only one."""
+    meant = _meant(said, words, table)
+    named = _named(meant, said.phrase, table) or _named(meant, words, table)
+    return bool(named) or len(_figure_columns(table)) == len(meant) == 1
+
+
+def _meant(said: Superlative, words: str, table: MarkdownTable) -> list[int]:
+    """Returns the columns that a superlative may be about, by its words; none if they are about something else."""
+    heads = [column.replace("_", " ") for column in table.columns]
+    if any(map(_HEAD_SAYS_IT.search, heads)) or not {*words_of(said.calculated)} <= {*words_of(" ".join(heads))}:
+        return []
+    columns = _figure_columns(table)
+    named = _named(columns, said.phrase, table) or _named(columns, words, table) or columns
+    return [number for number in named if _is_measure(table, number)]
+
+
+def _figure_columns(table: MarkdownTable) -> list[int]:
+    """Returns the numbers of the columns with figures."""
+    return [number for number in range(len(table.columns)) if 2 * len(_figures(table, number)) > _filled(table, number)]
+
+
+def _filled(table: MarkdownTable, number: int) -> int:
+    return sum(number < len(row.cells) and bool(row.cells[number]) for row in table.rows)
+
+
+def _figures(table: MarkdownTable, number: int) -> list[str]:
+    return [row.cells[number] for row in table.rows if _figure(row, number) is not None]
+
+
+def _is_measure(table: MarkdownTable, number: int) -> bool:
+    """True for a column with figures of one unit, which are no years or ranks."""
+    figures = _figures(table, number)
+    units = {_UNIT_SIGN.sub("", cell) for cell in figures}
+    is_ranked = _NO_MEASURE.fullmatch(table.columns[number].replace("_", " "))
+    return not is_ranked and len(units) == 1 and not all(_YEAR.fullmatch(cell) for cell in figures)
+
+
+def _named(columns: Sequence[int], words: str, table: MarkdownTable) -> list[int]:
+    """Returns the columns whose heads have a word of a text."""
+    said = {word for word in words_of(words) if len(word) > 2}
+    return [number for number in columns if said & {*words_of(table.columns[number].replace("_", " "))}]
+
+
+def _unordered(query: Query | None, table: MarkdownTable, is_cut: bool, said: Superlative, meant: Sequence[int]) -> str:
+    """Returns that the rows are not those among which the extreme is; empty if they may be."""
+    if query is None or query.aggregates:
+        return ""
+    cut = is_cut or (0 < query.limit <= len(table.rows))
+    if query.order is None and len(table.rows) == 1 and not any(map(_RANK.search, query.filters)):
+        return "the query took this row alone"
+    if query.order is None:
+        return "the query took some rows without an order" if cut else ""
+    name, downwards = query.order
+    heads = [table.columns[number].lower() for number in meant]
+    numbers = [str(number + 1) for number in meant]
+    if cut and name in (*heads, *numbers) and downwards != said.is_most:
+        return "the query took the rows at the other end"
+    return ""
+
+
+def _comparable(table: MarkdownTable, row: TableRow, words: str, subject: str) -> Iterator[list[TableRow]]:
+    """Yields the rows that a row can be compared with: all, and those with the same value of columns that are named."""
+    rows = [each for each in table.rows if not _TOTAL.search(" ".join(each.cells))]
+    yield rows
+    said = {*words_of(words)}
+    compared = {*words_of(subject)}
+    figures = _figure_columns(table)
+    names = [number for number, cell in enumerate(row.cells) if number not in figures or _YEAR.fullmatch(cell)]
+    shared = [number for number in names if (own := {*words_of(row.cells[number])}) and own <= said - compared]
+    for size in range(1, min(_SHARED, len(shared)) + 1):
+        for numbers in combinations(shared, size):
+            yield [each for each in rows if _same(each, row, numbers)]
+
+
+def _same(one: TableRow, other: TableRow, numbers: Sequence[int]) -> bool:
+    return all(number < len(one.cells) and one.cells[number] == other.cells[number] for number in numbers)
+
+
+def _is_extreme(row: TableRow, rows: Sequence[TableRow], number: int, said: Superlative) -> bool:
+    return _figure(row, number) == _figure(_best(rows, number, said), number)
+
+
+def _best(rows: Sequence[TableRow], number: int, said: Superlative) -> TableRow:
+    filled = [(value, row) for row in rows if (value := _figure(row, number)) is not None]
+    choose = max if said.is_most else min
+    return choose(filled, key=lambda item: item[0])[1]
+
+
+def _figure(row: TableRow, number: int) -> Decimal | None:
+    return _value(row.cells[number]) if number < len(row.cells) else None
+
+
+def _value(cell: str) -> Decimal | None:
+    match = _NUMBER.fullmatch(cell.strip())
+    return Decimal(match["digits"].replace(",", "")) * (-1 if cell.strip()[0] in "-−" else 1) if match else None
