@@ -25,7 +25,7 @@ from temporal_supervisor.supervision.base.prompt_marks import (
 from temporal_supervisor.supervision.base.text import one_line
 from temporal_supervisor.supervision.contract.finding import ArtifactRef, CheckedClaim, Evidence
 from temporal_supervisor.supervision.contract.team import Role
-from temporal_supervisor.supervision.grounding.support import BRIEF, Source, SourceKind
+from temporal_supervisor.supervision.grounding.sources import BRIEF, Source, SourceKind
 from temporal_supervisor.supervision.results.shown_links import addresses_in
 
 _CALL_BYTES = 100  # a tool call beside the line that was found in its output

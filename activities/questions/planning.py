@@ -22,7 +22,8 @@ from temporal_supervisor.supervision.contract.strategy import STRATEGIES
 from temporal_supervisor.supervision.contract.team import TeamCard
 from temporal_supervisor.supervision.contract.usage import Usage
 from temporal_supervisor.supervision.grounding.claims import without_quotes
-from temporal_supervisor.supervision.grounding.support import Source, unsupported_in_answer
+from temporal_supervisor.supervision.grounding.sources import Source
+from temporal_supervisor.supervision.grounding.support import unsupported_in_answer
 from temporal_supervisor.supervision.planning import capabilities
 from temporal_supervisor.supervision.planning.estimate import estimate_of
 from temporal_supervisor.supervision.planning.expansion import NO_DATA, Data

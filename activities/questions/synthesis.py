@@ -42,7 +42,8 @@ from temporal_supervisor.supervision.contract.plan import Plan
 from temporal_supervisor.supervision.contract.result import Contradiction, Gap, Unsupported
 from temporal_supervisor.supervision.grounding.answer_fields import field_claims
 from temporal_supervisor.supervision.grounding.citations import CitedFindings, with_valid_marks
-from temporal_supervisor.supervision.grounding.support import Source, check, found_nowhere
+from temporal_supervisor.supervision.grounding.sources import Source
+from temporal_supervisor.supervision.grounding.support import check, found_nowhere
 from temporal_supervisor.supervision.replies.loose_json import ALL_JSON
 from temporal_supervisor.supervision.results.answer import ANSWER, Answer
 from temporal_supervisor.supervision.results.shown_links import addresses_in, without_images, without_links

@@ -23,7 +23,8 @@ from temporal_supervisor.supervision.base.text import cap, clean, one_line, slug
 from temporal_supervisor.supervision.contract.request import RunRequest, describe_errors
 from temporal_supervisor.supervision.grounding.calculations import calculated
 from temporal_supervisor.supervision.grounding.claims import claims, plain_text
-from temporal_supervisor.supervision.grounding.support import Source, check
+from temporal_supervisor.supervision.grounding.sources import Source
+from temporal_supervisor.supervision.grounding.support import check
 from temporal_supervisor.supervision.grounding.written_figures import figures
 from temporal_supervisor.supervision.planning.plan_graph import plan_problems
 from temporal_supervisor.supervision.replies.loose_json import first_json

@@ -19,7 +19,7 @@ import duckdb
 from activities.files.values import shown
 from activities.tools.plain_tools import evaluate
 from activities.tools.sql import sql_tools
-from temporal_supervisor.supervision.grounding.support import Source
+from temporal_supervisor.supervision.grounding.sources import Source
 from temporal_supervisor.supervision.grounding.wording.time_words import MONTH
 
 ROOT = Path(__file__).parents[2]

@@ -7,7 +7,8 @@ import pytest
 
 from temporal_supervisor.supervision.agent.empty_words import is_empty
 from temporal_supervisor.supervision.grounding.claims import claims
-from temporal_supervisor.supervision.grounding.support import Source, check
+from temporal_supervisor.supervision.grounding.sources import Source
+from temporal_supervisor.supervision.grounding.support import check
 from tests.faults.answers import PLANTS, Answer, honest, planted, recorded, sources_in
 
 SEEN = 0.95  # of the planted faults

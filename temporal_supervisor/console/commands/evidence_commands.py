@@ -88,7 +88,7 @@ def _link_rows(links: "list[Link]", answer: str) -> Iterator[str]:
 
 def _sentence(answer: str, words: str) -> str:
     """Returns the sentence, row or item of the answer that holds the words; empty if none does, or it is no more."""
-    from temporal_supervisor.supervision.grounding.wording.sentences import SENTENCE_END
+    from temporal_supervisor.supervision.base.sentences import SENTENCE_END
 
     found = re.search(rf"(?<!\w){re.escape(words)}(?!\w)", answer)
     if found is None:

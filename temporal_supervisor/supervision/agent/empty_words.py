@@ -12,8 +12,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
+from temporal_supervisor.supervision.base.capitals import names_in
 from temporal_supervisor.supervision.base.prompt_marks import GOAL, STEER, SUBTASK
-from temporal_supervisor.supervision.base.spoken_words import SMALL_WORDS, WORDS_OF_WORK, names_of, words_of
+from temporal_supervisor.supervision.base.spoken_words import SMALL_WORDS, WORDS_OF_WORK, words_of
 
 Emptiness = Literal["says_nothing", "failed_call"]
 """Why a conclusion is no finding: its words say nothing, or its last call failed and no other brought data."""
@@ -149,7 +150,7 @@ def _says_something(clause: str, asked: str, given: set[str]) -> bool:
     is_talk = bool(_BEGINS.match(clause) or _POINTS.search(clause))
     if not is_talk:
         return len(words) > 1 or not words <= SMALL_WORDS or "no" in words  # "The" of a reply that was cut is nothing
-    names = (name for name in names_of(clause) if name.casefold() not in SMALL_WORDS | WORDS_OF_WORK)  # SQL, FROM
+    names = (name for name in names_in(clause) if name.casefold() not in SMALL_WORDS | WORDS_OF_WORK)  # SQL, FROM
     if any(name not in asked for name in names):
         return True
     return len(own - given) > _OWN_WORDS

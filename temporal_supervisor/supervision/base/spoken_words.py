@@ -1,10 +1,9 @@
-"""The words of a text, and the names among them: what two texts have in common, without any dictionary."""
+"""The words of a text: what two texts have in common, without any dictionary."""
 
 import re
 
 _WORD = re.compile(r"\w+(?:['’.-]\w+)*")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")  # scripts that put no blanks between words
-_BEGINS_AFTER = frozenset('.!?:;|*#>-–—•_"“„«”»。！？：')
 
 SMALL_WORDS = frozenset(
     """
@@ -41,20 +40,3 @@ def words_of(text: str) -> set[str]:
         else:
             found.add(word.replace("’", "'"))
     return found
-
-
-def names_of(text: str) -> list[str]:
-    """Returns the capitalised words of a text that begin no sentence, item or cell, each once, in their order.
-
-    These are names, and in some languages nouns. A word that also begins a sentence counts where it stands inside one.
-    """
-    found = dict[str, None]()
-    for match in _WORD.finditer(text):
-        word = match[0]
-        if not word[0].isupper() or re.match(r"I\b", word):
-            continue
-        before = text[max(0, match.start() - 4) : match.start()]
-        stripped = before.rstrip(" \t(")
-        if stripped and "\n" not in stripped[-1:] and stripped[-1] not in _BEGINS_AFTER:
-            found[word] = None
-    return [*found]

@@ -13,7 +13,8 @@ from itertools import chain
 from pydantic import JsonValue
 
 from temporal_supervisor.supervision.grounding.claims import Claim, claims, plain_text
-from temporal_supervisor.supervision.grounding.support import Source, Support
+from temporal_supervisor.supervision.grounding.sources import Source
+from temporal_supervisor.supervision.grounding.support import Support
 from temporal_supervisor.supervision.grounding.units import unit_words
 from temporal_supervisor.supervision.grounding.written_figures import SMALL, values
 

@@ -14,7 +14,8 @@ from temporal_supervisor.supervision.grounding.answer_fields import field_claims
 from temporal_supervisor.supervision.grounding.citations import CitedFindings
 from temporal_supervisor.supervision.grounding.claims import Claim, claims, without_quotes
 from temporal_supervisor.supervision.grounding.naming.names import KnownWords, unknown_names
-from temporal_supervisor.supervision.grounding.support import CALCULATION, Found, Source, Support, looked_up
+from temporal_supervisor.supervision.grounding.sources import Source
+from temporal_supervisor.supervision.grounding.support import CALCULATION, Found, Support, looked_up
 from temporal_supervisor.supervision.grounding.wording.nearby import Near
 
 _REST = "the goal or the plan"

@@ -4,12 +4,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.sentences import SENTENCE_END
 from temporal_supervisor.supervision.base.text import one_line
 from temporal_supervisor.supervision.contract.result import Citation
 from temporal_supervisor.supervision.grounding.claims import Claim, claims
-from temporal_supervisor.supervision.grounding.support import Found, Source, Support, looked_up
+from temporal_supervisor.supervision.grounding.sources import Source
+from temporal_supervisor.supervision.grounding.support import Found, Support, looked_up
 from temporal_supervisor.supervision.grounding.wording.nearby import Near
-from temporal_supervisor.supervision.grounding.wording.sentences import SENTENCE_END
 
 MARK = re.compile(r" ?\[([\w./-]{1,64}(?:, ?[\w./-]{1,64}){0,20})\](?!\()")
 _AROUND_CLAIM = " .;,-*|#>。"

@@ -9,15 +9,16 @@ that stands nowhere else.
 import re
 from collections.abc import Sequence
 
-from temporal_supervisor.supervision.base.spoken_words import SMALL_WORDS, WORDS_OF_WORK, names_of, words_of
+from temporal_supervisor.supervision.base.sentences import SENTENCE_END
+from temporal_supervisor.supervision.base.spoken_words import SMALL_WORDS, WORDS_OF_WORK, words_of
 from temporal_supervisor.supervision.grounding.claims import claims
-from temporal_supervisor.supervision.grounding.support import Source, Support
-from temporal_supervisor.supervision.grounding.wording.sentences import SENTENCE_END
+from temporal_supervisor.supervision.grounding.naming.names import KnownWords, unknown_names
+from temporal_supervisor.supervision.grounding.sources import Source
+from temporal_supervisor.supervision.grounding.support import Support
 
 _KNOWN_CHARS = 400_000  # of texts in which names are looked up: beyond it, support reads no figures either
 _PARTS = re.compile(r"[_\W]+")
 _LEAST_CHARS = 3  # of a word that can be missing: shorter ones join others
-_INITIALS = re.compile(r"^[\W_]*([A-Z]{2,})\b")  # as the first word, too, such letters are a name
 
 
 class Known:
@@ -25,11 +26,11 @@ class Known:
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._support = Support([Source(text) for text in texts])
-        self._words = set[str]()
-        room = _KNOWN_CHARS
+        read, room = list[str](), _KNOWN_CHARS
         for text in texts:
-            self._words |= _parts(text[: max(0, room)])
+            read.append(text[: max(0, room)])
             room -= len(text)
+        self._words = KnownWords(read)
 
     def standing(self, said: str) -> str:
         """Returns the sentences of what is said that hold nothing unknown, as they were written."""
@@ -37,9 +38,7 @@ class Known:
         return " ".join(sentence for sentence in sentences if sentence and self._knows(sentence))
 
     def _knows(self, sentence: str) -> bool:
-        initials = _INITIALS.match(sentence)
-        names = [*names_of(sentence), *([initials[1]] if initials else [])]
-        if any(not _parts(name) <= self._words for name in names):
+        if unknown_names(sentence, self._words):
             return False
         return all(self._support.supports(claim) for claim in claims(sentence))
 

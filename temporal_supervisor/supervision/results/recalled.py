@@ -6,9 +6,11 @@ reworked, are the model's work and not its knowledge. Where the rule cannot tell
 costs a mark, and the other mistake would hide where a fact comes from.
 """
 
-from temporal_supervisor.supervision.base.spoken_words import names_of, words_of
+from temporal_supervisor.supervision.base.capitals import names_in
+from temporal_supervisor.supervision.base.spoken_words import words_of
 from temporal_supervisor.supervision.grounding.claims import claims, without_quotes
-from temporal_supervisor.supervision.grounding.support import Source, Support
+from temporal_supervisor.supervision.grounding.sources import Source
+from temporal_supervisor.supervision.grounding.support import Support
 
 _QUESTION_MARKS = ("?", "？", "؟")
 _REWORKED = 0.6  # of the answer's words: a shortened or sorted text keeps nearly all, a fact brings new ones
@@ -21,7 +23,7 @@ def is_recalled(answer: str, goal: str) -> bool:
         return True
 
     own, said = words_of(answer), words_of(goal)
-    if any(words_of(name).isdisjoint(said) for name in names_of(answer)):
+    if any(words_of(name).isdisjoint(said) for name in names_in(answer)):
         return True
 
     asks = any(mark in goal for mark in _QUESTION_MARKS)

@@ -13,7 +13,8 @@ from activities.tools.files import FolderFiles
 from activities.tools.sql.sql_tools import TableOptions, TableTools
 from activities.tools.tool import ToolContext
 from temporal_supervisor.supervision.grounding.claims import claims
-from temporal_supervisor.supervision.grounding.support import Source, Support
+from temporal_supervisor.supervision.grounding.sources import Source
+from temporal_supervisor.supervision.grounding.support import Support
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 import pytest
 
 from temporal_supervisor.supervision.grounding.claims import claims
-from temporal_supervisor.supervision.grounding.support import Source, check
+from temporal_supervisor.supervision.grounding.sources import Source
+from temporal_supervisor.supervision.grounding.support import check
 
 
 def figures(text: str, *marks: str) -> list[str]:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from temporal_supervisor.supervision.grounding.support import Source, check
+from temporal_supervisor.supervision.grounding.sources import Source
+from temporal_supervisor.supervision.grounding.support import check
 
 ENGLISH = [
     Source("Which source of electricity grew most in Iowa, and who delivers to the South?"),
@@ -29,6 +30,7 @@ def unknown(text: str, sources: list[Source]) -> list[str]:
     [
         ("The source that grew most was the coal industry.", ["the coal industry"]),
         ("The carrier that took over is UPS.", ["UPS"]),
+        ("Amazon rose most.", ["Amazon"]),
         ("Denmark had the highest output.", ["Denmark"]),
         ("The deliveries were taken over by Atlantis Logistics in July.", ["Atlantis Logistics"]),
         ("- Denmark: 29,329 GWh", ["Denmark"]),
@@ -52,6 +54,7 @@ def test_what_no_source_names_is_listed(text: str, expected: list[str]) -> None:
         "Overall, the Southern carriers' problem was the price of diesel. Source: the notes of Monday, 14 July.",
         "## Key Findings\n\n**Answer:** Renewables, as the SQL query shows. Growth was strong.",
         "The fossil sources lead because the values are higher.",
+        "Turbines rose most, as new turbines were built.",
         "See [the notes](https://example.org/Atlantis) and [t2].",
         "Die erneuerbaren Energien wuchsen in Iowa und in Norwegen am stärksten.",
     ],

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from temporal_supervisor.supervision.grounding.rows.queries import read_query
-from temporal_supervisor.supervision.grounding.support import Source, check
+from temporal_supervisor.supervision.grounding.sources import Source
+from temporal_supervisor.supervision.grounding.support import check
 
 BRIEF = Source("Give the depth of the wells Elm Court and Mill Lane in 1987 and 2004, and what they cost.")
 WELLS = """| well | year | depth_m | cost_eur |
@@ -123,3 +124,37 @@ def test_arguments_that_were_cut_are_read_as_far_as_they_go() -> None:
     assert read is not None
     assert read.filters["year"].values == ["1992"]
     assert read_query('{"query": "wells"}') is None
+
+
+MATCHES = """| Date | Opponent | Attendance | Wins |
+| --- | --- | --- | --- |
+| 27 Nov 1920 | Swindon Town | 7,250 | 3 |
+| 4 Dec 1920 | Watford | 6,150 | 8 |
+| Sept 18 | Toronto | 5,410 | 5 |
+3 rows"""
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("27 Nov 1920: 6,150", True),
+        ("On 27 November 1920 the attendance was 6,150.", True),
+        ("In November 1920 the attendance was 6,150.", True),
+        ("In December the attendance was 7,250.", True),
+        ("October 18: 5,410", True),
+        ("27 Nov 1920: 7,250", False),
+        ("4 December 1920: 6,150", False),
+        ("In November the attendance was 7,250.", False),
+        ("September 18: 5,410", False),
+        ("Wins of Swindon Town: 8", True),
+        ("For Watford, it was 3.", True),
+        ("Wins of Watford: 8", False),
+        ("Watford won 3 matches at home.", False),
+        ("The number of times that Swindon Town lost: 5", False),
+        ("Swindon Town: 11", False),
+    ],
+)
+def test_dates_and_small_values_belong_to_their_row(text: str, seen: bool) -> None:
+    source = Source(MATCHES, arguments=json.dumps({"sql": "SELECT * FROM matches"}))
+    found = [claim.text for claim in check(text, [Source("How was it?"), source]) if not claim.source]
+    assert bool(found) is seen

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.text import size
 from temporal_supervisor.supervision.grounding.claims import claims
+from temporal_supervisor.supervision.grounding.sources import Source
 from temporal_supervisor.supervision.grounding.support import (
     GROUNDING_SOURCES_CHARS,
-    Source,
     Support,
     check,
     unsupported_in_answer,

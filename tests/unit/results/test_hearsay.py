@@ -17,6 +17,12 @@ KNOWN = Known([GOAL, FINDING, "month,orders\nJuly,86"])
         ("The orders of July are 86. The revenue is 50000.", "The orders of July are 86."),
         ("The date is missing: when did Südfracht file?", "The date is missing: when did Südfracht file?"),
         ("See https://example.org/carriers for it.", ""),
+        ("Amazon rose most. Name the carrier.", "Name the carrier."),
+        ("Der Spediteur UPS fehlt.", ""),
+        (
+            "Orders rose most in July. Orchards say nothing of orders.",
+            "Orders rose most in July. Orchards say nothing of orders.",
+        ),
         ("", ""),
     ],
 )

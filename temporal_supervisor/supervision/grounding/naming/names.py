@@ -8,14 +8,23 @@ names that no language translates are looked up. Nouns have capitals in German, 
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 
-from temporal_supervisor.supervision.grounding.naming.common_words import COMMON, FUNCTION_WORDS
+from temporal_supervisor.supervision.base.capitals import (
+    LIST_MARK,
+    NO_NAME_ENDINGS,
+    WORD,
+    capitalised,
+    first_name,
+    is_inside,
+    ordinary_words,
+)
+from temporal_supervisor.supervision.base.common_words import COMMON, FUNCTION_WORDS
+from temporal_supervisor.supervision.base.sentences import sentence_spans
 from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
 from temporal_supervisor.supervision.grounding.units import scale_of, unit_of
 from temporal_supervisor.supervision.grounding.wording.fenced import without_code
-from temporal_supervisor.supervision.grounding.wording.sentences import sentence_spans
 
 _MOST_NAMES = 200  # of a text: beyond, they are looked up no more
 _LANGUAGE_CHARS = 20_000  # of a text, by which its language is told
@@ -27,23 +36,8 @@ _ADDRESS_OR_MARK = re.compile(
 _QUOTED = re.compile(r"[\"“„«»][^\"“”„«»\n]{1,300}[\"”“»«]")
 _SKIPPED_LINE = re.compile(r"\s*(?:#{1,6}\s|\||>)")
 _ROW = re.compile(r"\s*\|")
-_LIST_MARK = re.compile(r"[\s>*+•-]*(?:\(?\d{1,3}[.)]\s+)?[\s*_\"'“„(]*")
-_WORD = re.compile(r"[^\W\d_](?:[\w’'&-]*[^\W_])?")
 _CELL = re.compile(r"[^|\n]+")
 
-# fmt: off
-_VERBS = frozenset([
-    "is", "was", "has", "had", "are", "were", "have", "grew", "rose", "fell", "led", "leads", "took", "takes", "won",
-    "wins", "reached", "recorded", "lost", "gained", "came", "showed", "shows", "saw", "remains", "remained", "became",
-    "stands", "stood", "ranks", "ranked", "reports", "reported", "made", "makes", "produced", "produces", "generated",
-    "generates", "employs", "employed", "sold", "sells", "delivers", "delivered", "accounted", "accounts", "topped",
-    "tops", "overtook",
-])
-_NO_NAME_ENDINGS = (
-    "ly", "ing", "tion", "sion", "ment", "ness", "ity", "ance", "ence", "age", "ism", "ship", "ure", "ues", "ings",
-    "ths",
-)
-# fmt: on
 _GERMAN_NOUN_ENDINGS = (
     "ung",
     "ungen",
@@ -68,7 +62,6 @@ _GERMAN_NOUN_ENDINGS = (
 )  # fmt: skip
 _GERMAN_PLACE = re.compile(r"\b(?:in|aus|nach|bei)\s\Z", re.IGNORECASE)
 _NUMBERED = re.compile(r"[\s-]?\d")  # ISO 9001
-_BEFORE_FIGURE = re.compile(r"[*]{0,2},?\s?(?:\([^()\n]{0,40}\)\s?)?[:–—]?[*]{0,2}\s?[-+$€£~(]?\d")
 _CODE = re.compile(r"(?<!\w)[A-Z]{3}(?!\w)")
 _DEMONYMS = ("ia", "ian", "ians", "ish", "ese", "ean", "an", "ans", "ic", "i", "isch", "ische", "ischen", "er")
 _COMPANY = re.compile(
@@ -174,10 +167,11 @@ def unknown_names(text: str, known: KnownWords) -> list[str]:
     language = language_of(plain) or known.language
     foreign = not language or (bool(known.language) and language != known.language)
     found = dict[str, None]()
+    ordinary = ordinary_words(plain)
     for start, stop in sentence_spans(plain):
         sentence = plain[start:stop]
-        for name in _names(sentence, language, foreign):
-            unknown = [word for word in _WORD.findall(name) if not known.has(word)]
+        for name in _names(sentence, language, foreign, ordinary):
+            unknown = [word for word in WORD.findall(name) if not known.has(word)]
             if unknown and not _is_spelled_out(name, known):
                 found.setdefault(name.strip(" .,;:"))
         if not foreign:
@@ -197,7 +191,7 @@ def _is_spelled_out(name: str, known: KnownWords) -> bool:
     return len(parts) > 2 and known.has("".join(part[0] for part in parts))
 
 
-def _names(sentence: str, language: str, foreign: bool) -> Iterator[str]:
+def _names(sentence: str, language: str, foreign: bool, ordinary: Collection[str]) -> Iterator[str]:
     """Yields what may be names in a sentence, by their capitals."""
     yield from (match[1].strip() for match in _COMPANY.finditer(sentence))
     if _ROW.match(sentence):
@@ -205,9 +199,9 @@ def _names(sentence: str, language: str, foreign: bool) -> Iterator[str]:
         return
     if _SKIPPED_LINE.match(sentence):
         return
-    begin = _LIST_MARK.match(sentence)
+    begin = LIST_MARK.match(sentence)
     at = begin.end() if begin else 0
-    for name, start in _capitalised(sentence):
+    for name, start in capitalised(sentence, _is_unit):
         words = name.split()
         rest = sentence[start + len(name) :]
         if len(words) == 1 and name.isupper() and len(name) > 1:
@@ -216,18 +210,10 @@ def _names(sentence: str, language: str, foreign: bool) -> Iterator[str]:
             continue  # it may be a name that the language has another word for
         elif language == "de":
             yield from _german_name(name, sentence[:start])
-        elif _is_inside(sentence, at, start):
+        elif is_inside(sentence, at, start):
             yield name
         else:
-            yield from _first_name(words, rest)
-
-
-def _first_name(words: list[str], rest: str) -> Iterator[str]:
-    """Yields what is a name at the beginning of a sentence, where any word has a capital."""
-    if len(words) > 1:
-        yield " ".join(words[1:] if words[0].lower() in COMMON else words)
-    elif _is_subject(words[0], rest):
-        yield words[0]
+            yield from first_name(words, rest, ordinary)
 
 
 def _german_name(name: str, before: str) -> Iterator[str]:
@@ -250,48 +236,12 @@ def _names_in_row(row: str, language: str, foreign: bool) -> Iterator[str]:
             and len(words) <= 4
             and all(word[0].isupper() and word.isalpha() for word in words)
         )
-        if names and not (len(words) == 1 and words[0].lower().endswith(_NO_NAME_ENDINGS)):
+        if names and not (len(words) == 1 and words[0].lower().endswith(NO_NAME_ENDINGS)):
             yield " ".join(words)
-
-
-def _capitalised(sentence: str) -> Iterator[tuple[str, int]]:
-    """Yields the words with capitals, those that follow each other as one, and where they begin."""
-    run, start, end = list[str](), 0, -2
-    for match in _WORD.finditer(sentence):
-        is_name = match[0][0].isupper() and not _is_unit(match[0])
-        joined = match.start() == end + 1 and sentence[end : match.start()] == " "
-        if run and not (is_name and joined):
-            yield " ".join(run), start
-            run = []
-        if is_name:
-            start = start if run else match.start()
-            run.append(match[0].removesuffix("'s").removesuffix("’s"))
-            end = match.end()
-    if run:
-        yield " ".join(run), start
 
 
 def _is_unit(word: str) -> bool:
     return unit_of(word) is not None or scale_of(word) != 1 or word.upper() == "TEUR"
-
-
-def _is_inside(sentence: str, at: int, start: int) -> bool:
-    """True if a word stands inside a sentence, where a capital says something."""
-    before = sentence[:start].rstrip(" *_(\"'“„")
-    return start > at and bool(before) and not before.endswith((":", "–", "—", "•", "→", "=", "|"))
-
-
-def _is_subject(word: str, rest: str) -> bool:
-    """True if the first word of a sentence is a name: it does something, has something, or is the label of a figure."""
-    if word.lower().endswith(_NO_NAME_ENDINGS):
-        return False
-    if rest.startswith(("'s ", "’s ")):
-        return True
-    following = re.match(r"\s+([^\W\d_]+)", rest)
-    if following:
-        verb = following[1].lower()
-        return (verb in _VERBS or verb.endswith("ed")) and verb not in ("are", "were", "have")
-    return bool(_BEFORE_FIGURE.match(rest))
 
 
 def _things(sentence: str, known: KnownWords) -> Iterator[str]:
@@ -301,12 +251,12 @@ def _things(sentence: str, known: KnownWords) -> Iterator[str]:
         if not known.has(last) and not last.lower().endswith(("est", "ing", "al", "ed", "ous", "ive")):
             yield match[0].strip()
     for match in _BEST.finditer(sentence):
-        words = [word for word in _WORD.findall(match[1]) if word.lower() not in COMMON]
+        words = [word for word in WORD.findall(match[1]) if word.lower() not in COMMON]
         if words and not any(map(known.has, words)):
             yield match[1].strip()
     for match in _CAUSE.finditer(sentence):
         cause = _CAUSE_ENDS.split(match[1])[0]
-        words = [word for word in _WORD.findall(cause) if word.lower() not in COMMON and len(word) > 2][:_CAUSE_WORDS]
+        words = [word for word in WORD.findall(cause) if word.lower() not in COMMON and len(word) > 2][:_CAUSE_WORDS]
         unknown = [word for word in words if not known.has(word)]
         if unknown and 2 * len(unknown) > len(words):
             yield cause.strip()

@@ -7,7 +7,14 @@ nothing where nothing does.
 
 from collections.abc import Sequence
 
-from temporal_supervisor.supervision.grounding.rows.row_facts import Facts, Mention, Names, units_of
+from temporal_supervisor.supervision.grounding.rows.row_facts import (
+    Facts,
+    Mention,
+    Names,
+    is_text_column,
+    units_of,
+    words_of,
+)
 from temporal_supervisor.supervision.grounding.units import DIMENSIONS, exclude_each_other, multiples
 from temporal_supervisor.supervision.grounding.wording.nearby import Near
 from temporal_supervisor.supervision.grounding.wording.time_words import YEAR, Day, dates_in, may_be_one, years_in
@@ -174,6 +181,19 @@ def mixed_rows(near: Near, operands: Sequence[Sequence[Facts]], names: Names) ->
         if pairs and not any(_belong(one, other, column, told) for one, other in pairs):
             one, other = pairs[0]
             return f"it mixes the rows of {_value(one, column)} and {_value(other, column)}"
+    apart = [_unlike(one, other, said) for one in first for other in second]
+    return f"it mixes the rows of {apart[0]}" if all(apart) else ""
+
+
+def _unlike(one: Facts, other: Facts, said: Sequence[Mention]) -> str:
+    """Returns the names of two rows of other years that a text does not both name; empty if they may be compared."""
+    if one.table is not other.table or not one.years or not other.years or one.years & other.years:
+        return ""
+    for column, cell, another in zip(one.table.columns, one.row.cells, other.row.cells, strict=False):
+        names = [{*words_of(each)} for each in (cell, another)]
+        is_named = all(any(name.issuperset(mention.words) for mention in said) for name in names)
+        if cell != another and not is_named and is_text_column(one.table, column):
+            return f"{cell} and {another}"
     return ""
 
 

@@ -305,6 +305,13 @@ def _is_text(table: MarkdownTable, number: int) -> bool:
     return bool(cells) and sum(not _NUMBER.fullmatch(cell) for cell in cells) * 2 > len(cells)
 
 
+def is_text_column(table: MarkdownTable, column: str) -> bool:
+    """True for a column of names: neither figures nor dates."""
+    number = table.columns.index(column)
+    cells = [row.cells[number] for row in table.rows if number < len(row.cells)]
+    return _is_text(table, number) and not _YEAR_HEAD.search(column) and not _all_dates(cells[:20])
+
+
 def _years(texts: Iterable[str]) -> set[int]:
     found = (years_in(text.replace("_", " ")) for text in texts)
     return set[int]().union(*(own | bounds for own, bounds in found))

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from temporal_supervisor.supervision.grounding.wording.sentences import CLAUSE_END, HALF_END, sentence_spans
+from temporal_supervisor.supervision.base.sentences import CLAUSE_END, HALF_END, sentence_spans
 
 _MOST = 300  # signs on each side of a figure: what is farther away does not belong to it
 _JOINER = re.compile(r"\s?(?:,|/|and|to|or|und|auf|bis|et|à|y|a|, and)?\s?(?:[-–—]\s?)?[$€£¥]?")

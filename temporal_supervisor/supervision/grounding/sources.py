@@ -1,0 +1,280 @@
+"""The sources of a text, read once: their figures, and where in them a figure may stand."""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from itertools import islice
+from typing import Literal
+
+from temporal_supervisor.supervision.base.sentences import sentence_spans
+from temporal_supervisor.supervision.grounding.calculations import is_constant
+from temporal_supervisor.supervision.grounding.claims import (
+    claims,
+    plain_address,
+    plain_text,
+)
+from temporal_supervisor.supervision.grounding.rows.contradictions import (
+    computed_of_others,
+    contradiction,
+    other_words,
+    wrong_unit,
+)
+from temporal_supervisor.supervision.grounding.rows.markdown_tables import MarkdownTable, TableRow
+from temporal_supervisor.supervision.grounding.rows.queries import read_query
+from temporal_supervisor.supervision.grounding.rows.row_facts import Facts, Mention, Names, Places, words_of
+from temporal_supervisor.supervision.grounding.rows.superlatives import (
+    Superlative,
+    names_a_measure,
+    not_the_extreme,
+    superlative_in,
+)
+from temporal_supervisor.supervision.grounding.units import (
+    DIMENSIONS,
+    are_apart,
+    exclude_each_other,
+    mentioned_scales,
+    multiples,
+)
+from temporal_supervisor.supervision.grounding.wording.nearby import Near
+from temporal_supervisor.supervision.grounding.wording.time_words import spans_in
+from temporal_supervisor.supervision.grounding.written_figures import Figure, Reading, values
+
+BRIEF = "brief"  # the name of a source that is no tool call
+
+SourceKind = Literal["data", "computed"]
+
+_HUNDRED = Decimal(100)
+_TWO = 2
+_SORTED = 50  # of the figures within the tolerance: so many above and below are compared, the nearest one is shown
+_LOOKED_AT = 100  # places of a figure: beyond, one of them may be meant
+_SPAN_CHARS = 300  # of a sentence, for its dates
+_ENDS = ("\n", ". ", "! ", "? ")
+_YEAR_OR_DAY = re.compile(r"\d{1,4}")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A text that supports claims. A `computed` one has the `arguments` of its tool; `name` is the call as shown.
+
+    `ref` leads to the text, if it is the output of a tool.
+    """
+
+    text: str
+    kind: SourceKind = "data"
+    arguments: str = ""
+    name: str = BRIEF
+    ref: str = ""
+
+
+def _readings(figure: Figure, is_queried: bool) -> Sequence[Reading]:
+    """Returns the readings of a figure of a source; the output of a query groups no digits: 26.474 is no 26474."""
+    if is_queried and "." in figure.digits and "," not in figure.digits:
+        return figure.readings[-1:]
+    return figure.readings
+
+
+class Read:
+    """The figures of one source, sorted, and its text in the forms that are searched.
+
+    What was computed is in the units of the `data`: 3187450 - 2104310 is no dollars where these name euros alone, and
+    it may be in thousands where the head of a column is.
+    """
+
+    def __init__(self, source: Source, names: Names, data: Sequence["Read"] = ()) -> None:
+        self.source, self._names, self._data = source, names, data
+        self._arguments = source.arguments if source.kind == "computed" else ""
+        self.places = Places(source.text, source.arguments if source.kind == "data" else "")
+        self.plain = plain_text(source.text)
+        self.addresses = plain_address(source.text)
+        heads = frozenset[Decimal]().union(*(read.places.scales for read in data))
+        self._scales = mentioned_scales(source.text) | heads
+        # A tool that computes shows what it was given: that stands elsewhere, or nowhere.
+        given = {reading.value for each in values(self._arguments) for reading in each.readings}
+        is_queried = read_query(source.arguments) is not None
+        read = [
+            (reading.value, each)
+            for each in values(source.text)
+            for reading in _readings(each, is_queried)
+            if reading.value not in given
+        ]
+        read.sort(key=lambda item: item[0])
+        self._values = [value for value, _ in read]
+        self._figures = [figure for _, figure in read]
+        self._near_there: dict[int, Near | None] = {}
+
+    @cached_property
+    def _mentioned(self) -> frozenset[str]:
+        return self.places.units or frozenset().union(*(read._mentioned for read in self._data))
+
+    @cached_property
+    def _units(self) -> frozenset[str]:
+        """Those of the kinds that a table names once for all its figures, in a column such as `generation_gwh`."""
+        return frozenset(unit for unit in self._mentioned if DIMENSIONS[unit] not in ("share", "time"))
+
+    @cached_property
+    def _spans(self) -> dict[str, dict[Decimal, int]]:
+        """By units of time how long it is between two dates of one sentence, with the place of the sentence."""
+        spans: dict[str, dict[Decimal, int]] = {}
+        for start, stop in sentence_spans(self.source.text):
+            sentence = self.source.text[start:stop]
+            if sentence.lstrip().startswith("|") or len(_YEAR_OR_DAY.findall(sentence[:_SPAN_CHARS])) < _TWO:
+                continue
+            for unit, lengths in spans_in([sentence[:_SPAN_CHARS]]).items():
+                spans.setdefault(unit, {}).update(dict.fromkeys(map(Decimal, lengths), start))
+        return spans
+
+    def find(self, figure: Figure, near: Near) -> int | None:
+        """Returns where this source has the figure given, as exactly as that is written; None if it does not.
+
+        A place in a table counts only if nothing near the figure speaks against its row.
+        """
+        for number, (at, meant) in enumerate(self._meant_at(figure)):
+            if number == _LOOKED_AT or not self._doubt(at, meant, near):
+                return at
+        # The query chose its rows by this year, so they are of it.
+        is_asked = figure.unit is None and self.places.has_rows and figure.digits in self.places.asked_years
+        return 0 if is_asked else None
+
+    def against(self, figure: Figure, near: Near) -> str:
+        """Returns what speaks against the row in which the figure stands; empty if it stands nowhere."""
+        at = next(self._meant_at(figure), None)
+        return "" if at is None else self._doubt(at[0], at[1], near)
+
+    @cached_property
+    def _all_words(self) -> frozenset[str]:
+        return frozenset(words_of(self.source.text))
+
+    def has_words(self, words: Sequence[str]) -> bool:
+        """True if the text has all words."""
+        return self._all_words.issuperset(words)
+
+    def extremes_doubted(self, said: Superlative, words: str, mentions: Sequence[Mention]) -> Iterator[str]:
+        """Yields why the rows of some names are not what a text calls them, empty for one that may be."""
+        for table in self.places.tables:
+            if not names_a_measure(said, words, table):
+                continue
+            for row in table.rows:
+                own = {*words_of(" ".join(row.cells))}
+                if all(own.issuperset(mention.words) for mention in mentions):
+                    yield self._extreme_doubted(said, words, table, row)
+
+    def doubts(self, figure: Figure, near: Near) -> Iterator[str]:
+        """Yields what speaks against each place of the figure, empty where nothing does; digits in names are none."""
+        for at, meant in islice(self._meant_at(figure), _LOOKED_AT):
+            if not (self.places.is_in_row(at) and self.places.facts(at, self._names) is None):
+                yield self._doubt(at, meant, near)
+
+    def facts_of(self, figure: Figure) -> list[Facts | None]:
+        """Returns what is known of the figure at each place that has it; None for a place outside of tables."""
+        places = dict.fromkeys(at for at, _ in islice(self._meant_at(figure), _LOOKED_AT))
+        return [self.places.facts(at, self._names) for at in places]
+
+    def _meant_at(self, figure: Figure) -> Iterator[tuple[int, Figure]]:
+        for each in (figure, *figure.others):
+            for reading in each.readings:
+                yield from ((at, each) for at in self._places(each, reading))
+
+    def _doubt(self, at: int, figure: Figure, near: Near) -> str:
+        """Returns what speaks against a place: its column, its row, or the years of its sentence."""
+        if unnamed := self._names.unknown_unit(figure.unit):
+            return unnamed
+        facts = self.places.facts(at, self._names)
+        if facts is not None:
+            problem = wrong_unit(figure.unit, near, facts) or contradiction(near, facts, self._names)
+            return problem or self._not_the_extreme(near, facts)
+        if self.source.kind == "computed":
+            return computed_of_others(near, self._operands, figure.unit, self._names)
+        there = self._near_in_sentence(at)
+        return "" if there is None else other_words(near, there, self._names)
+
+    def _not_the_extreme(self, near: Near, facts: Facts) -> str:
+        said = None if near.column else superlative_in(near.own)
+        if said is None:
+            return ""
+        return self._extreme_doubted(said, near.own, facts.table, facts.row)
+
+    def _extreme_doubted(self, said: Superlative, words: str, table: MarkdownTable, row: TableRow) -> str:
+        query = self.places.query
+        is_second = query is not None and query.order is None and self._names.is_sorted  # it looks up what was found
+        return not_the_extreme(said, words, table, row, None if is_second else query, self.places.is_cut)
+
+    @cached_property
+    def _operands(self) -> list[list[Facts]]:
+        """What is known of each figure that was computed with; nothing of one that stands outside of tables, too."""
+        given = {figure.start: figure for figure in reversed([*values(self._arguments)])}
+        operands = [figure for figure in given.values() if not is_constant(figure.readings[-1].value)]
+        return [in_tables(figure, self._data) for figure in operands[:_LOOKED_AT]]
+
+    def _near_in_sentence(self, at: int) -> Near | None:
+        if at not in self._near_there:
+            self._near_there[at] = _near_at(self.source.text, at)
+        return self._near_there[at]
+
+    def _places(self, figure: Figure, reading: Reading) -> Iterator[int]:
+        value, tolerance = reading.value * figure.scale, reading.tolerance * figure.scale
+        for scale in self._scales | {figure.scale}:
+            yield from self._near(value / scale, tolerance / scale, figure, scale, figure.unit)
+        lengths = self._spans.get(figure.unit or "", {})
+        if reading.value in lengths:
+            yield lengths[reading.value]
+        for share, width, unit in self._shares(figure, value, tolerance):
+            yield from self._near(share, width, figure, Decimal(1), unit)
+        # 4,412 tonnes are 4412 t; were it 4.412 t as well, no unit could be wrong by a thousand.
+        for unit, size in multiples(figure.unit or "") if reading == figure.readings[0] else ():
+            named = any(DIMENSIONS[each] == DIMENSIONS[unit] for each in self._mentioned)
+            if unit in self._mentioned or (self.source.kind == "computed" and not named):
+                yield from self._near(value * size, tolerance * size, figure, Decimal(1), unit)
+
+    def _shares(self, figure: Figure, value: Decimal, tolerance: Decimal) -> Iterator[tuple[Decimal, Decimal, str]]:
+        """Yields the figure as the ratio, the percentage or the growth factor that it also is."""
+        if figure.unit == "%":
+            yield value / _HUNDRED, tolerance / _HUNDRED, "ratio"
+            if self.source.kind == "computed":
+                yield 1 + value / _HUNDRED, tolerance / _HUNDRED, "ratio"
+                yield 1 - value / _HUNDRED, tolerance / _HUNDRED, "ratio"
+        elif figure.unit is None:
+            yield value * _HUNDRED, tolerance * _HUNDRED, "in %"
+
+    def _near(
+        self, value: Decimal, tolerance: Decimal, figure: Figure, scale: Decimal, unit: str | None
+    ) -> Iterator[int]:
+        """Yields where the source has figures within the tolerance, in this scale and no other unit, nearest first."""
+        value = abs(value)
+        first, last = bisect_left(self._values, value - tolerance), bisect_right(self._values, value + tolerance)
+        nearest = range(max(first, bisect_left(self._values, value) - _SORTED), last)[: 2 * _SORTED]
+        for index in sorted(nearest, key=lambda at: (self._figures[at].unit != unit, abs(self._values[at] - value))):
+            own = self._figures[index]
+            bare = figure.scale == 1 and scale == 1  # 12.3 of "from 12.3 to 14.5 million"
+            unscaled = own.scale == 1 and scale in self._scales
+            if (own.scale == scale or unscaled or bare) and self._agree(unit, own.unit):
+                yield own.start
+
+    def _agree(self, unit: str | None, own: str | None) -> bool:
+        if unit in ("ratio", "in %"):  # another form of what was written
+            return own == ("%" if unit == "in %" else None)
+        if unit is None:
+            return True
+        if own is not None:
+            return not are_apart(unit, own)
+        others = {mentioned for mentioned in self._units if exclude_each_other(unit, mentioned)}
+        if self.source.kind == "computed":  # 21933 / 1000 = 21.933; a share of kilograms is none
+            others = set() if DIMENSIONS[unit] == "share" else others - dict(multiples(unit)).keys()
+        return not others or unit in self._units
+
+
+def in_tables(figure: Figure, reads: Iterable["Read"]) -> list[Facts]:
+    """Returns what is known of a figure in each row that has it; nothing if it stands elsewhere, too."""
+    facts = [fact for read in reads if read.source.kind == "data" for fact in read.facts_of(figure)]
+    return [] if None in facts else [fact for fact in facts if fact is not None]
+
+
+def _near_at(text: str, at: int) -> Near | None:
+    """Returns the words near a figure of a source; None if it is no figure that texts would claim."""
+    start = max(text.rfind(end, 0, at) for end in _ENDS) + 1
+    stop = min((found for end in _ENDS if (found := text.find(end, at)) >= 0), default=len(text))
+    sentence = text[max(start, at - _SPAN_CHARS) : min(stop + 1, at + _SPAN_CHARS)]
+    offset = max(start, at - _SPAN_CHARS)
+    return next((claim.near for claim in claims(sentence) if claim.figure and claim.figure.start == at - offset), None)
