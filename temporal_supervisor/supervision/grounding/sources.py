@@ -52,6 +52,7 @@ _SORTED = 50  # of the figures within the tolerance: so many above and below are
 _LOOKED_AT = 100  # places of a figure: beyond, one of them may be meant
 _SPAN_CHARS = 300  # of a sentence, for its dates
 _ENDS = ("\n", ". ", "! ", "? ")
+_ROW_COUNT = re.compile(r"\d+ rows?\b")  # how the tools for tables end their output
 _YEAR_OR_DAY = re.compile(r"\d{1,4}")
 
 
@@ -164,6 +165,8 @@ class Read:
     def doubts(self, figure: Figure, near: Near) -> Iterator[str]:
         """Yields what speaks against each place of the figure, empty where nothing does; digits in names are none."""
         for at, meant in islice(self._meant_at(figure), _LOOKED_AT):
+            if _ROW_COUNT.match(self.source.text, at):
+                continue
             if not (self.places.is_in_row(at) and self.places.facts(at, self._names) is None):
                 yield self._doubt(at, meant, near)
 

@@ -91,5 +91,5 @@ def test_a_query_may_look_up_what_another_one_found() -> None:
 
 
 def test_a_document_may_know_more_than_a_table() -> None:
-    document = Source("Iceland had the highest life expectancy of Europe.")
+    document = Source("Iceland had the highest life expectancy of Europe.", name="read_document")
     assert problems("Iceland had the highest life expectancy.", ROWS, ALL, document) == []

@@ -19,10 +19,7 @@ KNOWN = Known([GOAL, FINDING, "month,orders\nJuly,86"])
         ("See https://example.org/carriers for it.", ""),
         ("Amazon rose most. Name the carrier.", "Name the carrier."),
         ("Der Spediteur UPS fehlt.", ""),
-        (
-            "Orders rose most in July. Orchards say nothing of orders.",
-            "Orders rose most in July. Orchards say nothing of orders.",
-        ),
+        ("Orders rose most in July.", "Orders rose most in July."),
         ("", ""),
     ],
 )

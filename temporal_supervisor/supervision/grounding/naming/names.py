@@ -75,7 +75,7 @@ _HEADS = (
 _HEAD = re.compile(rf"\b(?:the|a|an|by|of)\s+((?:[^\W\d_]+[\s-]){{1,3}})(?:{_HEADS})\b", re.IGNORECASE)
 _BEST = re.compile(
     r"\b(?:most|highest|largest|lowest|biggest|smallest|greatest|fastest|strongest|best|worst|least|longest|oldest)\b"
-    r"[^.:;\n]{0,60}\b(?:is|was|were|are)\s++([^\W\d_][\w-]{0,30}+(?:\s[^\W\d_][\w-]{0,30}+){0,3})(?=\s?(?:[.,;(\n]|\Z))",
+    r"[^.:;,\n]{0,60}\b(?:is|was|were|are)\s++([^\W\d_][\w-]{0,30}+(?:\s[^\W\d_][\w-]{0,30}+){0,3})(?=\s?(?:[.,;(\n]|\Z))",
     re.IGNORECASE,
 )
 _CAUSE = re.compile(
@@ -206,8 +206,8 @@ def _names(sentence: str, language: str, foreign: bool, ordinary: Collection[str
         rest = sentence[start + len(name) :]
         if len(words) == 1 and name.isupper() and len(name) > 1:
             yield from [] if _NUMBERED.match(rest) else [name]
-        elif foreign:
-            continue  # it may be a name that the language has another word for
+        elif foreign:  # other names may be words that the language has another one for
+            yield from (word for word in words if word.isupper() and len(word) > 1)
         elif language == "de":
             yield from _german_name(name, sentence[:start])
         elif is_inside(sentence, at, start):
