@@ -3,6 +3,7 @@
 Each is its input and reply, its prompt, the form of its answer, and how that is read. No unreadable answer fails a run.
 """
 
+import asyncio
 import contextlib
 from collections.abc import Sequence
 from functools import partial
@@ -19,7 +20,7 @@ from activities.prompts.agent_prompts import (
     repair,
     tag,
 )
-from activities.questions.known_texts import KnownFinding, known_findings, known_to, outputs_behind
+from activities.questions.known_texts import known_findings, outputs_behind
 from activities.questions.planning_prompts import role_means
 from activities.questions.question import Desk, Question, ask
 from activities.replies.agent_story import attempt_story
@@ -32,7 +33,7 @@ from temporal_supervisor.supervision.contract.base import Model
 from temporal_supervisor.supervision.contract.plan import Subtask
 from temporal_supervisor.supervision.contract.result import Contradiction, Problem
 from temporal_supervisor.supervision.planning.plan_graph import description_problems
-from temporal_supervisor.supervision.results.hearsay import Known, names_a_fault
+from temporal_supervisor.supervision.results.hearsay import Known, KnownFinding, names_a_fault
 
 # --- A better description -------------------------------------------------------------------------
 
@@ -244,7 +245,7 @@ async def _review(desk: Desk, call: ReviewInput) -> ReviewReply:
     given = [goal, *(subtask.whole for subtask in plan.subtasks)]
     says_anything = _says_anything(draft)
     outputs = await outputs_behind(desk.store, findings) if says_anything else []
-    known = await known_to(given, findings, outputs) if says_anything else Known([])
+    known = await asyncio.to_thread(Known.to_run, given, findings, outputs) if says_anything else Known([])
     asked = {subtask.id: subtask.whole for subtask in plan.subtasks}
     by_id = {finding.subtask_id: finding for finding in findings}
 
@@ -365,7 +366,7 @@ async def _judge(desk: Desk, call: JudgeInput) -> JudgeReply:
         reply.choice = chosen - 1 if 1 <= chosen <= len(call.findings) else None
         goal, findings = await read_text(desk.store, call.goal_ref), await known_findings(desk.store, call.findings)
         outputs = await outputs_behind(desk.store, findings)
-        known = await known_to([goal, call.description], findings, outputs)
+        known = await asyncio.to_thread(Known.to_run, [goal, call.description], findings, outputs)
         reply.resolution = cut(known.standing(judged.reason), limits.PARAGRAPH_BYTES)
     return reply
 

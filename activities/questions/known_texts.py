@@ -1,34 +1,12 @@
 """The texts in which the words of reviewers and judges are looked up: goal, subtasks, findings, outputs of tools."""
 
-import asyncio
-from dataclasses import dataclass
-
 from activities.contracts.run_contracts import DependencyRef
 from activities.store.artifacts import ArtifactError, ArtifactStore
 from activities.store.reading import read_records, read_text, read_texts
 from temporal_supervisor.supervision.contract.finding import FindingRecord
-from temporal_supervisor.supervision.results.hearsay import Known
+from temporal_supervisor.supervision.results.hearsay import KnownFinding
 
 _OUTPUTS_READ = 200  # of tools, the first of each finding first: looking up reads no more text than that holds
-
-
-@dataclass(frozen=True)
-class KnownFinding:
-    """A finding: its whole text, and what is known of it."""
-
-    subtask_id: str
-    text: str
-    record: FindingRecord
-
-    @property
-    def calls(self) -> str:
-        """The arguments of the tool calls behind it."""
-        return "\n".join(item.arguments for item in self.record.evidence)
-
-    @property
-    def is_all_found(self) -> bool:
-        """True if it has claims, and code found each of them."""
-        return self.record.supported > 0 and not self.record.unsupported
 
 
 async def known_findings(store: ArtifactStore, refs: list[DependencyRef]) -> list[KnownFinding]:
@@ -46,13 +24,6 @@ async def outputs_behind(store: ArtifactStore, findings: list[KnownFinding]) -> 
     behind = [item for finding in findings for item in finding.record.evidence if item.output_ref]
     refs = list(dict.fromkeys(item.output_ref for item in behind))[:_OUTPUTS_READ]
     return [text for ref in refs if (text := await _output(store, ref))]
-
-
-async def known_to(given: list[str], findings: list[KnownFinding], outputs: list[str]) -> Known:
-    """Returns what is known to a run: the texts that were `given`, its findings, and the outputs behind them."""
-    calls = [finding.calls for finding in findings]
-    texts = [*given, *(finding.text for finding in findings), *calls, *outputs]
-    return await asyncio.to_thread(Known, texts)
 
 
 async def _output(store: ArtifactStore, ref: str) -> str:

@@ -19,7 +19,11 @@ import duckdb
 from activities.files.values import shown
 from activities.tools.plain_tools import evaluate
 from activities.tools.sql import sql_tools
+from temporal_supervisor.supervision.agent.empty_words import is_empty
+from temporal_supervisor.supervision.contract.finding import CheckedClaim
+from temporal_supervisor.supervision.grounding.claims import claims
 from temporal_supervisor.supervision.grounding.sources import Source
+from temporal_supervisor.supervision.grounding.support import check
 from temporal_supervisor.supervision.grounding.wording.time_words import MONTH
 
 ROOT = Path(__file__).parents[2]
@@ -60,20 +64,40 @@ class Answer:
         """The goal and the outputs of tools."""
         return sources_of(self.scene)
 
+    @property
+    def goal(self) -> str:
+        """What was asked."""
+        return str(scenes()[self.scene]["goal"])
+
 
 @cache
 def scenes() -> list[dict[str, Any]]:
-    """Returns the scenes of the file."""
-    return _scenes_in("answers.toml")
-
-
-def _scenes_in(name: str) -> list[dict[str, Any]]:
-    return list(tomllib.loads((Path(__file__).parent / name).read_text(encoding="utf-8"))["scenes"])
+    """Returns the scenes in which faults are planted, then those of a real model."""
+    files = [Path(__file__).parent / name for name in ("answers.toml", "recorded_answers.toml")]
+    return [scene for file in files for scene in tomllib.loads(file.read_text(encoding="utf-8"))["scenes"]]
 
 
 def honest() -> list[Answer]:
     """Returns all honest answers."""
-    return [Answer(text, number) for number, scene in enumerate(scenes()) for text in scene["answers"]]
+    return [Answer(text, number) for number, scene in enumerate(scenes()) for text in scene.get("answers", [])]
+
+
+def recorded() -> list[Answer]:
+    """Returns the answers of a real model, right ones and wrong ones; the fault of these is what a reader sees."""
+    numbered = [*enumerate(scenes())]
+    wrong = [Answer(text, at, sign) for at, scene in numbered for text, sign in scene.get("wrong", {}).items()]
+    return [*(Answer(text, at) for at, scene in numbered for text in scene.get("right", [])), *wrong]
+
+
+@cache
+def unsupported(answer: Answer) -> list[CheckedClaim]:
+    """Returns what of an answer nothing supports, as the product checks findings and answers."""
+    return [claim for claim in check(answer.text, answer.sources) if not claim.source]
+
+
+def is_gap(answer: Answer) -> bool:
+    """True if an answer says nothing of what was asked for, so that the product takes it for none."""
+    return is_empty(answer.text, answer.goal, [claim.text for claim in claims(answer.text)])
 
 
 @cache
@@ -95,16 +119,7 @@ def output_of(sql: str) -> str:
 @cache
 def sources_of(number: int) -> list[Source]:
     """Returns what the author of a scene's answers had read."""
-    return sources_in(scenes()[number])
-
-
-def recorded() -> list[dict[str, Any]]:
-    """Returns the scenes with answers of a real model."""
-    return _scenes_in("recorded_answers.toml")
-
-
-def sources_in(scene: dict[str, Any]) -> list[Source]:
-    """Returns what a scene says was read, with the goal."""
+    scene = scenes()[number]
     read = [Source(f"<subtask>\n{scene['goal']}\n</subtask>")]
     for sql in scene.get("queries", []):
         read.append(Source(output_of(sql), "data", json.dumps({"sql": sql}), f"query_data {sql[:60]}"))
@@ -123,6 +138,7 @@ def sources_in(scene: dict[str, Any]) -> list[Source]:
 # --- Faults --------------------------------------------------------------------------------------------------
 
 
+@cache
 def planted() -> list[Answer]:
     """Returns the answers with a fault, of each kind as many as the honest ones allow."""
     found = dict[tuple[str, int], Answer]()

@@ -1,28 +1,21 @@
-"""The look-up of claims by itself: answers with a planted fault are seen, honest ones are left in peace."""
+"""The look-up of claims by itself: wrong answers are seen, planted ones and those of a real model; no honest ones."""
 
 from collections import Counter
-from typing import Any
+from pathlib import Path
 
 import pytest
 
-from temporal_supervisor.supervision.agent.empty_words import is_empty
-from temporal_supervisor.supervision.grounding.claims import claims
-from temporal_supervisor.supervision.grounding.sources import Source
-from temporal_supervisor.supervision.grounding.support import check
-from tests.faults.answers import PLANTS, Answer, honest, planted, recorded, sources_in
+from tests.faults import calibration
+from tests.faults.answers import PLANTS, Answer, honest, is_gap, planted, recorded, unsupported
 
 SEEN = 0.95  # of the planted faults
 QUIET = 0.03  # of the honest answers may be flagged
+PAGE = Path(__file__).parents[2] / "docs" / "faults.md"
 
 
 def doubts(answer: Answer) -> list[str]:
     """Returns what of an answer nothing supports, with the reason if there is one."""
-    return doubted(answer.text, answer.sources)
-
-
-def doubted(text: str, sources: list[Source]) -> list[str]:
-    """Returns what of a text none of the sources supports, with the reason if there is one."""
-    return [f"{claim.text}: {claim.problem}" for claim in check(text, sources) if not claim.source]
+    return [f"{claim.text}: {claim.problem}" for claim in unsupported(answer)]
 
 
 def test_honest_answers_are_left_in_peace() -> None:
@@ -46,22 +39,18 @@ def test_of_each_kind_of_fault_most_are_seen(fault: str) -> None:
     assert seen[True] >= 0.8 * seen.total(), seen
 
 
-def signs_of(text: str, scene: dict[str, Any]) -> set[str]:
-    """Returns what a reader sees of an answer: that something is unsupported, or that there is none, which is a gap."""
-    made = [claim.text for claim in claims(text)]
-    signs = {"unsupported"} if doubted(text, sources_in(scene)) else set()
-    return signs | ({"empty"} if is_empty(text, scene["goal"], made) else set())
+@pytest.mark.parametrize("answer", recorded(), ids=lambda answer: answer.text[:60])
+def test_of_a_real_model_wrong_answers_are_seen_and_right_ones_are_not(answer: Answer) -> None:
+    signs = {"unsupported": bool(doubts(answer)), "empty": is_gap(answer)}
+    seen = [sign for sign, is_there in signs.items() if is_there]
+    assert (answer.fault in seen) if answer.fault else seen == [], (seen, doubts(answer))
 
 
-WRONG = [(scene, text, sign) for scene in recorded() for text, sign in scene["wrong"].items()]
-RIGHT = [(scene, text) for scene in recorded() for text in scene.get("right", [])]
+@pytest.mark.parametrize("answer", recorded(), ids=lambda answer: answer.text[:60])
+def test_confidence_in_wrong_answers_of_a_real_model_is_low(answer: Answer) -> None:
+    bound = calibration.bound_of(answer)
+    assert bound < calibration.DOUBTFUL if answer.fault else bound >= calibration.SURE
 
 
-@pytest.mark.parametrize(("scene", "text", "sign"), WRONG, ids=[text[:50] for _, text, _ in WRONG])
-def test_what_a_real_model_said_wrongly_is_seen(scene: dict[str, Any], text: str, sign: str) -> None:
-    assert sign in signs_of(text, scene)
-
-
-@pytest.mark.parametrize(("scene", "text"), RIGHT, ids=[text[:50] for _, text in RIGHT])
-def test_what_a_real_model_said_rightly_is_left_in_peace(scene: dict[str, Any], text: str) -> None:
-    assert signs_of(text, scene) == set(), doubted(text, sources_in(scene))
+def test_the_page_has_the_measured_confidence() -> None:
+    assert "\n".join(calibration.table()) in PAGE.read_text(encoding="utf-8")

@@ -129,19 +129,21 @@ _JSON_BEGINS = r"(?=\{|\[\s*\{)"
 
 
 def _json(text: str, match: re.Match[str]) -> tuple[Any, int] | None:
-    """Reads the JSON at the end of the match."""
+    """Reads the JSON at the end of the match: a call, or the arguments of the tool that the match has as `name`."""
     try:
-        return value_at(text, match.end())
+        value, end = value_at(text, match.end())
     except ValueError:
         return None
 
+    name = match.groupdict().get("name")
+    if name is None:
+        return value, end
+    return ({"name": name, "arguments": value}, end) if isinstance(value, dict) else None
 
-def _named_json(text: str, match: re.Match[str]) -> tuple[Any, int] | None:
-    """Reads the arguments at the end of the match, whose `name` is the tool's."""
-    read = _json(text, match)
-    if read is None or not isinstance(read[0], dict):
-        return None
-    return {"name": match["name"], "arguments": read[0]}, read[1]
+
+def _function(text: str, match: re.Match[str]) -> tuple[Any, int] | None:
+    """Reads the arguments of the tool in `<function=name>`: JSON, or parameters in tags."""
+    return _parameters(text, match) if text.startswith("<parameter", match.end()) else _json(text, match)
 
 
 def _parameters(text: str, match: re.Match[str]) -> tuple[Any, int] | None:
@@ -189,13 +191,11 @@ SHAPES = (
     ),
     Shape(
         "a call after [TOOL_CALLS]",
-        re.compile(rf"(?<!`)\[TOOL_CALLS\]\s*+{_JSON_BEGINS}"),
+        re.compile(
+            rf"(?<!`)\[TOOL_CALLS\]\s*+"
+            rf"(?:{_JSON_BEGINS}|(?P<name>{_NAME})(?:\[CALL_ID\]\w+)?(?:\[ARGS\])?\s*+(?=\{{))"
+        ),
         _json,
-    ),
-    Shape(
-        "a call after [TOOL_CALLS]",
-        re.compile(rf"(?<!`)\[TOOL_CALLS\]\s*+(?P<name>{_NAME})(?:\[CALL_ID\]\w+)?(?:\[ARGS\])?\s*+(?=\{{)"),
-        _named_json,
     ),
     Shape(
         "a call after <|python_tag|>",
@@ -204,13 +204,8 @@ SHAPES = (
     ),
     Shape(
         "a call in <function=name>",
-        re.compile(rf"(?<!`)<function=(?P<name>{_NAME})>\s*+(?=\{{)"),
-        _named_json,
-    ),
-    Shape(
-        "a call in <function=name>",
-        re.compile(rf"(?<!`)<function=(?P<name>{_NAME})>\s*+(?=<parameter=)"),
-        _parameters,
+        re.compile(rf"(?<!`)<function=(?P<name>{_NAME})>\s*+(?=\{{|<parameter=)"),
+        _function,
     ),
     Shape(
         "a call in Python",

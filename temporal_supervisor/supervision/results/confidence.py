@@ -1,5 +1,6 @@
 """The upper bound of a run's confidence, computed from the basis of its answer, and what it claims without support."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 from temporal_supervisor.supervision.base import limits
@@ -8,8 +9,10 @@ from temporal_supervisor.supervision.contract.result import Contradiction, Gap, 
 from temporal_supervisor.supervision.results.answer import Answer
 
 SURE = 0.75  # from here on a reader takes an answer for granted
-_UNSUPPORTED_IN_ANSWER = 0.5
-_UNSUPPORTED_IN_FINDING = 0.65
+DOUBTFUL = 0.5  # below it a reader is warned
+# Calibrated by tests/faults/calibration.py: of a hundred answers with such a claim hardly one is right.
+_UNSUPPORTED_IN_ANSWER = 0.45
+_UNSUPPORTED_IN_FINDING = 0.65  # which the answer does not repeat
 _EACH_MORE = 0.05
 _FURTHER_KIND = 0.85  # for each kind of fault beside the worst one: two kinds are worse than one
 _LEAST = 0.1
@@ -32,8 +35,10 @@ def ceiling(
     """Returns the highest confidence of an answer, 0 to 1, by the `reports` of the plan's last revision."""
     findings = {report.id: report.finding for report in reports if report.finding}
     claimed = {subtask_id: f.confidence for subtask_id, f in findings.items() if f.confidence is not None}
-    in_answer = len(answer.unsupported)
-    in_findings = sum(len(finding.unsupported) for finding in findings.values())
+    left_open = [claim for finding in findings.values() for claim in finding.unsupported]
+    repeated = [claim for claim in left_open if _has(answer.text, claim)]
+    in_answer = len({*(item.text for item in answer.unsupported), *repeated})
+    in_findings = len(left_open) - len(repeated)
     kinds = (
         (in_answer, _UNSUPPORTED_IN_ANSWER - _EACH_MORE * (in_answer - 1)),
         (in_findings, _UNSUPPORTED_IN_FINDING - _EACH_MORE * (in_findings - 1)),
@@ -53,6 +58,11 @@ def ceiling(
     bound = min([1.0, *faults, *doubts]) * _FURTHER_KIND ** max(0, len(faults) - 1)
     share = _share(reports, importance)
     return round(share and share * max(_LEAST, bound), 2)
+
+
+def _has(text: str, claim: str) -> bool:
+    """True if a text makes a claim, as whole words."""
+    return re.search(rf"(?<!\w){re.escape(claim)}(?!\w)", text) is not None
 
 
 def _share(reports: Sequence[SubtaskReport], importance: Mapping[str, Importance]) -> float:

@@ -8,9 +8,12 @@ that stands nowhere else.
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
 
 from temporal_supervisor.supervision.base.sentences import SENTENCE_END
 from temporal_supervisor.supervision.base.spoken_words import SMALL_WORDS, WORDS_OF_WORK, words_of
+from temporal_supervisor.supervision.contract.finding import FindingRecord
 from temporal_supervisor.supervision.grounding.claims import claims
 from temporal_supervisor.supervision.grounding.naming.names import KnownWords, unknown_names
 from temporal_supervisor.supervision.grounding.sources import Source
@@ -19,6 +22,25 @@ from temporal_supervisor.supervision.grounding.support import Support
 _KNOWN_CHARS = 400_000  # of texts in which names are looked up: beyond it, support reads no figures either
 _PARTS = re.compile(r"[_\W]+")
 _LEAST_CHARS = 3  # of a word that can be missing: shorter ones join others
+
+
+@dataclass(frozen=True)
+class KnownFinding:
+    """A finding: its whole text, and what is known of it."""
+
+    subtask_id: str
+    text: str
+    record: FindingRecord
+
+    @property
+    def calls(self) -> str:
+        """The arguments of the tool calls behind it."""
+        return "\n".join(item.arguments for item in self.record.evidence)
+
+    @property
+    def is_all_found(self) -> bool:
+        """True if it has claims, and code found each of them."""
+        return self.record.supported > 0 and not self.record.unsupported
 
 
 class Known:
@@ -31,6 +53,12 @@ class Known:
             read.append(text[: max(0, room)])
             room -= len(text)
         self._words = KnownWords(read)
+
+    @classmethod
+    def to_run(cls, given: Sequence[str], findings: Sequence[KnownFinding], outputs: Sequence[str]) -> Self:
+        """Returns what is known to a run: the texts that were `given`, its findings, and the outputs behind them."""
+        calls = [finding.calls for finding in findings]
+        return cls([*given, *(finding.text for finding in findings), *calls, *outputs])
 
     def standing(self, said: str) -> str:
         """Returns the sentences of what is said that hold nothing unknown, as they were written."""

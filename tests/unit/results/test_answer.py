@@ -118,6 +118,7 @@ WHOLE = [report(f"t{n}", finding=finding()) for n in range(4)]
 PARTIAL, FAILED = report("t4", finding=finding("partial")), report("t5", "failed")
 FIGURE = Unsupported(text="1 %", where="answer")
 MADE_UP = Unsupported(text="180", where="answer_json.days")
+MANY = [Unsupported(text=f"{number} %", where="answer") for number in range(40)]
 
 
 def test_a_whole_answer_that_names_its_basis_may_be_sure() -> None:
@@ -130,10 +131,10 @@ def test_a_whole_answer_that_names_its_basis_may_be_sure() -> None:
     [
         ([report("t4", finding=finding(unsupported=1))], {}, 0.65),
         ([report("t4", finding=finding(unsupported=1)), report("t5", finding=finding(unsupported=1))], {}, 0.6),
-        ([], {"answer": citing("t1", unsupported=[FIGURE])}, 0.5),
-        ([], {"answer": citing("t1", unsupported=[FIGURE] * 2)}, 0.45),
-        ([], {"answer": citing("t1", unsupported=[MADE_UP] * 3)}, 0.4),
-        ([], {"answer": citing("t1", unsupported=[FIGURE] * 40)}, 0.1),
+        ([], {"answer": citing("t1", unsupported=[FIGURE])}, 0.45),
+        ([], {"answer": citing("t1", unsupported=[FIGURE, MADE_UP])}, 0.4),
+        ([], {"answer": citing("t1", unsupported=[FIGURE] * 3)}, 0.45),  # one claim, found at three places
+        ([], {"answer": citing("t1", unsupported=MANY)}, 0.1),
         ([], {"conflict": ":"}, 0.6),
         ([], {"conflict": ": \n:"}, 0.6),
         ([], {"points": 3}, 0.65),
@@ -149,6 +150,14 @@ def test_no_answer_with_a_known_fault_reads_as_sure(
     reports: list[SubtaskReport], more: dict[str, Any], expected: float
 ) -> None:
     assert bound([*WHOLE, *reports], **more) == expected < SURE
+
+
+def test_a_claim_without_support_that_the_answer_repeats_counts_as_one_of_the_answer() -> None:
+    reports = [*WHOLE, report("t4", finding=finding(unsupported=1))]
+    cited = CITING.citations
+    assert bound(reports, Answer(text="It is claim 0.", citations=cited)) == 0.45
+    assert bound(reports, Answer(text="It is claim 01.", citations=cited)) == 0.65
+    assert bound(reports, Answer(text="claim 0", citations=cited, unsupported=[FIGURE])) == 0.4
 
 
 @pytest.mark.parametrize(
