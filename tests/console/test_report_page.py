@@ -4,6 +4,7 @@ import shutil
 import tarfile
 import tomllib
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -35,7 +36,7 @@ from temporal_supervisor.supervision.contract.result import (
 )
 from temporal_supervisor.supervision.contract.status import TraceEvent
 from temporal_supervisor.supervision.contract.usage import Spend, Usage
-from temporal_supervisor.supervision.grounding.chain import Grounded
+from temporal_supervisor.supervision.grounding.chain import Grounded, Link
 from tests.console.browser import Browser, browsing
 from tests.console.conftest import GOAL, Cli, Model
 from tests.test_packaging import ROOT, uv
@@ -314,6 +315,19 @@ def page_of(texts: list[str]) -> str:
     return report_page(
         ReportData("cases", RunOutcome(0, "completed", result), made_at=made_at, evidence=evidence, subtasks=parts)
     )
+
+
+def test_confidence_in_an_answer_of_which_nothing_can_be_looked_up_is_not_measured() -> None:
+    result = RunResult(status="completed", answer="Yes.", confidence=1.0)
+    evidence = AnswerEvidence("Yes.", [], {}, [])
+    made_at = datetime(2026, 11, 2, tzinfo=UTC)
+    data = ReportData("r", RunOutcome(0, "completed", result), made_at=made_at, evidence=evidence, subtasks=[])
+    page = report_page(data)
+    assert "<dt>Confidence</dt><dd>not measured<small>" in page
+
+    checked = Link(kind="figure", text="4 kg")
+    page = report_page(replace(data, evidence=replace(evidence, links=[checked])))
+    assert "<dt>Confidence</dt><dd>100%<small>" in page
 
 
 async def test_the_cases_of_commonmark_and_markdown_it_are_inert(browser: Browser, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from temporal_supervisor.supervision.results.confidence import DOUBTFUL, SURE
 from tests.faults import calibration
 from tests.faults.answers import PLANTS, Answer, honest, is_gap, planted, recorded, unsupported
 
@@ -49,7 +50,7 @@ def test_of_a_real_model_wrong_answers_are_seen_and_right_ones_are_not(answer: A
 @pytest.mark.parametrize("answer", recorded(), ids=lambda answer: answer.text[:60])
 def test_confidence_in_wrong_answers_of_a_real_model_is_low(answer: Answer) -> None:
     bound = calibration.bound_of(answer)
-    assert bound < calibration.DOUBTFUL if answer.fault else bound >= calibration.SURE
+    assert bound < DOUBTFUL if answer.fault else bound >= SURE
 
 
 def test_the_page_has_the_measured_confidence() -> None:

@@ -100,10 +100,9 @@ def _near_each(text: str, rest: str, found: Sequence[Figure]) -> dict[int, Near]
     """Returns the words near each figure but years; the day of a date parts no words from the figure behind it."""
     dates = [range(*span) for span in date_spans(rest)]
     apart = [figure for figure in found if not _is_year(figure)]
-    in_dates = {figure.start for figure in apart if any(figure.start in span for span in dates)}
+    without_days = [figure for figure in apart if not any(figure.start in date for date in dates)]
     words = dict[int, Near]()
-    for is_among in (lambda start: True, lambda start: start not in in_dates):
-        chosen = [figure for figure in apart if is_among(figure.start)]
+    for chosen in (apart, without_days):
         near = surroundings(text, [Extent(figure.start, figure.end) for figure in chosen])
         words |= {figure.start: own for figure, own in zip(chosen, near, strict=True)}
     return words
