@@ -30,6 +30,7 @@ from temporal_supervisor.supervision.grounding.rows.superlatives import (
     names_a_measure,
     not_the_extreme,
     superlative_in,
+    words_of_rows,
 )
 from temporal_supervisor.supervision.grounding.units import (
     DIMENSIONS,
@@ -157,8 +158,7 @@ class Read:
         for table in self.places.tables:
             if not names_a_measure(said, words, table):
                 continue
-            for row in table.rows:
-                own = {*words_of(" ".join(row.cells))}
+            for row, own in zip(table.rows, words_of_rows(table), strict=False):
                 if all(own.issuperset(mention.words) for mention in mentions):
                     yield self._extreme_doubted(said, words, table, row)
 
@@ -200,6 +200,9 @@ class Read:
         return self._extreme_doubted(said, near.own, facts.table, facts.row)
 
     def _extreme_doubted(self, said: Superlative, words: str, table: MarkdownTable, row: TableRow) -> str:
+        if self._names.extremes_left == 0:
+            return ""
+        self._names.extremes_left -= 1
         query = self.places.query
         is_second = query is not None and query.order is None and self._names.is_sorted  # it looks up what was found
         return not_the_extreme(said, words, table, row, None if is_second else query, self.places.is_cut)

@@ -207,7 +207,8 @@ class Support:
         """Yields what a text calls the most or least by name, and no row of that name is, in any table that has one."""
         for start, stop in sentence_spans(without_code(text)):
             sentence = text[start:stop]
-            said = None if sentence.lstrip().startswith("|") else superlative_in(sentence)
+            is_row = sentence.lstrip().startswith("|") or self._names.extremes_left == 0
+            said = None if is_row else superlative_in(sentence)
             mentions = self._names.mentions(sentence) if said else []
             if said is None or not mentions or self._is_told(mentions):
                 continue

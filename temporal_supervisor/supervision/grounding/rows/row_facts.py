@@ -30,6 +30,7 @@ _NO_NAMES = frozenset([
     "gesamt",
 ])
 # fmt: on
+_EXTREMES = 500  # superlatives that are compared with rows
 _NAME_WORDS = 8  # a cell of more is a text
 _NAME_SIGNS = 80
 _ENDING = re.compile(r"(?<=...)(?:es|en|s|n|e)\Z")
@@ -67,6 +68,7 @@ class Names:
         self._columns: dict[tuple[str, ...], set[str]] = {}
         self._longest: dict[str, int] = {}
         self._places: list[Places] = []
+        self.extremes_left = _EXTREMES
         self.columns_of: dict[str, set[str]] = {}
         """The columns of the tables that queries read, as far as they are known."""
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from itertools import combinations
 
 from temporal_supervisor.supervision.grounding.rows.markdown_tables import MarkdownTable, TableRow
@@ -62,6 +63,7 @@ _RANK = re.compile(r"rank|pos|place|rang|platz", re.IGNORECASE)
 _YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 _PHRASE_WORDS = 6
 _ROWS = 1_000  # a longer table is not compared
+_TABLES = 16  # whose columns are remembered
 _SHARED = 3  # values at once that the compared rows share with the row that is meant
 
 
@@ -123,7 +125,7 @@ def not_the_extreme(
 
 def names_a_measure(said: Superlative, words: str, table: MarkdownTable) -> bool:
     """True if it is clear which column a superlative is about: its words name one, or there is only one."""
-    meant = _meant(said, words, table)
+    meant = _meant(said, words, table) if len(table.rows) <= _ROWS else []
     named = _named(meant, said.phrase, table) or _named(meant, words, table)
     return bool(named) or len(_figure_columns(table)) == len(meant) == 1
 
@@ -138,9 +140,11 @@ def _meant(said: Superlative, words: str, table: MarkdownTable) -> list[int]:
     return [number for number in named if _is_measure(table, number)]
 
 
-def _figure_columns(table: MarkdownTable) -> list[int]:
+@lru_cache(maxsize=_TABLES)
+def _figure_columns(table: MarkdownTable) -> tuple[int, ...]:
     """Returns the numbers of the columns with figures."""
-    return [number for number in range(len(table.columns)) if 2 * len(_figures(table, number)) > _filled(table, number)]
+    numbers = range(len(table.columns))
+    return tuple(number for number in numbers if 2 * len(_figures(table, number)) > _filled(table, number))
 
 
 def _filled(table: MarkdownTable, number: int) -> int:
@@ -151,6 +155,7 @@ def _figures(table: MarkdownTable, number: int) -> list[str]:
     return [row.cells[number] for row in table.rows if _figure(row, number) is not None]
 
 
+@lru_cache(maxsize=_TABLES * 16)
 def _is_measure(table: MarkdownTable, number: int) -> bool:
     """True for a column with figures of one unit, which are no years or ranks."""
     figures = _figures(table, number)
@@ -159,7 +164,7 @@ def _is_measure(table: MarkdownTable, number: int) -> bool:
     return not is_ranked and len(units) == 1 and not all(_YEAR.fullmatch(cell) for cell in figures)
 
 
-def _named(columns: Sequence[int], words: str, table: MarkdownTable) -> list[int]:
+def _named(columns: Sequence[int], words: str, table: MarkdownTable) -> Sequence[int]:
     """Returns the columns whose heads have a word of a text."""
     said = {word for word in words_of(words) if len(word) > 2}
     return [number for number in columns if said & {*words_of(table.columns[number].replace("_", " "))}]
@@ -182,9 +187,20 @@ def _unordered(query: Query | None, table: MarkdownTable, is_cut: bool, said: Su
     return ""
 
 
+@lru_cache(maxsize=_TABLES)
+def _without_totals(table: MarkdownTable) -> list[TableRow]:
+    return [each for each in table.rows if not _TOTAL.search(" ".join(each.cells))]
+
+
+@lru_cache(maxsize=_TABLES)
+def words_of_rows(table: MarkdownTable) -> list[frozenset[str]]:
+    """Returns the words of each row of a table; none of a table that is too long to be compared."""
+    return [frozenset(words_of(" ".join(row.cells))) for row in table.rows] if len(table.rows) <= _ROWS else []
+
+
 def _comparable(table: MarkdownTable, row: TableRow, words: str, subject: str) -> Iterator[list[TableRow]]:
     """Yields the rows that a row can be compared with: all, and those with the same value of columns that are named."""
-    rows = [each for each in table.rows if not _TOTAL.search(" ".join(each.cells))]
+    rows = _without_totals(table)
     yield rows
     said = {*words_of(words)}
     compared = {*words_of(subject)}
@@ -214,6 +230,7 @@ def _figure(row: TableRow, number: int) -> Decimal | None:
     return _value(row.cells[number]) if number < len(row.cells) else None
 
 
+@lru_cache(maxsize=_TABLES * 1_000)
 def _value(cell: str) -> Decimal | None:
     match = _NUMBER.fullmatch(cell.strip())
     return Decimal(match["digits"].replace(",", "")) * (-1 if cell.strip()[0] in "-−" else 1) if match else None
