@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from functools import cached_property, partial
+from itertools import islice
 from typing import Protocol
 
 from temporal_supervisor.supervision.base import limits
@@ -42,6 +43,8 @@ from temporal_supervisor.supervision.grounding.wording.nearby import Near
 from temporal_supervisor.supervision.grounding.written_figures import Figure, Reading, values
 
 GROUNDING_SOURCES_CHARS = 800_000  # of all texts that they are looked up in: up to 12 s of CPU, off the event loop
+
+_SMALL_VALUES = 60  # of a text that are compared with rows
 
 _LINE_CHARS = 160  # of a source, around a claim that was found in it: a row of a table, a sentence
 
@@ -81,7 +84,7 @@ def check(text: str, sources: Sequence[Source], marks: Collection[str] = (), nam
 
 def _small_values_of_others(text: str, support: "Support") -> Iterator[CheckedClaim]:
     """Yields the small values that stand in a table in another row or column than the text says."""
-    for claim in small_claims(text):
+    for claim in islice(small_claims(text), _SMALL_VALUES):
         if problem := support.speaks_against(claim):
             yield CheckedClaim(text=claim.text, problem=problem)
 

@@ -30,7 +30,7 @@ _NO_NAMES = frozenset([
     "gesamt",
 ])
 # fmt: on
-_EXTREMES = 500  # superlatives that are compared with rows
+_EXTREMES = 100  # superlatives that are compared with rows
 _NAME_WORDS = 8  # a cell of more is a text
 _NAME_SIGNS = 80
 _ENDING = re.compile(r"(?<=...)(?:es|en|s|n|e)\Z")
