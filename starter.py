@@ -25,6 +25,7 @@ from temporal_supervisor.console.commands.inspect_command import inspect_files
 from temporal_supervisor.console.commands.repair_command import repair
 from temporal_supervisor.console.commands.run_commands import follow_run, run_goal
 from temporal_supervisor.console.commands.serve_command import serve
+from temporal_supervisor.console.evals.eval_command import evaluate
 from temporal_supervisor.console.run.command_line import command
 from temporal_supervisor.runtime.process import exit_now, keep_files_private, run_worker
 
@@ -111,6 +112,7 @@ async def _tool(
     return await try_tool(access.settings, name, arguments)
 
 
+app.command("eval", epilog=EXIT_CODES)(command(evaluate))
 app.command("put")(command(stores.put_path))
 app.command("prune")(command(stores.prune))
 app.command("delete")(command(stores.delete_run))

@@ -16,6 +16,7 @@ from activities.agent.agent_turn import AgentTurnActivities
 from activities.agent.tool_calls import ToolActivities
 from activities.attempts import Attempts
 from activities.contracts.run_contracts import ProcessFacts
+from activities.evals.eval_activities import EvalActivities
 from activities.files.file_cache import FileCache
 from activities.model.anthropic_model import AnthropicModel
 from activities.model.asked_endpoint import ENDPOINTS_FILE, AskedEndpoint, EndpointMemory
@@ -46,6 +47,7 @@ from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.queues import MODEL_QUEUE, OUTWARD_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
 from temporal_supervisor.supervision.contract.team import is_name
 from temporal_supervisor.supervision.provider.endpoint_facts import EndpointFacts
+from workflows.eval_workflow import EvalWorkflow
 from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
 
@@ -105,6 +107,7 @@ async def serving(
         defaults = DefaultModels(settings.supervisor_model, settings.worker_model, bool(settings.chosen_models))
         run = RunActivities(store, teams, endpoint, facts, defaults, asked, settings.team)
         items = Expansions(store, teams)
+        evals = EvalActivities(store)
         header = settings.call_header == "on"
         calls = ModelCalls(endpoint, store, settings.model_calls, call_header=header, daily_usd=settings.daily_usd)
         desk = Desk(calls, teams, OtherRuns(client))
@@ -113,7 +116,7 @@ async def serving(
         for worker in workers(
             client,
             roles,
-            workflows=[SupervisorWorkflow, WorkerAgentWorkflow],
+            workflows=[SupervisorWorkflow, WorkerAgentWorkflow, EvalWorkflow],
             run_activities=[
                 run.prepare_run,
                 items.expand_plan,
@@ -126,6 +129,10 @@ async def serving(
                 run.pool_backlog,
                 StoreWaits().await_store,
                 Orphans().end_orphans,
+                evals.begin_eval,
+                evals.eval_cases,
+                evals.judge_case,
+                evals.tabulate_eval,
             ],
             model_activities=of_model if "model" in roles else [],
             tool_activities=[ToolActivities(store, teams, endpoint).run_tool],

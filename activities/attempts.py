@@ -16,6 +16,7 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.service import RPCError
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
+from activities.contracts.eval_contracts import EvalCall, is_eval_id
 from activities.contracts.run_contracts import Notice, RunRef, SetupInput
 from activities.contracts.store_contracts import StoreWatch
 from activities.heartbeat import beating
@@ -39,6 +40,8 @@ async def check(store: ArtifactStore, info: activity.Info, argument: object) -> 
 
 
 async def _refusal(store: ArtifactStore, workflow_id: str | None, argument: object) -> str | None:
+    if isinstance(argument, EvalCall):
+        return await _refusal_of_eval(store, workflow_id, argument)
     run = getattr(argument, "run", None)
     if not isinstance(run, RunRef) or workflow_id is None:
         return "only a run itself may do this"
@@ -54,6 +57,21 @@ async def _refusal(store: ArtifactStore, workflow_id: str | None, argument: obje
     if grant is None or not grant.covers(workflow_id):
         return f"workflow '{workflow_id}' does not belong to run '{run.run_id}'"
     return excess(grant, argument, datetime.now(UTC))
+
+
+async def _refusal_of_eval(
+    store: ArtifactStore,
+    workflow_id: str | None,
+    call: EvalCall,
+) -> str | None:
+    """Returns the reason to refuse an eval, which reads its own objects alone."""
+    if call.eval_id != workflow_id or not is_eval_id(call.eval_id):
+        return f"workflow '{workflow_id}' is not the eval '{call.eval_id}'"
+    if call.store_id:
+        await store.require(call.store_id)
+        if not call.set_ref.startswith(run_prefix(call.eval_id)):
+            return "set_ref belongs to another eval"
+    return None
 
 
 def excess(grant: RunGrant, argument: object, now: datetime) -> str | None:

@@ -35,16 +35,20 @@ class Package(NamedTuple):
 
 
 PACKAGES = {
-    "supervision": Package("", "base replies contract planning provider grounding agent budget results run", arrows=20),
+    "supervision": Package(
+        "", "base replies contract planning provider grounding agent budget results run scores", arrows=22
+    ),
     "activities": Package(
         "supervision",
-        "bounded contracts heartbeat steps store files model tools teams prompts replies run questions agent attempts",
-        arrows=49,
+        "bounded contracts heartbeat steps store files model tools teams prompts replies run questions agent "
+        "evals attempts",
+        arrows=51,
     ),
     "workflows": Package(
         "activities supervision",
-        "background people children run_context handlers calls tool_loop worker_agent plan subtasks answer supervisor",
-        arrows=36,
+        "background people children run_context handlers calls tool_loop worker_agent plan subtasks answer supervisor "
+        "eval_workflow",
+        arrows=40,
     ),
     "runtime": Package(
         "supervision bundled",
@@ -56,8 +60,8 @@ PACKAGES = {
     "standin": Package("supervision bundled", "server lookup extract __main__", arrows=4),
     "console": Package(
         "activities supervision runtime standin client bundled workflows",
-        "base run view report commands mcp_server demo",
-        arrows=18,
+        "base run view report commands evals mcp_server demo",
+        arrows=22,
     ),
 }
 ABOVE = "temporal_supervisor"  # holds these packages, and what client programs import
@@ -66,7 +70,10 @@ FOLDERS = {name: ROOT / ABOVE / name if name in BELOW else ROOT / name for name 
 # the modules that lie beside them, and what they may import of ours
 BESIDE = {"__init__": "client supervision", "client": "supervision runtime", "bundled": ""}
 # what clients and process mains may know of the workflows: their types, not what they are made of
-WORKFLOWS_IN_PUBLIC = ("workflows.supervisor", "workflows.worker_agent", "workflows.children.child_contracts")
+WORKFLOWS_IN_PUBLIC = (
+    *("workflows.supervisor", "workflows.worker_agent", "workflows.eval_workflow"),
+    "workflows.children.child_contracts",
+)
 CONTRIB = ("aws", "gcp", "opentelemetry", "workflow_streams")
 EXPERIMENTAL = (
     *(f"temporalio.contrib.{name}" for name in CONTRIB),

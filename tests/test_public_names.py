@@ -24,6 +24,7 @@ from temporal_supervisor.runtime import search_attributes
 from temporal_supervisor.runtime.connection import connect
 from temporal_supervisor.runtime.settings import Settings
 from temporal_supervisor.supervision.base import errors, queues
+from workflows.eval_workflow import EvalWorkflow
 from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
 
@@ -31,7 +32,9 @@ _TEXT = Path(__file__).with_name("public_names.txt").read_text(encoding="utf-8")
 KEPT = {
     group: set(names.split()) for group, names in re.findall(r"^(\w[^:]*):((?:.*\n)(?: .*\n)*)", _TEXT, re.MULTILINE)
 }
-SUPERVISOR, AGENT = map(workflow._Definition.must_from_class, (SupervisorWorkflow, WorkerAgentWorkflow))
+SUPERVISOR, AGENT, EVAL = map(
+    workflow._Definition.must_from_class, (SupervisorWorkflow, WorkerAgentWorkflow, EvalWorkflow)
+)
 COMMANDS = typer.main.get_group(starter.app)
 
 
@@ -60,11 +63,12 @@ def tool_classes() -> Iterable[str]:
 
 
 GROUPS: dict[str, Callable[[], Iterable[str]]] = {
-    "workflow types": lambda: [str(SUPERVISOR.name), str(AGENT.name)],
+    "workflow types": lambda: [str(SUPERVISOR.name), str(AGENT.name), str(EVAL.name)],
     "queries of a run": lambda: filter(None, SUPERVISOR.queries),
     "updates of a run": lambda: filter(None, SUPERVISOR.updates),
     "signals of a run": lambda: filter(None, SUPERVISOR.signals),
     "queries of a worker agent": lambda: filter(None, AGENT.queries),
+    "queries of an eval": lambda: filter(None, EVAL.queries),
     "updates of a worker agent": lambda: filter(None, AGENT.updates),
     "signals of a worker agent": lambda: filter(None, AGENT.signals),
     "errors of runs": lambda: map(str, errors.RUN_KINDS),

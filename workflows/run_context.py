@@ -57,6 +57,7 @@ class RunContext:
     roles that the plan added.
     `described_in` has for each subtask the plan that brought it: its brief is the same then, whenever it begins.
     `plan_labels` has for each subtask those of what its description was made from.
+    A run that `is_bare` makes one attempt, whose finding is not sent back.
     `written_by` has the models of the supervisor's own conversations, by their heads, `heard` how many of people's
     words are in them. `people` wakes the work that waits for a person's decision, `words` stores what they wrote.
     """
@@ -77,6 +78,7 @@ class RunContext:
     described_in: dict[str, str] = field(default_factory=dict)
     plan_labels: dict[str, Labels] = field(default_factory=dict)
     starts: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(STARTS_AT_ONCE))
+    is_bare: bool = False
     written_by: dict[str, str] = field(default_factory=dict)
     heard: dict[str, int] = field(default_factory=dict)
     people: Awaited = field(default_factory=Awaited)

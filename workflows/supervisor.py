@@ -38,7 +38,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.calls.activity_calls import CallFailed
     from workflows.calls.run_notices import Notices
     from workflows.calls.store_wait import StoreWait
-    from workflows.children.child_contracts import NestedInput
+    from workflows.children.child_contracts import BareInput, NestedInput
     from workflows.children.links import ChildLinks, ParentLink, nested_result
     from workflows.handlers import Handlers
     from workflows.people import Words
@@ -65,6 +65,7 @@ class SupervisorWorkflow(Handlers):
     def __init__(self, request: RunRequest | None = None, *surplus: object) -> None:
         """Reads the input. What is wrong with it is kept for `run`: an error raised here would block the run."""
         self._nested, surplus = _nested_input(surplus)
+        self._is_bare, surplus = _bare_input(surplus)
         self._visibility = Visibility()
         self._notices: Notices | None = None
         self._changed = asyncio.Event()  # wakes the dispatch
@@ -236,6 +237,7 @@ class SupervisorWorkflow(Handlers):
             words=Words(partial(activity_calls.keep_words, run)),
             nested=self._nested,
             parent=self._parent,
+            is_bare=self._is_bare,
         )
         return self._context
 
@@ -359,6 +361,14 @@ def _nested_input(surplus: tuple[object, ...]) -> tuple[NestedInput | None, tupl
         with contextlib.suppress(ValidationError):
             return NestedInput.model_validate(surplus[0]), ()
     return None, surplus
+
+
+def _bare_input(surplus: tuple[object, ...]) -> tuple[bool, tuple[object, ...]]:
+    """Takes the mark of a bare run out of the surplus inputs, as that of a nested one."""
+    if workflow.info().parent is not None and len(surplus) == 1:
+        with contextlib.suppress(ValidationError):
+            return BareInput.model_validate(surplus[0]).bare, ()
+    return False, surplus
 
 
 async def _published(

@@ -3,7 +3,7 @@
 These models are history: only add fields with defaults.
 """
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field
 
@@ -162,6 +162,15 @@ class NestedInput(Model):
     brief: SubtaskBrief
     terms: "NestedTerms"
     instructions: Instructions = Instructions()
+
+
+class BareInput(Model):
+    """The mark of a root that is to be one worker agent alone; only a parent workflow gives it.
+
+    Its one attempt is not tried again, described better or sent back.
+    """
+
+    bare: Literal[True]
 
 
 class NestedReport(Model):

@@ -232,6 +232,8 @@ class Assignment(Work):
         Returns False to give up.
         """
         context, subtask_id, fallback = self.context, self.subtask_id, self.unused_fallback
+        if context.is_bare:
+            return False
         again = is_tried_again(problem.type, self.failures, self.declined)
         same_role = again and self.role.person is None  # who has not answered is not asked again
         if not same_role and fallback is None:

@@ -341,8 +341,14 @@ class _Agent:
             grant=grant,
             last_grant=self._last,
             goes_first=state.models.outage(self._model) is not None,
-            progress=self._progress,
+            progress=self._starting_progress(),
         )
+
+    def _starting_progress(self) -> LoopProgress:
+        """Returns the progress to go on from; a bare agent's conclusion is never sent back."""
+        if not self._context.is_bare:
+            return self._progress
+        return self._progress.model_copy(update={"objected": True})
 
 
 async def ask_about_calls(context: RunContext, place: str, progress: LoopProgress) -> LoopProgress:

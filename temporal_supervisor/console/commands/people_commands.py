@@ -14,6 +14,7 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 from temporalio.client import WorkflowFailureError
 
+from activities.contracts.eval_contracts import EVAL_TYPE
 from activities.store.artifacts import ArtifactError
 from temporal_supervisor.client import Item, asked, decide, decide_all, inbox, send, waiting
 from temporal_supervisor.console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint, user
@@ -54,8 +55,10 @@ _CANCEL_WAIT = timedelta(seconds=20)  # a cancelled run closes in under a second
 
 
 async def cancel(run: RunId) -> int:
-    """Cancel a run; its partial result is kept."""
-    if is_open(await run.require()):
+    """Cancel a run, or an eval with its runs; the partial result is kept."""
+    described = await run.describe()
+    is_eval = described.workflow_type == EVAL_TYPE
+    if is_open(described if is_eval else await run.require()):
         await run.handle.cancel()
         with contextlib.suppress(TimeoutError, WorkflowFailureError):
             async with asyncio.timeout(_CANCEL_WAIT.total_seconds()):
@@ -64,7 +67,8 @@ async def cancel(run: RunId) -> int:
     if is_open(after):
         print_err(f"run '{run.id}' will be cancelled as soon as a worker takes it up")
         return DONE
-    print_err(f"run '{run.id}' is {state_word(after)}; its result: {hint('result', run.id)}")
+    what, helps = ("eval", hint("eval", run.id)) if is_eval else ("run", hint("result", run.id))
+    print_err(f"{what} '{run.id}' is {state_word(after)}; its result: {helps}")
     return DONE if state_word(after) == "cancelled" else FAILED
 
 

@@ -236,13 +236,15 @@ async def list_report(
     state: Annotated[RunState | None, typer.Option(help="only such ones")] = None,
     team: Annotated[str | None, typer.Option(help="only those of this team")] = None,
     owner: Annotated[str | None, typer.Option(help="only those of this owner, of the request's metadata")] = None,
+    of_eval: Annotated[str | None, typer.Option("--eval", help="only of this one")] = None,
     waiting: Annotated[bool, typer.Option("--waiting", help="only those that wait for a person")] = False,
 ) -> Report:
     """List the runs that the server knows."""
     client = await access.client()
     selects = bool(team or owner or waiting)
     status = state and {"cancelled": "Canceled"}.get(state, state.title().replace(" ", ""))  # as the server has it
-    executions = await roots(client, None if selects else limit, status)
+    begins = f"{of_eval}/" if of_eval else ""
+    executions = await roots(client, None if selects else limit, status, begins)
     found = await inbox(client) if waiting else None
     ids = {*found.unanswered, *(item.run_id for item in found.items)} if found else set()
     executions = [
@@ -257,7 +259,9 @@ async def list_report(
     if rows := [row for row in found_rows if state in (None, row["state"])]:
         return Report(rows, lambda screen: run_table(rows, screen))
     none = f"there is no such run in namespace '{client.namespace}': {hint('list')} shows all"
-    return Report([], lambda _: (), notes=[none if state or selects else no_runs(client.namespace)])
+    is_narrowed = state or selects or of_eval
+    notes = [none if is_narrowed else no_runs(client.namespace)]
+    return Report([], lambda _: (), notes=notes)
 
 
 async def _row(client: Client, execution: WorkflowExecution, looks: asyncio.Semaphore) -> dict[str, Any]:

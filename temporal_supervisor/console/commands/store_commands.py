@@ -12,6 +12,7 @@ from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
+from activities.contracts.eval_contracts import EVAL_TYPE
 from activities.files.manifest import MANIFEST_TYPE, put_files
 from activities.files.values import is_data
 from activities.store.contents import Stored, read_contents
@@ -127,6 +128,9 @@ async def _unused_uploads(client: Client, old: list[Stored], stays: list[Stored]
     """Returns the `old` uploads that no run has that `stays`; none while an open run may yet ask for any."""
     if not old:
         return []
+    if open_eval := await _open_eval(client):
+        print_err(f"uploads are left alone until the eval '{open_eval}' has ended, which uses them")
+        return []
     known = {run.key for run in stays}
     # an open run that has not read its uploads yet, which may be any
     if begins := next((run_id for run_id in await _open_runs(client) if run_prefix(run_id) not in known), None):
@@ -157,3 +161,10 @@ async def _is_closed(client: Client, run_id: str) -> bool:
 async def _open_runs(client: Client) -> list[str]:
     found = client.list_workflows(f"WorkflowType = '{RUN_TYPE}' AND ExecutionStatus = 'Running'")
     return [each.id async for each in found if not is_child_id(each.id, each.parent_id)]
+
+
+async def _open_eval(client: Client) -> str | None:
+    """Returns the id of an open eval, whose next questions may need any upload; None without."""
+    query = f"WorkflowType = '{EVAL_TYPE}' AND ExecutionStatus = 'Running'"
+    ids = [each.id async for each in client.list_workflows(query, limit=1)]
+    return next(iter(ids), None)

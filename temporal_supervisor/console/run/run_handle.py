@@ -210,9 +210,15 @@ async def find_run(client: Client, given: str | None) -> str:
     return matches[0] if matches else given
 
 
-async def roots(client: Client, limit: int | None = None, state: str | None = None) -> list[WorkflowExecution]:
-    """Returns at most `limit` runs, newest first, without nested ones. The server lists by the time of the end."""
+async def roots(
+    client: Client, limit: int | None = None, state: str | None = None, begins: str = ""
+) -> list[WorkflowExecution]:
+    """Returns at most `limit` runs, newest first, without nested ones. The server lists by the time of the end.
+
+    With `begins` only those whose ids begin so.
+    """
     query = f"WorkflowType = '{RUN_TYPE}'" + (f" AND ExecutionStatus = '{state}'" if state else "")
+    query += f" AND WorkflowId STARTS_WITH {quoted(begins)}" if begins else ""
     most = max(limit or 0, _SEARCHED_RUNS)
     runs = [run async for run in client.list_workflows(query, limit=most) if not is_child_id(run.id, run.parent_id)]
     newest: dict[str, WorkflowExecution] = {}

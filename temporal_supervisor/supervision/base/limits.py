@@ -37,6 +37,7 @@ SOURCE_BYTES = 200  # one source of a finding: a title or an address
 TOOL_READINGS = 8  # of columns, that one tool call keeps: they travel with its result, for people alone
 FINDING_SOURCES = 20  # that one tool call adds to a finding
 HISTORY_EVENTS = 40_000  # of a supervisor: the server terminates a run at 51,200, and the end takes some thousand
+EVAL_EVENTS = 8000  # of an eval, which then continues as new: each question has some fifteen
 HISTORY_BYTES = 40 * KIB * KIB  # and at 50 MiB
 TRACE_EVENTS = 1000  # root events kept for the query, by contract
 STATUS_PAGE = 100  # subtasks on one page of `status`, by contract

@@ -7,6 +7,8 @@
     <run>/<first run id>/<workflow id>/<step>/<sha256>   one model call: conversation entry and journal in one
     <run>/outputs/<sha256>                          goal, plans, tool outputs, findings, answers, result, trace
     <run>/started/<a call's id>.*                   the beginning and the result of a tool call with effects
+    <eval>/score.<question>                         the score of a question of an eval
+    <eval>/scores.table                             all that an eval has come to
     uploads/<sha256>                                texts that users stored before any run, see `starter.py put`
     stats/<team>/<time and run>                     what a finished run took: the newest 200 of each team
     spend/<day>/runs/<run>                          what a run that ended on that day has cost
@@ -24,7 +26,7 @@ from typing import Literal
 from urllib.parse import quote, unquote
 
 KEY_SEGMENT_BYTES = 200  # file names hold 255 bytes, and the store adds a suffix while it writes
-Named = Literal["team", "grant", "ended"]
+Named = Literal["team", "grant", "ended", "score", "scores"]
 STORE_ID = "store-id"
 SEALED = b"\x00sealed1"
 """What encrypted content begins with."""

@@ -1,0 +1,192 @@
+"""The messages between an eval, its activities and its starter: references and counts alone.
+
+These models are history: only add fields with defaults.
+"""
+
+from typing import Annotated, Any
+
+from pydantic import AwareDatetime, Field
+
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.contract.base import Model, Paragraph
+from temporal_supervisor.supervision.contract.result import Problem
+from temporal_supervisor.supervision.contract.usage import Usage
+from temporal_supervisor.supervision.scores.eval_budget import EvalBudget
+from temporal_supervisor.supervision.scores.question_sets import MOST_QUESTIONS
+from temporal_supervisor.supervision.scores.score import Verdict
+from temporal_supervisor.supervision.scores.score_table import EvalStatus
+
+EVAL_TYPE = "EvalWorkflow"
+TABLE = "table"  # the name of all that an eval has come to, in its part of the store
+_EVAL_IDS = "eval-"
+
+
+def new_eval_id(name: str, unique: str) -> str:
+    """Returns the id of an eval of a set; its runs are `<eval>/<question>`."""
+    return f"{_EVAL_IDS}{name}-{unique}"
+
+
+def is_eval_id(workflow_id: str) -> bool:
+    """True for an id that an eval may have."""
+    return workflow_id.startswith(_EVAL_IDS) and "/" not in workflow_id
+
+
+class OwnLimits(Model):
+    """The limits of one run as its request has them, which the eval's budget and deadline lower."""
+
+    tokens: int | None = None
+    usd: float | None = None
+    seconds: float
+
+
+class EvalState(Model):
+    """The state of an eval, carried over when it continues as new.
+
+    `next` is the first question that was not begun.
+    """
+
+    began_at: AwareDatetime
+    store_id: str = ""
+    next: int = 0
+    ended: int = 0
+    counts: dict[Verdict, int] = {}
+    flagged_though_right: int = 0
+    usage: Usage = Usage()
+
+    def count(self, judged: "JudgedCase | None", *, unscored: bool = False) -> None:
+        """Counts a run that has ended; one that is `unscored` by its cost alone."""
+        if judged is not None:
+            self.usage += judged.usage
+        if unscored:
+            return
+        self.ended += 1
+        if judged is not None:
+            self.counts[judged.verdict] = self.counts.get(judged.verdict, 0) + 1
+            self.flagged_though_right += judged.verdict == "right" and judged.flagged
+
+    def take_next(self) -> int:
+        """Returns the place of the next question, which begins."""
+        self.next += 1
+        return self.next - 1
+
+    @property
+    def has_failed_alike(self) -> bool:
+        """True if all runs so far have failed before they spent anything."""
+        return self.counts.get("failed", 0) == self.ended and self.usage == Usage()
+
+
+class EvalInput(Model):
+    """The input of an eval of `total` runs, at most `parallel` of them at once.
+
+    The set is at `set_ref`, an upload.
+    """
+
+    set_ref: str
+    name: str
+    total: Annotated[int, Field(ge=1, le=MOST_QUESTIONS)]
+    own: OwnLimits
+    parallel: Annotated[int, Field(ge=1, le=limits.MAX_PARALLEL)] = 4
+    budget: EvalBudget = EvalBudget()
+    deadline_seconds: Annotated[float, Field(ge=1)] = 86_400.0
+    state: EvalState | None = None
+
+
+class EvalProgress(Model):
+    """The progress of an eval.
+
+    Time and cost to go are None until a run has ended, the cost where prices are unknown.
+    """
+
+    eval_id: str
+    status: EvalStatus
+    why: str = ""
+    planned: int
+    ended: int
+    under_way: list[str] = []
+    counts: dict[Verdict, int] = {}
+    flagged_though_right: int = 0
+    usage: Usage = Usage()
+    began_at: AwareDatetime
+    deadline_at: AwareDatetime
+    seconds_to_go: float | None = None
+    usd_to_go: float | None = None
+
+
+class EvalResult(Model):
+    """The result of an eval; its table is in the store at `table_ref`.
+
+    A partial one says `why`, with its `n`.
+    """
+
+    status: EvalStatus
+    n: int
+    planned: int
+    why: str = ""
+    counts: dict[Verdict, int] = {}
+    usage: Usage = Usage()
+    table_ref: str = ""
+
+
+class EvalCall(Model):
+    """The beginning of every input: whose call it is. Without a `store_id` it is the first one."""
+
+    eval_id: str
+    store_id: str = ""
+    set_ref: str
+
+
+class EvalBegun(Model):
+    """The store of an eval, and its own copy of the set."""
+
+    store_id: str
+    set_ref: str
+
+
+class CasesInput(EvalCall):
+    """Asks for the runs from `first` on."""
+
+    first: int
+
+
+class CasePart(Model):
+    """A run to start: the last part of its id, its request; `bare` is one worker agent alone."""
+
+    name: str
+    request: dict[str, Any]
+    bare: bool = False
+
+
+class CasesReply(Model):
+    """Some of the runs, as many as fit into a payload."""
+
+    cases: list[CasePart]
+
+
+class ToJudge(EvalCall):
+    """A run to judge: it has ended, perhaps with a `problem`.
+
+    One that an earlier execution has started may be under way still: it is not known as `ended`.
+    One that the eval itself cut short, as it had no more budget or was cancelled, says nothing
+    about its question: it is `unscored`, and only its cost counts.
+    """
+
+    index: int
+    unscored: bool = False
+    ended: bool = True
+    problem: Problem | None = None
+
+
+class JudgedCase(Model):
+    """The part of a score that the eval itself has to know."""
+
+    verdict: Verdict
+    flagged: bool = False
+    usage: Usage = Usage()
+    error: Paragraph = ""
+
+
+class ScoresInput(EvalCall):
+    """Has the table made of all scores."""
+
+    status: EvalStatus
+    why: str = ""

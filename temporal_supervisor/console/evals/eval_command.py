@@ -1,0 +1,401 @@
+"""The command `eval`: asks the questions of a set and says how good the answers are."""
+
+import asyncio
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import quote
+
+import typer
+from pydantic import TypeAdapter, ValidationError
+from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError, WorkflowHandle
+from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.exceptions import (
+    ApplicationError,
+    WorkflowAlreadyStartedError,
+    is_cancelled_exception,
+)
+from temporalio.service import RPCError, RPCStatusCode
+
+from activities.contracts.eval_contracts import (
+    EVAL_TYPE,
+    TABLE,
+    EvalInput,
+    EvalProgress,
+    EvalResult,
+    OwnLimits,
+    is_eval_id,
+    new_eval_id,
+)
+from temporal_supervisor.client import NoAnswer, UpdateRefused, query
+from temporal_supervisor.console.base.command import (
+    BAD_INPUT,
+    CANCELLED,
+    DONE,
+    FAILED,
+    Access,
+    CommandFailed,
+    hint,
+    web_address,
+)
+from temporal_supervisor.console.base.terminal import (
+    Report,
+    counted,
+    duration,
+    print_err,
+    safe_line,
+)
+from temporal_supervisor.console.commands.evidence_commands import write_file
+from temporal_supervisor.console.commands.run_commands import require_workers
+from temporal_supervisor.console.evals.eval_view import WORDS, eval_page, headline, table_rows
+from temporal_supervisor.console.evals.set_files import (
+    checked_set,
+    data_of,
+    default_team,
+    read_set,
+    request_fields,
+    set_file,
+    stored_set,
+    unknown_source,
+    variants_of,
+)
+from temporal_supervisor.console.run.command_line import AsJson
+from temporal_supervisor.console.run.request_options import check_run_id, read_text_file, seconds
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.queues import WORKFLOW_QUEUE
+from temporal_supervisor.supervision.base.store_keys import named_key
+from temporal_supervisor.supervision.base.text import money
+from temporal_supervisor.supervision.contract.base import Duration
+from temporal_supervisor.supervision.contract.request import RunRequest
+from temporal_supervisor.supervision.scores.eval_budget import EvalBudget
+from temporal_supervisor.supervision.scores.score_table import (
+    Comparison,
+    EvalTable,
+    compared,
+    shortfalls,
+)
+
+_LOOK = timedelta(seconds=1)
+_SAID = timedelta(
+    seconds=15,
+)  # between two lines about an eval of which nothing has ended meanwhile
+_DURATION: TypeAdapter[timedelta] = TypeAdapter(Duration)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The aims of an eval: it is compared with `before`, and not to be worse than `floor`."""
+
+    at_least: float | None = None
+    unflagged_at_most: float | None = None
+    before: EvalTable | None = None
+    floor: EvalTable | None = None
+
+
+async def evaluate(
+    access: Access,
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SET",
+            help="a folder with questions.jsonl or goals.toml; or the id of an eval",
+        ),
+    ],
+    team: Annotated[
+        str | None,
+        typer.Option(help="see `teams`; `files` for questions with data"),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(help="for all roles; repeated: side by side"),
+    ] = None,
+    bare: Annotated[
+        bool,
+        typer.Option(
+            "--bare",
+            help="ask one worker agent without a supervisor, too, to compare with",
+        ),
+    ] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="the first questions alone")] = None,
+    repeat: Annotated[int, typer.Option(min=1, max=100, help="ask each question so often")] = 1,
+    parallel: Annotated[
+        int,
+        typer.Option(min=1, max=limits.MAX_PARALLEL, help="runs at a time"),
+    ] = 4,
+    budget_tokens: Annotated[int, typer.Option(min=1, help="for all runs together")] = 20_000_000,
+    budget_usd: Annotated[float | None, typer.Option(help="for all runs together")] = None,
+    deadline: Annotated[str, typer.Option(help="for all runs together, such as 12h")] = "24h",
+    request: Annotated[
+        Path | None,
+        typer.Option(help="a JSON file with fields that each run's request has"),
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(metavar="EVAL", help="say what differs from it; or a file"),
+    ] = None,
+    no_worse_than: Annotated[
+        str | None,
+        typer.Option(metavar="EVAL", help="exit code 1 if it is worse"),
+    ] = None,
+    at_least: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="exit code 1 if less is right"),
+    ] = None,
+    unflagged_at_most: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="exit code 1 if more is wrong and not flagged"),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="write a page, and each run's report"),
+    ] = None,
+    eval_id: Annotated[
+        str | None,
+        typer.Option("--id", help="the eval's id, else one is made of the set"),
+    ] = None,
+    detach: Annotated[
+        bool,
+        typer.Option("--detach", help="print the eval's id and return at once"),
+    ] = False,
+    as_json: AsJson = False,
+    queue_anyway: Annotated[
+        bool,
+        typer.Option("--queue-anyway", help="start even if no worker is there yet"),
+    ] = False,
+) -> Report:
+    """Ask questions with known answers: how many are right, wrong, wrong but not flagged?"""
+    wanted = Wanted(
+        at_least,
+        unflagged_at_most,
+        await _earlier(access, against),
+        await _earlier(access, no_worse_than),
+    )
+    file = set_file(source)
+    if file is None or file.suffix == ".json":
+        return await _shown(access, await _known(access, source), wanted, output)
+    known = read_set(file, limit)
+    fields = request_fields(request)
+    team_name = default_team(known, team, fields)
+    variants = variants_of(fields, team_name, model or [], access.settings if bare else None)
+    whole = checked_set(known, variants, repeat)
+    data = data_of(known)
+    budget = EvalBudget(tokens=budget_tokens, usd=budget_usd)
+    time = _time(deadline)
+    named = _eval_id(eval_id) if eval_id else new_eval_id(known.name, secrets.token_hex(3))
+    client = await access.client()
+    if not queue_anyway:
+        await require_workers(client)
+    ref = await stored_set(await access.store(), whole, data)
+    own = RunRequest.model_validate({"goal": "-", **fields})
+    limits_of_run = OwnLimits(
+        tokens=own.budget.tokens,
+        usd=own.budget.usd,
+        seconds=own.deadline.total_seconds(),
+    )
+    given = EvalInput(
+        set_ref=ref,
+        name=known.name,
+        total=whole.total,
+        own=limits_of_run,
+        parallel=parallel,
+        budget=budget,
+        deadline_seconds=time.total_seconds(),
+    )
+    await _started(client, given, named)
+    web = web_address(client, named)
+    if detach:
+        print_err(f"follow it: {hint('eval', named)}")
+        return Report({"eval_id": named, "web": web}, lambda _: [named])
+    print_err(f"eval {named}, {counted(whole.total, 'run')}" + (f"\n{web}" if web else ""))
+    return await _shown(access, await _followed(access, named), wanted, output)
+
+
+def _eval_id(given: str) -> str:
+    if not is_eval_id(check_run_id(given)):
+        raise CommandFailed(
+            BAD_INPUT,
+            f"the id of an eval begins with eval- and has no slash, not '{given}'",
+        )
+    return given
+
+
+def _time(deadline: str) -> timedelta:
+    try:
+        time = _DURATION.validate_python(seconds(deadline))
+    except ValidationError:
+        time = timedelta()
+    if not limits.MIN_DEADLINE <= time <= limits.MAX_DEADLINE:
+        most = f"at most {limits.MAX_DEADLINE.days} days"
+        words = f"--deadline must be a duration such as 12h, of {most}"
+        raise CommandFailed(BAD_INPUT, words)
+    return time
+
+
+async def _started(client: Client, given: EvalInput, eval_id: str) -> None:
+    """Starts an eval, unless it is open; one that was terminated begins again."""
+    try:
+        await client.start_workflow(
+            EVAL_TYPE,
+            given,
+            id=eval_id,
+            task_queue=WORKFLOW_QUEUE,
+            id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+            id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
+            static_summary=f"eval of {given.name}: {counted(given.total, 'run')}",
+        )
+    except WorkflowAlreadyStartedError as error:
+        helps = f"{hint('eval', eval_id)} shows it, or choose another --id"
+        words = f"eval '{eval_id}' exists already: {helps}"
+        raise CommandFailed(FAILED, words) from error
+
+
+async def _known(access: Access, given: str) -> EvalTable:
+    """Returns the table of an eval, followed to its end, or in a file that `--json` has written."""
+    if Path(given).is_file():
+        return _in_file(Path(given))
+    if not is_eval_id(given):
+        raise unknown_source(given)
+    client = await access.client()
+    try:
+        described = await client.get_workflow_handle(given).describe()
+    except RPCError as error:
+        if error.status is not RPCStatusCode.NOT_FOUND:
+            raise
+    else:
+        if described.status is WorkflowExecutionStatus.RUNNING:
+            return await _followed(access, given)
+    return await _stored(access, given)
+
+
+def _in_file(file: Path) -> EvalTable:
+    try:
+        return EvalTable.model_validate_json(read_text_file(file))
+    except ValidationError:
+        raise CommandFailed(
+            BAD_INPUT,
+            f"{file} is no table of an eval: `eval ... --json` writes one",
+        ) from None
+
+
+async def _earlier(access: Access, given: str | None) -> EvalTable | None:
+    """Returns the table of an earlier eval, by its id or file."""
+    if given is None:
+        return None
+    if Path(given).is_file():
+        return _in_file(Path(given))
+    if not is_eval_id(given):
+        raise unknown_source(given)
+    return await _stored(access, given)
+
+
+async def _stored(access: Access, eval_id: str) -> EvalTable:
+    """Returns the table that an ended eval has left. Raises CommandFailed if there is none."""
+    content = await (await access.store()).find(named_key("scores", eval_id, TABLE))
+    if content is None:
+        raise CommandFailed(
+            BAD_INPUT,
+            f"there is no table of an eval '{eval_id}': it has not ended, or was pruned",
+        )
+    return EvalTable.model_validate_json(content)
+
+
+async def _followed(access: Access, eval_id: str) -> EvalTable:
+    """Returns the table of an eval once it has ended; says on standard error how far it is."""
+    client = await access.client()
+    handle: WorkflowHandle[object, EvalResult] = client.get_workflow_handle(
+        eval_id,
+        result_type=EvalResult,
+    )
+    ending = asyncio.create_task(handle.result())
+    try:
+        await _say_progress(client, eval_id, ending)
+        await ending
+    except asyncio.CancelledError:
+        print_err(f"the eval continues: {hint('eval', eval_id)}")
+        raise
+    except WorkflowFailureError as error:
+        if not is_cancelled_exception(error.cause):
+            cause = error.cause
+            words = cause.message if isinstance(cause, ApplicationError) else str(cause)
+            raise CommandFailed(FAILED, f"eval '{eval_id}' failed: {words}") from error
+    finally:
+        ending.cancel()
+    return await _stored(access, eval_id)
+
+
+async def _say_progress(client: Client, eval_id: str, ending: "asyncio.Task[EvalResult]") -> None:
+    """Writes a line whenever questions have ended, until the eval has."""
+    said, quiet = -1, timedelta()
+    while not ending.done():
+        try:
+            progress = await query(client, eval_id, "progress", EvalProgress)
+        except (
+            NoAnswer,
+            UpdateRefused,
+        ):  # it has just begun or ended, or no Worker is there for a moment
+            progress = None
+        if progress is not None and (progress.ended != said or quiet >= _SAID):
+            print_err(progress_line(progress))
+            said, quiet = progress.ended, timedelta()
+        quiet += _LOOK
+        await asyncio.wait([ending], timeout=_LOOK.total_seconds())
+
+
+def progress_line(progress: EvalProgress) -> str:
+    """Returns a line on the progress of an eval, and on what is likely to come."""
+    counts = [f"{number} {WORDS[verdict]}" for verdict, number in progress.counts.items() if number]
+    spent = f"{progress.usage.tokens:,} tokens, {money(progress.usage.usd)}"
+    parts = [f"{progress.ended} of {progress.planned}", *counts, spent]
+    if progress.seconds_to_go is not None:
+        cost = "" if progress.usd_to_go is None else f" and {money(progress.usd_to_go)}"
+        parts.append(f"about {duration(progress.seconds_to_go)}{cost} to go")
+    return " · ".join(parts)
+
+
+async def _shown(access: Access, found: EvalTable, wanted: Wanted, output: Path | None) -> Report:
+    """Returns the table with what it falls short of, and writes the page."""
+    try:
+        differs = [] if wanted.before is None else compared(wanted.before, found)
+        floor = [] if wanted.floor is None else compared(wanted.floor, found)
+    except ValueError as error:
+        raise CommandFailed(BAD_INPUT, f"nothing to compare: {error}") from None
+    short = shortfalls(found, wanted.at_least, wanted.unflagged_at_most, floor)
+    changes = [*differs, *(each for each in floor if each not in differs)]
+    if output is not None:
+        await _write_page(access, found, changes, output)
+    code = FAILED if short else DONE
+    if found.status == "cancelled":
+        code = CANCELLED
+    data = {**found.model_dump(mode="json"), "comparisons": changes, "falls_short": short}
+    said = safe_line("; ".join(short), limits.ERROR_BYTES)
+    return Report(data, lambda screen: table_rows(screen, found, changes), error=said, code=code)
+
+
+async def _write_page(
+    access: Access,
+    found: EvalTable,
+    changes: Sequence[Comparison],
+    output: Path,
+) -> None:
+    """Writes the page of an eval, and a folder with the reports that its rows open."""
+    # these load what compares claims, and makes the page: 0.3 s
+    from temporal_supervisor.console.report.report_data import report_data
+    from temporal_supervisor.console.report.report_page import report_page
+
+    folder, links = output.parent / f"{output.stem}-runs", dict[str, str]()
+    if output.exists():
+        raise CommandFailed(FAILED, f"{output} exists already: remove it, or choose another name")
+    for score in found.scores:
+        file = folder / f"{quote(score.case, safe='~')}.html"
+        try:
+            page = report_page(await report_data(access, score.run_id))
+        except CommandFailed:  # it was pruned, or ended before it began
+            continue
+        folder.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(page.encode())
+        links[score.run_id] = f"{quote(folder.name)}/{quote(file.name)}"
+    write_file(output, eval_page(found, links, changes).encode())
+    print_err(f"{headline(found)}: {output}")

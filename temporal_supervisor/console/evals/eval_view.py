@@ -1,0 +1,201 @@
+"""The table of an eval on a terminal, and as an HTML page whose rows open reports."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from html import escape
+
+from rich.console import Console, RenderableType
+
+from temporal_supervisor.console.base.terminal import counted, duration, safe_line, table
+from temporal_supervisor.supervision.base.text import money
+from temporal_supervisor.supervision.scores.intervals import Interval
+from temporal_supervisor.supervision.scores.score import Score, Verdict
+from temporal_supervisor.supervision.scores.score_table import Comparison, EvalTable, VariantRow
+
+WORDS: dict[Verdict, str] = {
+    "right": "right",
+    "wrong_flagged": "wrong, and flagged",
+    "wrong_unflagged": "wrong, and not flagged",
+    "refused_rightly": "refused, rightly",
+    "refused_wrongly": "refused, wrongly",
+    "failed": "failed",
+}
+_SHOWN_CHARS = 60  # of an answer in a row on a terminal
+_LISTED = 20  # questions that got better or worse, on a terminal
+_STYLE = """\
+body { font: 15px/1.45 system-ui, sans-serif; color: #1b1f24 }
+body { margin: 2rem auto; max-width: 72rem; padding: 0 1rem }
+table { border-collapse: collapse; margin: 1rem 0 }
+th, td { padding: .25rem .6rem; text-align: left }
+tr { border-bottom: 1px solid #d8dee4 }
+td.number { text-align: right; font-variant-numeric: tabular-nums }
+.right, .refused_rightly { color: #116329 }
+.wrong_unflagged, .failed { color: #a40e26 }
+.wrong_flagged, .refused_wrongly { color: #7d4e00 }
+@media (prefers-color-scheme: dark) {
+body { background: #0d1117; color: #e6edf3 } tr { border-color: #30363d } a { color: #58a6ff }
+.right, .refused_rightly { color: #3fb950 }
+.wrong_unflagged, .failed { color: #ff7b72 }
+.wrong_flagged, .refused_wrongly { color: #d29922 } }"""
+
+
+def percent(share: float | None) -> str:
+    """Returns a share in percent; empty if there is none."""
+    return "" if share is None else f"{share:.1%}"
+
+
+def with_interval(interval: Interval) -> str:
+    """Returns a share with the ends of its interval."""
+    return f"{interval.value:.1%} ({interval.low:.0%} to {interval.high:.0%})"
+
+
+def measures(rows: Sequence[VariantRow]) -> list[tuple[str, list[str]]]:
+    """Returns a line for each measure that some of the variants have."""
+    lines: list[tuple[str, Callable[[VariantRow], str]]] = [
+        ("questions", lambda row: f"{row.n}"),
+        ("right, with 95 % interval", lambda row: with_interval(row.right)),
+        ("wrong and not flagged", lambda row: with_interval(row.unflagged)),
+        *((f"· {words}", _count(verdict)) for verdict, words in WORDS.items()),
+        ("flagged though right", lambda row: f"{row.flagged_though_right}"),
+        ("right anywhere in the text", lambda row: percent(row.lenient)),
+        ("F1 of rows", lambda row: percent(row.share)),
+    ]
+    for name in dict.fromkeys(name for row in rows for name in row.by_field):
+        lines.append((f"· {name}", _field(name)))
+    lines += [
+        ("role as expected", lambda row: percent(row.routed)),
+        ("cited files, F1", lambda row: percent(row.cited)),
+        ("model calls a question", lambda row: f"{row.calls:.1f}"),
+        ("tokens a question", lambda row: f"{row.tokens:,.0f}"),
+        ("time a question", lambda row: duration(row.seconds, 1)),
+        ("cost a question", lambda row: money(row.usd)),
+    ]
+    cells = [(name, [line(row) for row in rows]) for name, line in lines]
+    return [(name, values) for name, values in cells if any(values)]
+
+
+def _count(verdict: Verdict) -> Callable[[VariantRow], str]:
+    return lambda row: f"{row.counts.get(verdict, 0)}"
+
+
+def _field(name: str) -> Callable[[VariantRow], str]:
+    return lambda row: percent(row.by_field.get(name))
+
+
+def headline(found: EvalTable) -> str:
+    """Returns a line that names an eval and says how far it came."""
+    asked = f"{len(found.scores):,} of {counted(found.planned, 'question')}"
+    why = f": {found.why}" if found.why else ""
+    return f"{found.eval_id}, {found.name}, {found.status}, {asked}{why}"
+
+
+def table_rows(
+    screen: Console,
+    found: EvalTable,
+    comparisons: Sequence[Comparison],
+) -> Iterator[RenderableType]:
+    """Yields the table, the questions that were not answered rightly, and what has changed."""
+    yield headline(found)
+    labels = [row.label for row in found.rows]
+    cells = [[name, *values] for name, values in measures(found.rows)]
+    yield table(screen, [""], cells, numbers=labels)
+    faulty = [score for score in found.scores if not score.is_right]
+    if faulty:
+        yield ""
+        yield table(
+            screen,
+            ["question", "", "answer", "true answer"],
+            [_faulty(score) for score in faulty],
+        )
+    for each in comparisons:
+        yield ""
+        yield from comparison_lines(each)
+
+
+def _faulty(score: Score) -> list[str]:
+    words = WORDS[score.verdict] + (f" ({', '.join(score.flags)})" if score.flags else "")
+    given = score.error or score.given
+    return [
+        score.case,
+        words,
+        safe_line(given, _SHOWN_CHARS),
+        safe_line(score.expected, _SHOWN_CHARS),
+    ]
+
+
+def comparison_lines(each: Comparison) -> Iterator[str]:
+    """Yields lines on the questions that got better and worse."""
+    old, new = f"{each.before} of {each.before_eval}", f"{each.after} of {each.after_eval}"
+    yield f"{new} against {old}, on {counted(each.n, 'question')} that both were asked:"
+    yield f"  right {_change(each.right)}, wrong and not flagged {_change(each.unflagged)}"
+    for words, names in (("better", each.better), ("worse", each.worse)):
+        more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+        yield f"  {words}: {', '.join(names[:_LISTED]) or 'none'}{more}"
+
+
+def _change(change: Interval) -> str:
+    return f"{change.value:+.1%} ({change.low:+.1%} to {change.high:+.1%})"
+
+
+def eval_page(
+    found: EvalTable,
+    links: Mapping[str, str],
+    comparisons: Sequence[Comparison] = (),
+) -> str:
+    """Returns the page, without scripts and with all foreign text escaped.
+
+    The `links` lead to reports, by run.
+    """
+    heads = "".join(f"<th scope=col>{escape(row.label)}</th>" for row in found.rows)
+    lines = "".join(
+        f"<tr><th scope=row>{escape(name)}</th>{''.join(_number(value) for value in values)}</tr>\n"
+        for name, values in measures(found.rows)
+    )
+    said = [line for each in comparisons for line in comparison_lines(each)]
+    changes = "".join(f"<p>{escape(line)}</p>\n" for line in said)
+    labels = [row.label for row in found.rows]
+    rows = [_question_row(score, labels, links.get(score.run_id)) for score in found.scores]
+    questions = "".join(rows)
+    title = escape(f"{found.name}: {found.eval_id}")
+    columns = (
+        "question",
+        "variant",
+        "verdict",
+        "answer",
+        "true answer",
+        "shown beside it",
+        "tokens",
+        "time",
+        "cost",
+    )
+    named = "".join(f"<th scope=col>{name}</th>" for name in columns)
+    head = f"<meta charset=utf-8><title>{title}</title><style>{_STYLE}</style>"
+    parts = [
+        f"<!doctype html>\n<html lang=en>{head}",
+        f"<h1>{escape(found.name)}</h1>",
+        f"<p>{escape(headline(found))}</p>",
+        f"<table><tr><td></td>{heads}</tr>\n{lines}</table>",
+        changes,
+        f"<table><tr>{named}</tr>\n{questions}</table>",
+        "</html>\n",
+    ]
+    return "\n".join(parts)
+
+
+def _question_row(score: Score, labels: Sequence[str], link: str | None) -> str:
+    case = escape(score.case)
+    opened = f'<a href="{escape(link, quote=True)}">{case}</a>' if link else case
+    cells = [
+        opened,
+        escape(labels[score.variant] if score.variant < len(labels) else ""),
+        f"<span class={score.verdict}>{WORDS[score.verdict]}</span>",
+        escape(score.error or score.given),
+        escape(score.expected),
+        escape(", ".join(score.flags)),
+    ]
+    numbers = [f"{score.usage.tokens:,}", duration(score.seconds, 1), money(score.usage.usd)]
+    shown = [*(f"<td>{cell}</td>" for cell in cells), *map(_number, numbers)]
+    return f"<tr>{''.join(shown)}</tr>\n"
+
+
+def _number(value: str) -> str:
+    return f"<td class=number>{escape(value)}</td>"

@@ -1,0 +1,227 @@
+"""A set of questions on this machine: read and checked whole, before anything is spent."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import JsonValue, ValidationError
+
+from activities.files.manifest import MANIFEST_TYPE, DataFile, FilesRefused, found_files, put_files
+from activities.store.artifacts import ArtifactStore
+from temporal_supervisor.console.base.command import BAD_INPUT, CommandFailed, hint
+from temporal_supervisor.console.run.request_options import json_object, read_text_file
+from temporal_supervisor.runtime.settings import Settings
+from temporal_supervisor.supervision.base.text import slug
+from temporal_supervisor.supervision.contract.request import RunRequest, describe_errors
+from temporal_supervisor.supervision.scores.eval_plan import EvalSet, EvalVariant
+from temporal_supervisor.supervision.scores.question_sets import (
+    MOST_QUESTIONS,
+    BadQuestion,
+    EvalQuestion,
+    goals_as_questions,
+    read_questions,
+)
+from temporal_supervisor.supervision.scores.score_table import BARE
+
+QUESTIONS, GOALS = "questions.jsonl", "goals.toml"
+_FILES_TEAM = "files"  # for questions with data, unless another one is named
+_EACH_QUESTION = {"goal", "attachments", "answer_schema", "plan"}
+_ALONE = """\
+You answer a question on your own, with the tools that you have.
+
+- Look at what data there are first, then read or query what the question needs.
+- Take every number from a tool's output. Never recall or estimate one, and compute with a tool.
+- If a call fails, correct it as its message says and try again.
+- If the data do not answer the question, say so.
+
+Answer the question itself, whole, with its unit and period."""
+
+
+@dataclass(frozen=True)
+class LocalSet:
+    """The questions of a file with their lines. Goals of a team name the `team`."""
+
+    name: str
+    file: Path
+    questions: list[tuple[int, EvalQuestion]]
+    team: str | None = None
+
+    def data_path(self, name: str) -> Path:
+        """Returns the path of a question's data: beside the set, or for goals below the folder."""
+        beside = self.file.parent / name
+        return beside if beside.exists() or self.team is None else Path(name)
+
+
+def set_file(given: str) -> Path | None:
+    """Returns the file of a set that is given as a file or a folder; None if it does not exist."""
+    path = Path(given)
+    if not path.exists():
+        return None
+    if not path.is_dir():
+        return path
+    for name in (QUESTIONS, GOALS):
+        if (path / name).is_file():
+            return path / name
+    raise CommandFailed(
+        BAD_INPUT,
+        f"{path} has no {QUESTIONS}, and no {GOALS}: docs/evals.md shows how to write one",
+    )
+
+
+def read_set(file: Path, limit: int | None) -> LocalSet:
+    """Returns the set in a file, its first questions with a `limit`.
+
+    Raises CommandFailed with the line.
+    """
+    content = read_text_file(file).decode("utf-8-sig")
+    name = slug(file.resolve().parent.name if file.name in (QUESTIONS, GOALS) else file.stem, 30)
+    try:
+        if file.suffix == ".toml":
+            team = file.resolve().parent.name
+            found = list(enumerate(goals_as_questions(team, tomllib.loads(content)), 1))
+            known = LocalSet(name, file, found[:limit], team)
+        else:
+            known = LocalSet(name, file, read_questions(content)[:limit])
+        for line, question in known.questions:
+            if question.data is not None and not known.data_path(question.data).exists():
+                raise BadQuestion(line, f"there is no {known.data_path(question.data)}")
+    except (BadQuestion, tomllib.TOMLDecodeError) as error:
+        raise CommandFailed(BAD_INPUT, f"{file}: {error}") from None
+    return known
+
+
+def request_fields(file: Path | None) -> dict[str, Any]:
+    """Returns the fields that all runs have, out of a request file. Raises CommandFailed."""
+    if file is None:
+        return {}
+    fields = json_object(read_text_file(file), str(file), '{"max_turns": 20}')
+    if taken := sorted(fields.keys() & _EACH_QUESTION):
+        raise CommandFailed(BAD_INPUT, f"{file}: each question has its own {', '.join(taken)}")
+    return fields
+
+
+def variants_of(
+    fields: Mapping[str, JsonValue], team: str | None, models: Sequence[str], bare: Settings | None
+) -> list[EvalVariant]:
+    """Returns a variant for each model; with the settings of teams a `bare` one beside it.
+
+    Raises CommandFailed.
+    """
+    named = {**fields, **({"team": team} if team else {})}
+    found = []
+    for model in [*models] or [""]:
+        for_all = {"models": {"supervisor": [model], "workers": [model]}}
+        chosen = {**named, **for_all} if model else named
+        label = model or "as configured"
+        found.append(EvalVariant(label=label, request=chosen))
+        if bare is not None:
+            alone = {
+                **chosen,
+                "team": bare_team(bare, RunRequest.model_validate({"goal": "-", **chosen})),
+            }
+            found.append(EvalVariant(label=f"{label}{BARE}", request=alone, bare=True))
+    return found
+
+
+def bare_team(settings: Settings, request: RunRequest) -> dict[str, Any]:
+    """Returns an inline team of one role with all tools of the request's team.
+
+    Raises CommandFailed.
+    """
+    # these load the libraries of tools: 0.5 s, for this option only
+    from activities.teams.team_files import TeamError
+    from temporal_supervisor.console.commands.team_commands import team_files
+
+    try:
+        team = team_files(settings).definition(request.team_name)
+    except TeamError as error:
+        raise CommandFailed(BAD_INPUT, error.message) from None
+    tools = [f"{team.name}/{tool}" for tool in team.named_tools]
+    role = {
+        "name": "alone",
+        "description": "Does all of the work.",
+        "system_prompt": _ALONE,
+        "tools": tools,
+    }
+    return {"name": "bare", "generalist": "alone", "roles": [role]}
+
+
+def default_team(known: LocalSet, given: str | None, fields: Mapping[str, JsonValue]) -> str | None:
+    """Returns the team that is named, that of the goals, or for files the one that reads them."""
+    if given or "team" in fields:
+        return given
+    has_data = any(question.data for _, question in known.questions)
+    return known.team or (_FILES_TEAM if has_data else None)
+
+
+def checked_set(known: LocalSet, variants: Sequence[EvalVariant], repeat: int) -> EvalSet:
+    """Returns the set without its data, each request of which can be taken.
+
+    Raises CommandFailed with the line.
+    """
+    questions = [question for _, question in known.questions]
+    paths = dict.fromkeys(question.data for question in questions if question.data is not None)
+    data: dict[str, dict[str, JsonValue]] = {path: {"name": "files", "text": "-"} for path in paths}
+    whole = EvalSet(
+        name=known.name,
+        questions=questions,
+        variants=list(variants),
+        repeat=repeat,
+        data=data,
+    )
+    if whole.total > MOST_QUESTIONS:
+        most = f"at most {MOST_QUESTIONS:,} are taken"
+        words = f"{whole.total:,} runs, {most}: pass a smaller --limit"
+        raise CommandFailed(BAD_INPUT, words)
+    for index in range(0, whole.total, repeat):
+        line, _ = known.questions[index // (len(variants) * repeat)]
+        try:
+            RunRequest.model_validate(whole.case(index).request())
+        except ValidationError as error:
+            raise CommandFailed(
+                BAD_INPUT,
+                f"{known.file}: line {line}: {describe_errors(error)}",
+            ) from None
+    return whole
+
+
+def data_of(known: LocalSet) -> dict[str, list[DataFile]]:
+    """Returns the files of each file or folder that questions name.
+
+    Raises CommandFailed with the line.
+    """
+    found: dict[str, list[DataFile]] = {}
+    for line, question in known.questions:
+        if question.data is None or question.data in found:
+            continue
+        try:
+            files = found_files([known.data_path(question.data)])
+        except FilesRefused as refused:
+            raise CommandFailed(BAD_INPUT, f"{known.file}: line {line}: {refused}") from None
+        if all(file.problem for file in files):
+            words = f"no file can be read: {files[0].name}: {files[0].problem}"
+            raise CommandFailed(BAD_INPUT, f"{known.file}: line {line}: {words}")
+        found[question.data] = files
+    return found
+
+
+async def stored_set(
+    store: ArtifactStore,
+    whole: EvalSet,
+    data: Mapping[str, list[DataFile]],
+) -> str:
+    """Stores the data and the set. Returns the set's reference."""
+    attached: dict[str, dict[str, JsonValue]] = {}
+    for path, files in data.items():
+        ref = await put_files(store, files)
+        attached[path] = {"name": "files", "ref": ref, "media_type": MANIFEST_TYPE}
+    content = whole.model_copy(update={"data": attached}).model_dump_json(exclude_defaults=True)
+    return await store.put_upload(content.encode("utf-8", "replace"))
+
+
+def unknown_source(given: str) -> CommandFailed:
+    """Returns the failure for what is neither a set nor an eval."""
+    helps = f"name a folder with {QUESTIONS}, or an eval as {hint('eval', 'eval-...')}"
+    return CommandFailed(BAD_INPUT, f"there is no file, folder or eval '{given}': {helps}")

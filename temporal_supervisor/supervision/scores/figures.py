@@ -1,0 +1,138 @@
+"""Numbers and words of answers, and when two of them say the same."""
+
+import re
+import unicodedata
+from decimal import Decimal, InvalidOperation
+from typing import NamedTuple
+
+from temporal_supervisor.supervision.scores.question_sets import Scale, Truth, is_number
+
+FACTORS: dict[Scale, float] = {
+    "": 1.0,
+    "percent": 0.01,
+    "thousand": 1e3,
+    "million": 1e6,
+    "billion": 1e9,
+}
+_EXACT = 1e-9  # relative: what floats lose
+_ROUNDED_DIGITS = 3  # with fewer, many numbers would agree with the true one
+_LENIENT = 0.005  # relative, of a number anywhere in a text
+_ARTICLES = frozenset({"a", "an", "the"})
+_MINUS = str.maketrans({"\u2212": "-", "\u2013": "-"})
+_WHOLE = re.compile(r"[-+]?[$€£]?\s?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?\s?%?")
+_IN_TEXT = re.compile(
+    r"(?<![\w.])(?P<sign>[-(]?)[$€£]?(?P<digits>(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)",
+)
+_NO_WORD = re.compile(r"[\W_]+")
+_MOST_DIGITS = 30  # of a number in a text: longer ones are ids
+
+
+class GivenNumber(NamedTuple):
+    """A number as an answer gives it: its value, and the decimals with which it is written."""
+
+    value: float
+    decimals: int
+    digits: int
+    scale: Scale = ""
+
+
+def figure_of(given: object, scale: object = "") -> GivenNumber | None:
+    """Returns the one number that was given; None for anything else, also for several."""
+    known = next((name for name in FACTORS if name == scale), None)
+    if known is None:
+        return None
+    if is_number(given):
+        return _written(repr(given), known)
+    if not isinstance(given, str):
+        return None
+    text = given.strip().translate(_MINUS)
+    if not _WHOLE.fullmatch(text) or len(text) > _MOST_DIGITS:
+        return None
+    return _written(re.sub(r"[^\d.+-]", "", text), "percent" if text.endswith("%") else known)
+
+
+def _written(text: str, scale: Scale) -> GivenNumber | None:
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return None
+    exponent = number.normalize().as_tuple().exponent
+    decimals = max(0, -exponent) if isinstance(exponent, int) else 0
+    return GivenNumber(float(number), decimals, len(number.normalize().as_tuple().digits), scale)
+
+
+def agrees(given: GivenNumber, truth: Truth, value: float) -> bool:
+    """True if a number says what the true `value` says: its sign, its scale, its digits.
+
+    A true number without a scale is compared with the number as it is written, and as its own scale
+    makes it.
+    """
+    if truth.scale is None:
+        written = given._replace(scale="")
+        return any(_same(each, truth, value, "") for each in (written, given))
+    return _same(given, truth, value, truth.scale)
+
+
+def _same(given: GivenNumber, truth: Truth, value: float, scale: Scale) -> bool:
+    ratio = FACTORS[given.scale] / FACTORS[scale]
+    distance = abs(given.value * ratio - value)
+    if truth.tolerance is not None:
+        return distance <= truth.tolerance + _EXACT * abs(value)
+    known = _written(repr(value), "")
+    decimals = known.decimals if known else 0
+    if truth.decimals is not None:
+        decimals = truth.decimals
+    if truth.decimals is not None or decimals:
+        if distance <= _half_of_last(decimals):
+            return True
+    elif distance <= _EXACT * max(1.0, abs(value)):
+        return True
+    # A number that was rounded further, as a person does, agrees where enough of it is left.
+    is_rounded = truth.decimals is None and given.decimals >= 1 and given.digits >= _ROUNDED_DIGITS
+    return is_rounded and abs(given.value - value / ratio) <= _half_of_last(given.decimals)
+
+
+def _half_of_last(decimals: int) -> float:
+    """Returns half a unit of the last decimal, and a little for what floats lose."""
+    return 0.5 * 10.0**-decimals * (1 + 1e-6)
+
+
+def numbers_in(text: str) -> list[float]:
+    """Returns every number in a text; one after a minus or a bracket has both signs."""
+    found: list[float] = []
+    for match in _IN_TEXT.finditer(text.translate(_MINUS)):
+        if len(match["digits"]) > _MOST_DIGITS:
+            continue
+        value = float(match["digits"].replace(",", ""))
+        found += [value, -value] if match["sign"] else [value]
+    return found
+
+
+def is_near(one: float, other: float) -> bool:
+    """True if two numbers are the same within half a percent."""
+    return abs(one - other) <= max(_LENIENT * abs(other), _EXACT)
+
+
+def plain(value: object) -> str:
+    """Returns the words of a value, without case, punctuation and articles.
+
+    A number is its value.
+    """
+    number = None if isinstance(value, bool) else figure_of(value)
+    if number is not None:
+        return f"{number.value * FACTORS[number.scale]:.12g}"
+    text = unicodedata.normalize("NFKC", str(value)).casefold()
+    words = _NO_WORD.sub(" ", text).split()
+    return " ".join(word for word in words if word not in _ARTICLES) or " ".join(words)
+
+
+def says(text: str, value: object) -> bool:
+    """True if the words of a value stand in a text, one after the other."""
+    words = plain_words(str(value))
+    return bool(words) and f" {words} " in f" {plain_words(text)} "
+
+
+def plain_words(text: str) -> str:
+    """Returns the words of a text, numbers as they are written."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return " ".join(word for word in _NO_WORD.sub(" ", folded).split() if word not in _ARTICLES)

@@ -1,0 +1,222 @@
+"""The comparison of an answer with the true one, by the fields that were asked for.
+
+Beside it stands the lenient one, by any words of the text.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+from typing import Any, NamedTuple
+
+from pydantic import JsonValue
+
+from temporal_supervisor.supervision.scores.figures import (
+    FACTORS,
+    agrees,
+    figure_of,
+    is_near,
+    numbers_in,
+    plain,
+    says,
+)
+from temporal_supervisor.supervision.scores.question_sets import Truth, is_number
+
+
+class Given(NamedTuple):
+    """An answer: its text, the fields that were asked for, the roles that took the question."""
+
+    text: str = ""
+    fields: JsonValue = None
+    roles: Sequence[str] = ()
+    has_gap: bool = False
+
+
+class Judged(NamedTuple):
+    """The outcome of a comparison: the answer is `right`, or a `share` of it, by field for rows.
+
+    `refused`: there is no answer in the fields. `lenient`: any word or number of the text would do.
+    """
+
+    right: bool
+    share: float
+    refused: bool = False
+    lenient: bool = False
+    by_field: Mapping[str, float] = {}
+
+
+def judged(truth: Truth, given: Given) -> Judged:
+    """Judges an answer. One with several candidates in place of one is wrong."""
+    refused = is_refused(truth, given)
+    lenient = lenient_share(truth, given) >= 1.0
+    if truth.kind == "none":
+        return Judged(refused, float(refused), refused, refused)
+    if refused:
+        return Judged(False, 0.0, True, lenient)
+    by_field = _by_field(truth, given)
+    if by_field is not None:
+        counts = list(by_field.values())
+        hits, wanted, had = (sum(count[place] for count in counts) for place in range(3))
+        share = _f1(hits, wanted, had)
+        shares = {name: _f1(*count) for name, count in by_field.items()}
+        return Judged(share == 1.0, share, False, lenient, shares)
+    share = _share(truth, given)
+    return Judged(share == 1.0, share, False, lenient)
+
+
+def is_refused(truth: Truth, given: Given) -> bool:
+    """True if an answer says in its fields that there is none, or has neither fields nor text."""
+    match truth.kind:
+        case "facts":
+            return not given.text.strip()
+        case "route":
+            return not given.roles
+    fields = given.fields
+    if fields is None and given.has_gap and truth.kind == "none":
+        return True
+    if not isinstance(fields, dict):
+        return fields is None and not given.text.strip()
+    values = [value for name, value in fields.items() if name != "scale"]
+    return all(value is None or value in ("", []) for value in values)
+
+
+def _share(truth: Truth, given: Given) -> float:
+    """Returns the share of the true answer that the fields have; 1 is a right one."""
+    fields = given.fields if isinstance(given.fields, dict) else {}
+    match truth.kind:
+        case "number":
+            figure = figure_of(fields.get("value"), fields.get("scale", ""))
+            return float(figure is not None and agrees(figure, truth, _number(truth.value)))
+        case "numbers":
+            known = _numbers(truth)
+            given_for = fields.get
+            same = [_is_same_number(given_for(name), truth, known[name]) for name in known]
+            return sum(same) / len(same)
+        case "text":
+            return float(_is_one_of(fields.get("value"), [truth.value, *truth.aliases]))
+        case "list":
+            return _list_share(truth, fields.get("values"))
+        case "route":
+            return float(list(given.roles) == [truth.value])
+        case _:
+            return lenient_share(truth, given)
+
+
+def _is_same_number(value: object, truth: Truth, wanted: float) -> bool:
+    figure = figure_of(value)
+    return figure is not None and agrees(figure, truth, wanted)
+
+
+def _is_one_of(value: object, wanted: Sequence[object]) -> bool:
+    if value is None or isinstance(value, list | dict):
+        return False
+    return plain(value) in {plain(each) for each in wanted}
+
+
+def _list_share(truth: Truth, values: object) -> float:
+    """Returns the F1 of a list, or whether it is the same where the order counts."""
+    given = [plain(value) for value in values] if isinstance(values, list) else []
+    wanted = [plain(value) for value in truth.value] if isinstance(truth.value, list) else []
+    if truth.ordered:
+        same = sum(1 for one, other in zip_longest(given, wanted) if one == other)
+        return same / max(len(given), len(wanted))
+    return _f1(_common(given, wanted), len(wanted), len(given))
+
+
+def _by_field(truth: Truth, given: Given) -> dict[str, tuple[int, int, int]] | None:
+    """Returns for each field of rows the numbers of right, true and given values.
+
+    None for another kind of answer.
+    """
+    if truth.kind != "rows":
+        return None
+    fields = given.fields if isinstance(given.fields, dict) else {}
+    wanted = _columns(truth.value)
+    had = _columns(fields if isinstance(truth.value, dict) else fields.get("rows"))
+    counts = {}
+    for name, cells in wanted.items():
+        own = had.get(name, [])
+        counts[name] = _common(own, cells), len(cells), len(own)
+    return counts
+
+
+def _columns(value: object) -> dict[str, list[str]]:
+    """Returns the cells by field.
+
+    Those of rows stand with the first cell of their row, which names it.
+    """
+    if isinstance(value, dict):
+        lists = {name: cells for name, cells in value.items() if isinstance(cells, list)}
+        return {name: [plain(cell) for cell in cells] for name, cells in lists.items()}
+    columns: dict[str, list[str]] = {}
+    for row in value if isinstance(value, list) else []:
+        cells = list(row.items()) if isinstance(row, dict) else []
+        for place, (name, cell) in enumerate(cells):
+            named = plain(cell) if place == 0 else f"{plain(cells[0][1])}: {plain(cell)}"
+            columns.setdefault(name, []).append(named)
+    return columns
+
+
+def _common(one: Sequence[str], other: Sequence[str]) -> int:
+    return sum((Counter(one) & Counter(other)).values())
+
+
+def _f1(hits: int, wanted: int, had: int) -> float:
+    """Returns the F1 of so many right ones among those that are true and those that were given."""
+    return 1.0 if wanted + had == 0 else 2 * hits / (wanted + had)
+
+
+def lenient_share(truth: Truth, given: Given) -> float:
+    """Returns the share of the true answer that stands anywhere in the text."""
+    text = given.text
+    match truth.kind:
+        case "number":
+            return float(_has_number(text, truth, _number(truth.value)))
+        case "numbers":
+            hits = [_has_number(text, truth, value) for value in _numbers(truth).values()]
+            return sum(hits) / len(hits)
+        case "text":
+            return float(any(_has(text, value) for value in [truth.value, *truth.aliases]))
+        case "route":
+            return float(truth.value in given.roles)
+        case "none":
+            return 0.0
+        case "facts":
+            facts = truth.value if isinstance(truth.value, list) else []
+            found = [_has_fact(text, str(fact)) for fact in facts]
+            return sum(found) / len(found)
+    values = [_has(text, cell) for cells in _cells(truth.value) for cell in cells]
+    return sum(values) / len(values)
+
+
+def _cells(value: Any) -> list[list[Any]]:
+    """Returns the cells of a list, of lists by field, or of rows."""
+    if isinstance(value, dict):
+        return list(value.values())
+    return [list(each.values()) if isinstance(each, dict) else [each] for each in value]
+
+
+def _has(text: str, value: object) -> bool:
+    figure = None if isinstance(value, bool) else figure_of(value)
+    if figure is not None and any(is_near(number, figure.value) for number in numbers_in(text)):
+        return True
+    return says(text, value)
+
+
+def _has_fact(text: str, fact: str) -> bool:
+    """True if a text has one of the words of a fact, which stand between bars."""
+    return any(words.strip().casefold() in text.casefold() for words in fact.split("|"))
+
+
+def _has_number(text: str, truth: Truth, value: float) -> bool:
+    """True if a number of the text is near the true one, as it is written or in another scale."""
+    scales = {1.0} if not truth.scale else {1.0, FACTORS[truth.scale]}
+    return any(is_near(number, value * factor) for number in numbers_in(text) for factor in scales)
+
+
+def _number(value: object) -> float:
+    return float(value) if is_number(value) and isinstance(value, int | float) else 0.0
+
+
+def _numbers(truth: Truth) -> dict[str, float]:
+    values = truth.value if isinstance(truth.value, dict) else {}
+    return {name: _number(value) for name, value in values.items()}

@@ -1,0 +1,217 @@
+"""A set of questions with their true answers, as a person writes it: one JSON object a line."""
+
+import json
+import math
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import Field, JsonValue, ValidationError, model_validator
+
+from temporal_supervisor.supervision.base.text import did_you_mean, quoted, size
+from temporal_supervisor.supervision.contract.base import Model
+from temporal_supervisor.supervision.contract.request import complaint_lines
+
+MOST_QUESTIONS = 2000  # in one eval, over all its models and repetitions: each is a run of its own
+ID_BYTES = 120  # it is a part of a run's id, below that of the eval
+
+AnswerKind = Literal["number", "numbers", "text", "list", "rows", "none", "route", "facts"]
+Scale = Literal["", "percent", "thousand", "million", "billion"]
+Cell = str | int | float
+
+_WRITTEN = {
+    "number": "a number",
+    "numbers": 'an object of numbers by name, such as {"mean": 1.5}',
+    "text": "a text",
+    "list": "a list of texts or numbers",
+    "rows": "an object of lists by field, or a list of objects",
+    "route": "the name of a role",
+    "facts": "a list of texts that the answer contains",
+}
+
+
+class BadQuestion(ValueError):
+    """A line of a set that can't be taken; the message names it."""
+
+    def __init__(self, line: int, problem: str) -> None:
+        super().__init__(f"line {line}: {problem}")
+        self.line = line
+
+
+class Truth(Model):
+    """The true answer to a question.
+
+    A number has a `scale` if the question leaves it open: -12.6 in millions. Without one the number
+    counts as it is written. It may be rounded to `decimals`, or be off by a `tolerance`; else it
+    agrees to its last digit. A text has `aliases`. A list may be `ordered`. Of a fact one of the
+    words between "|" is enough. `none` is a question that the files do not answer.
+    """
+
+    kind: AnswerKind
+    value: JsonValue = None
+    scale: Scale | None = None
+    aliases: list[str] = []
+    decimals: Annotated[int, Field(ge=0, le=12)] | None = None
+    tolerance: Annotated[float, Field(ge=0)] | None = None
+    ordered: bool = False
+
+    @model_validator(mode="after")
+    def _fits(self) -> "Truth":
+        if not _is_written(self.kind, self.value):
+            raise ValueError(f"the value of kind {self.kind} is {_WRITTEN[self.kind]}")
+        return self
+
+
+class EvalQuestion(Model):
+    """A question with its true answer.
+
+    `data` is a file or folder beside the set, `form` says in words how the answer is written.
+    `supporting` are the files that hold the answer, `role` is the one that should take it.
+    `strategy` overrides that of the run.
+    """
+
+    id: str
+    question: Annotated[str, Field(min_length=1)]
+    answer: Truth
+    data: str | None = None
+    form: str = ""
+    supporting: list[str] = []
+    role: str | None = None
+    strategy: str | None = None
+
+    @model_validator(mode="after")
+    def _named(self) -> "EvalQuestion":
+        is_text = bool(self.id.strip()) and self.id.isprintable()
+        if not is_text or "/" in self.id or size(self.id) > ID_BYTES:
+            raise ValueError(f"an id has 1 to {ID_BYTES} bytes of printable text without a slash")
+        return self
+
+    @property
+    def goal(self) -> str:
+        """The goal of the run."""
+        if not self.form:
+            return self.question
+        return f"{self.question}\n\nThe form of the answer: {self.form}"
+
+
+def read_questions(text: str) -> list[tuple[int, EvalQuestion]]:
+    """Returns each question with the number of its line.
+
+    Raises BadQuestion for the first line that is wrong.
+    """
+    found: list[tuple[int, EvalQuestion]] = []
+    places: dict[str, int] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        question = _question(number, _object(number, line))
+        if question.id in places:
+            raise BadQuestion(
+                number,
+                f"the id {quoted(question.id)} is that of line {places[question.id]}, too",
+            )
+        places[question.id] = number
+        found.append((number, question))
+    if not found:
+        raise BadQuestion(1, "there is no question")
+    return found
+
+
+def goals_as_questions(team: str, known: dict[str, Any]) -> list[EvalQuestion]:
+    """Returns the goals of a team's `goals.toml` as questions.
+
+    Those that need a person are left out. Raises BadQuestion with the place of a goal that is
+    wrong.
+    """
+    found, goals = [], known.get("goals")
+    for number, goal in enumerate(goals if isinstance(goals, list) else [], 1):
+        if not isinstance(goal, dict):
+            raise BadQuestion(number, "a goal is a section [[goals]]")
+        if goal.get("reply"):
+            continue
+        says, role = goal.get("says"), goal.get("role")
+        answer = {"kind": "facts", "value": says} if says else {"kind": "route", "value": role}
+        fields = {
+            "id": f"{team}-{number}",
+            "question": goal.get("goal"),
+            "answer": answer,
+            "role": role,
+        }
+        strategy = goal.get("strategy", known.get("strategy"))
+        found.append(_question(number, {**fields, "strategy": strategy, "data": known.get("data")}))
+    if not found:
+        raise BadQuestion(1, "there is no goal")
+    return found
+
+
+def _object(number: int, line: str) -> dict[str, Any]:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise BadQuestion(number, f"it is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise BadQuestion(
+            number,
+            'it must hold an object such as {"id": "q1", "question": "...", "answer": {...}}',
+        )
+    return value
+
+
+def _question(number: int, fields: dict[str, Any]) -> EvalQuestion:
+    answer = fields.get("answer")
+    kind = answer.get("kind") if isinstance(answer, dict) else None
+    if isinstance(kind, str) and kind not in get_args(AnswerKind):
+        kinds = ", ".join(get_args(AnswerKind))
+        meant = did_you_mean(kind, get_args(AnswerKind))
+        raise BadQuestion(
+            number,
+            f"unknown kind of answer {quoted(kind)}{meant}; there are: {kinds}",
+        )
+    try:
+        return EvalQuestion.model_validate(fields)
+    except ValidationError as error:
+        raise BadQuestion(number, "; ".join(complaint_lines(error, root="question"))) from None
+
+
+def _is_written(kind: AnswerKind, value: JsonValue) -> bool:
+    """True if a value is written as its kind wants it."""
+    match kind:
+        case "none":
+            return True
+        case "number":
+            return is_number(value)
+        case "numbers":
+            return isinstance(value, dict) and bool(value) and all(map(is_number, value.values()))
+        case "text" | "route":
+            return isinstance(value, str) and bool(value.strip())
+        case "facts":
+            texts = [each for each in _items(value) if isinstance(each, str) and each.strip()]
+            return _is_list(value) and texts == value
+        case "list":
+            return _is_list(value) and _are_cells(_items(value))
+        case "rows" if isinstance(value, dict):
+            are_columns = [_is_list(each) and _are_cells(_items(each)) for each in value.values()]
+            return bool(value) and all(are_columns)
+        case "rows":
+            return _is_list(value) and all(_is_row(row) for row in _items(value))
+    return False
+
+
+def is_number(value: object) -> bool:
+    """True for a finite number, which True and False are not."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_list(value: JsonValue) -> bool:
+    return isinstance(value, list) and bool(value)
+
+
+def _items(value: JsonValue) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _are_cells(values: Iterable[object]) -> bool:
+    return all(isinstance(value, str) or is_number(value) for value in values)
+
+
+def _is_row(row: object) -> bool:
+    return isinstance(row, dict) and bool(row) and _are_cells(row.values())

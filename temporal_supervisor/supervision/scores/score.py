@@ -1,0 +1,148 @@
+"""The score of one question: its verdict, its flags and its cost."""
+
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+from typing import Literal
+
+from pydantic import JsonValue
+
+from temporal_supervisor.supervision.base.errors import ErrorKind
+from temporal_supervisor.supervision.base.text import one_line
+from temporal_supervisor.supervision.contract.base import ErrorText, Model, Sentence
+from temporal_supervisor.supervision.contract.result import Problem, RunResult
+from temporal_supervisor.supervision.contract.usage import Usage
+from temporal_supervisor.supervision.scores.flagged import Flag, flags, own_flags
+from temporal_supervisor.supervision.scores.judging import Given, Judged, judged
+from temporal_supervisor.supervision.scores.question_sets import EvalQuestion
+
+Verdict = Literal[
+    "right",
+    "wrong_flagged",
+    "wrong_unflagged",
+    "refused_rightly",
+    "refused_wrongly",
+    "failed",
+]
+
+_SHOWN_BYTES = 300  # of an answer and of the true one, in a row
+_NO_ANSWER = {ErrorKind.ALL_SUBTASKS_FAILED, ErrorKind.QUORUM_NOT_MET, ErrorKind.NO_CAPABLE_WORKER}
+_DECLINED = {ErrorKind.CANNOT_DO, ErrorKind.REFUSED, ErrorKind.DEPENDENCIES_FAILED}
+
+
+class Score(Model):
+    """One question asked once of one variant, judged.
+
+    `share` is how much of the answer is right, by field in `fields`; `lenient` whether the text has
+    the true answer among others. `routed` says whether the role that should take it did. Of the
+    supporting files `cited` is the F1.
+    """
+
+    case: str
+    question: str
+    variant: int = 0
+    run_id: str
+    verdict: Verdict
+    flags: list[Flag] = []
+    lenient: bool = False
+    share: float = 0.0
+    fields: dict[str, float] = {}
+    routed: bool | None = None
+    cited: float | None = None
+    given: Sentence = ""
+    expected: Sentence = ""
+    error: ErrorText = ""
+    usage: Usage = Usage()
+    seconds: float = 0.0
+
+    @property
+    def is_right(self) -> bool:
+        """True for the true answer, and for none where there is none."""
+        return self.verdict in ("right", "refused_rightly")
+
+
+class EndedRun(Model):
+    """The end of a question's run: its result, and the problem of one without an answer."""
+
+    run_id: str
+    result: RunResult | None = None
+    problem: Problem | None = None
+    output: JsonValue = None
+    bare: bool = False
+
+
+def scored(question: EvalQuestion, case: str, variant: int, run: EndedRun) -> Score:
+    """Returns the score of a question by the end of its run.
+
+    The fields of a bare one are the `output` of its agent.
+    """
+    result = run.result or RunResult()
+    fields = run.output if run.bare else result.answer_json
+    completed = [report for report in result.subtasks if report.state == "completed"]
+    roles = [report.role for report in completed if report.template is None]
+    text = result.answer if run.problem is None else ""
+    outcome = judged(question.answer, Given(text, fields, roles, bool(result.gaps)))
+    shown = own_flags(result) if run.bare else flags(result)
+    return Score(
+        case=case,
+        question=question.id,
+        variant=variant,
+        run_id=run.run_id,
+        verdict=_verdict(question, outcome, shown, run),
+        flags=shown,
+        lenient=outcome.lenient and run.problem is None,
+        share=outcome.share if run.problem is None else 0.0,
+        fields=dict(outcome.by_field),
+        routed=None if question.role is None else question.role in roles[:1],
+        cited=_cited(question.supporting, result) if question.supporting else None,
+        given=one_line(_shown(fields, result.answer), _SHOWN_BYTES),
+        expected=one_line(str(question.answer.value), _SHOWN_BYTES),
+        error=f"{run.problem.type}: {run.problem.message}" if run.problem else "",
+        usage=result.usage,
+        seconds=result.timing.wall_seconds,
+    )
+
+
+def _verdict(
+    question: EvalQuestion,
+    outcome: Judged,
+    shown: Sequence[Flag],
+    run: EndedRun,
+) -> Verdict:
+    if run.problem is not None and not _declined(run.problem, run.result):
+        return "failed"
+    is_open = question.answer.kind == "none"
+    if run.problem is not None or outcome.refused:
+        return "refused_rightly" if is_open else "refused_wrongly"
+    if outcome.right:
+        return "right"
+    return "wrong_flagged" if shown else "wrong_unflagged"
+
+
+def _declined(problem: Problem, result: RunResult | None) -> bool:
+    """True if a run gave no answer because its worker agents said that there is none."""
+    if problem.type not in _NO_ANSWER or result is None:
+        return False
+    return all(report.error is None or report.error.type in _DECLINED for report in result.subtasks)
+
+
+def _shown(fields: JsonValue, text: str) -> str:
+    if not isinstance(fields, dict):
+        return text if fields is None else str(fields)
+    shown = []
+    for name, value in fields.items():
+        if value in (None, "", []):
+            continue
+        shown.append(f"{value}" if name in ("value", "values", "scale") else f"{name} {value}")
+    return ", ".join(shown) or "no answer"
+
+
+def _cited(supporting: Sequence[str], result: RunResult) -> float:
+    """Returns the F1 of the files that findings name, against those that hold the answer."""
+    findings = [report.finding for report in result.subtasks if report.finding]
+    sources = [source for finding in findings for source in finding.sources]
+    named = {PurePosixPath(source.partition("#")[0].split(" ")[0]).name for source in sources}
+    wanted = {PurePosixPath(name).name for name in supporting}
+    hits = {name for name in wanted if any(name in each for each in [*named, *sources])}
+    others = {name for name in named if not any(each in name for each in wanted)}
+    had = len(hits) + len(others)
+    return 2 * len(hits) / (len(wanted) + had)

@@ -1,0 +1,211 @@
+"""The table of an eval, the comparison of two, and the aims that they have to reach."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from temporal_supervisor.supervision.contract.base import Model
+from temporal_supervisor.supervision.scores.intervals import Interval, paired_bootstrap, wilson
+from temporal_supervisor.supervision.scores.score import Score, Verdict
+
+EvalStatus = Literal["running", "completed", "partial", "cancelled"]
+
+VERDICTS: tuple[Verdict, ...] = (
+    *("right", "wrong_flagged", "wrong_unflagged", "refused_rightly", "refused_wrongly", "failed"),
+)
+_ONE_SIDED = 0.90  # both sides of it: worse by chance is then said at most once in twenty
+
+
+class VariantRow(Model):
+    """The counts of a variant over its `n` questions; `usd` is None if a price is unknown.
+
+    `right` counts true answers and what was rightly refused, `unflagged` wrong answers that nothing
+    speaks against. The other shares are None where no question asks for them. Calls, tokens,
+    seconds and dollars are per question.
+    """
+
+    label: str
+    n: int
+    counts: dict[Verdict, int]
+    right: Interval
+    unflagged: Interval
+    flagged_though_right: int = 0
+    lenient: float = 0.0
+    share: float | None = None
+    by_field: dict[str, float] = {}
+    routed: float | None = None
+    cited: float | None = None
+    calls: float = 0.0
+    tokens: float = 0.0
+    seconds: float = 0.0
+    usd: float | None = None
+
+
+class EvalTable(Model):
+    """The table of an eval: a row for each variant, and the score of each question."""
+
+    eval_id: str
+    name: str
+    status: EvalStatus = "completed"
+    planned: int = 0
+    why: str = ""
+    rows: list[VariantRow] = []
+    scores: list[Score] = []
+
+
+class Comparison(Model):
+    """Two variants on the questions that both were asked, with the differences of their shares."""
+
+    before: str
+    after: str
+    before_eval: str = ""
+    after_eval: str = ""
+    n: int
+    right: Interval
+    unflagged: Interval
+    better: list[str] = []
+    worse: list[str] = []
+    is_worse: bool = False
+
+
+def table_of(
+    eval_id: str,
+    name: str,
+    labels: Sequence[str],
+    scores: Sequence[Score],
+    **more: object,
+) -> EvalTable:
+    """Returns the table of these scores, with a row for each variant by its label."""
+    rows = []
+    for at, label in enumerate(labels):
+        rows.append(_row(label, [score for score in scores if score.variant == at]))
+    fields = {"eval_id": eval_id, "name": name, "rows": rows, "scores": list(scores), **more}
+    return EvalTable.model_validate(fields)
+
+
+def _row(label: str, scores: Sequence[Score]) -> VariantRow:
+    total = len(scores)
+    doubted = [score for score in scores if score.verdict == "right" and score.flags]
+    counts = Counter(score.verdict for score in scores)
+    usd = [score.usage.usd for score in scores]
+    known = [each for each in usd if each is not None]
+    return VariantRow(
+        label=label,
+        n=total,
+        counts={verdict: counts[verdict] for verdict in VERDICTS},
+        right=wilson(sum(score.is_right for score in scores), total),
+        unflagged=wilson(counts["wrong_unflagged"], total),
+        flagged_though_right=len(doubted),
+        lenient=_mean([score.lenient for score in scores]) or 0.0,
+        share=_mean([score.share for score in scores if score.fields]),
+        by_field=_fields(scores),
+        routed=_mean([score.routed for score in scores if score.routed is not None]),
+        cited=_mean([score.cited for score in scores if score.cited is not None]),
+        calls=_mean([score.usage.model_calls for score in scores]) or 0.0,
+        tokens=_mean([score.usage.tokens for score in scores]) or 0.0,
+        seconds=_mean([score.seconds for score in scores]) or 0.0,
+        usd=_mean(known) if len(known) == total else None,
+    )
+
+
+def _fields(scores: Sequence[Score]) -> dict[str, float]:
+    names = dict.fromkeys(name for score in scores for name in score.fields)
+    shares = {name: [s.fields[name] for s in scores if name in s.fields] for name in names}
+    return {name: sum(each) / len(each) for name, each in shares.items()}
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def compared(before: EvalTable, after: EvalTable) -> list[Comparison]:
+    """Compares each variant of `after` with that of the same label before, or the only one.
+
+    Raises ValueError if they have no question in common.
+    """
+    labels = [row.label for row in before.rows]
+    found = []
+    for at, row in enumerate(after.rows):
+        if row.label in labels:
+            found.append(_comparison((before, labels.index(row.label)), (after, at)))
+        elif len(labels) == len(after.rows) == 1:
+            found.append(_comparison((before, 0), (after, 0)))
+    if not found:
+        raise ValueError(
+            f"no variant of {after.eval_id} is one of {before.eval_id}: {', '.join(labels)}",
+        )
+    return found
+
+
+def _comparison(before: tuple[EvalTable, int], after: tuple[EvalTable, int]) -> Comparison:
+    (old, old_at), (new, new_at) = before, after
+    rights = _rates(old, old_at, "right"), _rates(new, new_at, "right")
+    silent = _rates(old, old_at, "silent"), _rates(new, new_at, "silent")
+    both = [name for name in rights[0] if name in rights[1]]
+    if not both:
+        raise ValueError(f"{new.eval_id} and {old.eval_id} have no question in common")
+    right, unflagged = (
+        [paired_bootstrap(*_paired(pair, both), level=level) for level in (0.95, _ONE_SIDED)]
+        for pair in (rights, silent)
+    )
+    return Comparison(
+        before=old.rows[old_at].label,
+        after=new.rows[new_at].label,
+        before_eval=old.eval_id,
+        after_eval=new.eval_id,
+        n=len(both),
+        right=right[0],
+        unflagged=unflagged[0],
+        better=[name for name in both if rights[1][name] > rights[0][name]],
+        worse=[name for name in both if rights[1][name] < rights[0][name]],
+        is_worse=right[1].high < 0 or unflagged[1].low > 0,
+    )
+
+
+def _paired(
+    pair: tuple[Mapping[str, float], Mapping[str, float]], names: Sequence[str]
+) -> tuple[list[float], list[float]]:
+    return [pair[0][name] for name in names], [pair[1][name] for name in names]
+
+
+def _rates(table: EvalTable, variant: int, what: Literal["right", "silent"]) -> dict[str, float]:
+    """Returns by question the share of its repetitions that are right, or wrong without a flag."""
+    hits: dict[str, list[bool]] = {}
+    for score in table.scores:
+        if score.variant == variant:
+            is_hit = score.is_right if what == "right" else score.verdict == "wrong_unflagged"
+            hits.setdefault(score.question, []).append(is_hit)
+    return {name: sum(each) / len(each) for name, each in hits.items()}
+
+
+def shortfalls(
+    table: EvalTable,
+    at_least: float | None = None,
+    unflagged_at_most: float | None = None,
+    comparisons: Sequence[Comparison] = (),
+) -> list[str]:
+    """Returns a sentence for each aim that an eval falls short of.
+
+    Rows of bare agents are there to compare with alone.
+    """
+    found = []
+    for row in table.rows:
+        if row.label.endswith(BARE):
+            continue
+        if at_least is not None and row.right.value < at_least:
+            found.append(
+                f"{row.label}: {row.right.value:.1%} are right, at least {at_least:.1%} should be",
+            )
+        if unflagged_at_most is not None and row.unflagged.value > unflagged_at_most:
+            share = f"{row.unflagged.value:.1%} are wrong and not flagged"
+            found.append(f"{row.label}: {share}, at most {unflagged_at_most:.1%} should be")
+    for each in comparisons:
+        if each.is_worse and not each.after.endswith(BARE):
+            found.append(
+                f"{each.after}: worse than before, on {', '.join(each.worse) or 'what is flagged'}",
+            )
+    return found
+
+
+BARE = ", bare"
+"""What the label of a variant without a supervisor ends in."""
