@@ -75,7 +75,7 @@ def test_a_set_that_is_no_json_or_too_long_or_none_is_refused(tmp_path: Path) ->
 
 
 def test_goals_of_a_team_are_a_set(tmp_path: Path) -> None:
-    file = Path(__file__).parents[2] / "examples/teams/support/goals.toml"
+    file = Path(__file__).parents[2] / "teams/support/goals.toml"
     known = read_set(file, 2)
     assert (known.team, [question.answer.kind for _, question in known.questions]) == ("support", ["facts"] * 2)
     (tmp_path / "goals.toml").write_text("goals = 1")

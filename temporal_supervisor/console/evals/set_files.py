@@ -135,7 +135,7 @@ def bare_team(settings: Settings, request: RunRequest) -> dict[str, Any]:
     from temporal_supervisor.console.commands.team_commands import team_files
 
     try:
-        team = team_files(settings).definition(request.team_name)
+        team = team_files(settings).definition(request.team_name or settings.team)
     except TeamError as error:
         raise CommandFailed(BAD_INPUT, error.message) from None
     tools = [f"{team.name}/{tool}" for tool in team.named_tools]
