@@ -105,6 +105,7 @@ PARSERS_ELSEWHERE = {
     "activities/contracts/run_contracts.py": ("zlib", "unpacks what a workflow packed, up to a bound"),
     "activities/teams/team_files.py": ("tomllib", "the operator's team files, up to a cap, in a thread"),
     "temporal_supervisor/console/run/team_goals.py": ("tomllib", "the goals beside a team file, in a command"),
+    "temporal_supervisor/console/evals/set_files.py": ("tomllib", "the same goals as a set of questions"),
     "activities/tools/plain_tools.py": ("simpleeval", "a short expression of a model, measured by the corpus"),
     f"{ABOVE}/supervision/results/answer_table.py": ("csv", "writes tables"),
     f"{ABOVE}/console/report/report_data.py": ("csv", "a command or page of the user, no Worker"),
