@@ -20,7 +20,7 @@ from temporal_supervisor.supervision.contract.base import Model
 from temporal_supervisor.supervision.contract.plan import Plan, Subtask
 from temporal_supervisor.supervision.contract.strategy import STRATEGIES, StrategyName
 from temporal_supervisor.supervision.contract.team import Role
-from temporal_supervisor.supervision.planning.expansion import NO_DATA, Data
+from temporal_supervisor.supervision.planning.expansion import NO_DATA, Data, asks_for_each
 from temporal_supervisor.supervision.planning.named_tables import named_tables, only_table, table_lines
 from temporal_supervisor.supervision.planning.plan_graph import description_problems
 from temporal_supervisor.supervision.planning.revisions import REPLACEABLE
@@ -135,7 +135,9 @@ class Planner:
         call = self.call
         several = call.max_subtasks > 1
         items = [kind for kind in ("files", "rows", "lines") if self.data[kind]]
-        if several and not self.short:  # a small model takes them for items that there are
+        if self.short and not asks_for_each(self.goal):
+            items = []  # a small model fills the field in, and a question of one value is asked of each row
+        elif several and not self.short:  # a small model takes them for items that there are
             items.append("items")
         return PlanFields(
             roles=tuple(role.name for role in self.roles),

@@ -103,7 +103,7 @@ def _put_right(planner: Planner, reply: PlanReply, plan: Plan, previous: Plan | 
         attachments=[attachment.name for attachment in planner.call.attachments],
         # Those of roles that are not usable here, too: that a run needs them is worth knowing.
         capabilities=[capability for role in planner.loaded.team.roles for capability in role.capabilities],
-        data=planner.data,
+        data=planner.data if planner.fields.items else NO_DATA,
         states={subtask.id: states.get(subtask.id, "waiting") for subtask in earlier},
     )
     plan, notes = put_right(plan, names)

@@ -1,6 +1,7 @@
 """Templates: subtasks with `for_each`, and the revision in which a subtask for each item takes their place."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
@@ -11,6 +12,10 @@ from temporal_supervisor.supervision.base.text import cut, did_you_mean, quoted
 from temporal_supervisor.supervision.contract.plan import Plan, Subtask, template_of
 
 ITEM_BYTES = limits.KIB  # of one item in its subtask's brief: a row of a table, a line
+_EACH = re.compile(
+    r"\b(each|every|all|any|per|jede[nmrs]?|alle[nrs]?|pro|chaque|tou(s|te|tes)|cada|tod[ao]s?|ogni|tutt[ei]|elke?)\b",
+    re.IGNORECASE,
+)
 _FORMS = "items:SUBTASK, rows:TABLE, lines:TEXT or files:PATTERN"
 
 
@@ -41,6 +46,11 @@ def for_each_problems(subtask: Subtask, data: Data) -> list[str]:
             f"{name} is for the {kind} of {quoted(source)}, which is not attached" + did_you_mean(source, known)
         )
     return problems
+
+
+def asks_for_each(goal: str) -> bool:
+    """True if a goal has a word that asks for something of each of several things."""
+    return _EACH.search(goal) is not None
 
 
 def matching(names: Iterable[str], pattern: str) -> list[str]:

@@ -129,9 +129,14 @@ class ProviderBreaker:
         return self._sent
 
     def next_stall(self, now: float) -> float | None:
-        """Returns in how many seconds a call that takes a place may have stalled; None if none does."""
-        sent = min(self._at_work(now), default=None)
-        return None if sent is None else max(sent + limits.STALLED_AFTER.total_seconds() - now, 0.0)
+        """Returns in how many seconds a call that takes a place may have stalled; None if none can.
+
+        A call that has given content does not stall: its watchdog ends it if it falls silent.
+        """
+        stalled = now - limits.STALLED_AFTER.total_seconds()
+        waiting = (self._in_flight[ticket] for ticket in self._unanswered if ticket in self._in_flight)
+        first = min((sent for sent in waiting if sent > stalled), default=None)
+        return None if first is None else first - stalled
 
     def answering(self, ticket: CallTicket, now: float) -> None:
         """Records a call's first content: the provider works, the call may still fail."""

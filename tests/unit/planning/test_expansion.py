@@ -13,6 +13,7 @@ from temporal_supervisor.supervision.contract.finding import Finding
 from temporal_supervisor.supervision.contract.plan import Plan, Subtask, folded, template_of
 from temporal_supervisor.supervision.planning.expansion import (
     ITEM_BYTES,
+    asks_for_each,
     expanded,
     for_each_problems,
     item_text,
@@ -189,3 +190,17 @@ def test_an_item_is_a_text_of_bounded_size(item: object) -> None:
     if not isinstance(item, str) and len(shown) < 100:
         assert json.loads(shown) == item
     assert item_text(["Bäume"]) == '["Bäume"]'
+
+
+@pytest.mark.parametrize(
+    ("goal", "each"),
+    [
+        ("Say of each contract when it ends.", True),
+        ("Nenne für jede Region den Umsatz.", True),
+        ("What was sold per region?", True),
+        ("How many rentals did the station Harbour have in May 2024?", False),
+        ("Who teaches Percussion?", False),
+    ],
+)
+def test_a_goal_asks_for_each_by_its_words(goal: str, each: bool) -> None:
+    assert asks_for_each(goal) == each

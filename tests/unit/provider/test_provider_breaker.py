@@ -430,4 +430,5 @@ def test_a_call_with_content_holds_its_place_for_as_long_as_it_takes() -> None:
     breaker.answering(_go(breaker), 0)
     breaker.window.size = 1
     assert breaker.ask(100 * STALLED) == NO_ROOM
-    assert breaker.next_stall(STALLED / 2) is not None
+    for now in (STALLED / 2, STALLED, 100 * STALLED):
+        assert breaker.next_stall(now) is None, "whoever waits for room would ask without a pause"
