@@ -27,7 +27,8 @@ async def goals_report(access: Access, team: str | None) -> Report:
     """Asks each goal of a team, or of all teams, once. The exit code is 1 if an answer lacks its role or a fact."""
     files = team_files(access.settings)
     known = {name: files.folder(name) for name in ([team] if team else files.names())}
-    goals = {name: found for name, folder in known.items() if (found := read_goals(folder))}
+    read = {name: read_goals(folder) for name, folder in known.items()}
+    goals = {name: found for name, found in read.items() if found}
     if not goals:
         raise CommandFailed(
             BAD_INPUT, f"no goals: write goals.toml beside the team file, as {hint('teams')} names them"
@@ -55,7 +56,7 @@ async def _data(access: Access, folder: Path) -> list[Attachment]:
 async def _asked(
     client: Client, team: str, listed: TeamGoals, goal: TeamGoal, data: list[Attachment]
 ) -> dict[str, Any]:
-    """Returns what became of one goal: the run, its status, and what its answer `lacks`."""
+    """Returns the outcome of one goal: the run, its status, and the parts its answer `lacks`."""
     request = parse_request({**listed.options(goal), "team": team, "attachments": data})
     run_id = await temporal_supervisor.start(client, request, new_run_id(client, goal.goal))
     made: dict[str, Any] = {"team": team, "goal": goal.goal, "role": goal.role, "run_id": run_id}
@@ -70,7 +71,10 @@ async def _asked(
 
 
 async def _reply(client: Client, run_id: str, text: str) -> None:
-    """Replies what the goals file has to whatever the run asks a person; without a reply it is left to its end."""
+    """Answers each question of a run to a person with the reply of the goals file.
+
+    Without such a reply all questions are left open.
+    """
     while text:
         await asyncio.sleep(_LOOKS_SECONDS)
         try:

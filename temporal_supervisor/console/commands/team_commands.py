@@ -180,7 +180,9 @@ async def teams_report(settings: Settings, *, name: str | None = None, check: bo
             rows += [*_team_rows(loaded.team), *_free_rows(loaded.toolbox)] if whole else []
             tables = sum(line.startswith("table ") for line in data)
             sizes = [f"data: {counted(tables, 'table')}, {counted(len(data) - tables, 'document')}"] if data else []
-            shown = data if name else sizes if whole else []
+            shown = sizes if check else []
+            if name:
+                shown = data
             rows += [indented(safe_line(line, limits.PARAGRAPH_BYTES), 2) for line in shown]
             place = "" if whole else f"{each}: "
             rows += [indented(f"✘ {place}{safe_line(problem, limits.ERROR_BYTES)}", 2, "red") for problem in unread]
@@ -299,7 +301,7 @@ def copy_team(folders: list[Path], name: str) -> int:
 
 
 def _new_folder(folders: list[Path], name: str) -> Path:
-    """Returns where a new team goes. Raises CommandFailed if something is there."""
+    """Returns the folder for a new team. Raises CommandFailed if something is there."""
     folder = _home(folders) / name
     if folder.exists():
         raise CommandFailed(FAILED, f"{folder} exists already: edit it, or choose another name")
@@ -312,7 +314,7 @@ def _home(folders: list[Path]) -> Path:
 
 
 def _tell_place(folders: list[Path], name: str) -> None:
-    """Says how a new team is found, and checked."""
+    """Prints the command that checks a new team, and a variable for its folder if it takes one."""
     if len(folders) == 1:
         home = quote(str(_home(folders)))
         print_err(f"teams are read from there after `export SUPERVISOR_TEAMS_DIR={home}`, for Workers, too")

@@ -64,9 +64,7 @@ def _period_at(words: QuestionWords, at: int, time: Column) -> tuple[Period | No
     if year(first) and second in _QUARTERS:
         return _quarter(_QUARTERS[second], first), 2
     if first in _ORDINALS and second == "quarter":
-        stated = fourth if year(fourth) else third if year(third) else ""
-        size = 4 if year(fourth) else 3 if year(third) else 2
-        return (_quarter(_ORDINALS[first], stated or only), size) if stated or only else (None, 1)
+        return _ordinal_quarter(_ORDINALS[first], third, fourth, only)
     if first in _MONTHS and (first != "may" or words.texts[at] == "May"):
         month = f"{_MONTHS.index(first) + 1:02}"
         if year(second):
@@ -81,6 +79,18 @@ def _only_year(time: Column) -> str:
     """Returns the year of all rows; empty if they are of several."""
     low, high = time.low[:_YEAR_CHARS], time.high[:_YEAR_CHARS]
     return low if low == high and low else ""
+
+
+def _ordinal_quarter(number: int, third: str, fourth: str, only: str) -> tuple[Period | None, int]:
+    """Returns the quarter of `first quarter of 2025`, and its words; None and 1 without a year.
+
+    `third` and `fourth` are the words behind `quarter`, `only` is the year of all rows or empty.
+    """
+    if _YEAR.fullmatch(fourth):
+        return _quarter(number, fourth), 4
+    if _YEAR.fullmatch(third):
+        return _quarter(number, third), 3
+    return (_quarter(number, only), 2) if only else (None, 1)
 
 
 def _quarter(number: int, year: str) -> Period:

@@ -32,7 +32,7 @@ _LINKS = ("live", "work", "sold", "sell", "made", "belong", "stand", "stored", "
 
 @dataclass(frozen=True)
 class TableAnswer:
-    """How a question is answered: a query over a table, and what its result says.
+    """A way to answer a question: a query over a table, and the words for its result.
 
     `kind` is the form of the question, `what` names what is asked, `where` says of which rows, empty for all.
     """
@@ -45,8 +45,12 @@ class TableAnswer:
 
 
 def table_answer(tables: list[DataTable], question: str) -> TableAnswer | None:
-    """Returns how the tables answer a question; None if they do not, or if two of them do alike."""
-    made = [answer for table in tables if (answer := _answer_of(table, question)) is not None]
+    """Returns the answer of the tables to a question.
+
+    None if they have none, or if two of them answer it equally well.
+    """
+    answers = [_answer_of(table, question) for table in tables]
+    made = [answer for answer in answers if answer is not None]
     best = max((answer.explained for answer in made), default=0)
     fitting = [answer for answer in made if answer.explained == best]
     return fitting[0] if len(fitting) == 1 else None
@@ -93,7 +97,7 @@ def _changed(reading: TableReading) -> TableAnswer | None:
 
 
 def _counted(reading: TableReading) -> TableAnswer | None:
-    """How many rows, things of a kind, or pieces."""
+    """The number of rows, of things of a kind, or of pieces."""
     words = reading.words
     if words.take_any(*_COUNTS) is None:
         return None
@@ -114,7 +118,7 @@ def _counted(reading: TableReading) -> TableAnswer | None:
 
 
 def _ranked(reading: TableReading) -> TableAnswer | None:
-    """What has most or least of a figure, or of rows; or the row with the highest or lowest figure."""
+    """The thing with most or least of a figure or of rows, or the row with the extreme figure."""
     words = reading.words
     extreme = _takes_extreme(words)
     if extreme is None:
@@ -195,7 +199,7 @@ def _listed(reading: TableReading) -> TableAnswer | None:
 
 
 def _listed_of_a_kind(reading: TableReading) -> TableAnswer | None:
-    """The same where the question begins with it: which items, what town."""
+    """The things of a kind that the question begins with, as in: which items, what town."""
     return _listed(reading) if reading.subject is not None else None
 
 

@@ -136,8 +136,9 @@ def series(grid: Grid) -> list[Series]:
 
 
 def expressions(grids: list[Grid]) -> list[str]:
-    """Returns what is worth calculating: the changes of the first series that move."""
-    moving = [change for grid in grids for one in series(grid) if (change := one.change)][:_COMPUTED]
+    """Returns the expressions worth calculating: the changes of the first series that move."""
+    changes = [one.change for grid in grids for one in series(grid)]
+    moving = [change for change in changes if change][:_COMPUTED]
     return list(dict.fromkeys(made for change in moving for made in change))
 
 

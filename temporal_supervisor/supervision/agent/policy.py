@@ -111,11 +111,9 @@ def joined(tools: Mapping[str, ToolWords]) -> str | None:
     With private data, untrusted text and an effect in one conversation, the text can have the data sent away.
     """
     untrusted = [name for name, tool in tools.items() if tool.returns == "untrusted"]
-    effects = {
-        name: private
-        for name, tool in tools.items()
-        if tool.leaves and tool.approve != "always" and (private := _private_beside(tool, tools))
-    }
+    free = [name for name, tool in tools.items() if tool.leaves and tool.approve != "always"]
+    carried = {name: _private_beside(tools[name], tools) for name in free}
+    effects = {name: private for name, private in carried.items() if private}
     if not (untrusted and effects):
         return None
     first, private = next(iter(effects.items()))

@@ -113,7 +113,7 @@ class Read:
 
     @cached_property
     def _units(self) -> frozenset[str]:
-        """Those of the kinds that a table names once for all its figures, in a column such as `generation_gwh`."""
+        """The units mentioned that a table names once for all figures, as in `generation_gwh`."""
         return frozenset(unit for unit in self._mentioned if DIMENSIONS[unit] not in ("share", "time"))
 
     @cached_property
@@ -129,7 +129,7 @@ class Read:
         return spans
 
     def find(self, figure: Figure, near: Near) -> int | None:
-        """Returns where this source has the figure given, as exactly as that is written; None if it does not.
+        """Returns the place of the given figure in this source, as exact as it is written, or None.
 
         A place in a table counts only if nothing near the figure speaks against its row.
         """
@@ -141,7 +141,7 @@ class Read:
         return 0 if is_asked else None
 
     def against(self, figure: Figure, near: Near) -> str:
-        """Returns what speaks against the row in which the figure stands; empty if it stands nowhere."""
+        """Returns the evidence against the row of the figure; empty without any or with no row."""
         at = next(self._meant_at(figure), None)
         return "" if at is None else self._doubt(at[0], at[1], near)
 
@@ -154,7 +154,10 @@ class Read:
         return self._all_words.issuperset(words)
 
     def extremes_doubted(self, said: Superlative, words: str, mentions: Sequence[Mention]) -> Iterator[str]:
-        """Yields why the rows of some names are not what a text calls them, empty for one that may be."""
+        """Yields the reason why each row of some names is not the extreme that a text calls it.
+
+        The reason is empty for a row that may be the extreme.
+        """
         for table in self.places.tables:
             if not names_a_measure(said, words, table):
                 continue
@@ -163,7 +166,10 @@ class Read:
                     yield self._extreme_doubted(said, words, table, row)
 
     def doubts(self, figure: Figure, near: Near) -> Iterator[str]:
-        """Yields what speaks against each place of the figure, empty where nothing does; digits in names are none."""
+        """Yields the evidence against each place of the figure, empty for a place without any.
+
+        Counts of rows and digits in names are no places of it.
+        """
         for at, meant in islice(self._meant_at(figure), _LOOKED_AT):
             if _ROW_COUNT.match(self.source.text, at):
                 continue
@@ -171,7 +177,7 @@ class Read:
                 yield self._doubt(at, meant, near)
 
     def facts_of(self, figure: Figure) -> list[Facts | None]:
-        """Returns what is known of the figure at each place that has it; None for a place outside of tables."""
+        """Returns the facts about the figure at each place of it; None for one outside tables."""
         places = dict.fromkeys(at for at, _ in islice(self._meant_at(figure), _LOOKED_AT))
         return [self.places.facts(at, self._names) for at in places]
 
@@ -181,7 +187,7 @@ class Read:
                 yield from ((at, each) for at in self._places(each, reading))
 
     def _doubt(self, at: int, figure: Figure, near: Near) -> str:
-        """Returns what speaks against a place: its column, its row, or the years of its sentence."""
+        """Returns the evidence against a place: its unit, column or row, or the words beside it."""
         if unnamed := self._names.unknown_unit(figure.unit):
             return unnamed
         facts = self.places.facts(at, self._names)
@@ -209,7 +215,7 @@ class Read:
 
     @cached_property
     def _operands(self) -> list[list[Facts]]:
-        """What is known of each figure that was computed with; nothing of one that stands outside of tables, too."""
+        """The facts about each figure computed with; none for one that also stands elsewhere."""
         given = {figure.start: figure for figure in reversed([*values(self._arguments)])}
         operands = [figure for figure in given.values() if not is_constant(figure.readings[-1].value)]
         return [in_tables(figure, self._data) for figure in operands[:_LOOKED_AT]]
@@ -247,7 +253,10 @@ class Read:
     def _near(
         self, value: Decimal, tolerance: Decimal, figure: Figure, scale: Decimal, unit: str | None
     ) -> Iterator[int]:
-        """Yields where the source has figures within the tolerance, in this scale and no other unit, nearest first."""
+        """Yields the places of figures within the tolerance, in this scale and in no other unit.
+
+        Those that have the unit come first, and among them the nearest.
+        """
         value = abs(value)
         first, last = bisect_left(self._values, value - tolerance), bisect_right(self._values, value + tolerance)
         nearest = range(max(first, bisect_left(self._values, value) - _SORTED), last)[: 2 * _SORTED]
@@ -272,7 +281,7 @@ class Read:
 
 
 def in_tables(figure: Figure, reads: Iterable["Read"]) -> list[Facts]:
-    """Returns what is known of a figure in each row that has it; nothing if it stands elsewhere, too."""
+    """Returns the facts about a figure in each row that has it; none if it is elsewhere, too."""
     facts = [fact for read in reads if read.source.kind == "data" for fact in read.facts_of(figure)]
     return [] if None in facts else [fact for fact in facts if fact is not None]
 
@@ -280,7 +289,8 @@ def in_tables(figure: Figure, reads: Iterable["Read"]) -> list[Facts]:
 def _near_at(text: str, at: int) -> Near | None:
     """Returns the words near a figure of a source; None if it is no figure that texts would claim."""
     start = max(text.rfind(end, 0, at) for end in _ENDS) + 1
-    stop = min((found for end in _ENDS if (found := text.find(end, at)) >= 0), default=len(text))
+    ends = [text.find(end, at) for end in _ENDS]
+    stop = min((end for end in ends if end >= 0), default=len(text))
     sentence = text[max(start, at - _SPAN_CHARS) : min(stop + 1, at + _SPAN_CHARS)]
     offset = max(start, at - _SPAN_CHARS)
     return next((claim.near for claim in claims(sentence) if claim.figure and claim.figure.start == at - offset), None)

@@ -99,8 +99,9 @@ def _named(what: str, host: str) -> str:
 
 def _host(url: str) -> str:
     """Returns the host of a URL as text that no reader makes a link of; empty if it has none."""
+    is_bare = "//" not in url and url.lower().startswith("www.")
     try:
-        host = urlsplit(url if "//" in url else f"//{url}" if url.lower().startswith("www.") else url).hostname or ""
+        host = urlsplit(f"//{url}" if is_bare else url).hostname or ""
     except ValueError:
         return ""
     return _NO_NAME.sub("", host).removeprefix("www.")

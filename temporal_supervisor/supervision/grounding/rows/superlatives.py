@@ -69,7 +69,7 @@ _SHARED = 3  # values at once that the compared rows share with the row that is 
 
 @dataclass(frozen=True)
 class Superlative:
-    """What a text calls the most or the least, as written.
+    """A claim that something is the most or the least of its kind, as written.
 
     `phrase` are the words behind it, which may name a column, `calculated` those of the text that speak of a change or
     a sum: a column must be called so, or it holds nothing of the kind. `subject` is who "had the" most: it is compared
@@ -108,7 +108,10 @@ def has_superlative(text: str) -> bool:
 def not_the_extreme(
     said: Superlative, words: str, table: MarkdownTable, row: TableRow, query: Query | None, is_cut: bool
 ) -> str:
-    """Returns why a row is not what a text calls it, empty if it may be; `words` are those near the row's figure."""
+    """Returns the reason why a row is not the extreme that a text calls it; empty if it may be.
+
+    `words` are those near the row's figure.
+    """
     meant = _meant(said, words, table) if len(table.rows) <= _ROWS else []
     if not meant or _TOTAL.search(" ".join(row.cells)) or any(_figure(row, number) is None for number in meant):
         return ""
@@ -202,11 +205,11 @@ def _comparable(table: MarkdownTable, row: TableRow, words: str, subject: str) -
     """Yields the rows that a row can be compared with: all, and those with the same value of columns that are named."""
     rows = _without_totals(table)
     yield rows
-    said = {*words_of(words)}
-    compared = {*words_of(subject)}
+    said = {*words_of(words)} - {*words_of(subject)}
     figures = _figure_columns(table)
     names = [number for number, cell in enumerate(row.cells) if number not in figures or _YEAR.fullmatch(cell)]
-    shared = [number for number in names if (own := {*words_of(row.cells[number])}) and own <= said - compared]
+    named = {number: {*words_of(row.cells[number])} for number in names}
+    shared = [number for number, own in named.items() if own and own <= said]
     for size in range(1, min(_SHARED, len(shared)) + 1):
         for numbers in combinations(shared, size):
             yield [each for each in rows if _same(each, row, numbers)]
@@ -221,7 +224,8 @@ def _is_extreme(row: TableRow, rows: Sequence[TableRow], number: int, said: Supe
 
 
 def _best(rows: Sequence[TableRow], number: int, said: Superlative) -> TableRow:
-    filled = [(value, row) for row in rows if (value := _figure(row, number)) is not None]
+    figures = [(_figure(row, number), row) for row in rows]
+    filled = [(value, row) for value, row in figures if value is not None]
     choose = max if said.is_most else min
     return choose(filled, key=lambda item: item[0])[1]
 
@@ -233,4 +237,7 @@ def _figure(row: TableRow, number: int) -> Decimal | None:
 @lru_cache(maxsize=_TABLES * 1_000)
 def _value(cell: str) -> Decimal | None:
     match = _NUMBER.fullmatch(cell.strip())
-    return Decimal(match["digits"].replace(",", "")) * (-1 if cell.strip()[0] in "-−" else 1) if match else None
+    if match is None:
+        return None
+    sign = -1 if cell.strip()[0] in "-−" else 1
+    return Decimal(match["digits"].replace(",", "")) * sign
