@@ -1,4 +1,7 @@
-"""What a run asks outside is asked once: who sees the requests could read a message in their number and order."""
+"""Answers from outside, which a run gets once each.
+
+Who sees the requests could otherwise read a message in their number and order.
+"""
 
 import asyncio
 import hashlib
@@ -14,7 +17,7 @@ _REQUESTS = 3  # for one thing, as long as none was answered: a network may fail
 
 
 class _Answer(Model):
-    """What was answered: a text with its sources, or why there is none."""
+    """A text from outside with its sources, or the reason why there is none."""
 
     text: str = ""
     sources: list[str] = []

@@ -65,7 +65,7 @@ class FairPool:
         self.give()
 
     def _seconds(self, owner: str, now: float) -> float:
-        """Returns how many seconds an owner has used lately."""
+        """Returns the seconds that an owner has used lately, older ones counted for less."""
         seconds, at = self._used.get(owner, (0.0, now))
         return float(seconds * 0.5 ** ((now - at) / _HALF_LIFE_SECONDS))
 

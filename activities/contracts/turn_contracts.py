@@ -21,7 +21,7 @@ def arguments_sha256(arguments: object) -> str:
 
 
 class PoolQuestion(Model):
-    """Asks how long work has waited in the queue of a pool."""
+    """Asks for the time that work has waited in the queue of a pool."""
 
     run: RunRef
     queue: str

@@ -309,7 +309,7 @@ def _no_table(key: str, files: list[str], tables: list[KnownTable], close: Close
 
 
 def describe(path: str, names: list[str]) -> Json:
-    """Returns what a `data.toml` `says`, with the `lines` of its keys, or the `problem` with it.
+    """Returns the content of a `data.toml` as `says`, and `lines` of its keys, or the `problem`.
 
     `files` has what it says of each of the files of these names, and a hash of what of that changes how the file is
     read, empty for nothing. What it says of tables that are named alone is `alone`: it counts for every file.

@@ -77,7 +77,7 @@ async def copy_file(file: FileEntry, target: Path) -> None:
 
 @dataclass(frozen=True)
 class Described:
-    """What a `data.toml` says, as its process gave it (`descriptions.describe`)."""
+    """The content of a `data.toml`, as its process gave it (`descriptions.describe`)."""
 
     says: Json
     lines: list[Any]
@@ -85,7 +85,10 @@ class Described:
     alone: Json
 
     def of_file(self, name: str) -> tuple[Json | None, str]:
-        """Returns what is said of a file, and a text that changes with how that has it read; None for nothing."""
+        """Returns the description of a file, None without one, and its reading.
+
+        The reading is a text that changes with the way in which a description has a file read.
+        """
         if name not in self.files:
             return None, ""
         said, reading = self.files[name]

@@ -1,4 +1,4 @@
-"""What became of files: reports on their tables and documents, and these as text."""
+"""Reports on files, their tables and their documents, and these reports as text."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,9 +12,10 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class FileReport:
-    """What became of a file: its tables {name, file, rows, columns, notes}, its document, or the problem with it.
+    """The report on a file: its tables, its document, or the problem with it.
 
-    Of a `data.toml` these are the `words` of the house that it explains, and its `mistakes`: what fits no table.
+    A table is {name, file, rows, columns, notes}. The report on a `data.toml` has the `words` of
+    the house that it explains, and its `mistakes`: what fits no table.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""How much files say of themselves: what is kept of all files of a run has a ceiling in sum, not only for each file.
+"""The ceiling for the reports on all files of a run in sum, beside the one for each file.
 
 A report that is too long is shortened step by step: first the values of columns are fewer and shorter, then only names
 and types are left, then columns and tables beyond the room are named by their number alone. Queries reach all of them.

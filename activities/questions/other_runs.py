@@ -1,4 +1,4 @@
-"""How busy other runs are, as the server knows it: for the planner, which may plan fewer subtasks then."""
+"""The load from other runs, as the server knows it: a planner may plan fewer subtasks then."""
 
 from datetime import timedelta
 
@@ -16,7 +16,7 @@ class OtherRuns:
         self._client = client
 
     async def agents_at_work(self, run_id: str) -> int:
-        """Returns how many worker agents other runs have; 0 if the server fails, or is slow to say it."""
+        """Returns the number of worker agents of other runs; 0 if the server fails or is slow."""
         own = run_id.replace("\\", "\\\\").replace("'", "\\'")
         try:
             return (await self._client.count_workflows(_QUERY.format(own), rpc_timeout=_PATIENCE)).count

@@ -142,7 +142,10 @@ def _references(schema: Resource[Any]) -> Iterator[str]:
 
 
 def _targets(schema: Json) -> Target:
-    """Returns what finds the target of a reference: anchors are looked for once, not again for each reference."""
+    """Returns a function that finds the target of a reference.
+
+    Anchors are looked for once, not again for each reference.
+    """
     whole = Registry[Any]().with_resource("", DRAFT202012.create_resource(schema))
     resolver = whole.crawl().resolver()
     return lambda reference: resolver.lookup(reference).contents

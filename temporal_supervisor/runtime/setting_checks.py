@@ -1,4 +1,4 @@
-"""What is odd about an environment though it can be used: misspelt variables, folders that are not there."""
+"""Checks of an environment for oddities that stop nothing: misspelt variables, missing folders."""
 
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches

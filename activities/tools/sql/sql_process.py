@@ -78,7 +78,7 @@ def reply(sql: str, setup: Json) -> Json:
 
 
 def refused(queries: list[str], tables: list[str], dialect: str) -> list[str]:
-    """Returns why queries over some tables cannot run, in their order; empty texts for those that can."""
+    """Returns the reason why each of these queries over some tables cannot run; empty if it can."""
     return [_refusal(sql, tables, dialect) for sql in queries]
 
 

@@ -1,4 +1,7 @@
-"""What the histories of an open run name and the artifact store no longer has, as after the restore of a backup."""
+"""Objects that the histories of an open run name, but that the artifact store no longer has.
+
+This happens when a backup is restored.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -68,7 +71,10 @@ def _task_of(event: HistoryEvent) -> int:
 
 
 def _result_of(event: HistoryEvent) -> tuple[int, Sequence[Payload]]:
-    """Returns what an activity or a child came to, and the event that began it; nothing for other events."""
+    """Returns the number of the event that began an activity or a child, and its result.
+
+    The result of a child that failed is the details of its error. Other events have none.
+    """
     if event.HasField("activity_task_completed_event_attributes"):
         activity = event.activity_task_completed_event_attributes
         return activity.scheduled_event_id, activity.result.payloads

@@ -29,7 +29,7 @@ class TeamGoal(StrictModel):
     reply: str = ""
 
     def falls_short(self, result: Mapping[str, Any]) -> list[str]:
-        """Returns what is known of a good answer and does not hold of this one."""
+        """Returns the facts and the role of a good answer that this result lacks."""
         answer = result["answer"].casefold()
         missing = [f"says {fact}" for fact in self.says if not _is_said(fact, answer)]
         if self.role not in {subtask["role"] for subtask in result["subtasks"]}:

@@ -1,4 +1,4 @@
-"""What is said below an answer in which the stand-in model refused something: the ways to a real one."""
+"""Notes below an answer in which the stand-in refused something: the ways to a real model."""
 
 from temporal_supervisor.console.run.run_outcome import RunOutcome
 from temporal_supervisor.runtime.local_models import find_local_model

@@ -1,4 +1,4 @@
-"""What tools returned about each part of a question: the lines of a finding, and the parts that nothing answers."""
+"""Answers of tools to the parts of a question: the lines of a finding, and the open parts."""
 
 import re
 from typing import NamedTuple
@@ -30,7 +30,7 @@ class PartAnswers(NamedTuple):
 
 
 def answered(prompt: Parts, calls: list[PastCall]) -> PartAnswers:
-    """Returns what these calls say about each part of the subtask's question."""
+    """Returns the answers of these calls to the parts of the subtask's question."""
     calculated = _calculated(calls)
     texts: list[str] = []
     open_parts: list[str] = []

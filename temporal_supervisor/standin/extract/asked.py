@@ -1,4 +1,4 @@
-"""What a question asks: its parts, and how each is answered: by a query, a calculation, or sentences."""
+"""The parts of a question, and the way to answer each: a query, a calculation, or sentences."""
 
 import re
 from dataclasses import dataclass

@@ -75,7 +75,10 @@ class Filler:
         }
 
     def _stated(self, name: str, kind: str) -> str | float | None:
-        """Returns what the text states under a name, as in `Town: Aarau`; None if it states nothing that fits."""
+        """Returns the value that the text states under a name, as in `Town: Aarau`.
+
+        None if it states nothing that fits.
+        """
         words = r"[\s_-]+".join(map(re.escape, re.split(r"[\s_-]+", name)))
         found = re.search(_STATED.format(name=words), self._text, re.IGNORECASE | re.MULTILINE) if name else None
         if found is None:

@@ -1,1 +1,1 @@
-"""What tables and texts say about a question, exactly: queries with their results in words, and sentences."""
+"""Exact answers from tables and texts: queries with their results in words, and sentences."""

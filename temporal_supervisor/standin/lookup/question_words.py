@@ -38,7 +38,7 @@ class QuestionWords:
         self.open = [True] * len(self.texts)
 
     def places(self, wanted: list[str]) -> list[int]:
-        """Returns where these stems stand one after the other, all of them open."""
+        """Returns the positions at which these stems stand one after the other, all open."""
         size = len(wanted)
         if not size:
             return []
@@ -46,7 +46,7 @@ class QuestionWords:
         return [at for at in starts if self._is_open(at, size) and self.stems[at : at + size] == wanted]
 
     def places_of_form(self, word: str) -> list[int]:
-        """Returns where any form of a word stands, open."""
+        """Returns the positions of the open words that are any form of a word."""
         return [at for at, own in enumerate(self.stems) if self.open[at] and same_word(own, word)]
 
     def take(self, at: int, size: int = 1, *, of_table: bool = False) -> None:
@@ -82,7 +82,10 @@ class QuestionWords:
         return [text for text, is_open in shown if is_open and text.lower() not in _FILLERS]
 
     def left_names(self) -> list[tuple[int, int]]:
-        """Returns where names stand that nothing explains: words with capitals, not at the beginning."""
+        """Returns the spans of names that nothing explains.
+
+        Names are numbers and words with capitals that are not at the beginning.
+        """
         spans: list[tuple[int, int]] = []
         for at, text in enumerate(self.texts):
             if not self.open[at] or at == 0 or not (text[0].isupper() or text.isdigit()):

@@ -11,7 +11,10 @@ _HOW = {"sum": "Total", "avg": "Average"}
 
 
 def told(answer: TableAnswer, output: str, calculated: dict[str, str]) -> list[str]:
-    """Returns what a query's output says, as parts of a Markdown text; none if the table has no such row."""
+    """Returns the output of a query in words, as parts of a Markdown text.
+
+    There are none if the table has no such row.
+    """
     grids = parse_grids(output)
     if not grids:
         return []

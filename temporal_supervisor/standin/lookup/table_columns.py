@@ -58,7 +58,7 @@ class Column:
 
     @property
     def main_words(self) -> list[str]:
-        """Returns those that say what it holds, without units; all if nothing else is left."""
+        """Returns the stems of its name without units; all of them if nothing else is left."""
         return [word for word in self.words if word not in _UNITS] or self.words
 
     @property

@@ -170,7 +170,10 @@ def _take_columns(reading: TableReading) -> None:
 
 
 def _named_places(reading: TableReading, column: Column) -> list[tuple[int, int]]:
-    """Returns where a column is named, and with how many words: by its whole name, its main words, or one of them."""
+    """Returns the places at which a column is named, each with the number of its words.
+
+    A column is named by its whole name, by its main words, or by one of them.
+    """
     words = reading.words
     for phrase in (column.words, column.main_words):
         if places := words.places(phrase):

@@ -83,7 +83,7 @@ def key_lines(text: str, question: str, most: int = _SENTENCES) -> list[str]:
 
 
 def figures_in(text: str) -> int:
-    """Returns how many numbers a text holds."""
+    """Returns the number of figures in a text."""
     return len(_FIGURE.findall(text))
 
 

@@ -58,7 +58,7 @@ def ordinary_words(text: str) -> frozenset[str]:
 
 
 def first_name(words: list[str], rest: str, ordinary: Collection[str] = ()) -> Iterator[str]:
-    """Yields what is a name at the beginning of a sentence, where any word has a capital."""
+    """Yields the name, if any, at the beginning of a sentence, where any word has a capital."""
     if len(words) > 1:
         yield " ".join(words[1:] if words[0].lower() in COMMON else words)
     elif words[0].lower() not in {*COMMON, *ordinary} and _is_subject(words[0], rest):

@@ -1,4 +1,4 @@
-"""Where sentences end, and where their clauses begin."""
+"""The ends of sentences, and the beginnings of their clauses."""
 
 import re
 

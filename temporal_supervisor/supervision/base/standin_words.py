@@ -1,4 +1,4 @@
-"""What is said where the stand-in model can't answer: that it takes a model, and three ways to one."""
+"""Words for questions that the stand-in can't answer: they take a model, with three ways to one."""
 
 NEEDS_MODEL = "This needs a model"
 STANDIN_LIMITS = "The stand-in looks up values and sentences, it does not reason."

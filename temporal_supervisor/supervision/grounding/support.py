@@ -199,7 +199,10 @@ class Support:
         return next(filter(None, against), "")
 
     def speaks_against(self, claim: Claim) -> str:
-        """Returns what speaks against each place of a figure, digits within names aside; empty if one may be meant."""
+        """Returns the evidence against a figure if each of its places has some; empty otherwise.
+
+        Digits within names are no places of it.
+        """
         if claim.figure is None:
             return ""
         near = claim.near or Near()
@@ -207,7 +210,10 @@ class Support:
         return doubts[0] if doubts and all(doubts) else ""
 
     def false_superlatives(self, text: str) -> Iterator[CheckedClaim]:
-        """Yields what a text calls the most or least by name, and no row of that name is, in any table that has one."""
+        """Yields the sentences that call a name the most or least, while no row of that name is.
+
+        Only tables that have such a row count.
+        """
         for start, stop in sentence_spans(without_code(text)):
             sentence = text[start:stop]
             is_row = sentence.lstrip().startswith("|") or self._names.extremes_left == 0

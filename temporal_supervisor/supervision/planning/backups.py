@@ -1,4 +1,7 @@
-"""When new work of a role goes to its backup: work waits too long for its pool, or its subtasks take too long."""
+"""Rules by which new work of a role goes to its backup.
+
+Either work waits too long for the role's pool, or its subtasks take too long.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -18,7 +21,7 @@ def latency(reports: Sequence[SubtaskReport], role: str) -> float | None:
 
 
 def too_slow(role: RoleCard, reports: Sequence[SubtaskReport]) -> str:
-    """Returns why a role is too slow to take more work; empty if it is not, or has no limit."""
+    """Returns the reason why a role is too slow for more work; empty if not, or without a limit."""
     took = latency(reports, role.name) if role.latency_seconds is not None else None
     if took is None or role.latency_seconds is None or took <= role.latency_seconds:
         return ""
@@ -26,7 +29,10 @@ def too_slow(role: RoleCard, reports: Sequence[SubtaskReport]) -> str:
 
 
 def too_far_behind(role: RoleCard, waited: float) -> str:
-    """Returns why a role's pool is too busy to take more work, in which work has waited that many seconds."""
+    """Returns the reason why a role's pool is too busy for more work; empty if it is not.
+
+    `waited` is the time in seconds for which work has waited in the pool.
+    """
     return f"pool {role.pool} is {waited:.1f} s behind" if waited > role.backlog_seconds else ""
 
 

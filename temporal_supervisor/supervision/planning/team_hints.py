@@ -65,7 +65,7 @@ _SAY_LITTLE = frozenset(
 
 
 def team_hints(team: Team) -> list[str]:
-    """Returns what should be changed in a team, one sentence each; empty if nothing is odd."""
+    """Returns advice on changes to a team, one sentence each; empty if nothing is odd."""
     return [*_sizes(team), *_vague(team), *_overlaps(team)]
 
 
@@ -99,7 +99,10 @@ def _overlaps(team: Team) -> Iterator[str]:
 
 
 def _common(one: Role, other: Role) -> str:
-    """Returns what two roles share that should tell them apart; who steps in for another is meant to be alike."""
+    """Returns the trait that two roles share though it should tell them apart; empty without one.
+
+    A role that steps in for another is meant to be alike.
+    """
     if other.name in (one.fallback, one.backup) or one.name in (other.fallback, other.backup):
         return ""
     words, others = _words(one.description), _words(other.description)

@@ -60,7 +60,7 @@ def csv_of(columns: Sequence[str], rows: Iterable[Row]) -> bytes:
 
 
 def table_content(data: bytes) -> str:
-    """Returns what a CSV file of ours holds: rows, columns, and how many cells of the answer are empty."""
+    """Returns the size of a CSV file of ours in words: its rows, columns and empty cells."""
     header, *rows = csv.reader(io.StringIO(data.decode("utf-8", "replace")))
     empty = sum(not cell for row in rows for cell in row)
     counts = {"row": len(rows), "column": len(header), "cell": empty}

@@ -56,7 +56,7 @@ class Known:
 
     @classmethod
     def to_run(cls, given: Sequence[str], findings: Sequence[KnownFinding], outputs: Sequence[str]) -> Self:
-        """Returns what is known to a run: the texts that were `given`, its findings, and the outputs behind them."""
+        """Returns the texts known to a run: those `given`, its findings, and their outputs."""
         calls = [finding.calls for finding in findings]
         return cls([*given, *(finding.text for finding in findings), *calls, *outputs])
 

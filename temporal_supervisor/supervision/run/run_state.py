@@ -375,7 +375,7 @@ class RunState:
         self.tables = tables
 
     def _reasons(self) -> str:
-        """Returns why the first subtasks have no finding, each reason once."""
+        """Returns the reasons for the first gaps, each once behind the ids of its subtasks."""
         ids = dict[str, list[str]]()
         for gap in self.gaps[:_REASONS_SHOWN]:
             ids.setdefault(gap.reason, []).append(gap.subtask_id)

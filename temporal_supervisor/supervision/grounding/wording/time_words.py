@@ -86,7 +86,7 @@ def is_date(text: str) -> bool:
 
 
 def date_spans(text: str) -> list[tuple[int, int]]:
-    """Returns where the dates of a text stand that have a day."""
+    """Returns the spans of the dates in a text that have a day."""
     found = [match for pattern in (_ISO, _DOTTED, _NAMED) for match in pattern.finditer(text)]
     return [match.span() for match in found if match["day"] or match.groupdict().get("late")]
 
