@@ -158,7 +158,10 @@ class AgentTurnActivities:
         return [(f"{use.name} {use.arguments}", use.output or "") for use in shown]
 
     async def _labels(self, turn: TurnInput, loaded: LoadedTeam, role: Role, place: str) -> tuple[Labels, list[str]]:
-        """Returns what the model has read with this call, and the provider's tools that it may not have after that."""
+        """Returns the labels of all that the model has read with this call, and the tools withheld.
+
+        The tools are the provider's, which the model may not have after that.
+        """
         labels, given, brief, conversations = Labels(), Labels(), turn.brief, self._calls.conversations
         if turn.head is not None:
             before = await conversations.entry(turn.head)
@@ -318,7 +321,7 @@ class AgentTurnActivities:
 
 
 def _emptiness(text: str, chain: list[Entry], grounds: Grounds, is_ungrounded: bool) -> Emptiness | None:
-    """Returns why a conclusion is no finding; None if it is one."""
+    """Returns the reason why a conclusion is no finding; None if it is one."""
     if is_ungrounded and grounds.last_failed:
         return "failed_call"
 

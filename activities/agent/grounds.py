@@ -1,4 +1,4 @@
-"""What a finding is built on: the outputs of its author's tools, people's words, and the brief."""
+"""Grounds of a finding: the outputs of its author's tools, people's words, and the brief."""
 
 import json
 import re
@@ -43,7 +43,7 @@ _MATERIAL = (f"<{ATTACHMENT} ", f"<{FINDING} ")
 
 @dataclass
 class Grounds:
-    """What a conversation brought: texts for the rule of grounding, tool calls, and what these named.
+    """Grounds from a conversation: texts for the rule of grounding, tool calls, and their sources.
 
     `has_data`: a tool gave an output with data, or people said or decided something. `has_material`: the brief holds
     the text of an attachment, or a finding. `last_failed`: the last call of a tool gave an error.
@@ -72,12 +72,15 @@ class Grounds:
         return self.addresses if untrusted else self.addresses | self.composed
 
     def supported(self, claims: list[CheckedClaim]) -> int:
-        """Returns how many claims something supports; what the brief says itself counts if it holds material."""
+        """Returns the number of claims with a source; the brief is one if it holds material."""
         return sum(bool(claim.source) and (claim.source != BRIEF or self.has_material) for claim in claims)
 
 
 def told(chain: list[Entry]) -> str:
-    """Returns what the author of a conversation was told: its rules, its subtask, and the words since, no material."""
+    """Returns the instructions to the author of a conversation: rules, subtask, and words since.
+
+    The material of the brief is left out.
+    """
     opening = chain[0].opening
     rules = [opening.system] if opening else []
     subtasks = [subtask for text in texts_of(chain[0].input) for subtask in _SUBTASK.findall(text)]
@@ -92,7 +95,7 @@ def needs_data(role: Role, toolbox: Toolbox) -> bool:
 async def read_grounds(
     conversations: ConversationStore, head: str, toolbox: Toolbox, keep: Callable[[str], Awaitable[str]]
 ) -> Grounds:
-    """Returns what the conversation at `head` is built on, and those that it began anew.
+    """Returns the grounds of the conversation at `head` and of those that it began anew.
 
     `keep` stores outputs of tools that the provider ran.
     """

@@ -160,7 +160,10 @@ class Planner:
         return reply_form(self.mode, self.fields)
 
     def read(self, message: ModelMessage) -> tuple[StrategyName, Plan | None]:
-        """Returns how the run plans, and the plan, None if nothing more is needed. ValueError says why not."""
+        """Returns the strategy of the run, and its plan; None as plan if nothing more is needed.
+
+        Raises ValueError with the reason for a reply that can't be used.
+        """
         call, mode = self.call, self.mode
         if mode == "route":
             return "route", self._read_route(message)

@@ -149,7 +149,7 @@ LAST_WORDS = {
 
 
 def _rules(mode: str, fields: PlanFields, tools: list[str], call: PlanInput) -> str:
-    """Returns how to plan: the rules of the mode, without those for fields that its form does not have."""
+    """Returns the rules for a plan in this mode, without those for fields that its form lacks."""
     parts = _SHORT[mode] if fields.short else _FULL[mode]
     aggregation = _AGGREGATION if fields.several else "- "
     text = "\n".join(part for part in parts if part is not _NEW_ROLES or fields.new_roles).format(

@@ -31,7 +31,7 @@ M = TypeVar("M", bound=Model)
 
 @dataclass(frozen=True)
 class Desk:
-    """What questions are answered with: the model of this process and its teams.
+    """The means of answering questions: the model of this process and its teams.
 
     Without `others` a planner is shown the load of its own run alone.
     """

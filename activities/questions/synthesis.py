@@ -92,7 +92,7 @@ class SynthesisReply(SupervisorReply):
 
     @property
     def unsupported_claims(self) -> list[str]:
-        """What no finding says, as the author of the answer reads it."""
+        """The claims that no finding supports, as the author of the answer reads them."""
         listed = self.answer.unsupported
         return [item.text if item.where == ANSWER else f"{item.text} ({item.where})" for item in listed]
 
@@ -278,7 +278,7 @@ async def _asked(desk: Desk, call: SynthesisInput, plan: Plan, schema: Json | No
 
 
 async def _read_answer(reply: SynthesisReply, text: str, schema: Json | None, run_id: str) -> AnswerDraft:
-    """Returns what the model answered; its confidence and JSON go into the reply."""
+    """Returns the answer of the model; its confidence and JSON go into the reply."""
     try:
         draft = read_json(AnswerDraft, text)
     except ValueError as error:

@@ -30,7 +30,10 @@ FieldClaims = Iterator[tuple[str, str, bool]]
 
 
 def field_claims(value: JsonValue, findings: Sequence[str], given: Sequence[str]) -> FieldClaims:
-    """Yields what a structured answer claims; `given` are texts that it may repeat, the goal and the plan."""
+    """Returns the claims of a structured answer.
+
+    `given` are texts that it may repeat: the goal and the plan.
+    """
     return _Findings(findings, given).claims_in(value, "answer_json", "", [])
 
 

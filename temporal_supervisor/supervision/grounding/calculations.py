@@ -75,7 +75,10 @@ def _is_constant(figure: Figure) -> bool:
 
 
 def _places(text: str, result: Figure, near: list[Figure]) -> Iterator[tuple[int, int]]:
-    """Yields where the calculation of a result may stand: before `=`, from each figure or bracket on, or behind it."""
+    """Yields the spans in which the calculation of a result may stand.
+
+    They lie before `=`, from each figure or bracket on, or in a bracket behind the result.
+    """
     before = text[max(0, result.start - _MOST_CHARS) : result.start]
     if equals := _EQUALS.search(before):
         end = result.start - len(before) + equals.start()
@@ -122,7 +125,7 @@ def _meanings(figure: Figure) -> Iterator[Decimal]:
 
 
 def _value(node: ast.expr, named: Mapping[str, Decimal]) -> Decimal:
-    """Returns what a tree of operations gives. Raises KeyError for anything else in it, DecimalException."""
+    """Returns the value of a tree of operations. Raises KeyError for others, DecimalException."""
     if isinstance(node, ast.BinOp):
         return _OPERATORS[type(node.op)](_value(node.left, named), _value(node.right, named))
     return named[node.id if isinstance(node, ast.Name) else ""]

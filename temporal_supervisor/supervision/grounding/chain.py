@@ -120,7 +120,7 @@ def _claim_links(
         """The goal, the plan and all findings."""
 
         def find(self, claim: Claim) -> Found | None:
-            """Returns which of them has a claim."""
+            """Returns the kind of text that has a claim; None if none has."""
             if stated.supports(claim):
                 return _REST, "", ""
             return ("a finding", "", "") if found_in(claim) else None
@@ -160,7 +160,10 @@ def _elsewhere(link: Link, found: Found | None, behind: Sequence[Grounded]) -> s
 
 
 def _problem(link: Link, behind: Sequence[Grounded], findings: Iterable[Grounded], against: Iterable[str]) -> str:
-    """Returns what is wrong with a claim, with what speaks `against` it in the findings, if that is known."""
+    """Returns the problem with a claim; empty without one.
+
+    `against` is the evidence against the claim in the findings, if any is known.
+    """
     if changed := _changed(behind):
         return changed
     if link.elsewhere or link.outputs:

@@ -50,7 +50,10 @@ class CitedFindings:
                 yield Citation(claim=claim, subtask_ids=ids)
 
     def miscited(self, text: str, completed: set[str], given: Sequence[str]) -> dict[str, list[str]]:
-        """Returns what a text claims beside marks, and neither the findings marked nor `given` have, with the ids."""
+        """Returns the claims beside marks that are neither in the findings marked nor in `given`.
+
+        Each comes with the ids of its marks.
+        """
         stated = Support([Source(ground) for ground in given])
         return {
             made.text: ids
@@ -67,11 +70,11 @@ class _Cited:
         self._supports = supports
 
     def find(self, claim: Claim) -> Found | None:
-        """Returns where the first finding that has a claim has it; None if none has."""
+        """Returns the place of a claim in the first finding that has it; None if none has."""
         return next((found for support in self._supports if (found := support.find(claim))), None)
 
     def mixed(self, calculation: str, near: Near) -> str:
-        """Returns why figures should not be calculated with each other; empty if nothing speaks against it."""
+        """Returns the reason not to calculate these figures with each other; empty without one."""
         return next(filter(None, (support.mixed(calculation, near) for support in self._supports)), "")
 
 

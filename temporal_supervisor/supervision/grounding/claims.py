@@ -1,4 +1,4 @@
-"""What a text claims that can be looked up: its figures, quotations and addresses."""
+"""Claims of a text that can be looked up: its figures, quotations and addresses."""
 
 import re
 import unicodedata
@@ -60,7 +60,7 @@ class Claim:
 
 
 def claims(text: str, marks: Collection[str] = ()) -> Iterator[Claim]:
-    """Yields what a text claims that can be looked up; code and marks of citations claim nothing.
+    """Yields the claims of a text that can be looked up; code and marks of citations are none.
 
     Marks are brackets with ids, `marks` or those of the text's own footnotes: "[134] million" is a figure.
     """
@@ -114,7 +114,7 @@ def _is_year(figure: Figure) -> bool:
 
 
 def _between(figure: Figure, text: str) -> str:
-    """Returns what is said between two dates near a time; empty if none lie so far apart."""
+    """Returns words for a time that lies between two dates near it; empty for any other."""
     around = text[max(0, figure.start - _SPAN_CHARS) : figure.start], text[figure.end : figure.end + _SPAN_CHARS]
     spans = spans_in([" ".join(around)]).get(figure.unit or "", set())
     return "of two dates beside it" if any(reading.value in spans for reading in figure.readings) else ""
@@ -126,7 +126,7 @@ def without_quotes(text: str) -> str:
 
 
 def _quote(written: str) -> str:
-    """Returns what is quoted, without its marks; empty for a name or a term."""
+    """Returns the quoted words without their marks; empty for a name or a term."""
     quote = re.sub(r"^[ \t]{0,3}>", "", written, flags=re.MULTILINE).strip().strip('“”„«»"').strip()
     return quote if len(quote.split()) >= _QUOTE_WORDS else ""
 

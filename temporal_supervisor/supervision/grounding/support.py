@@ -90,13 +90,13 @@ def _small_values_of_others(text: str, support: "Support") -> Iterator[CheckedCl
 
 
 class Finder(Protocol):
-    """Where claims are looked for."""
+    """A set of texts in which claims are looked for."""
 
     def find(self, claim: Claim) -> Found | None:
-        """Returns where a claim was found; None if nowhere."""
+        """Returns the place at which a claim was found; None if nowhere."""
 
     def mixed(self, calculation: str, near: Near) -> str:
-        """Returns why figures should not be calculated with each other; empty if nothing speaks against it."""
+        """Returns the reason not to calculate these figures with each other; empty without one."""
 
 
 def looked_up(made: Iterable[Claim], text: str, finder: Finder) -> Iterator[tuple[Claim, Found | None]]:
@@ -192,7 +192,10 @@ class Support:
         return None
 
     def problem(self, claim: Claim) -> str:
-        """Returns what speaks against a claim that was not found: the row of its figure, or what was mixed for it."""
+        """Returns the evidence against a claim that was not found; empty without any.
+
+        It comes from the row of its figure, or from the figures that this was computed from.
+        """
         if claim.figure is None:
             return ""
         against = (read.against(claim.figure, claim.near or Near()) for read in self._accepted)
@@ -232,7 +235,10 @@ class Support:
         return any(all(each.has_words(mention.words) for mention in mentions) for each in telling)
 
     def mixed(self, calculation: str, near: Near) -> str:
-        """Returns why the two figures of a difference or ratio do not belong together; empty if nothing says so."""
+        """Returns the reason why two figures of a difference or ratio don't belong together.
+
+        Empty if nothing says so.
+        """
         operands = [figure for figure in values(calculation) if not is_constant(figure.readings[0].value)]
         operands = list({figure.start: figure for figure in reversed(operands)}.values())[::-1]
         if len({figure.digits for figure in operands}) != _TWO or not _DIFFERENCE.search(calculation):
@@ -241,7 +247,7 @@ class Support:
         return mixed_rows(near, facts, self._names) if all(facts) else ""
 
     def _facts_of(self, figure: Figure) -> list[Facts]:
-        """Returns what is known of a figure in each row that has it; nothing if it stands elsewhere, too."""
+        """Returns the facts about a figure in each row that has it; none if it's elsewhere, too."""
         return in_tables(figure, self._accepted)
 
     def _find_figure(self, figure: Figure, near: Near | None = None) -> Found | None:

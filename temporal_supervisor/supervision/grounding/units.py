@@ -121,7 +121,7 @@ def unit_words(written: str) -> re.Pattern[str] | None:
 
 
 def scale_of(written: str, of_money: bool = False) -> Decimal:
-    """Returns what a figure followed by this word or letter is multiplied by; 1 if it is no scale."""
+    """Returns the factor for a figure before this word or letter; 1 if that is no scale."""
     word = written.strip()
     if of_money and word.lower() == "t":  # TEUR, T€
         return Decimal(1000)

@@ -241,7 +241,10 @@ def _decimal_forms(plain: str) -> Iterator[str]:
 
 
 def _tolerance(written: str, width: Decimal) -> Decimal:
-    """Returns how far a figure may be from its source: about 30 is 25 to 35, more than 30 up to 40."""
+    """Returns the distance allowed between a figure and its source.
+
+    About 30 is 25 to 35, more than 30 is up to 40.
+    """
     whole, _, decimals = written.partition(".")
     zeros = len(whole) - len(whole.rstrip("0")) if whole.strip("0") and not decimals else 0
     place = Decimal(10) ** (zeros - len(decimals))

@@ -113,7 +113,7 @@ class KnownWords:
 
     @cached_property
     def _codes(self) -> set[str]:
-        """What countries and companies are shortened to: ITA."""
+        """The short forms of countries and companies, such as ITA."""
         return {code for text in self._texts for code in _CODE.findall(text)}
 
     def has(self, word: str) -> bool:
@@ -192,7 +192,7 @@ def _is_spelled_out(name: str, known: KnownWords) -> bool:
 
 
 def _names(sentence: str, language: str, foreign: bool, ordinary: Collection[str]) -> Iterator[str]:
-    """Yields what may be names in a sentence, by their capitals."""
+    """Yields the possible names in a sentence, by their capitals."""
     yield from (match[1].strip() for match in _COMPANY.finditer(sentence))
     if _ROW.match(sentence):
         yield from _names_in_row(sentence, language, foreign)
@@ -217,7 +217,10 @@ def _names(sentence: str, language: str, foreign: bool, ordinary: Collection[str
 
 
 def _german_name(name: str, before: str) -> Iterator[str]:
-    """Yields what is a name among nouns with capitals: two in a row, or one behind a preposition without an article."""
+    """Yields the name, if any, among nouns with capitals.
+
+    A name is two of them in a row, or one behind a preposition without an article.
+    """
     words = [word for word in name.split() if word.lower() not in COMMON]
     if len(words) > 1 and len(words) == len(name.split()):
         yield name

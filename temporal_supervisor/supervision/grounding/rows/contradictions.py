@@ -1,4 +1,4 @@
-"""What a text says of a figure beside it, and its row does not: another name, another year, another unit.
+"""Contradictions between a text and the row of its figure: another name, another year or unit.
 
 Words of a text are evidence against a row only where the table or its query knows them as another value of a column: a
 name that no column has proves nothing. Each function returns what speaks against the figure, in words for people, and
@@ -23,7 +23,7 @@ _EMPTY = ("", "NULL", "-", "–", "—", "N/A", "n/a")
 
 
 def wrong_unit(unit: str | None, near: Near, facts: Facts) -> str:
-    """Returns why a figure in a unit cannot be one of this column; empty if nothing speaks against it."""
+    """Returns the reason why a figure in a unit cannot be one of this column; empty without one."""
     if unit is None:
         return _wrong_head(near.column, facts)
     if unit not in DIMENSIONS or not facts.units or unit in facts.units:
@@ -36,14 +36,17 @@ def wrong_unit(unit: str | None, near: Near, facts: Facts) -> str:
 
 
 def _wrong_head(head: str, facts: Facts) -> str:
-    """Returns why a figure below a head that names a unit, as `2001 (MWh)`, cannot be one of this column."""
+    """Returns the reason why a figure below a head cannot be one of this column; empty without one.
+
+    The head names another unit, as `2001 (MWh)`.
+    """
     named = units_of(head)
     wrong = bool(named) and all(exclude_each_other(unit, own) for unit in named for own in facts.units)
     return f"its column is {facts.column}, not {head.strip()}" if wrong and facts.units else ""
 
 
 def contradiction(near: Near, facts: Facts, names: Names) -> str:
-    """Returns what the words near a figure say of it that its row does not; empty if nothing speaks against the row."""
+    """Returns the contradiction between the words near a figure and its row; empty without one."""
     return _other_year(near, facts) or _other_date(near, facts) or _other_name(near, facts, names)
 
 
@@ -129,7 +132,10 @@ def _value(facts: Facts, column: str) -> str:
 
 
 def other_words(near: Near, there: Near, names: Names) -> str:
-    """Returns which years or names a text has beside a figure, where a sentence has it beside others; empty if none."""
+    """Returns the mismatch of the years or names beside a figure in a text and in a source.
+
+    Empty if they do not differ.
+    """
     own, loose = names.mentions(near.own), names.mentions(near.loose)
     stands, around = names.mentions(there.own), names.mentions(f"{there.loose} {there.head}")
     for column in sorted({column for mention in own for column in mention.columns}):
@@ -154,7 +160,10 @@ def _other_years(near: Near, there: Near) -> str:
 
 
 def computed_of_others(near: Near, operands: Sequence[Sequence[Facts]], unit: str | None, names: Names) -> str:
-    """Returns why a figure was computed from rows of another name, year or unit; empty if nothing says so."""
+    """Returns the evidence that a figure was computed from rows of another name, year or unit.
+
+    Empty without such evidence.
+    """
     known = [facts for facts in operands if facts]
     if not known or len(known) < len(operands):
         return ""
@@ -165,7 +174,7 @@ def computed_of_others(near: Near, operands: Sequence[Sequence[Facts]], unit: st
 
 
 def mixed_rows(near: Near, operands: Sequence[Sequence[Facts]], names: Names) -> str:
-    """Returns why the two figures of a difference do not belong together; empty if nothing says so.
+    """Returns the reason why two figures of a difference don't belong together; empty without one.
 
     They do not if a query leaves open which rows they are of, or if their rows have other names than the text.
     """

@@ -1,4 +1,4 @@
-"""What a query in SQL asked for: the values by which it filtered its rows, and the tables that it read.
+"""The request of a query in SQL: the values by which it filtered its rows, and its tables.
 
 It is read by its words, not parsed: a query that is not understood has no filters, and so proves nothing against a
 claim.

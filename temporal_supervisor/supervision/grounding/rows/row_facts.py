@@ -148,7 +148,7 @@ def _is_name(written: str, word: str) -> bool:
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a figure in a table: the words of its row, its years and dates, and its column.
+    """Facts about a figure in a table: the words of its row, its years and dates, and its column.
 
     `columns` are those that the table or its query knows. A figure is `undated` or `unnamed` if its query leaves open
     which year or name it belongs to; `alike` rows have its row's words and dates, and other figures.
@@ -215,7 +215,7 @@ class Places:
         return number >= 0 and place < self._rows[number][2].end
 
     def facts(self, place: int, names: Names) -> Facts | None:
-        """Returns what is known of the figure at a place of the text; None outside of tables."""
+        """Returns the facts about the figure at a place of the text; None outside of tables."""
         if not self.is_in_row(place):
             return None
         number = bisect_right(self._starts, place) - 1
@@ -275,7 +275,7 @@ class Places:
 
     @cached_property
     def alike(self) -> dict[int, int]:
-        """How many rows of its table have the words and dates of a row and other figures, by where the row starts."""
+        """The number of rows with a row's words and dates and other figures, by the row's start."""
         counts: dict[int, int] = {}
         for table in self.tables:
             dated = self._dated(table)

@@ -1,1 +1,1 @@
-"""How texts are made up: sentences, clauses and the words near a figure, dates, code in fences."""
+"""Parts of texts: sentences, clauses and the words near a figure, dates, code in fences."""

@@ -47,7 +47,7 @@ class Near:
 
 
 class Extent(NamedTuple):
-    """Where a figure stands."""
+    """The start and the end of a figure in a text."""
 
     start: int
     end: int
