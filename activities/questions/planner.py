@@ -136,7 +136,8 @@ class Planner:
         several = call.max_subtasks > 1
         items = [kind for kind in ("files", "rows", "lines") if self.data[kind]]
         if self.short and not asks_for_each(self.goal):
-            items = []  # a small model fills the field in, and a question of one value is asked of each row
+            # A small model fills the field in: a question of one value would be asked of each row.
+            items = []
         elif several and not self.short:  # a small model takes them for items that there are
             items.append("items")
         return PlanFields(

@@ -13,7 +13,8 @@ from temporal_supervisor.supervision.contract.plan import Plan, Subtask, templat
 
 ITEM_BYTES = limits.KIB  # of one item in its subtask's brief: a row of a table, a line
 _EACH = re.compile(
-    r"\b(each|every|all|any|per|jede[nmrs]?|alle[nrs]?|pro|chaque|tou(s|te|tes)|cada|tod[ao]s?|ogni|tutt[ei]|elke?)\b",
+    r"\b(each|every|all|any|per|jede[nmrs]?|alle[nrs]?|pro|chaque|tou(s|te|tes)|"
+    r"cada|tod[ao]s?|ogni|tutt[ei]|elke?)\b",
     re.IGNORECASE,
 )
 _FORMS = "items:SUBTASK, rows:TABLE, lines:TEXT or files:PATTERN"
