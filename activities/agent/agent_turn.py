@@ -113,7 +113,7 @@ class AgentTurnActivities:
             subtask = subtask.model_copy(update={"description": await read_text(store, brief.description_ref)})
         small = await read_small(store, brief.attachments)
         previous = None if brief.previous_ref is None else await read_text(store, brief.previous_ref)
-        shown = await self._outputs(turn.anew_from) if turn.anew_from else []
+        shown, have_failed = await self._outputs(turn.anew_from) if turn.anew_from else ([], False)
         window, tables = await self._calls.window(turn.run, turn.model), ""
         if window.is_small and loaded.toolbox.queries_tables(role):  # it writes a query before it looks
             catalogue = await self._teams.catalogue(turn.team_ref)
@@ -132,7 +132,7 @@ class AgentTurnActivities:
                 names_items=brief.names_items,
                 tables=tables,
             )
-            outputs = prompts.earlier_outputs(shown, list_bytes(tokens))
+            outputs = prompts.earlier_outputs(shown, list_bytes(tokens), failed=have_failed)
             return "\n\n".join(filter(None, [request, prompts.already_done(brief.effects), outputs]))
 
         tools = loaded.toolbox.definitions(role.tools, attachments=bool(brief.attachments))
@@ -145,7 +145,7 @@ class AgentTurnActivities:
         system = prompts.worker_system(role, turn.max_turns, turn.run.date, cites, short=window.is_small)
         return Opening(system=system, model=turn.model, effort=turn.effort, tools=tools), within
 
-    async def _outputs(self, head: str) -> list[tuple[str, str]]:
+    async def _outputs(self, head: str) -> tuple[list[tuple[str, str]], bool]:
         """Returns the tool calls of a conversation that is begun anew, each with its output.
 
         Calls that failed are among them only where none succeeded: else the model would take them for examples.
@@ -154,8 +154,9 @@ class AgentTurnActivities:
         chains = await conversations.all_chains(head)
         uses = [use for chain in chains for use in await read_tool_uses(conversations, chain)]
         answered = [use for use in uses if use.output]
-        shown = [use for use in answered if not use.is_error] or answered
-        return [(f"{use.name} {use.arguments}", use.output or "") for use in shown]
+        good = [use for use in answered if not use.is_error]
+        shown = [(f"{use.name} {use.arguments}", use.output or "") for use in good or answered]
+        return shown, not good
 
     async def _labels(self, turn: TurnInput, loaded: LoadedTeam, role: Role, place: str) -> tuple[Labels, list[str]]:
         """Returns the labels of all that the model has read with this call, and the tools withheld.
@@ -206,6 +207,8 @@ class AgentTurnActivities:
             stored = await self._stored(turn, loaded, role, answered, concluded)
             reply.finding, reply.misfit = stored.finding, stored.misfit
             reply.ungrounded, reply.empty = stored.is_ungrounded, stored.empty
+            if stored.empty == "failed_call" and (await self._calls.window(turn.run, turn.model)).is_small:
+                reply.repeats = True  # a small model talks of the failure again, and makes no other call
             reply.impossible, reply.unclear = concluded.outcome == "impossible", concluded.unclear
         elif turn.last and (earlier := await self._last_text(answered.head)):
             stored = await self._stored(turn, loaded, role, answered, agent_tools.conclude(earlier))

@@ -118,7 +118,8 @@ class TurnReply(Model):
     A conclusion is a `finding`, or says that the subtask is `impossible`; an `unclear` one may mean it. `misfit`
     says what keeps its output from the form of its role. An `ungrounded` one had to rest on data, and rests on nothing;
     an `empty` one is no finding at all. A last turn without a text has the last text before it as `earlier`. One that
-    `repeats` says the same as the reply before it. `fullest`: no more room would make a cut reply longer.
+    `repeats` says the same as the reply before it, or would be followed by the same. `fullest`: no more room would
+    make a cut reply longer.
     """
 
     head: str

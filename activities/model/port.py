@@ -19,7 +19,7 @@ from temporal_supervisor.supervision.provider.endpoint_facts import EndpointFact
 from temporal_supervisor.supervision.replies.thinking import without_thinking
 
 _CONTEXT_SHARE = 0.5  # of the window, where that is less: the rest is for instructions, thinking and the reply
-_REPLY_SHARE = 0.4  # of a small window; of models whose limit is unknown a quarter of it is asked for
+_REPLY_SHARE = 0.2  # of a small window; of models whose limit is unknown a quarter of it is asked for
 _OUTPUT_SHARE = 0.1  # of a small window, for one tool output: several have to stand beside each other
 _PROMPT_SHARE = 0.8  # of the window: the rest is for thinking and the reply
 

@@ -150,10 +150,16 @@ def worker_request(
     return "\n\n".join(parts)
 
 
-def earlier_outputs(uses: Iterable[tuple[str, str]], room: int) -> str:
-    """Returns what tools have returned to a worker agent whose conversation begins anew, in `room` bytes.
+_FAILED_OUTPUTS = (
+    "These calls failed, for the reasons below them. Make another call that avoids the reason; none of these again."
+)
 
-    `uses` are calls with their outputs; the last ones come first, each in an equal share. Empty without any.
+
+def earlier_outputs(uses: Iterable[tuple[str, str]], room: int, *, failed: bool = False) -> str:
+    """Returns the outputs of tools for a worker agent whose conversation begins anew, in `room` bytes.
+
+    `uses` are calls with their outputs; the last ones come first, each in an equal share. All of them may have
+    `failed`. Empty without any.
     """
     shown = list(dict(uses).items())[::-1]
     if not shown:
@@ -161,7 +167,10 @@ def earlier_outputs(uses: Iterable[tuple[str, str]], room: int) -> str:
     share = room // len(shown)
     outputs = [f"{one_line(call, limits.LINE_BYTES)}:\n{cut(output, share)}" for call, output in shown]
     listed = tag(EARLIER_OUTPUTS, "\n\n".join(outputs))
-    return f"Your tools have already returned these outputs, the last one first. Use them.\n{listed}"
+    words = (
+        _FAILED_OUTPUTS if failed else "Your tools have already returned these outputs, the last one first. Use them."
+    )
+    return f"{words}\n{listed}"
 
 
 _CORRECT = (

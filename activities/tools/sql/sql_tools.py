@@ -3,7 +3,7 @@
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import cache
 from importlib.util import find_spec
@@ -47,6 +47,7 @@ _CATALOGUE_VALUES = 5  # of a text column: enough to see what kind of names ther
 _REST_CHARS = 6000  # room for words of the house, example queries and the files that can't be read
 CHILD = "activities.tools.sql.sql_process"
 _FENCE = re.compile(r"\A\s*+```\w*|```\s*+\Z")  # Markdown's
+_CONVERTED = re.compile(r"Could not convert string .{0,200}? from source column (?P<column>[^\n]{1,200})")
 _QUOTED = re.compile(r"""'(?:[^']|'')*+'|"(?:[^"]|"")*+"|`(?P<name>[^`"\n]{1,100})`""")  # texts, names, MySQL's names
 _LIST_WORDS = (
     "Lists all tables with their columns and types, the values of text columns, the ranges of other columns, "
@@ -305,13 +306,25 @@ class TableTools(ToolSource):
             rows = await store.query(_plain_quotes(_FENCE.sub("", arguments.sql)), context.run_id)
         except ToolMisuse as misuse:
             unread = f"\nFiles that cannot be read: {'; '.join(store.unread)}" if store.unread else ""
-            raise ToolMisuse(f"{misuse}\n{_overview(store.tables)}{unread}") from misuse
+            texts = _texts_compared(str(misuse), store.tables)
+            raise ToolMisuse(f"{misuse}\n{texts}{_overview(store.tables)}{unread}") from misuse
         files = {table["name"]: table["source"] for table in store.tables}
         sources = dict.fromkeys(self._options.sources.get(table, files[table]) for table in rows["read"])
         readings = _readings(
             [table for table in store.tables if table["name"] in rows["read"]], rows.get("columns_read")
         )
         return ToolOutput(_markdown(rows), sources=list(sources), readings=readings)
+
+
+def _texts_compared(problem: str, tables: Sequence[Json]) -> str:
+    """Returns a line on the values of a text column that a query compared with a number; empty for other problems."""
+    named = _CONVERTED.search(problem)
+    if named is None:
+        return ""
+    columns = [column for table in tables for column in table["columns"] if column["name"] == named["column"]]
+    if not columns or not (known := contents(columns[0], _CATALOGUE_VALUES)):
+        return ""
+    return f"Column {columns[0]['sql']} has texts: {known}. Compare it with a text in quotes.\n"
 
 
 def _plain_quotes(sql: str) -> str:

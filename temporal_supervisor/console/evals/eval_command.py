@@ -41,6 +41,7 @@ from temporal_supervisor.console.base.command import (
     hint,
     web_address,
 )
+from temporal_supervisor.console.base.output_file import write_file
 from temporal_supervisor.console.base.terminal import (
     Report,
     counted,
@@ -48,7 +49,6 @@ from temporal_supervisor.console.base.terminal import (
     print_err,
     safe_line,
 )
-from temporal_supervisor.console.commands.evidence_commands import write_file
 from temporal_supervisor.console.commands.run_commands import require_workers
 from temporal_supervisor.console.evals.eval_view import WORDS, eval_page, headline, table_rows
 from temporal_supervisor.console.evals.set_files import (

@@ -426,3 +426,12 @@ async def test_the_bundled_tables_hold_the_published_figures() -> None:
     ]:
         cell = (await ask(BUNDLED, sql)).text.splitlines()[2]
         assert cell == f"| {value or '129726'} |"
+
+
+async def test_a_text_column_that_is_compared_with_a_number_is_shown_with_its_values(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "races.csv").write_text("year,Final Place\n1999,4th\n2000,1st\n")
+    _, query = await tools(tmp_path)
+    with pytest.raises(ToolMisuse) as misuse:
+        await query.run(query.arguments(sql='SELECT year FROM races WHERE "Final Place" = 1'), ToolContext())
+    assert 'Column "Final Place" has texts: 1st, 4th. Compare it with a text in quotes.' in str(misuse.value)
