@@ -92,6 +92,10 @@ def needs_data(role: Role, toolbox: Toolbox) -> bool:
     return role.grounding == "tools" and any(tool.evidence == "data" for tool in toolbox.named(role.tools))
 
 
+# A query that matched nothing may ask for a value that is written otherwise: it shows no data.
+_MATCHED_NOTHING = re.compile(r"^0 rows$", re.MULTILINE)
+
+
 async def read_grounds(
     conversations: ConversationStore, head: str, toolbox: Toolbox, keep: Callable[[str], Awaitable[str]]
 ) -> Grounds:
@@ -146,4 +150,4 @@ async def _add(grounds: Grounds, use: ToolUse, toolbox: Toolbox, keep: Callable[
     queries = tool is not None and tool.arguments is QueryData
     (grounds.composed if queries else grounds.addresses).update(shown)
     grounds.texts.append(Source(use.output, proves, use.arguments, name, ref))
-    grounds.has_data |= kind == "data"
+    grounds.has_data |= kind == "data" and not (queries and _MATCHED_NOTHING.search(use.output))

@@ -21,7 +21,7 @@ from activities.tools.secrets import Secrets
 from activities.tools.tool import Arguments, Evidence, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.prompt_marks import EXAMPLE, NO_TABLES
-from temporal_supervisor.supervision.base.text import clean, cut, one_line, quoted
+from temporal_supervisor.supervision.base.text import clean, closest, cut, one_line, quoted
 from temporal_supervisor.supervision.base.trust import is_loopback
 from temporal_supervisor.supervision.contract.base import StrictModel
 
@@ -47,6 +47,8 @@ _CATALOGUE_VALUES = 5  # of a text column: enough to see what kind of names ther
 _REST_CHARS = 6000  # room for words of the house, example queries and the files that can't be read
 CHILD = "activities.tools.sql.sql_process"
 _FENCE = re.compile(r"\A\s*+```\w*|```\s*+\Z")  # Markdown's
+_TEXTS = re.compile(r"'([^'\n]{2,100})'")
+_CLOSE_VALUES = 5  # of a query that matched nothing
 _CONVERTED = re.compile(r"Could not convert string .{0,200}? from source column (?P<column>[^\n]{1,200})")
 _QUOTED = re.compile(r"""'(?:[^']|'')*+'|"(?:[^"]|"")*+"|`(?P<name>[^`"\n]{1,100})`""")  # texts, names, MySQL's names
 _LIST_WORDS = (
@@ -313,7 +315,23 @@ class TableTools(ToolSource):
         readings = _readings(
             [table for table in store.tables if table["name"] in rows["read"]], rows.get("columns_read")
         )
-        return ToolOutput(_markdown(rows), sources=list(sources), readings=readings)
+        text = _markdown(rows)
+        if not rows["rows"]:
+            text += _close_values(arguments.sql, [table for table in store.tables if table["name"] in rows["read"]])
+        return ToolOutput(text, sources=list(sources), readings=readings)
+
+
+def _close_values(sql: str, tables: Sequence[Json]) -> str:
+    """Returns lines on the texts of a query that matched nothing, where a column has a value that is close to one."""
+    columns = [column for table in tables for column in table["columns"]]
+    lines: list[str] = []
+    for text in dict.fromkeys(_TEXTS.findall(sql)):
+        for column in columns:
+            values = column.get("values", [])
+            meant = None if text in values else closest(text, values)
+            if meant is not None:
+                lines.append(f"{column['sql']} has no {quoted(text)}, but {quoted(meant)}.")
+    return "".join(f"\n{line}" for line in lines[:_CLOSE_VALUES])
 
 
 def _texts_compared(problem: str, tables: Sequence[Json]) -> str:

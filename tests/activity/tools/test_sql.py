@@ -435,3 +435,13 @@ async def test_a_text_column_that_is_compared_with_a_number_is_shown_with_its_va
     with pytest.raises(ToolMisuse) as misuse:
         await query.run(query.arguments(sql='SELECT year FROM races WHERE "Final Place" = 1'), ToolContext())
     assert 'Column "Final Place" has texts: 1st, 4th. Compare it with a text in quotes.' in str(misuse.value)
+
+
+async def test_a_query_that_matches_nothing_is_told_of_values_that_are_close(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "races.csv").write_text("year,rider\n1999,Sebastián Porto\n2000,Tohru Ukawa\n")
+    _, query = await tools(tmp_path)
+    output = await query.run(
+        query.arguments(sql="SELECT year FROM races WHERE rider = 'Sebastian Porto'"), ToolContext()
+    )
+    assert output.text.endswith("0 rows\nrider has no 'Sebastian Porto', but 'Sebastián Porto'.")
