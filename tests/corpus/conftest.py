@@ -26,9 +26,10 @@ SECRET = "TOP-SECRET payroll"
 async def answering_loop(request: pytest.FixtureRequest) -> AsyncIterator[None]:
     """Whatever a case does, the event loop, which is that of its Worker, goes on answering.
 
-    Parsers that are called without a loop are measured by themselves (test_growth).
+    Parsers that are called without a loop are measured by themselves (test_growth). A case with the mark `holds_loop`
+    does so itself.
     """
-    if not inspect.iscoroutinefunction(request.function):
+    if request.node.get_closest_marker("holds_loop") or not inspect.iscoroutinefunction(request.function):
         yield
         return
     async with monitored() as monitor:

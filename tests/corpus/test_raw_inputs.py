@@ -377,6 +377,7 @@ def held(marker: str) -> int:
     return sum(any(type(part) is str and part.startswith(marker) for part in items) for items in parts)
 
 
+@pytest.mark.holds_loop  # it looks through all objects of the process
 async def test_an_open_run_does_not_hold_the_content_of_its_request(lab: Lab) -> None:
     marker, go_on = f"{lab.run_id} pears ", asyncio.Event()
     lab.play(script(when(go_on, plan(answer="Three."))))
