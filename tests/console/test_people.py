@@ -41,7 +41,7 @@ case $n in
 0) sed -i '1s/{/{,/' "$1";;
 1) sed -i '1s/{,/{/; s/"role": "analyst"/"role": "analist"/' "$1";;
 2) sed -i 's/"role": "analist"/"role": "auto"/; s/"capabilities": \\[\\]/"capabilities": ["flight"]/' "$1";;
-3) sed -i 's/\\["flight"\\]/[]/; s/"role": "auto"/"role": "analyst"/; s/and why"/and why, in Japan alone"/' "$1";;
+3) sed -i 's/\\["flight"\\]/[]/; s/"role": "auto"/"role": "analyst"/; s/"description": "/&In Japan: /' "$1";;
 esac
 """
 
@@ -190,7 +190,7 @@ async def test_at_a_terminal_a_plan_is_changed_edited_and_approved(cli: Cli, tmp
         text = await terminal.whole()
     assert "completed: 3/3 subtasks" in text
     plan = Plan.model_validate_json((await cli("plan", "people-tty", "--json")).out)
-    assert all(subtask.description.endswith("in Japan alone") for subtask in plan.subtasks)
+    assert all(subtask.description.startswith("In Japan: ") for subtask in plan.subtasks)
 
 
 async def test_a_plan_that_waits_is_in_the_report_and_a_decision_from_elsewhere_ends_the_prompt(cli: Cli) -> None:
