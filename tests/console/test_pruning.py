@@ -101,7 +101,7 @@ async def test_an_ended_run_is_deleted_with_its_objects_and_an_open_one_never(pr
     kept = [_stored(own, "it's open"), _stored(own, "gone-2")]
     folder = _stored(own, "gone")
     assert "is open" in await pruning.refused("delete", "it's open", "--yes")
-    assert (await pruning("delete", "gone")).code == 0
+    assert (await pruning("delete", "gone")).code == 1
     assert folder.exists()
     done = await pruning("delete", "gone", "--yes")
     assert (done.code, folder.exists(), [each.exists() for each in kept]) == (0, False, [True, True]), done.err

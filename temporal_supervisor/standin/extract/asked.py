@@ -12,7 +12,9 @@ from temporal_supervisor.standin.lookup.word_forms import key_words
 ARITHMETIC = re.compile(r"(?<![\d.])\.?+\d[\d.]*+(?:\s*+[-+*/]\s*+\(?+\d[\d.]*+\)?+)++")
 
 _QUESTION_WORD = r"(?:what|why|how|which|who|when|where)\b"
-_NEXT_PART = re.compile(rf"(?<=[?;])\s++|,?(?<!\s)\s++and\s++(?={_QUESTION_WORD})|,\s++(?={_QUESTION_WORD})", re.IGNORECASE)
+_NEXT_PART = re.compile(
+    rf"(?<=[?;])\s++|,?(?<!\s)\s++and\s++(?={_QUESTION_WORD})|,\s++(?={_QUESTION_WORD})", re.IGNORECASE
+)
 _WRITES = re.compile(
     r"^(?:please\s+)?(?:write|draft|compose|format|prepare|make)\b.*\b(?:report|memo|note|document|letter|summary|"
     r"file|brief|page|text)\b.*$|^be brief\.?$",
