@@ -11,7 +11,7 @@ from typing import Any
 from temporal_supervisor.bundled import BUILTIN_TEAMS
 from temporal_supervisor.console.demo import GOAL
 from temporal_supervisor.standin.extract.kind_of_call import think
-from temporal_supervisor.standin.server.api_reply import ApiReply, json_reply
+from temporal_supervisor.standin.server.api_reply import ApiReply, json_reply, text_reply
 from temporal_supervisor.standin.server.api_request import ApiRequest
 from temporal_supervisor.standin.server.app import BrainServer
 from temporal_supervisor.standin.server.app import serving as serving_model
@@ -25,8 +25,9 @@ _KINDS = ("plan", "turn", "review", "synthesis")
 _INTRODUCTION = """# What the team almanac sends
 
 The requests of one run of the demo's goal, without the sampled replies: the first one of each kind and role. The \
-plan was written by hand, as a model would plan the goal; the other replies are the stand-in model's. Written by \
-`make prompts`; the texts are from `activities/prompts/`, `activities/questions/` and the file of the team almanac.
+plan and the findings were written by hand, as a model would write them; the other replies are the stand-in model's. \
+Written by `make prompts`; the texts are from `activities/prompts/`, `activities/questions/` and the file of the team \
+almanac.
 """
 SMALL_WINDOW = 16_384
 _SHORT = f"""# What a model with a small window gets
@@ -62,6 +63,11 @@ _PLAN: list[dict[str, Any]] = [
         "depends_on": ["t1", "t2"],
     },
 ]
+_FINDINGS = {
+    "t1": "Life expectancy in Rwanda was 40.0 years in 1952 and 46.242 in 2007, in Botswana 47.622 and 50.728.",
+    "t2": "The documents name the genocide of 1994 for Rwanda and HIV/AIDS for Botswana.",
+    "t3": "Rwanda rose from 40.0 to 46.242 years, Botswana from 47.622 to 50.728, each with a deep fall between.",
+}
 _REPLY = {
     "reasoning": "Figures and causes have different sources, and the goal asks for a report.",
     "direct_answer": None,
@@ -79,7 +85,12 @@ async def sent(window: int | None = None) -> list[tuple[str, dict[str, Any]]]:
     def listening(request: ApiRequest) -> ApiReply:
         step = request.call.partition("/")[2]
         seen.append((step, request.body))
-        return json_reply(_REPLY) if _kind(step) == "plan" else think(request)
+        if _kind(step) == "plan":
+            return json_reply(_REPLY)
+        subtask, _, turn = step.partition("/1/turn.")
+        # The first turn looks something up; the stand-in model would conclude that it cannot do these subtasks.
+        is_conclusion = subtask in _FINDINGS and turn not in ("", "1")
+        return text_reply(_FINDINGS[subtask]) if is_conclusion else think(request)
 
     with tempfile.TemporaryDirectory() as folder:
         async with own_server() as client, serving_model(BrainServer(listening)) as url:

@@ -207,8 +207,9 @@ class AgentTurnActivities:
             stored = await self._stored(turn, loaded, role, answered, concluded)
             reply.finding, reply.misfit = stored.finding, stored.misfit
             reply.ungrounded, reply.empty = stored.is_ungrounded, stored.empty
-            if stored.empty == "failed_call" and (await self._calls.window(turn.run, turn.model)).is_small:
-                reply.repeats = True  # a small model talks of the failure again, and makes no other call
+            if stored.empty == "failed_call":
+                # A small model talks of the failure again, and makes no other call.
+                reply.repeats |= (await self._calls.window(turn.run, turn.model)).is_small
             reply.impossible, reply.unclear = concluded.outcome == "impossible", concluded.unclear
         elif turn.last and (earlier := await self._last_text(answered.head)):
             stored = await self._stored(turn, loaded, role, answered, agent_tools.conclude(earlier))

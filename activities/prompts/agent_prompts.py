@@ -150,6 +150,7 @@ def worker_request(
     return "\n\n".join(parts)
 
 
+_EARLIER_OUTPUTS = "Your tools have already returned these outputs, the last one first. Use them."
 _FAILED_OUTPUTS = (
     "These calls failed, for the reasons below them. Make another call that avoids the reason; none of these again."
 )
@@ -167,9 +168,7 @@ def earlier_outputs(uses: Iterable[tuple[str, str]], room: int, *, failed: bool 
     share = room // len(shown)
     outputs = [f"{one_line(call, limits.LINE_BYTES)}:\n{cut(output, share)}" for call, output in shown]
     listed = tag(EARLIER_OUTPUTS, "\n\n".join(outputs))
-    words = (
-        _FAILED_OUTPUTS if failed else "Your tools have already returned these outputs, the last one first. Use them."
-    )
+    words = _FAILED_OUTPUTS if failed else _EARLIER_OUTPUTS
     return f"{words}\n{listed}"
 
 

@@ -317,12 +317,13 @@ class TableTools(ToolSource):
         )
         text = _markdown(rows)
         if not rows["rows"]:
-            text += _close_values(arguments.sql, [table for table in store.tables if table["name"] in rows["read"]])
+            asked = [table for table in store.tables if table["name"] in rows["read"]]
+            text += _close_values(arguments.sql, asked)
         return ToolOutput(text, sources=list(sources), readings=readings)
 
 
 def _close_values(sql: str, tables: Sequence[Json]) -> str:
-    """Returns lines on the texts of a query that matched nothing, where a column has a value that is close to one."""
+    """Returns lines on the texts of a query that matched nothing: values of columns close to them."""
     columns = [column for table in tables for column in table["columns"]]
     lines: list[str] = []
     for text in dict.fromkeys(_TEXTS.findall(sql)):
@@ -335,11 +336,12 @@ def _close_values(sql: str, tables: Sequence[Json]) -> str:
 
 
 def _texts_compared(problem: str, tables: Sequence[Json]) -> str:
-    """Returns a line on the values of a text column that a query compared with a number; empty for other problems."""
+    """Returns a line on the texts of a column that a query compared with a number; else nothing."""
     named = _CONVERTED.search(problem)
     if named is None:
         return ""
-    columns = [column for table in tables for column in table["columns"] if column["name"] == named["column"]]
+    every = [column for table in tables for column in table["columns"]]
+    columns = [column for column in every if column["name"] == named["column"]]
     if not columns or not (known := contents(columns[0], _CATALOGUE_VALUES)):
         return ""
     return f"Column {columns[0]['sql']} has texts: {known}. Compare it with a text in quotes.\n"

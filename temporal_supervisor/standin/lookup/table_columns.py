@@ -9,7 +9,8 @@ from temporal_supervisor.standin.lookup.word_forms import stems
 Kind = Literal["number", "text", "time"]
 
 _LISTED = re.compile(r"^\s*(?:- )?table\s+([^\s()]+)\s*\((.*)$", re.IGNORECASE)
-_TYPED = re.compile(r'("[^"]++"|(?<![^\s",():;])[^\s",():;]++)\s++([A-Z][A-Z0-9_]*+(?:\([^()]*+\))?)(?:, |$)')
+_NAME = r"""("[^"]++"|(?<![^\s",():;])[^\s",():;]++)"""
+_TYPED = re.compile(_NAME + r"\s++([A-Z][A-Z0-9_]*+(?:\([^()]*+\))?)(?:, |$)")
 _SUMMED = re.compile(r'("[^"]+"|[^\s",():;]+): ')
 _DETAIL = re.compile(r'^\s+("[^"]+"|[^\s",():;]+):\s+(.+)$')
 _RANGE = re.compile(r"^(-?\d\S*) to (-?\d\S*)(?: \S+)?$")
