@@ -105,20 +105,18 @@ class QuestionLine:
         """Waits for a place and holds it."""
         question = WaitingQuestion(owner)
         self._waiting.append(question)
-        self.pool.give()
+        began = None
         try:
+            self.pool.give()
             await question.admitted
-        except asyncio.CancelledError:
-            if question in self._waiting:
-                self._waiting.remove(question)
-            else:  # it was admitted at the same moment
-                self._leave(owner, 0.0)
-            raise
-        began = time.monotonic()
-        try:
+            began = time.monotonic()
             yield
         finally:
-            self._leave(owner, time.monotonic() - began)
+            # Also where the one who waits is closed without a cancel, as by the end of its event loop.
+            if question in self._waiting:
+                self._waiting.remove(question)
+            else:  # it was admitted, perhaps at the moment at which it was cancelled
+                self._leave(owner, 0.0 if began is None else time.monotonic() - began)
 
     def admissible(self) -> list[WaitingQuestion]:
         """Returns the questions that may have a place, in the order in which they came."""
