@@ -112,7 +112,7 @@ class QuestionLine:
             began = time.monotonic()
             yield
         finally:
-            # Also where the one who waits is closed without a cancel, as by the end of its event loop.
+            # Also where a question is closed without a cancel, as by the end of its event loop.
             if question in self._waiting:
                 self._waiting.remove(question)
             else:  # it was admitted, perhaps at the moment at which it was cancelled
