@@ -18,6 +18,7 @@ from temporal_supervisor.supervision.base.prompt_marks import (
     EARLIER_OUTPUTS,
     FINDING,
     FINISH_TOOL,
+    NO_ROWS,
     READ_OUTPUT_TOOL,
     STEER,
     SUBTASK,
@@ -68,7 +69,7 @@ class Grounds:
         return self.has_data or self.has_material
 
     def links(self, *, untrusted: bool) -> set[str]:
-        """Returns the URLs that may be links in what is written; once `untrusted` text was read, none is composed."""
+        """Returns the URLs that may be links; once `untrusted` text was read, no composed ones."""
         return self.addresses if untrusted else self.addresses | self.composed
 
     def supported(self, claims: list[CheckedClaim]) -> int:
@@ -93,7 +94,7 @@ def needs_data(role: Role, toolbox: Toolbox) -> bool:
 
 
 # A query that matched nothing may ask for a value that is written otherwise: it shows no data.
-_MATCHED_NOTHING = re.compile(r"^0 rows$", re.MULTILINE)
+_MATCHED_NOTHING = re.compile(rf"^{NO_ROWS}$", re.MULTILINE)
 
 
 async def read_grounds(

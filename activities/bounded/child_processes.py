@@ -85,7 +85,7 @@ class ChildProcesses:
         return reply["result"]
 
     def _resumed(self, owner: str) -> "_ChildProcess | None":
-        """Returns a process that waits for a question, best the one that served this owner; None if there is none."""
+        """Returns an idle process, the one that served this owner if it can; None without one."""
         self._idle = [child for child in self._idle if child.end.alive]
         if not self._idle:
             return None

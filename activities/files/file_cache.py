@@ -192,7 +192,7 @@ class FileCache:
         ]
 
     async def index(self, reports: Sequence[FileReport], owner: str) -> Path:
-        """Returns the full-text index over the documents of some files, made once for the same ones.
+        """Returns the full-text index over the documents of these files; it is made once for them.
 
         Raises BoundExceeded and Failed; an index that failed is not tried again soon.
         """

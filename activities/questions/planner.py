@@ -130,6 +130,11 @@ class Planner:
         return [role for role in self.loaded.team.roles if self.call.nesting_left > 0 or role.team is None]
 
     @property
+    def querying(self) -> list[str]:
+        """The names of the roles that can query tables."""
+        return [role.name for role in self.roles if self.loaded.toolbox.queries_tables(role)]
+
+    @property
     def fields(self) -> PlanFields:
         """The parts of a plan that can apply: what the run has no use for is not asked for."""
         call = self.call
@@ -184,7 +189,7 @@ class Planner:
 
     def with_able_roles(self, plan: Plan) -> tuple[Plan, list[str]]:
         """Returns the plan with subtasks that name a table given to a role that can query it, and what was changed."""
-        querying = [role.name for role in self.roles if self.loaded.toolbox.queries_tables(role)]
+        querying = self.querying
         if not querying:
             return plan, []
         tables = table_lines(self.catalogue)
@@ -244,7 +249,7 @@ class Planner:
         if not self.short or self.call.attachments or len(self.goal) > _SHORT_GOAL_CHARS:
             return None
         table = only_table(self.catalogue)
-        querying = [role.name for role in self.roles if self.loaded.toolbox.queries_tables(role)]
+        querying = self.querying
         if table is None or not querying:
             return None
         return self._routed(RouteDraft(role=querying[0], reasoning=f"{table} is the only table, and all the data"))

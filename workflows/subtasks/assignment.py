@@ -145,7 +145,7 @@ class Assignment(Work):
         self.fell_back = True
 
     async def _divert(self) -> None:
-        """Gives the subtask to the role's backup if its own role is behind or slow, and the backup's breaker admits it.
+        """Gives the subtask to the backup of a role that is behind or slow, if its breaker admits it.
 
         Only before its first attempt: later ones go on where the earlier ones were.
         """

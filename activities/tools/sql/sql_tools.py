@@ -20,7 +20,7 @@ from activities.tools.files import FileData
 from activities.tools.secrets import Secrets
 from activities.tools.tool import Arguments, Evidence, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
 from temporal_supervisor.supervision.base import limits
-from temporal_supervisor.supervision.base.prompt_marks import EXAMPLE, NO_TABLES
+from temporal_supervisor.supervision.base.prompt_marks import EXAMPLE, NO_ROWS, NO_TABLES
 from temporal_supervisor.supervision.base.text import clean, closest, cut, one_line, quoted
 from temporal_supervisor.supervision.base.trust import is_loopback
 from temporal_supervisor.supervision.contract.base import StrictModel
@@ -322,9 +322,14 @@ class TableTools(ToolSource):
         return ToolOutput(text, sources=list(sources), readings=readings)
 
 
+def _columns_of(tables: Sequence[Json]) -> list[Json]:
+    """Returns the columns of all these tables."""
+    return [column for table in tables for column in table["columns"]]
+
+
 def _close_values(sql: str, tables: Sequence[Json]) -> str:
     """Returns lines on the texts of a query that matched nothing: values of columns close to them."""
-    columns = [column for table in tables for column in table["columns"]]
+    columns = _columns_of(tables)
     lines: list[str] = []
     for text in dict.fromkeys(_TEXTS.findall(sql)):
         for column in columns:
@@ -340,8 +345,7 @@ def _texts_compared(problem: str, tables: Sequence[Json]) -> str:
     named = _CONVERTED.search(problem)
     if named is None:
         return ""
-    every = [column for table in tables for column in table["columns"]]
-    columns = [column for column in every if column["name"] == named["column"]]
+    columns = [column for column in _columns_of(tables) if column["name"] == named["column"]]
     if not columns or not (known := contents(columns[0], _CATALOGUE_VALUES)):
         return ""
     return f"Column {columns[0]['sql']} has texts: {known}. Compare it with a text in quotes.\n"
@@ -453,6 +457,7 @@ def _markdown(result: Json) -> str:
     rows = list(map(_line, result["rows"]))
     plural = "" if len(rows) == 1 else "s"
     count = f"first {len(rows)} rows of more" if result["more"] else f"{len(rows)} row{plural}"
+    count = count if rows else NO_ROWS
     return "\n".join([*head, *rows, count])
 
 

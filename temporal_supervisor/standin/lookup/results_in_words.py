@@ -67,7 +67,9 @@ def _groups(answer: TableAnswer, grid: Grid, where: str) -> list[str]:
     how = answer.kind.partition(" ")[0]
     name = f"{_HOW.get(how, 'Count of')} {answer.what}{where}"
     shown = [at for at, column in enumerate(grid.header) if column not in _BESIDE or how == "count"]
-    narrow = Grid([grid.header[at] for at in shown], [[row[at] for at in shown] for row in grid.rows])
+    header = [grid.header[at] for at in shown]
+    rows = [[row[at] for at in shown] for row in grid.rows]
+    narrow = Grid(header, rows)
     if len(grid.rows) > _IN_A_SENTENCE:
         return [f"- {name}: {len(grid.rows)} groups.", narrow.markdown()]
     groups = [f"{', '.join(row[:-1])}: {row[-1]}" for row in narrow.rows]
