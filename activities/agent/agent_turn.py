@@ -334,7 +334,8 @@ def _emptiness(text: str, chain: list[Entry], grounds: Grounds, is_ungrounded: b
         return "says_nothing"
 
     asked = told(chain)
-    made = [claim.text for claim in all_claims(text)]
+    # Read one by one: a long report is never empty, and its claims take long to read.
+    made = (claim.text for claim in all_claims(text))
     return "says_nothing" if is_empty(text, asked, made) else None
 
 

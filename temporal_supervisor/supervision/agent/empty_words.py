@@ -108,7 +108,9 @@ _POINTS = re.compile(
 
 _BEGINS_WITH_TAG = re.compile(rf"\s*+<(?:{SUBTASK}|{GOAL}|{STEER})\b")
 _CODE = re.compile(r"^[ \t]*```(.*?)(?:^[ \t]*```|\Z)", re.MULTILINE | re.DOTALL)
-_LOOKS_LIKE_CODE = re.compile(r"\bselect\b.{0,400}?\bfrom\b|\A\s*+[{[]|\bdef \w+\(", re.IGNORECASE | re.DOTALL)
+_QUERY_BEGINS = re.compile(r"\bselect\b", re.IGNORECASE)
+_QUERY_GOES_ON = re.compile(r"\bfrom\b", re.IGNORECASE)
+_OTHER_CODE = re.compile(r"\A\s*+[{[]|\bdef \w+\(", re.IGNORECASE)
 _INLINE = re.compile(r"`[^`\n]*`|\b\w+_\w+\b|\b[\w/-]+\.\w{2,4}\b")  # names of tools, columns and files
 _CLAUSE_END = re.compile(r"(?<=[.!?。！？:])\s+|(?<=[。！？])|\n+|,\s+(?:so|but|because|since|as|while)\s+")
 
@@ -137,8 +139,15 @@ def is_echo(text: str, rules: str) -> bool:
 
 
 def _clauses(text: str) -> Iterator[str]:
-    prose = _CODE.sub(lambda match: "\n" if _LOOKS_LIKE_CODE.search(match[1]) else match[1], text)
+    prose = _CODE.sub(lambda match: "\n" if _is_code(match[1]) else match[1], text)
     yield from (clause for clause in _CLAUSE_END.split(_INLINE.sub(" ", prose)) if clause.strip())
+
+
+def _is_code(fenced: str) -> bool:
+    query = _QUERY_BEGINS.search(fenced)
+    if query and _QUERY_GOES_ON.search(fenced, query.end()):
+        return True
+    return bool(_OTHER_CODE.search(fenced))
 
 
 def _says_something(clause: str, asked: str, given: set[str]) -> bool:

@@ -137,11 +137,15 @@ def figures(text: str) -> Iterator[Figure]:
     are left out.
     """
     text = _with_plain_digits(text)
+    matches = [*_FIGURE.finditer(text)]
+    if not matches:  # a long text without one is not searched for units
+        return iter(())
+
     numbered = {at for match in _LIST_NUMBER.finditer(text) for at in range(*match.span())}
     heads = _heads(_FIGURE.sub(" ", text))
     behind, begins = None, len(text)
     found = []
-    for match in reversed([*_FIGURE.finditer(text)]):
+    for match in reversed(matches):
         figure = None if match.start() in numbered else _figure(match, text)
         if figure is None or _is_name(match, figure, text):
             continue
