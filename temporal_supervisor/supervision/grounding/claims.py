@@ -98,6 +98,9 @@ def small_claims(text: str) -> Iterator[Claim]:
 
 def _near_each(text: str, rest: str, found: Sequence[Figure]) -> dict[int, Near]:
     """Returns the words near each figure but years; the day of a date parts no words from the figure behind it."""
+    if not found:
+        return {}
+
     dates = [range(*span) for span in date_spans(rest)]
     apart = [figure for figure in found if not _is_year(figure)]
     without_days = [figure for figure in apart if not any(figure.start in date for date in dates)]
