@@ -18,10 +18,11 @@ from activities.files.file_cache import Files
 from activities.files.file_reports import FileReport, contents, reading_line
 from activities.tools.files import FileData
 from activities.tools.secrets import Secrets
+from activities.tools.sql.query_hints import hints_below, with_quoted_names
 from activities.tools.tool import Arguments, Evidence, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.prompt_marks import EXAMPLE, NO_ROWS, NO_TABLES
-from temporal_supervisor.supervision.base.text import clean, closest, cut, one_line, quoted
+from temporal_supervisor.supervision.base.text import clean, cut, one_line, quoted
 from temporal_supervisor.supervision.base.trust import is_loopback
 from temporal_supervisor.supervision.contract.base import StrictModel
 
@@ -47,8 +48,6 @@ _CATALOGUE_VALUES = 5  # of a text column: enough to see what kind of names ther
 _REST_CHARS = 6000  # room for words of the house, example queries and the files that can't be read
 CHILD = "activities.tools.sql.sql_process"
 _FENCE = re.compile(r"\A\s*+```\w*|```\s*+\Z")  # Markdown's
-_TEXTS = re.compile(r"'([^'\n]{2,100})'")
-_CLOSE_VALUES = 5  # of a query that matched nothing
 _CONVERTED = re.compile(r"Could not convert string .{0,200}? from source column (?P<column>[^\n]{1,200})")
 _QUOTED = re.compile(r"""'(?:[^']|'')*+'|"(?:[^"]|"")*+"|`(?P<name>[^`"\n]{1,100})`""")  # texts, names, MySQL's names
 _LIST_WORDS = (
@@ -304,8 +303,9 @@ class TableTools(ToolSource):
 
     async def _query(self, arguments: QueryData, context: ToolContext) -> ToolOutput:
         store = await self._store.get(context.files)
+        sql = _plain_quotes(_FENCE.sub("", arguments.sql))
         try:
-            rows = await store.query(_plain_quotes(_FENCE.sub("", arguments.sql)), context.run_id)
+            rows = await self._rows(store, sql, context.run_id)
         except ToolMisuse as misuse:
             unread = f"\nFiles that cannot be read: {'; '.join(store.unread)}" if store.unread else ""
             texts = _texts_compared(str(misuse), store.tables)
@@ -315,29 +315,27 @@ class TableTools(ToolSource):
         readings = _readings(
             [table for table in store.tables if table["name"] in rows["read"]], rows.get("columns_read")
         )
-        text = _markdown(rows)
-        if not rows["rows"]:
-            asked = [table for table in store.tables if table["name"] in rows["read"]]
-            text += _close_values(arguments.sql, asked)
+        asked = [table for table in store.tables if table["name"] in rows["read"]]
+        text = "\n".join([_markdown(rows), *hints_below(sql, rows, asked)])
         return ToolOutput(text, sources=list(sources), readings=readings)
+
+    async def _rows(self, store: TableStore | Database, sql: str, run_id: str) -> Json:
+        """Returns the result of a query, if need be with quotes around names that have blanks.
+
+        They are put only after it failed, as such words may be an alias. Raises ToolMisuse.
+        """
+        try:
+            return await store.query(sql, run_id)
+        except ToolMisuse:
+            mended = with_quoted_names(sql, store.tables)
+            if mended == sql:
+                raise
+        return await store.query(mended, run_id)
 
 
 def _columns_of(tables: Sequence[Json]) -> list[Json]:
     """Returns the columns of all these tables."""
     return [column for table in tables for column in table["columns"]]
-
-
-def _close_values(sql: str, tables: Sequence[Json]) -> str:
-    """Returns lines on the texts of a query that matched nothing: values of columns close to them."""
-    columns = _columns_of(tables)
-    lines: list[str] = []
-    for text in dict.fromkeys(_TEXTS.findall(sql)):
-        for column in columns:
-            values = column.get("values", [])
-            meant = None if text in values else closest(text, values)
-            if meant is not None:
-                lines.append(f"{column['sql']} has no {quoted(text)}, but {quoted(meant)}.")
-    return "".join(f"\n{line}" for line in lines[:_CLOSE_VALUES])
 
 
 def _texts_compared(problem: str, tables: Sequence[Json]) -> str:

@@ -282,10 +282,10 @@ async def test_names_that_need_quotes_are_shown_with_them(folder: Path) -> None:
     written = """SELECT count(*) FROM orders WHERE "Order Date" >= DATE '2026-01-01'"""
     assert "(no rows)" not in (await query.run(query.arguments(sql=written), ToolContext())).text
     with pytest.raises(ToolMisuse) as misuse:
-        await query.run(query.arguments(sql="SELECT * FROM orders WHERE Order Date BETWEEN 1 AND 2"), ToolContext())
+        await query.run(query.arguments(sql="SELECT * FROM orders WHERE Order_Date Date BETWEEN 1"), ToolContext())
     assert str(misuse.value) == (
-        "The query is not valid SQL: Invalid expression / Unexpected token. Line 1, Col: 37. "
-        "SELECT * FROM orders WHERE Order Date BETWEEN 1 AND 2\n"
+        "The query is not valid SQL: Invalid expression / Unexpected token. Line 1, Col: 42. "
+        "SELECT * FROM orders WHERE Order_Date Date BETWEEN 1\n"
         'Tables: orders ("Order Date", net, Qty)'
     )
 

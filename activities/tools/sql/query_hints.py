@@ -1,0 +1,147 @@
+"""Hints on a query: what its author could not see, said below the rows that it returned.
+
+The rule, in words: a filter by a text that a column does not have is told of values that are close,
+that contain the text, or of the column that has it. A filter by a text that other values of the
+column contain is told of these. A sum, mean or count over all rows of a table is told of a row that
+sums up the others. A name with blanks is put in quotes.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from temporal_supervisor.supervision.base.text import closest, cut, quoted
+from temporal_supervisor.supervision.grounding.rows.queries import Query, read_query
+
+Json = dict[str, Any]
+
+_HINTS = 5  # below one output
+_SHOWN = 3  # values in one hint
+_VALUE_BYTES = 80
+_NOTHING = frozenset(["0", "0.0", "NULL", ""])  # cells of a count or sum over no row
+_TOTAL_NOTE = "looks like the sum of the rows above"
+_LITERAL = re.compile(r"'((?:[^']|''){1,100})'")
+_OUTSIDE_QUOTES = re.compile(r"""('(?:[^']|'')*+'|"(?:[^"]|"")*+")""")
+
+
+def hints_below(sql: str, result: Json, tables: Sequence[Json]) -> list[str]:
+    """Returns lines on the `result` of a query over these tables; none where nothing is odd."""
+    query = read_query(json.dumps({"sql": sql}))
+    if query is None:
+        return []
+
+    on_filters = _on_filters(query, tables, _texts(sql), matched=_has_matched(result))
+    found = [*on_filters, *_on_totals(query, tables)]
+    return list(dict.fromkeys(found))[:_HINTS]
+
+
+def with_quoted_names(sql: str, tables: Sequence[Json]) -> str:
+    """Returns a query with double quotes around the names of columns that need them.
+
+    Example: `SELECT Final Place FROM races` becomes `SELECT "Final Place" FROM races`.
+    """
+    names = {column["name"] for column in _columns(tables) if column["sql"].startswith('"')}
+    # The longest first, as it may begin with another one; 2005 may be a number.
+    odd = [name for name in names if not name.isidentifier() and not name.isdigit()]
+    odd.sort(key=len, reverse=True)
+    if not odd:
+        return sql
+
+    any_odd = "|".join(map(re.escape, odd))
+    bare = re.compile(rf"(?<![\w\"'])(?:{any_odd})(?![\w\"'])", re.IGNORECASE)
+    by_letters: dict[str, str] = {name.casefold(): name for name in names}
+
+    def in_quotes(match: re.Match[str]) -> str:
+        name = by_letters[match[0].casefold()].replace('"', '""')
+        return f'"{name}"'
+
+    # Every second part is a text or a name in quotes already.
+    parts = _OUTSIDE_QUOTES.split(sql)
+    parts[::2] = [bare.sub(in_quotes, part) for part in parts[::2]]
+    return "".join(parts)
+
+
+def _has_matched(result: Json) -> bool:
+    """True if a row was found; a count of 0 or a sum of nothing is one row that tells of none."""
+    rows = result["rows"]
+    if len(rows) != 1:
+        return bool(rows)
+    return not all(str(cell) in _NOTHING for cell in rows[0])
+
+
+def _texts(sql: str) -> dict[str, str]:
+    """Returns the texts in a query as written, by their small letters without wildcards."""
+    found = dict[str, str]()
+    for text in _LITERAL.findall(sql):
+        plain = text.replace("''", "'").strip("% ").lower()
+        found[plain] = text
+    return found
+
+
+def _on_filters(
+    query: Query,
+    tables: Sequence[Json],
+    written: dict[str, str],
+    *,
+    matched: bool,
+) -> Iterator[str]:
+    """Yields hints on the texts that columns were compared with; texts are shown as `written`."""
+    columns = _columns(tables)
+    for name, compared in query.filters.items():
+        if compared.ranged:
+            continue
+        of_that_name = [column for column in columns if column["name"].lower() == name]
+        for column in of_that_name:
+            for value in filter(None, compared.values):
+                text = written.get(value, value)
+                yield from _on_text(text, column, columns, matched=matched)
+
+
+def _on_text(text: str, column: Json, columns: Sequence[Json], *, matched: bool) -> Iterator[str]:
+    name, values = column["sql"], column.get("values", [])
+    if not values:
+        return
+
+    is_pattern = "%" in text
+    plain = text.strip("% ").replace("''", "'")
+    is_there = plain in values
+    others = [value for value in values if value != plain and _contains(value, plain)]
+    if is_there and others and not is_pattern:
+        left_out = f"{quoted(plain)} in them, which this leaves out: {_listed(others)}."
+        yield f"{name} has other values with {left_out}"
+    if is_there or matched:
+        return
+
+    meant = closest(plain, values)
+    homes = [each for each in columns if plain in each.get("values", [])]
+    if others and not is_pattern:
+        yield f"{name} has no {quoted(plain)}, but {_listed(others)}."
+    elif meant is not None:
+        yield f"{name} has no {quoted(plain)}, but {quoted(meant)}."
+    elif homes:
+        yield f"{name} has no {quoted(plain)}, but column {homes[0]['sql']} has it."
+
+
+def _on_totals(query: Query, tables: Sequence[Json]) -> Iterator[str]:
+    """Yields the notes on rows that sum up others, where a query adds up whole columns."""
+    if not query.aggregates or query.filters:
+        return
+    for table in tables:
+        yield from (f"Note: {note}" for note in table["notes"] if _TOTAL_NOTE in note)
+
+
+def _contains(value: str, text: str) -> bool:
+    """True if a value has a text as words of its own, or begins with it: 1st has 1, 15th not."""
+    pattern = rf"(?<!\w){re.escape(text)}(?!\d)"
+    return re.search(pattern, value, re.IGNORECASE) is not None
+
+
+def _listed(values: Sequence[str]) -> str:
+    shown = ", ".join(quoted(cut(value, _VALUE_BYTES)) for value in values[:_SHOWN])
+    more = len(values) - _SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _columns(tables: Iterable[Json]) -> list[Json]:
+    return [column for table in tables for column in table["columns"]]

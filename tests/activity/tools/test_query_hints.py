@@ -1,0 +1,89 @@
+"""Hints below the output of a query: on texts that no value has, on values left out, on totals; names with blanks."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from activities.tools.sql.query_hints import with_quoted_names
+from activities.tools.tool import ToolContext
+from tests.activity.tools.test_sql import tools
+
+Ask = Callable[[str], Awaitable[str]]
+
+_RACES = """Final Place,Rider (country),Jobs,Points
+1st,Sebastián Porto,Writer,10
+2nd,Tohru Ukawa,"Writer, painter",20
+10th,Shinya Nakano,Painter,30
+Total,,,60
+"""
+_TABLES = [{"columns": [{"name": "Final Place", "sql": '"Final Place"'}, {"name": "2005", "sql": '"2005"'}]}]
+
+
+@pytest.fixture
+async def ask(tmp_path: Path) -> Ask:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "races.csv").write_text(_RACES)
+    _, query = await tools(tmp_path)
+
+    async def asked(sql: str) -> str:
+        output = await query.run(query.arguments(sql=sql), ToolContext())
+        return str(output.text)
+
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("sql", "hint"),
+    [
+        # A count of nothing is one row, and tells as little as no row.
+        (
+            "SELECT count(*) FROM races WHERE \"Final Place\" = '1'",
+            "\"Final Place\" has no '1', but '1st'.",
+        ),
+        (
+            "SELECT Points FROM races WHERE Jobs = 'Tohru Ukawa'",
+            "Jobs has no 'Tohru Ukawa', but column \"Rider (country)\" has it.",
+        ),
+        (
+            "SELECT count(*) FROM races WHERE Jobs = 'Writer'",
+            "Jobs has other values with 'Writer' in them, which this leaves out: 'Writer, painter'.",
+        ),
+        (
+            "SELECT sum(Points) FROM races",
+            "Note: row 4 'Total' looks like the sum of the rows above: leave it out where you add up",
+        ),
+    ],
+)
+async def test_a_query_is_told_what_its_author_could_not_see(ask, sql: str, hint: str) -> None:  # type: ignore[no-untyped-def]
+    assert (await ask(sql)).splitlines()[-1] == hint
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT count(*) FROM races WHERE Jobs LIKE '%Writer%'",
+        "SELECT Points FROM races WHERE \"Final Place\" = '2nd'",
+        "SELECT sum(Points) FROM races WHERE Jobs = 'Writer, painter'",
+        "SELECT Points FROM races ORDER BY Points",
+    ],
+)
+async def test_a_query_that_is_as_it_should_be_is_told_nothing(ask: Ask, sql: str) -> None:
+    assert (await ask(sql)).splitlines()[-1].split()[1] in ("row", "rows")
+
+
+async def test_names_with_blanks_are_quoted_after_a_query_failed(ask: Ask) -> None:
+    shown = await ask("SELECT Final Place FROM races WHERE rider (country) = 'Tohru Ukawa'")
+    assert shown.splitlines()[2] == "| 2nd |"
+
+
+@pytest.mark.parametrize(
+    ("sql", "quoted"),
+    [
+        ("SELECT final place FROM t", 'SELECT "Final Place" FROM t'),
+        ("SELECT 'Final Place', \"Final Place\" FROM t", "SELECT 'Final Place', \"Final Place\" FROM t"),
+        ("SELECT 2005 FROM t", "SELECT 2005 FROM t"),
+    ],
+)
+def test_only_bare_names_are_quoted(sql: str, quoted: str) -> None:
+    assert with_quoted_names(sql, _TABLES) == quoted
