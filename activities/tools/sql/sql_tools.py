@@ -44,6 +44,7 @@ _SUMMARY_CHARS = 1000  # of a table's columns in the catalogue, whose lines are 
 _LEAST_SHOWN = 100  # of a table among many; of the rest there are names alone
 _NAMES_CHARS = 2000
 _ONE_TABLE_CHARS = 200_000  # of a table that is asked for by name: as much as a tool's output is kept
+_NOTED_COLUMNS = 3  # of those that the same note is on
 _CATALOGUE_VALUES = 5  # of a text column: enough to see what kind of names there are
 _REST_CHARS = 6000  # room for words of the house, example queries and the files that can't be read
 CHILD = "activities.tools.sql.sql_process"
@@ -425,7 +426,28 @@ def _described(table: Json, options: TableOptions) -> Iterator[str]:
     for column in table["columns"]:
         if words := _meaning(column):
             yield f"  Note: {column['sql']}: {words}"
-    yield from (f"  Note: {note}" for note in table["notes"])
+    yield from (f"  Note: {note}" for note in _notes(table))
+
+
+def _notes(table: Json) -> Iterator[str]:
+    """Yields the notes on a table; a note on many of its columns comes once.
+
+    Example: `2004, 2005, 2006 and 7 more columns: commas group thousands`.
+    """
+    names = {column["name"] for column in table["columns"]}
+    by_words = dict[str, list[str]]()
+    for note in table["notes"]:
+        name, _, words = note.partition(": ")
+        if name in names:
+            by_words.setdefault(words, []).append(name)
+        else:
+            by_words.setdefault(note, [])
+
+    for words, noted in by_words.items():
+        more = len(noted) - _NOTED_COLUMNS
+        shown = ", ".join(noted[:_NOTED_COLUMNS])
+        shown += f" and {more} more columns" if more > 0 else ""
+        yield f"{shown}: {words}" if noted else words
 
 
 def _until(parts: Iterable[str], room: int) -> list[str]:

@@ -87,3 +87,16 @@ async def test_names_with_blanks_are_quoted_after_a_query_failed(ask: Ask) -> No
 )
 def test_only_bare_names_are_quoted(sql: str, quoted: str) -> None:
     assert with_quoted_names(sql, _TABLES) == quoted
+
+
+async def test_a_note_on_many_columns_comes_once(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    years = range(2001, 2008)
+    rows = [["name", *map(str, years)], ["a", *(f"{year},000" for year in years)]]
+    lines = [",".join(f'"{cell}"' for cell in row) for row in rows]
+    (tmp_path / "data" / "sales.csv").write_text("\n".join(lines))
+    listing, _ = await tools(tmp_path)
+    shown = (await listing.run(listing.arguments(), ToolContext())).text
+    notes = [line for line in shown.splitlines() if line.startswith("  Note: ")]
+    assert len(notes) == 1
+    assert notes[0].startswith("  Note: 2001, 2002, 2003 and 4 more columns: ")
