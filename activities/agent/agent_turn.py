@@ -13,6 +13,7 @@ from pydantic import JsonValue
 from temporalio import activity
 
 from activities.agent.grounds import Grounds, needs_data, read_grounds, told
+from activities.agent.query_first import next_step, offered_tools, shown_tables
 from activities.contracts.run_contracts import SubtaskBrief
 from activities.contracts.turn_contracts import ToolCallRef, TurnInput, TurnReply, arguments_sha256
 from activities.model.conversation import Entry, Opening, texts_of
@@ -36,7 +37,6 @@ from temporal_supervisor.supervision.contract.finding import Finding, FindingRec
 from temporal_supervisor.supervision.contract.team import Role
 from temporal_supervisor.supervision.grounding.claims import claims as all_claims
 from temporal_supervisor.supervision.grounding.support import check, found_nowhere
-from temporal_supervisor.supervision.planning.named_tables import lines_for
 from temporal_supervisor.supervision.replies.loose_json import ALL_JSON, first_json
 from temporal_supervisor.supervision.results.shown_links import without_images, without_links
 from temporal_supervisor.supervision.run.attempt_rules import subtask_path
@@ -97,6 +97,10 @@ class AgentTurnActivities:
             results = conversations.tool_result_message(turn.results)
             if turn.brief is not None and turn.brief.feedback:  # on the finding that this conversation gave
                 results["content"] += user_message(prompts.correction_request(turn.brief.feedback))["content"]
+            window = await self._calls.window(turn.run, turn.model)
+            if window.is_small and loaded.toolbox.queries_tables(role) and not turn.last:
+                step = await next_step(self._calls.store, turn.results)
+                note = "\n\n".join(filter(None, [step, note]))
             results["content"] += user_message(note)["content"] if note else []
             messages = [results] if results["content"] else []
             answered = await self._calls.follow_up(turn, turn.head, messages, options)
@@ -115,9 +119,12 @@ class AgentTurnActivities:
         previous = None if brief.previous_ref is None else await read_text(store, brief.previous_ref)
         shown, have_failed = await self._outputs(turn.anew_from) if turn.anew_from else ([], False)
         window, tables = await self._calls.window(turn.run, turn.model), ""
-        if window.is_small and loaded.toolbox.queries_tables(role):  # it writes a query before it looks
-            catalogue = await self._teams.catalogue(turn.team_ref)
-            tables = lines_for(subtask.whole, catalogue, window.output_chars)
+        names = role.tools
+        queries_first = window.is_small and loaded.toolbox.queries_tables(role)
+        if queries_first:  # it writes a query before it looks
+            toolbox, room = loaded.toolbox, window.output_chars
+            tables = await shown_tables(self._teams, turn, toolbox, role, subtask, room)
+            names = offered_tools(role, toolbox) if tables else role.tools
 
         async def within(tokens: int) -> str:
             request = prompts.worker_request(
@@ -135,10 +142,10 @@ class AgentTurnActivities:
             outputs = prompts.earlier_outputs(shown, list_bytes(tokens), failed=have_failed)
             return "\n\n".join(filter(None, [request, prompts.already_done(brief.effects), outputs]))
 
-        tools = loaded.toolbox.definitions(role.tools, attachments=bool(brief.attachments))
+        tools = loaded.toolbox.definitions(names, attachments=bool(brief.attachments))
         cites = any("input_schema" not in tool for tool in tools)
         # From the beginning: added with the first clearing, it would change the prefix that the role's agents share.
-        tools += [agent_tools.read_output_tool()] if role.tools else []
+        tools += [agent_tools.read_output_tool()] if names and names == role.tools else []
         tools += [agent_tools.ask_tool()] if role.ask else []
         schema = role.output_schema and await answer_schema.sendable(role.output_schema, turn.run.run_id)
         tools.append(agent_tools.finish_tool(brief.names_items, schema, short=window.is_small))

@@ -112,8 +112,8 @@ def worker_request(
 ) -> str:
     """Returns the prompt of a subtask; `feedback` says what to fix in the finding `previous`.
 
-    `attachments` are texts by name, None for one that has to be read by a tool; `room` is for each list. `tables` are
-    lines of the team's catalogue.
+    `attachments` are texts by name, None for one that has to be read by a tool; `room` is for each list. `tables` is
+    the list of tables of an agent that begins with a query.
     """
     parts = [tag(SUBTASK, subtask.description)]
     if tables:
@@ -147,9 +147,14 @@ def worker_request(
         words = _FIX if previous else "This subtask was tried before. Follow <feedback> this time."
         parts += [tag("feedback", feedback), words]
     parts.append("Do only this subtask. Other agents work on the rest.")
+    parts += [_QUERY_FIRST] if tables else []  # last: a small model does what it read last
     return "\n\n".join(parts)
 
 
+_QUERY_FIRST = """Begin with a query. Reply with one block and nothing else:
+```sql
+SELECT ...
+```"""
 _EARLIER_OUTPUTS = "Your tools have already returned these outputs, the last one first. Use them."
 _FAILED_OUTPUTS = (
     "These calls failed, for the reasons below them. Make another call that avoids the reason; none of these again."

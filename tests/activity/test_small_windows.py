@@ -3,8 +3,9 @@
 import pytest
 
 from activities.agent.agent_turn import AgentTurnActivities
+from activities.agent.query_first import next_step
 from activities.contracts.run_contracts import PlanInput, PlanReply, SubtaskBrief, WorkNote
-from activities.contracts.turn_contracts import TurnInput
+from activities.contracts.turn_contracts import ToolResultRef, TurnInput
 from activities.model.port import Window
 from activities.questions.planning import PLAN
 from temporal_supervisor.supervision.base import limits
@@ -128,10 +129,12 @@ async def turn(desk: Desk, description: str, reply: Reply, role: str = "counter"
 
 async def test_a_worker_agent_gets_short_rules_two_fields_and_the_columns_of_its_table(small: Desk) -> None:
     await turn(small, "From table harvest, give the kilograms of 1990", text("12"))
-    assert "<data>\n- table harvest (year: 1990 to 1994" in small.prompt
+    assert "<data>\ntable harvest (year BIGINT" in small.prompt
+    assert "year: 1990 to 1994" in small.prompt
     assert "Make one call at a time" in small.prompt
     tools = {tool["name"]: tool for tool in small.asked[-1].step.body["tools"]}
     assert list(tools["finish"]["input_schema"]["properties"]) == ["finding", "outcome"]
+    assert not {"list_tables", "calculate", "read_output"} & set(tools)
 
 
 async def test_the_columns_are_for_roles_that_can_query_them(small: Desk) -> None:
@@ -144,3 +147,18 @@ async def test_a_model_with_a_large_window_gets_none_of_this(desk: Desk) -> None
     assert "<data>" not in desk.prompt
     tools = {tool["name"]: tool for tool in desk.asked[-1].step.body["tools"]}
     assert len(tools["finish"]["input_schema"]["properties"]) == 5
+
+
+@pytest.mark.parametrize(
+    ("output", "is_error", "words"),
+    [
+        ("| kg |\n| --- |\n| 12 |\n1 row", False, "call finish with the answer"),
+        ("| kg |\n| --- |\n0 rows\nsort has no 'anjou', but 'Anjou'.", False, "Change its conditions"),
+        ("There is no column kgs", True, "Correct the query"),
+    ],
+)
+async def test_an_agent_that_queries_is_told_its_next_step(
+    small: Desk, output: str, is_error: bool, words: str
+) -> None:
+    result = ToolResultRef(call_id="c1", ref=await small.put("output", output), is_error=is_error)
+    assert words in await next_step(small.store, [result])

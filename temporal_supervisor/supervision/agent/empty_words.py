@@ -41,6 +41,7 @@ _ENGLISH = r"""
     | to\ (?:find|answer|get|obtain|calculate|determine|continue|do\ this|solve|provide)\b
     | there\ (?:is|was|are|seems\ to\ be)\ (?:a|an|some|no)\ (?:problem|error|issue|mistake|tool\ call|finding)
     | (?:it|this|that|the\ \w+)(?:\ \w+){0,2}\ (?:should|must|needs?\ to|ought\ to)\b
+    | (?:the|this|that|my)\ (?:\w+\ ){1,2}(?:does|did|do)(?:\ not|n['’]t)\ (?:directly\ )?answer\b
     | the\ (?:\w+\ )?(?:column|table|query|function)\b[^.]{0,40}\ (?:not\ found|not\ exist|failed|wrong)
     | (?:the\ )?(?:task|subtask|work|finding|report|answer)\ (?:is|was|has\ been)\ (?:done|complete|completed|finished)
     | (?:done|finished|complete|completed|understood|working\ on\ it|one\ moment)\b

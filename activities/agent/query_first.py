@@ -1,0 +1,93 @@
+"""The first message and the next steps of an agent with a small model that queries tables.
+
+Such a model writes a good query where it sees the tables and is asked for nothing else. Many
+tools, or an output without words on what to do next, lead it astray: it computes with other tools,
+and reports a query that failed as its result.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from activities.contracts.turn_contracts import ToolResultRef, TurnInput
+from activities.store.artifacts import ArtifactStore
+from activities.store.reading import read_text
+from activities.teams.stored_teams import StoredTeams
+from activities.teams.toolbox import Toolbox
+from activities.tools.plain_tools import Calculate
+from activities.tools.sql.sql_tools import ListTables, QueryData
+from activities.tools.tool import Tool, ToolContext, ToolMisuse
+from temporal_supervisor.supervision.base.prompt_marks import FINISH_TOOL, NO_ROWS, NO_TABLES
+from temporal_supervisor.supervision.base.text import cut
+from temporal_supervisor.supervision.contract.plan import Subtask
+from temporal_supervisor.supervision.contract.team import Role
+from temporal_supervisor.supervision.planning.named_tables import (
+    lines_for,
+    named_tables,
+    table_lines,
+)
+
+_MATCHED_NOTHING = re.compile(rf"^{NO_ROWS}$", re.MULTILINE)
+_AFTER_FAILURE = "Correct the query as this says, and make it again."
+_AFTER_NOTHING = "So this query does not answer it. Change its conditions, and query again."
+_AFTER_DATA = f"If this answers the subtask, call {FINISH_TOOL} with the answer in one sentence. If not, query again."
+
+
+def offered_tools(role: Role, toolbox: Toolbox) -> list[str]:
+    """Returns the names of a role's tools without those that queries and a shown list replace."""
+    replaced = (ListTables, Calculate)
+    return [tool.name for tool in toolbox.named(role.tools) if tool.arguments not in replaced]
+
+
+async def shown_tables(
+    teams: StoredTeams, turn: TurnInput, toolbox: Toolbox, role: Role, subtask: Subtask, room: int
+) -> str:
+    """Returns the tables that a subtask names, else all, with their values, in `room` characters.
+
+    Tables whose text others wrote come as lines of the catalogue, which has none of them.
+    """
+    catalogue = await teams.catalogue(turn.team_ref)
+    listing = _listing_tool(role, toolbox)
+    if listing is None:
+        return lines_for(subtask.whole, catalogue, room)
+
+    tables = table_lines(catalogue)
+    named = named_tables(subtask.whole, tables) or [""]  # without a name it lists all
+    context = ToolContext(run_id=turn.run.run_id, files=teams.files_of(turn.run))
+    try:
+        listed = [await _listed(listing, name, context) for name in named]
+    except (ToolMisuse, ValueError):
+        # A file cannot be read now: the tool returns why when it is called.
+        return lines_for(subtask.whole, catalogue, room)
+
+    shown = "\n".join(listed)
+    if shown == NO_TABLES:
+        return ""
+    return cut(shown, room)
+
+
+async def next_step(store: ArtifactStore, results: Sequence[ToolResultRef]) -> str:
+    """Returns the words below the outputs of a turn: correct the query, change it, or finish."""
+    if not results:
+        return ""
+
+    last = results[-1]
+    if last.is_error or not last.ref:
+        return _AFTER_FAILURE
+    # An output that is not there is found missing where it is shown.
+    output = await read_text(store, last.ref)
+    return _AFTER_NOTHING if _MATCHED_NOTHING.search(output) else _AFTER_DATA
+
+
+def _listing_tool(role: Role, toolbox: Toolbox) -> Tool[Any] | None:
+    tools = toolbox.named(role.tools)
+    query = next(tool for tool in tools if tool.arguments is QueryData)
+    listing = next((tool for tool in tools if tool.arguments is ListTables), None)
+    if listing is None or listing.returns != "trusted" or query.outside:
+        return None
+    return listing
+
+
+async def _listed(listing: Tool[Any], table: str, context: ToolContext) -> str:
+    output = await listing.run(listing.arguments(table=table), context)
+    return str(output.text)
