@@ -30,7 +30,7 @@ from temporal_supervisor.supervision.planning.named_tables import (
 _MATCHED_NOTHING = re.compile(rf"^{NO_ROWS}$", re.MULTILINE)
 _AFTER_FAILURE = "Correct the query as this says, and make it again."
 _AFTER_NOTHING = "So this query does not answer it. Change its conditions, and query again."
-_AFTER_DATA = f"If this answers it, call {FINISH_TOOL} with the answer in a sentence. Else query again."
+_AFTER_DATA = f"If this answers it, call {FINISH_TOOL} with the answer in a sentence. Else go on."
 
 
 def offered_tools(role: Role, toolbox: Toolbox) -> list[str]:
