@@ -8,6 +8,7 @@ import duckdb
 
 from activities.files.tables.number_shapes import BLANKS, is_missing, number_shape, shape_of
 from activities.files.values import literal, quoted
+from temporal_supervisor.supervision.base.prompt_marks import ADDED_UP_TOTAL
 
 Json = dict[str, Any]
 
@@ -183,7 +184,7 @@ def totals(database: duckdb.DuckDBPyConnection, columns: list[Json]) -> list[str
         one = f"row {row} {text[:_LONG]!r}"
         sums = _sums(database, source, numbers, 0, row), _sums(database, source, numbers, before, row)
         if any(_is_sum(values, each) for each in sums) and row > 2:
-            notes.append(f"{one} looks like the sum of the rows above: leave it out where you add up")
+            notes.append(f"{one} {ADDED_UP_TOTAL}: leave it out where you add up")
         elif row != unnamed:
             others.append(one)
         before = row

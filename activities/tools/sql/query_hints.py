@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from temporal_supervisor.supervision.base.prompt_marks import ADDED_UP_TOTAL
 from temporal_supervisor.supervision.base.text import closest, cut, quoted
 from temporal_supervisor.supervision.grounding.rows.queries import Query, read_query
 
@@ -20,7 +21,7 @@ _HINTS = 5  # below one output
 _SHOWN = 3  # values in one hint
 _VALUE_BYTES = 80
 _NOTHING = frozenset(["0", "0.0", "NULL", ""])  # cells of a count or sum over no row
-_TOTAL_NOTE = "looks like the sum of the rows above"
+_CHOOSES_ROWS = re.compile(r"\b(?:where|having|min)\b", re.IGNORECASE)
 _LITERAL = re.compile(r"'((?:[^']|''){1,100})'")
 _OUTSIDE_QUOTES = re.compile(r"""('(?:[^']|'')*+'|"(?:[^"]|"")*+")""")
 
@@ -32,7 +33,9 @@ def hints_below(sql: str, result: Json, tables: Sequence[Json]) -> list[str]:
         return []
 
     on_filters = _on_filters(query, tables, _texts(sql), matched=_has_matched(result))
-    found = [*on_filters, *_on_totals(query, tables)]
+    # A query that leaves rows out may leave out the total by any of its values.
+    on_totals = () if _CHOOSES_ROWS.search(sql) else _on_totals(query, tables)
+    found = [*on_filters, *on_totals]
     return list(dict.fromkeys(found))[:_HINTS]
 
 
@@ -125,10 +128,10 @@ def _on_text(text: str, column: Json, columns: Sequence[Json], *, matched: bool)
 
 def _on_totals(query: Query, tables: Sequence[Json]) -> Iterator[str]:
     """Yields the notes on rows that sum up others, where a query adds up whole columns."""
-    if not query.aggregates or query.filters:
+    if not query.aggregates:
         return
     for table in tables:
-        yield from (f"Note: {note}" for note in table["notes"] if _TOTAL_NOTE in note)
+        yield from (f"Note: {note}" for note in table["notes"] if ADDED_UP_TOTAL in note)
 
 
 def _contains(value: str, text: str) -> bool:

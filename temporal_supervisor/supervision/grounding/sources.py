@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Literal
 
+from temporal_supervisor.supervision.base.prompt_marks import ADDED_UP_TOTAL
 from temporal_supervisor.supervision.base.sentences import sentence_spans
 from temporal_supervisor.supervision.grounding.calculations import is_constant
 from temporal_supervisor.supervision.grounding.claims import (
@@ -188,6 +189,8 @@ class Read:
 
     def _doubt(self, at: int, figure: Figure, near: Near) -> str:
         """Returns the evidence against a place: its unit, column or row, or the words beside it."""
+        if ADDED_UP_TOTAL in self.source.text and self.places.query is not None:
+            return "the query adds up a row that is the sum of others, too"
         if unnamed := self._names.unknown_unit(figure.unit):
             return unnamed
         facts = self.places.facts(at, self._names)

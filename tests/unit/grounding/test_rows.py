@@ -158,3 +158,13 @@ def test_dates_and_small_values_belong_to_their_row(text: str, seen: bool) -> No
     source = Source(MATCHES, arguments=json.dumps({"sql": "SELECT * FROM matches"}))
     found = [claim.text for claim in check(text, [Source("How was it?"), source]) if not claim.source]
     assert bool(found) is seen
+
+
+def test_a_figure_of_a_query_that_adds_up_a_total_is_not_supported() -> None:
+    note = "Note: row 9 'Total' looks like the sum of the rows above: leave it out where you add up"
+    rows = '| sum("2005") |\n| --- |\n| 984222 |\n1 row'
+    sql = 'SELECT sum("2005") FROM cars'
+    text = "984,222 cars were sold in 2005."
+    assert doubts(text, query(sql, rows)) == {}
+    seen = doubts(text, query(sql, f"{rows}\n{note}"))
+    assert "a row that is the sum of others" in seen["984,222"]
