@@ -28,9 +28,9 @@ from temporal_supervisor.supervision.planning.named_tables import (
 )
 
 _MATCHED_NOTHING = re.compile(rf"^{NO_ROWS}$", re.MULTILINE)
-_AFTER_FAILURE = "Correct the query as this says, and make it again."
-_AFTER_NOTHING = "So this query does not answer it. Change its conditions, and query again."
-_AFTER_DATA = f"If this answers it, call {FINISH_TOOL} with the answer in a sentence. Else go on."
+_AFTER_FAILURE = "Reply with the corrected query in one sql block."
+_AFTER_NOTHING = "No row has this. Reply with a query with other conditions in one sql block."
+_AFTER_DATA = f"Call {FINISH_TOOL} with the answer in one sentence, as this output shows it."
 
 
 def offered_tools(role: Role, toolbox: Toolbox) -> list[str]:

@@ -152,9 +152,9 @@ async def test_a_model_with_a_large_window_gets_none_of_this(desk: Desk) -> None
 @pytest.mark.parametrize(
     ("output", "is_error", "words"),
     [
-        ("| kg |\n| --- |\n| 12 |\n1 row", False, "call finish with the answer"),
-        ("| kg |\n| --- |\n0 rows\nsort has no 'anjou', but 'Anjou'.", False, "Change its conditions"),
-        ("There is no column kgs", True, "Correct the query"),
+        ("| kg |\n| --- |\n| 12 |\n1 row", False, "finish with the answer"),
+        ("| kg |\n| --- |\n0 rows\nsort has no 'anjou', but 'Anjou'.", False, "other conditions"),
+        ("There is no column kgs", True, "corrected query"),
     ],
 )
 async def test_an_agent_that_queries_is_told_its_next_step(

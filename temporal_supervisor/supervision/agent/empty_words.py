@@ -37,6 +37,7 @@ _ENGLISH = r"""
     | (?:i|we)\ (?:do\ not|don['’]t|did\ not|didn['’]t|cannot|can\ not|can['’]t|could\ not|couldn['’]t)\b
     | (?:sorry|apologies|my\ apologies|unfortunately)
     | let\ (?:me|us)|let['’]s
+    | (?:query|try|search|check|run|call|look)\ (?:it\ |this\ )?again\b
     | please
     | to\ (?:find|answer|get|obtain|calculate|determine|continue|do\ this|solve|provide)\b
     | there\ (?:is|was|are|seems\ to\ be)\ (?:a|an|some|no)\ (?:problem|error|issue|mistake|tool\ call|finding)

@@ -12,6 +12,7 @@ ASKED = (
 
 EMPTY = [
     "The query did not answer the subtask. Let's try again.",
+    "The query did not answer the subtask. Query again.",
     "I will look up the figures, correct it, write its calculation beside it, or leave it out. I will then hand in the "
     "whole finding again.",
     "I have already searched for documents on life expectancy and found the passages that explain why life "
