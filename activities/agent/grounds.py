@@ -18,6 +18,7 @@ from temporal_supervisor.supervision.base.prompt_marks import (
     EARLIER_OUTPUTS,
     FINDING,
     FINISH_TOOL,
+    NO_MATCH,
     NO_ROWS,
     READ_OUTPUT_TOOL,
     STEER,
@@ -94,7 +95,7 @@ def needs_data(role: Role, toolbox: Toolbox) -> bool:
 
 
 # A query that matched nothing may ask for a value that is written otherwise: it shows no data.
-_MATCHED_NOTHING = re.compile(rf"^{NO_ROWS}$", re.MULTILINE)
+MATCHED_NOTHING = re.compile(rf"^(?:{NO_ROWS}|{re.escape(NO_MATCH)})$", re.MULTILINE)
 
 
 async def read_grounds(
@@ -151,4 +152,4 @@ async def _add(grounds: Grounds, use: ToolUse, toolbox: Toolbox, keep: Callable[
     queries = tool is not None and tool.arguments is QueryData
     (grounds.composed if queries else grounds.addresses).update(shown)
     grounds.texts.append(Source(use.output, proves, use.arguments, name, ref))
-    grounds.has_data |= kind == "data" and not (queries and _MATCHED_NOTHING.search(use.output))
+    grounds.has_data |= kind == "data" and not (queries and MATCHED_NOTHING.search(use.output))

@@ -5,10 +5,10 @@ tools, or an output without words on what to do next, lead it astray: it compute
 and reports a query that failed as its result.
 """
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
+from activities.agent.grounds import MATCHED_NOTHING
 from activities.contracts.turn_contracts import ToolResultRef, TurnInput
 from activities.store.artifacts import ArtifactStore
 from activities.store.reading import read_text
@@ -17,7 +17,7 @@ from activities.teams.toolbox import Toolbox
 from activities.tools.plain_tools import Calculate
 from activities.tools.sql.sql_tools import ListTables, QueryData
 from activities.tools.tool import Tool, ToolContext, ToolMisuse
-from temporal_supervisor.supervision.base.prompt_marks import FINISH_TOOL, NO_ROWS, NO_TABLES
+from temporal_supervisor.supervision.base.prompt_marks import FINISH_TOOL, NO_TABLES
 from temporal_supervisor.supervision.base.text import cut
 from temporal_supervisor.supervision.contract.plan import Subtask
 from temporal_supervisor.supervision.contract.team import Role
@@ -27,7 +27,6 @@ from temporal_supervisor.supervision.planning.named_tables import (
     table_lines,
 )
 
-_MATCHED_NOTHING = re.compile(rf"^{NO_ROWS}$", re.MULTILINE)
 _AFTER_FAILURE = "Reply with the corrected query in one sql block."
 _AFTER_NOTHING = "No row has this. Reply with a query with other conditions in one sql block."
 _AFTER_DATA = f"Call {FINISH_TOOL} with the answer in one sentence, as this output shows it."
@@ -76,7 +75,7 @@ async def next_step(store: ArtifactStore, results: Sequence[ToolResultRef]) -> s
         return _AFTER_FAILURE
     # An output that is not there is found missing where it is shown.
     output = await read_text(store, last.ref)
-    return _AFTER_NOTHING if _MATCHED_NOTHING.search(output) else _AFTER_DATA
+    return _AFTER_NOTHING if MATCHED_NOTHING.search(output) else _AFTER_DATA
 
 
 def _listing_tool(role: Role, toolbox: Toolbox) -> Tool[Any] | None:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from temporal_supervisor.supervision.base.prompt_marks import ADDED_UP_TOTAL
+from temporal_supervisor.supervision.base.prompt_marks import ADDED_UP_TOTAL, NO_MATCH
 from temporal_supervisor.supervision.base.text import closest, cut, quoted
 from temporal_supervisor.supervision.grounding.rows.queries import Query, read_query
 
@@ -32,7 +32,10 @@ def hints_below(sql: str, result: Json, tables: Sequence[Json]) -> list[str]:
     if query is None:
         return []
 
-    on_filters = _on_filters(query, tables, _texts(sql), matched=_has_matched(result))
+    matched = _has_matched(result)
+    on_filters = [*_on_filters(query, tables, _texts(sql), matched=matched)]
+    if on_filters and not matched and result["rows"]:
+        on_filters.insert(0, NO_MATCH)
     # A query that leaves rows out may leave out the total by any of its values.
     on_totals = () if _CHOOSES_ROWS.search(sql) else _on_totals(query, tables)
     found = [*on_filters, *on_totals]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from activities.agent.grounds import MATCHED_NOTHING
 from activities.tools.sql.query_hints import with_quoted_names
 from activities.tools.tool import ToolContext
 from tests.activity.tools.test_sql import tools
@@ -70,6 +71,12 @@ async def test_a_query_is_told_what_its_author_could_not_see(ask, sql: str, hint
 )
 async def test_a_query_that_is_as_it_should_be_is_told_nothing(ask: Ask, sql: str) -> None:
     assert (await ask(sql)).splitlines()[-1].split()[1] in ("row", "rows")
+
+
+@pytest.mark.parametrize(("condition", "is_there"), [("\"Final Place\" = '1'", False), ("Points > 100", True)])
+async def test_a_count_of_a_value_that_is_nowhere_is_no_data(ask: Ask, condition: str, is_there: bool) -> None:
+    shown = await ask(f"SELECT count(*) FROM races WHERE {condition}")
+    assert (MATCHED_NOTHING.search(shown) is None) == is_there
 
 
 async def test_names_with_blanks_are_quoted_after_a_query_failed(ask: Ask) -> None:
