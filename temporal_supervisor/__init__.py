@@ -1,7 +1,8 @@
 """What a Python program needs to give goals to a supervisor, to watch its runs and to decide in them.
 
     client = await connect()
-    result = await run(client, RunRequest(goal="Which region sold most in 2025?"))
+    run = await Run.start(client, RunRequest(goal="Which region sold most in 2025?"))
+    result = await run.result()
 
 Workers run elsewhere. Imports neither `workflows` nor `activities`: a program may have folders of these names. A name
 is loaded when it is first used, so that code which only needs what lies below this package loads no client.
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from temporal_supervisor.client import Inbox as Inbox
     from temporal_supervisor.client import Item as Item
     from temporal_supervisor.client import NoAnswer as NoAnswer
+    from temporal_supervisor.client import NoRun as NoRun
+    from temporal_supervisor.client import Run as Run
     from temporal_supervisor.client import RunFailed as RunFailed
     from temporal_supervisor.client import UpdateRefused as UpdateRefused
     from temporal_supervisor.client import asked as asked
@@ -53,7 +56,7 @@ if TYPE_CHECKING:
 
 _CONTRACT = "Attachment Finding Plan RunRequest RunResult Status TraceEvent UpdateReply Wait"
 _CLIENT = (
-    "NO_WORKER OWNER Inbox Item NoAnswer RunFailed UpdateRefused asked connect decide decide_all decide_plan "
+    "NO_WORKER OWNER Inbox Item NoAnswer NoRun Run RunFailed UpdateRefused asked connect decide decide_all decide_plan "
     "decide_tool_call follow inbox new_run_id pause query reply resume run send start steer wait waiting"
 )
 _HOMES = {

@@ -59,7 +59,7 @@ PACKAGES = {
     ),
     "standin": Package("supervision bundled", "server lookup extract __main__", arrows=4),
     "console": Package(
-        "activities supervision runtime standin client bundled workflows",
+        "activities supervision runtime standin client runs outcomes starting messages bundled workflows",
         "base run view report commands evals mcp_server demo",
         arrows=22,
     ),
@@ -68,7 +68,15 @@ ABOVE = "temporal_supervisor"  # holds these packages, and what client programs 
 BELOW = ("supervision", "runtime", "standin", "console")
 FOLDERS = {name: ROOT / ABOVE / name if name in BELOW else ROOT / name for name in PACKAGES}
 # the modules that lie beside them, and what they may import of ours
-BESIDE = {"__init__": "client supervision", "client": "supervision runtime", "bundled": ""}
+BESIDE = {
+    "__init__": "client supervision",
+    "client": "runs outcomes starting messages supervision runtime",
+    "runs": "outcomes starting messages supervision",
+    "outcomes": "supervision",
+    "starting": "supervision runtime",
+    "messages": "supervision",
+    "bundled": "",
+}
 # what clients and process mains may know of the workflows: their types, not what they are made of
 WORKFLOWS_IN_PUBLIC = (
     *("workflows.supervisor", "workflows.worker_agent", "workflows.eval_workflow"),

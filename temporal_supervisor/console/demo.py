@@ -19,15 +19,14 @@ from typing import Any, Self
 
 import typer
 
-from temporal_supervisor.client import start
 from temporal_supervisor.console.base.command import FAILED, Access, CommandFailed, endpoint, perform, web_address
 from temporal_supervisor.console.base.terminal import console, print_out
-from temporal_supervisor.console.run.run_handle import RunHandle
 from temporal_supervisor.console.view.answer_text import answer_report
 from temporal_supervisor.console.view.event_lines import now_line
 from temporal_supervisor.console.view.follow import follow
 from temporal_supervisor.console.view.live_view import Screen
 from temporal_supervisor.console.view.model_ways import model_notes
+from temporal_supervisor.runs import Run
 from temporal_supervisor.runtime.local_models import find_local_model, take_local_model
 from temporal_supervisor.runtime.process import cache_dir, exit_now, keep_files_private
 from temporal_supervisor.runtime.server.embedded_server import EmbeddedServer, read_record
@@ -79,11 +78,11 @@ async def demo(goal: str, team: str, access: Access) -> int:
         print_out(f"worker  process {worker.pid}, log {worker.log}")
         print_out(f"        kill it: kill -9 {worker.pid}   (another one takes over)")
         client = await access.client()
-        run = RunHandle(client, await start(client, request))
+        run = await Run.start(client, request)
         return await _watch(run, access, worker)
 
 
-async def _watch(run: RunHandle, access: Access, worker: "KeptWorker") -> int:
+async def _watch(run: Run, access: Access, worker: "KeptWorker") -> int:
     """Follows the run and restarts a killed worker; on a terminal all stays up after the answer."""
     web = web_address(run.client, run.id)
     print_out(f"run     {run.id}" + (f"\n        {web}" if web else ""))

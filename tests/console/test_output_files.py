@@ -9,8 +9,8 @@ from temporal_supervisor.console.base.command import CommandFailed
 from temporal_supervisor.console.base.output_file import check_output, write_file
 from temporal_supervisor.console.commands.store_commands import _time_before
 from temporal_supervisor.console.run.described_files import check_readable
-from temporal_supervisor.console.run.run_outcome import RunOutcome
 from temporal_supervisor.console.view.model_ways import model_notes
+from temporal_supervisor.outcomes import RunOutcome
 from temporal_supervisor.runtime.setting_checks import odd_settings
 from temporal_supervisor.runtime.settings import Settings
 from temporal_supervisor.supervision.base.standin_words import NEEDS_MODEL
@@ -82,7 +82,7 @@ def test_misspelt_settings_and_missing_folders_are_named(tmp_path: Path) -> None
 
 def test_where_a_model_lacks_three_ways_to_one_are_said() -> None:
     gap = Gap(subtask_id="t1", reason=f"failed: CannotDo: {NEEDS_MODEL}: “Why?”.")
-    first, *ways = model_notes(RunOutcome(1, "failed", RunResult(status="partial", gaps=[gap])))[:4]
+    first, *ways = model_notes(RunOutcome("failed", RunResult(status="partial", gaps=[gap])))[:4]
     assert first == "Three ways to a model:"
     assert [way[:2] for way in ways] == ["1.", "2.", "3."]
-    assert model_notes(RunOutcome(0, "completed", RunResult(answer="x", status="completed"))) == []
+    assert model_notes(RunOutcome("completed", RunResult(answer="x", status="completed"))) == []

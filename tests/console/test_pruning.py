@@ -11,7 +11,7 @@ from temporalio.client import Client
 from activities.store.artifacts import ArtifactStore, open_store
 from temporal_supervisor.console.base.command import Access, CommandFailed
 from temporal_supervisor.console.commands import store_commands
-from temporal_supervisor.console.run.run_handle import RunHandle
+from temporal_supervisor.runs import Run
 from temporal_supervisor.runtime.connection import connect, namespace_id
 from temporal_supervisor.supervision.base.store_keys import encode, named_key, output_key, run_prefix
 from tests.console.conftest import GOAL, Cli
@@ -146,6 +146,6 @@ async def test_a_run_that_is_started_again_while_the_question_is_open_keeps_its_
     monkeypatch.setattr(store_commands, "_confirmed", starts_again)
     monkeypatch.setattr(store_commands, "_is_closed", closed_until_asked)
     with pytest.raises(CommandFailed, match="run 'again' is open"):
-        await store_commands.delete_run(RunHandle(client, "again"), Opened())
+        await store_commands.delete_run(Run(client, "again"), Opened())
     assert len(asked) == 1
     assert list(folder.rglob("grant.*"))

@@ -16,7 +16,7 @@ from temporalio.client import Client
 
 import temporal_supervisor
 from temporal_supervisor.console.commands.repair_command import CodeFails, fault_of
-from temporal_supervisor.console.run.run_handle import stuck
+from temporal_supervisor.console.run.found_runs import stuck
 from temporal_supervisor.runtime.settings import Settings
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.contract.result import RunResult

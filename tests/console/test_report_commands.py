@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from temporal_supervisor.console.run.run_handle import RunHandle
 from temporal_supervisor.console.run.run_outcome import events_of
+from temporal_supervisor.runs import Run
 from temporal_supervisor.runtime.connection import connect
 from temporal_supervisor.runtime.server.embedded_server import EmbeddedServer
 from temporal_supervisor.supervision.contract.plan import Plan
@@ -51,7 +51,7 @@ async def test_without_a_worker_the_trace_comes_from_the_history_and_the_plan_fr
         elsewhere = await cli.with_environ(SUPERVISOR_ARTIFACTS_URL=str(tmp_path / "other"))("plan", RUN)
         assert (elsewhere.code, elsewhere.out) == (3, "")
         shown = [TraceEvent.model_validate(item) for item in await cli.json("trace", RUN)]
-        replayed = await events_of(RunHandle(await connect(address=info.address), RUN), RUN)
+        replayed = await events_of(Run(await connect(address=info.address), RUN), RUN)
         own = [event for event in shown if event.type not in ("turn", "tool")]
         told = [(event.at, event.type, {**event.data, "head": None}) for event in own]
         assert [(event.at, event.type, {**event.data, "head": None}) for event in replayed] == told

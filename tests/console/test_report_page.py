@@ -18,8 +18,9 @@ from activities.store.artifacts import ArtifactStore, open_store
 from temporal_supervisor.console.base.command import Access
 from temporal_supervisor.console.report.report_data import AnswerEvidence, ReportData, SubtaskPart, report_data
 from temporal_supervisor.console.report.report_page import PAGE_BYTES, report_page
-from temporal_supervisor.console.run.run_handle import RunHandle
-from temporal_supervisor.console.run.run_outcome import RunOutcome, outcome_so_far
+from temporal_supervisor.console.run.run_outcome import outcome_so_far
+from temporal_supervisor.outcomes import RunOutcome
+from temporal_supervisor.runs import Run
 from temporal_supervisor.runtime.connection import connect, namespace_id
 from temporal_supervisor.runtime.settings import Settings
 from temporal_supervisor.supervision.base.errors import ErrorKind
@@ -233,7 +234,7 @@ async def test_report_result_and_trace_of_a_run_that_the_server_has_forgotten_ar
     here, there = [await namespace_id(client) for client in clients]
     shutil.copytree(place / "artifacts" / here / "page-1", place / "artifacts" / there / "page-1")
     store = open_store(str(place / "artifacts"), there)
-    assert (await outcome_so_far(RunHandle(clients[1], "page-1"), store)).forgotten  # the Web UI has no page of it
+    assert (await outcome_so_far(Run(clients[1], "page-1"), store)).forgotten  # the Web UI has no page of it
     pages = []
     for number, each in enumerate((cli, alone)):
         path = place / f"page-{number}.html"
@@ -313,7 +314,7 @@ def page_of(texts: list[str]) -> str:
     evidence = AnswerEvidence("\n\n".join(texts), [], {}, [])
     made_at = datetime(2026, 11, 2, tzinfo=UTC)
     return report_page(
-        ReportData("cases", RunOutcome(0, "completed", result), made_at=made_at, evidence=evidence, subtasks=parts)
+        ReportData("cases", RunOutcome("completed", result), made_at=made_at, evidence=evidence, subtasks=parts)
     )
 
 
@@ -321,7 +322,7 @@ def test_confidence_in_an_answer_of_which_nothing_can_be_looked_up_is_not_measur
     result = RunResult(status="completed", answer="Yes.", confidence=1.0)
     evidence = AnswerEvidence("Yes.", [], {}, [])
     made_at = datetime(2026, 11, 2, tzinfo=UTC)
-    data = ReportData("r", RunOutcome(0, "completed", result), made_at=made_at, evidence=evidence, subtasks=[])
+    data = ReportData("r", RunOutcome("completed", result), made_at=made_at, evidence=evidence, subtasks=[])
     page = report_page(data)
     assert "<dt>Confidence</dt><dd>not measured<small>" in page
 

@@ -12,11 +12,11 @@ from temporal_supervisor import UpdateRefused
 from temporal_supervisor.console.base.command import CommandFailed, hint
 from temporal_supervisor.console.base.terminal import Report, console
 from temporal_supervisor.console.commands.people_commands import resume, tell
-from temporal_supervisor.console.run.run_handle import RunHandle
 from temporal_supervisor.console.run.standstill import stated
 from temporal_supervisor.console.view.event_lines import Line
 from temporal_supervisor.console.view.follow import RunPoller, follow
 from temporal_supervisor.console.view.live_view import Picture, Screen
+from temporal_supervisor.runs import Run
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.contract.status import Status
 from temporal_supervisor.supervision.contract.updates import Pause, SkipSubtask, Steer
@@ -81,13 +81,13 @@ async def _is_told(client: Client, workflow_id: str, word: bytes) -> bool:
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, int]]:
     """The runs and cursors of all questions for a status."""
-    asked, status = set[tuple[str, int]](), RunHandle.status
+    asked, status = set[tuple[str, int]](), Run.status
 
-    def noted(run: RunHandle, cursor: int = 0) -> Awaitable[Status]:
+    def noted(run: Run, cursor: int = 0) -> Awaitable[Status]:
         asked.add((run.id, cursor))
         return status(run, cursor)
 
-    monkeypatch.setattr(RunHandle, "status", noted)
+    monkeypatch.setattr(Run, "status", noted)
     return asked
 
 
@@ -99,7 +99,7 @@ async def test_a_person_follows_and_reaches_the_subtasks_of_a_team_below(
     lab.play(tree(plans, **{"/turn.1": when(hold, text("walked\n\nConfidence: 0.8"))}))
     handle = await lab.start(team="house")
     await until(lab.sent("t1/1/t1/1/turn.1", "t1/1/t2/1/turn.1"))
-    run = RunHandle(client, run_id)
+    run = Run(client, run_id)
     poller, lines = RunPoller(run), list[Line]()
     lines += await poller.poll()
     assert await said(tell(run, Pause, by="ann")) == f"run '{run_id}': paused: work stops after the turns under way"
@@ -112,7 +112,7 @@ async def test_a_person_follows_and_reaches_the_subtasks_of_a_team_below(
         ("t1/t9", "the plan has no subtask 't9'"),
         ("t1/t2/t1", f"subtask 't2' of run '{run_id}/t1/1' has no team below it"),
     ]:
-        with pytest.raises((CommandFailed, UpdateRefused), match=re.escape(problem)):
+        with pytest.raises((ValueError, UpdateRefused), match=re.escape(problem)):
             await tell(run, SkipSubtask, path)
     assert await said(tell(run, Steer, "t1/t1", text="Mind the stairs", by="ann")) == f"run '{run_id}/t1/1': said to t1"
     assert await said(tell(run, SkipSubtask, "t1/t2", by="ann")) == f"run '{run_id}/t1/1': t2 is skipped"
@@ -149,7 +149,7 @@ async def test_the_last_screen_of_many_pages_is_whole_and_asks_for_one(
     pictures = list[Picture]()
     monkeypatch.setattr(Screen, "show", lambda _, picture: pictures.append(picture))
     monkeypatch.setattr(limits, "STATUS_PAGE", 1)
-    await follow(RunHandle(lab.client, lab.run_id), Screen(console()), None)
+    await follow(Run(lab.client, lab.run_id), Screen(console()), None)
     assert [report.state for report in pictures[-1].reports.values()] == ["completed"] * 3
     assert asked == {(lab.run_id, 0)}
 

@@ -23,8 +23,8 @@ from temporal_supervisor.console.commands.evidence_commands import _file_names, 
 from temporal_supervisor.console.commands.people_commands import _pretty
 from temporal_supervisor.console.commands.report_commands import run_table
 from temporal_supervisor.console.run.pollers import gone
-from temporal_supervisor.console.run.run_outcome import RunOutcome
 from temporal_supervisor.console.view.answer_text import answer_file, answer_report, rows_of, why_partial
+from temporal_supervisor.outcomes import RunOutcome
 from temporal_supervisor.supervision.contract.finding import ArtifactRef
 from temporal_supervisor.supervision.contract.result import Contradiction, Gap, RunResult, Unsupported
 from tests.console.conftest import ROOT
@@ -199,7 +199,7 @@ def test_a_command_of_an_answer_is_never_broken(width: int, monkeypatch: pytest.
     monkeypatch.chdir(ROOT)
     screen = terminal(width)
     made = ArtifactRef(name="a.md", media_type="text/markdown", bytes=1, ref="r", subtask_id="t1")
-    outcome = RunOutcome(0, "completed", RunResult(answer="-", artifacts=[made]))
+    outcome = RunOutcome("completed", RunResult(answer="-", artifacts=[made]))
     answer_report(LONG, outcome, "http://h/" + LONG).show(screen)
     lines = written(screen).splitlines()
     assert any(f".venv/bin/temporal-supervisor artifacts {LONG} --save DIR" in line for line in lines)
@@ -211,7 +211,7 @@ def test_an_answer_says_what_nothing_supports_and_how_conflicts_were_settled() -
     doubtful = [Unsupported(text="2,000 kg", where="t4"), Unsupported(text="9 %", where="answer")]
     result = RunResult(answer="-", contradictions=[settled], unsupported=doubtful)
     screen = terminal(2_000)
-    answer_report("r", RunOutcome(0, "completed", result)).show(screen)
+    answer_report("r", RunOutcome("completed", result)).show(screen)
     assert " no support for '2,000 kg' (t4), '9 %' (answer)\n" in written(screen)
     assert f" conflict between t1, t2: {'d' * 300} → {'r' * 300} end\n" in written(screen)
 

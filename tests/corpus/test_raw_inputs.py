@@ -25,7 +25,7 @@ from temporalio.client import Client, WorkflowFailureError, WorkflowQueryFailedE
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
-from temporal_supervisor.console.run.run_handle import facts, stuck
+from temporal_supervisor.console.run.found_runs import facts, stuck
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.text import size
 from temporal_supervisor.supervision.contract.request import RunRequest

@@ -15,8 +15,8 @@ from temporal_supervisor import RunRequest, start
 from temporal_supervisor.console.base.command import CommandFailed
 from temporal_supervisor.console.commands.doctor import server_rows
 from temporal_supervisor.console.commands.run_commands import require_workers
-from temporal_supervisor.console.run.run_handle import RunHandle
 from temporal_supervisor.console.run.standstill import observed
+from temporal_supervisor.runs import Run
 from temporal_supervisor.runtime.connection import connect
 from temporal_supervisor.supervision.base.queues import DEPLOYMENT
 from tests.scripted_model import ScriptedModel, plan, script, text, tools, when
@@ -55,7 +55,7 @@ async def _has_row(client: Client, level: str, name: str, words: str) -> bool:
     return any((row.level, row.name) == (level, name) and words in row.text for row in rows)
 
 
-async def _waits(run: RunHandle, words: str) -> bool:
+async def _waits(run: Run, words: str) -> bool:
     """True if commands say that a run waits for that."""
     return any(words in cause.text for cause in await observed(run, await run.describe()))
 
@@ -79,7 +79,7 @@ async def test_open_runs_outlive_a_deploy_a_rollback_and_new_keys(lone_model: Sc
             workers.environ |= {"SUPERVISOR_KEYS_FILE": str(file), "SUPERVISOR_BUILD_ID": "a"}
             first = await workers.start()
             await start(client, RunRequest(goal="Weigh the pears"), "early")
-            await until(partial(_waits, RunHandle(client, "early"), "a current build"))
+            await until(partial(_waits, Run(client, "early"), "a current build"))
             with pytest.raises(CommandFailed, match="none is current.*set-current-version"):
                 await require_workers(client)
             await client.get_workflow_handle("early").terminate()
@@ -94,7 +94,7 @@ async def test_open_runs_outlive_a_deploy_a_rollback_and_new_keys(lone_model: Sc
             first.kill()  # its runs need a Worker of their build
             await until(partial(_has_row, client, "problem", "build a", "no Worker serves it"))
             await client.get_workflow_handle("a-0").signal("a-word")  # for which its Worker is needed
-            await until(partial(_waits, RunHandle(client, "a-0"), "a Worker of build a"))
+            await until(partial(_waits, Run(client, "a-0"), "a Worker of build a"))
             workers.environ["SUPERVISOR_BUILD_ID"] = "a"
             await workers.start()
             await _make_current(client, "a")  # a rollback

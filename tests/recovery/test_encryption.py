@@ -21,8 +21,8 @@ from activities.store.artifacts import ArtifactChanged, ArtifactUnavailable, ope
 from temporal_supervisor import RunRequest, new_run_id, start
 from temporal_supervisor.console.commands.codec_command import codec_app
 from temporal_supervisor.console.commands.doctor import open_keys
-from temporal_supervisor.console.run.run_handle import RunHandle
 from temporal_supervisor.console.run.standstill import observed
+from temporal_supervisor.runs import Run
 from temporal_supervisor.runtime.connection import connect
 from temporal_supervisor.runtime.encryption import Keys, read_keys
 from temporal_supervisor.runtime.payloads import SealedPayloads
@@ -127,12 +127,12 @@ async def test_why_a_call_is_tried_again_is_encrypted_and_shown(lone: Lab, tmp_p
     with worker_processes(client, lone.model.url, str(tmp_path / "store"), tmp_path) as workers:
         workers.environ["SUPERVISOR_KEYS_FILE"] = str(file)
         await workers.start()
-        run = RunHandle(client, await start(client, RunRequest(goal="Look around", team="people"), lone.run_id))
+        run = Run(client, await start(client, RunRequest(goal="Look around", team="people"), lone.run_id))
         await until(partial(_says, run, WORD))
-        assert not await _says(RunHandle(lone.client, run.id), WORD)
+        assert not await _says(Run(lone.client, run.id), WORD)
 
 
-async def _says(run: RunHandle, word: str) -> bool:
+async def _says(run: Run, word: str) -> bool:
     return any(word in cause.text for cause in await observed(run, await run.describe()))
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from temporal_supervisor.console.run.run_handle import RunHandle
 from temporal_supervisor.console.run.standstill import Standstill, observed
+from temporal_supervisor.runs import Run
 from tests.scripted_model import plan, script, text, tools
 from tests.serving import WorkerProcesses
 from tests.workflow.runs import Lab, found
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.timeout(300)  # three processes one after the other
 
 async def _awaited(lone: Lab, waits_for: str) -> Standstill:
     """What the server shows the run to wait for, of that kind."""
-    run = RunHandle(lone.client, lone.run_id)
+    run = Run(lone.client, lone.run_id)
     async with asyncio.timeout(120):
         while True:
             for cause in await observed(run, await run.describe(), answered=True):

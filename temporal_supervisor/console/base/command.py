@@ -17,8 +17,8 @@ from temporalio.runtime import Runtime, TelemetryConfig
 from temporalio.service import RPCError, RPCStatusCode
 
 from activities.store.artifacts import ArtifactError, ArtifactStore, ArtifactUnavailable, open_store
-from temporal_supervisor.client import UpdateRefused
 from temporal_supervisor.console.base.terminal import Report, print_err, safe_line
+from temporal_supervisor.messages import NoRun, UpdateRefused
 from temporal_supervisor.runtime.connection import ConnectionFailed, connect, namespace_id
 from temporal_supervisor.runtime.process import INTERRUPTED, PROGRAM, command
 from temporal_supervisor.runtime.server.embedded_server import ServerFailed, read_record
@@ -152,6 +152,8 @@ def explain(error: BaseException) -> CommandFailed:
     )
     if isinstance(error, CommandFailed):
         return error
+    if isinstance(error, NoRun) and not error.is_other:
+        return CommandFailed(FAILED, f"{text}: {hint('list')} shows the runs")
     if isinstance(error, RPCError):
         return _explain_rpc(error)
     if isinstance(error, ValidationError):

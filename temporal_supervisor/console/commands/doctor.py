@@ -14,9 +14,11 @@ from temporal_supervisor.console.base.check_rows import CheckRow, Level, row_tex
 from temporal_supervisor.console.base.command import DONE, FAILED, Access, hint, server_address
 from temporal_supervisor.console.base.terminal import Report, counted
 from temporal_supervisor.console.commands.model_check import model_rows
+from temporal_supervisor.console.run.found_runs import recorded_store, roots
 from temporal_supervisor.console.run.pollers import SET_CURRENT, WORK, Polled, gone, polled, shown, worker_of
-from temporal_supervisor.console.run.run_handle import RPC_TIMEOUT, RunHandle, roots
 from temporal_supervisor.console.run.standstill import causes_of
+from temporal_supervisor.messages import RPC_TIMEOUT
+from temporal_supervisor.runs import Run
 from temporal_supervisor.runtime import search_attributes
 from temporal_supervisor.runtime.connection import ConnectionFailed
 from temporal_supervisor.runtime.setting_checks import odd_settings
@@ -155,7 +157,7 @@ async def _build_rows(client: Client, seen: Polled) -> AsyncIterator[CheckRow]:
 async def _other_store(client: Client, store_id: str | None) -> CheckRow | None:
     """Returns a problem if the newest run uses another artifact store than this environment, or this one is lost."""
     for execution in await roots(client, 1):
-        used = await RunHandle(client, execution.id).recorded_store()
+        used = await recorded_store(Run(client, execution.id))
         if used and store_id is not None and used != store_id:
             own = f"the store {store_id}" if store_id else "one without an id: it is not mounted, or was emptied"
             text = f"run '{execution.id}' uses the store {used}, this environment {own}"
@@ -168,7 +170,7 @@ async def _open_runs(client: Client) -> AsyncIterator[CheckRow]:
     """Yields a row for each open run of our queue that stands still, or one that says that none does."""
     found = [each.id for each in await roots(client, _RUNS, "Running") if each.task_queue == WORKFLOW_QUEUE]
     still = 0
-    for run in (RunHandle(client, run_id) for run_id in found):
+    for run in (Run(client, run_id) for run_id in found):
         described = await run.describe()
         if updates := (await described.memo()).get("updates"):
             text = f"'{run.id}' has taken {updates} updates: the server allows 2,000"

@@ -16,8 +16,9 @@ from temporal_supervisor.console.base.command import BAD_INPUT, DONE, FAILED, Ac
 from temporal_supervisor.console.base.output_file import write_file
 from temporal_supervisor.console.base.terminal import Report, safe, safe_line
 from temporal_supervisor.console.run.command_line import AnyRun
-from temporal_supervisor.console.run.run_handle import RunHandle, find_run
+from temporal_supervisor.console.run.found_runs import find_run
 from temporal_supervisor.console.run.run_outcome import outcome_so_far, published_end, read_result
+from temporal_supervisor.runs import Run
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.store_keys import run_prefix
 from temporal_supervisor.supervision.base.text import one_line
@@ -164,7 +165,7 @@ def _file_names(listed: list[ArtifactRef]) -> list[str]:
     return names
 
 
-async def calls_report(run: RunHandle, access: Access, which: str) -> Report:
+async def calls_report(run: Run, access: Access, which: str) -> Report:
     """Returns the stored model calls of a subtask, of a step of the supervisor, or `all`: prompts and whole replies."""
     from temporal_supervisor.console.report.report_data import entries_of, said_in, stored_calls
 

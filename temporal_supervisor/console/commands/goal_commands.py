@@ -8,15 +8,16 @@ from typing import Any
 from rich.console import RenderableType
 from temporalio.client import Client
 
-import temporal_supervisor
 from activities.files.manifest import MANIFEST_TYPE, put_files
-from temporal_supervisor.client import NoAnswer, RunFailed, UpdateRefused, new_run_id
 from temporal_supervisor.console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint
 from temporal_supervisor.console.base.terminal import Report, counted, indented, print_err, safe_line
 from temporal_supervisor.console.commands.run_commands import require_workers
 from temporal_supervisor.console.commands.team_commands import team_files
 from temporal_supervisor.console.run.request_options import data_files
 from temporal_supervisor.console.run.team_goals import TeamGoal, TeamGoals, read_goals
+from temporal_supervisor.messages import NoAnswer, UpdateRefused
+from temporal_supervisor.outcomes import RunFailed
+from temporal_supervisor.runs import Run
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.contract.request import Attachment, parse_request
 
@@ -58,11 +59,11 @@ async def _asked(
 ) -> dict[str, Any]:
     """Returns the outcome of one goal: the run, its status, and the parts its answer `lacks`."""
     request = parse_request({**listed.options(goal), "team": team, "attachments": data})
-    run_id = await temporal_supervisor.start(client, request, new_run_id(client, goal.goal))
-    made: dict[str, Any] = {"team": team, "goal": goal.goal, "role": goal.role, "run_id": run_id}
-    person = asyncio.create_task(_reply(client, run_id, goal.reply))
+    run = await Run.start(client, request)
+    made: dict[str, Any] = {"team": team, "goal": goal.goal, "role": goal.role, "run_id": run.id}
+    person = asyncio.create_task(_reply(run, goal.reply))
     try:
-        result = await temporal_supervisor.wait(client, run_id)
+        result = await run.result()
     except RunFailed as failed:
         return {**made, "status": "failed", "lacks": [f"an answer: {failed}"]}
     finally:
@@ -70,7 +71,7 @@ async def _asked(
     return {**made, "status": result.status, "lacks": goal.falls_short(result.model_dump(mode="json"))}
 
 
-async def _reply(client: Client, run_id: str, text: str) -> None:
+async def _reply(run: Run, text: str) -> None:
     """Answers each question of a run to a person with the reply of the goals file.
 
     Without such a reply all questions are left open.
@@ -78,8 +79,8 @@ async def _reply(client: Client, run_id: str, text: str) -> None:
     while text:
         await asyncio.sleep(_LOOKS_SECONDS)
         try:
-            for item in await temporal_supervisor.waiting(client, run_id):
-                await temporal_supervisor.decide(client, item, "reply", text)
+            for item in await run.waiting():
+                await run.decide(item.wait, "reply", text)
         except (NoAnswer, UpdateRefused):  # a Worker that is away may be back, and a run that has ended is awaited
             continue
 

@@ -16,7 +16,7 @@ from temporalio.client import WorkflowFailureError
 
 from activities.contracts.eval_contracts import EVAL_TYPE
 from activities.store.artifacts import ArtifactError
-from temporal_supervisor.client import Item, asked, decide, decide_all, inbox, send, waiting
+from temporal_supervisor.client import Item, inbox
 from temporal_supervisor.console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint, user
 from temporal_supervisor.console.base.terminal import (
     Report,
@@ -28,10 +28,13 @@ from temporal_supervisor.console.base.terminal import (
     table,
 )
 from temporal_supervisor.console.run.command_line import RunId
+from temporal_supervisor.console.run.found_runs import find_run, short_id
 from temporal_supervisor.console.run.request_options import parsed_plan, read_text_file, seconds
-from temporal_supervisor.console.run.run_handle import NO_WORKER, RunHandle, find_run, is_open, short_id, state_word
 from temporal_supervisor.console.run.standstill import ways
 from temporal_supervisor.console.view.plan_view import plan_page
+from temporal_supervisor.messages import NO_WORKER
+from temporal_supervisor.outcomes import is_open, state_word
+from temporal_supervisor.runs import Run
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.contract.status import Wait
 from temporal_supervisor.supervision.contract.updates import (
@@ -59,7 +62,7 @@ async def cancel(run: RunId) -> int:
     described = await run.describe()
     is_eval = described.workflow_type == EVAL_TYPE
     if is_open(described if is_eval else await run.require()):
-        await run.handle.cancel()
+        await run.cancel()
         with contextlib.suppress(TimeoutError, WorkflowFailureError):
             async with asyncio.timeout(_CANCEL_WAIT.total_seconds()):
                 await run.handle.result()
@@ -126,27 +129,16 @@ async def resume(run: RunId, by: By) -> Report:
     return await tell(run, Resume, by=by)
 
 
-async def tell(run: RunHandle, kind: type[Update], subtask: str = "*", **fields: object) -> Report:
+async def tell(run: Run, kind: type[Update], subtask: str = "*", **fields: object) -> Report:
     """Sends an update about a run, or about a `subtask` by its path, and returns what the run says to it."""
     if subtask != "*":
-        run, fields["to" if kind is Steer else "subtask_id"] = await _level(run, subtask)
+        run, fields["to" if kind is Steer else "subtask_id"] = await run.level(subtask)
     await require_open(run)
-    message = (await send(run.client, run.id, kind, **fields)).message
+    message = (await run.send(kind, **fields)).message
     return Report({"run_id": run.id, "message": message}, lambda _: [f"run '{run.id}': {message}"])
 
 
-async def _level(run: RunHandle, path: str) -> tuple[RunHandle, str]:
-    """Returns the run, or the one nested in it, that has the subtask at `path`, and the subtask's id there."""
-    *teams, subtask_id = path.split("/")
-    for team in teams:
-        nested = {report.id: report.workflow_id for report in (await run.whole_status()).subtasks if report.nested}
-        if (workflow_id := nested.get(team)) is None:
-            raise CommandFailed(BAD_INPUT, f"subtask '{team}' of run '{run.id}' has no team below it")
-        run = RunHandle(run.client, workflow_id)
-    return run, subtask_id
-
-
-async def require_open(run: RunHandle) -> None:
+async def require_open(run: Run) -> None:
     """Raises CommandFailed if the run has ended."""
     described = await run.require()
     if not is_open(described):
@@ -188,8 +180,8 @@ async def show_report(access: Access, words: Words) -> Report:
 
 async def item_report(access: Access, item: Item, *, commands: bool = True) -> Report:
     """Returns all of what is asked: whole, with hidden and look-alike characters made visible, and how to decide."""
-    run = RunHandle(await access.client(), item.run_id)
-    whole = await asked(run.client, run.id, item.wait.id)
+    run = Run(await access.client(), item.run_id)
+    whole = await run.asked(item.wait.id)
     content = whole.content
     if content is None and whole.wait.content_ref:
         content = (await (await access.store()).get(whole.wait.content_ref)).decode("utf-8", "replace")
@@ -228,11 +220,11 @@ async def item_report(access: Access, item: Item, *, commands: bool = True) -> R
     return Report({"run_id": run.id, "goal": item.goal, **whole.model_dump(mode="json"), **shown}, rows)
 
 
-async def _behind(access: Access, run: RunHandle, wait: Wait) -> tuple[str, dict[str, str]]:
+async def _behind(access: Access, run: Run, wait: Wait) -> tuple[str, dict[str, str]]:
     """Returns who asks, and the findings that a person's own is to build on, whole: `content` has only summaries."""
     if wait.subtask_id is None:
         return "the supervisor", {}
-    level, subtask_id = await _level(run, wait.subtask_id)
+    level, subtask_id = await run.level(wait.subtask_id)
     reports = {report.id: report for report in (await level.whole_status()).subtasks}
     asking = reports[subtask_id]
     built_on = [reports[name] for name in asking.depends_on if name in reports] if wait.kind == "finding" else []
@@ -269,9 +261,9 @@ async def decision_report(
         raise CommandFailed(
             FAILED, f"'{item.wait.id}' shows something else now, with the hash {item.wait.sha256}: {look}"
         )
-    run = RunHandle(await access.client(), item.run_id)
+    run = Run(await access.client(), item.run_id)
     edited = parsed_plan(read_text_file(plan), str(plan)) if plan else None
-    answer = await decide(run.client, item, word, text, plan=edited, by=by)
+    answer = await run.decide(item.wait, word, text, plan=edited, by=by)
     data = {"run_id": run.id, "id": item.wait.id, "message": answer.message}
     return Report(data, lambda _: [f"run '{run.id}': {answer.message}"])
 
@@ -300,13 +292,13 @@ async def _many_report(access: Access, words: Sequence[str], word: str, text: st
     """Decides alike about many things of one run, and returns what became of each."""
     run_word, *wait_ids = words
     client = await access.client()
-    run = RunHandle(client, await find_run(client, run_word))
+    run = Run(client, await find_run(client, run_word))
     await require_open(run)
-    here = {item.wait.id: item for item in await waiting(client, run.id)}
+    here = {item.wait.id: item for item in await run.waiting()}
     if unknown := [wait_id for wait_id in wait_ids if wait_id not in here]:
         raise CommandFailed(FAILED, _nothing_waits(unknown[0], here))
-    items = [here[wait_id] for wait_id in dict.fromkeys(wait_ids)]
-    replies = await decide_all(client, items, word, text, by=by)
+    waits = [here[wait_id].wait for wait_id in dict.fromkeys(wait_ids)]
+    replies = await run.decide_all(waits, word, text, by=by)
     run_id = run.id
     data = {"run_id": run_id, "decisions": [reply.model_dump() for reply in replies]}
     lines = [f"run '{run_id}': {reply.message}" for reply in replies]
@@ -336,9 +328,9 @@ async def _named(access: Access, words: Sequence[str]) -> Item:
         raise CommandFailed(BAD_INPUT, f"name one thing that waits, as ID or RUN ID: {hint('inbox')} lists them")
     *run_words, wait_id = words
     if run_words:
-        run = RunHandle(client, await find_run(client, run_words[0]))
+        run = Run(client, await find_run(client, run_words[0]))
         await require_open(run)
-        here = await waiting(client, run.id)
+        here = await run.waiting()
     else:
         here = (await inbox(client)).items
     items = [item for item in here if item.wait.id == wait_id]

@@ -21,8 +21,10 @@ from temporalio.workflow import NondeterminismError
 from temporal_supervisor.console.base.command import DONE, FAILED, Access, CommandFailed
 from temporal_supervisor.console.base.terminal import print_err, print_out, safe_line
 from temporal_supervisor.console.run.command_line import AnyRun
+from temporal_supervisor.console.run.found_runs import recorded_store, stuck, tree
 from temporal_supervisor.console.run.lost_objects import Loss, losses_of
-from temporal_supervisor.console.run.run_handle import RunHandle, is_open, state_word, stuck, tree
+from temporal_supervisor.outcomes import is_open, state_word
+from temporal_supervisor.runs import Run
 from temporal_supervisor.supervision.base import limits
 
 _RESET_WAIT = timedelta(seconds=10)
@@ -70,7 +72,7 @@ def _check_build(described: WorkflowExecutionDescription, own_build: str | None)
         raise CommandFailed(FAILED, f"run '{described.id}' belongs to build {build}, this program is {own}: {helps}")
 
 
-async def _first_stuck(run: RunHandle, below: Sequence[tuple[str, str]]) -> str | None:
+async def _first_stuck(run: Run, below: Sequence[tuple[str, str]]) -> str | None:
     """Returns what fails in one of the workflows below a run; None if nothing does."""
     for workflow_id, _ in below:
         if failing := stuck(await run.describe(workflow_id)):
@@ -78,7 +80,7 @@ async def _first_stuck(run: RunHandle, below: Sequence[tuple[str, str]]) -> str 
     return None
 
 
-async def _mend(run: RunHandle, described: WorkflowExecutionDescription, places: Sequence[tuple[str, str]]) -> int:
+async def _mend(run: Run, described: WorkflowExecutionDescription, places: Sequence[tuple[str, str]]) -> int:
     """Resets those workflows that do not replay. Returns the exit code."""
     # these load the workflows with their contracts: 0.3 s for one command only
     from temporal_supervisor.runtime.workers import replayer
@@ -109,10 +111,10 @@ async def _mend(run: RunHandle, described: WorkflowExecutionDescription, places:
     return FAILED if left else DONE
 
 
-async def _make_again(run: RunHandle, access: Access, places: Sequence[tuple[str, str]]) -> int:
+async def _make_again(run: Run, access: Access, places: Sequence[tuple[str, str]]) -> int:
     """Resets those workflows that name lost objects to before these were made: what was paid for is paid again."""
     store = await access.store()
-    if store_id := await run.recorded_store():
+    if store_id := await recorded_store(run):
         await store.require(store_id)  # in another store, or in one that is not mounted, nothing counts as lost
     losses: list[Loss] = await losses_of(run, store, places)
     for loss in losses:

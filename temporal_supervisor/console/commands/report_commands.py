@@ -25,18 +25,16 @@ from temporal_supervisor.console.commands.evidence_commands import calls_report
 from temporal_supervisor.console.commands.people_commands import way_rows
 from temporal_supervisor.console.run.at_work import tail_of
 from temporal_supervisor.console.run.command_line import AnyId, AnyRun
-from temporal_supervisor.console.run.run_handle import (
+from temporal_supervisor.console.run.found_runs import (
     STATUS,
-    NoAnswer,
-    RunHandle,
     facts,
-    is_open,
     no_runs,
+    recorded_goal,
     roots,
     short_id,
-    state_word,
 )
 from temporal_supervisor.console.run.run_outcome import (
+    exit_code,
     full_trace,
     outcome_so_far,
     read_result,
@@ -49,6 +47,9 @@ from temporal_supervisor.console.view.event_lines import line
 from temporal_supervisor.console.view.live_view import ENDED_PHASES, LINE_CHARS, LiveAgent, Picture, draw, story
 from temporal_supervisor.console.view.model_ways import model_notes
 from temporal_supervisor.console.view.plan_view import PlanPage, plan_page
+from temporal_supervisor.messages import NoAnswer, NoRun
+from temporal_supervisor.outcomes import is_open, state_word
+from temporal_supervisor.runs import Run
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.text import money
 from temporal_supervisor.supervision.contract.status import Status
@@ -82,7 +83,7 @@ async def status_report(run: AnyRun, access: Access) -> Report:
         refused = isinstance(error.__cause__, WorkflowQueryFailedError)  # by a Worker, for a run that did not begin
         picture.notice = str(error) if refused else "no Worker answers: only the server's facts"
         picture.observed = await observed(run, described, answered=False)
-        data |= {"goal": await run.recorded_goal(), "notice": picture.notice}
+        data |= {"goal": await recorded_goal(run), "notice": picture.notice}
     if closed:
         outcome = await run_outcome(run, await access.store_or_none())
         data["error"], ending = outcome.error, outcome.said
@@ -96,13 +97,13 @@ async def status_report(run: AnyRun, access: Access) -> Report:
     return Report(data, lambda screen: _status_rows(screen, data, picture, ending))
 
 
-async def _look_at_calls(run: RunHandle, described: WorkflowExecutionDescription, picture: Picture) -> None:
+async def _look_at_calls(run: Run, described: WorkflowExecutionDescription, picture: Picture) -> None:
     """Takes what the calls in flight do of the run itself and of some of its worker agents."""
     picture.tail = await tail_of(run, described)
     running = [row for row in picture.tree() if row.report.state == "running" and row.report.workflow_id]
     for row in running[:_CALLS_SHOWN]:
         workflow_id = str(row.report.workflow_id)
-        with contextlib.suppress(RPCError, CommandFailed, NoAnswer):  # it may just have ended
+        with contextlib.suppress(RPCError, NoRun, NoAnswer):  # it may just have ended
             picture.agents[workflow_id] = LiveAgent(row.path, tail=await tail_of(run, await run.describe(workflow_id)))
 
 
@@ -203,7 +204,7 @@ async def result_report(
             write_file(output, made, table_content(made) if suffix == ".csv" else "", force=force)
         except ValueError as error:
             raise CommandFailed(BAD_INPUT, f"{output}: {error}") from None
-        return Report(outcome.as_json(run.id), lambda _: (), code=outcome.code)
+        return Report(outcome.as_json(run.id), lambda _: (), code=exit_code(outcome))
     web = None if outcome.forgotten else web_address(run.client, run.id)
     return answer_report(run.id, outcome, web, model_notes(outcome))
 
@@ -269,11 +270,11 @@ async def _row(client: Client, execution: WorkflowExecution, looks: asyncio.Sema
     causes: list[Standstill] = []
     async with looks:
         with contextlib.suppress(Exception):  # any client may have written the summary, or the run be deleted meanwhile
-            run = RunHandle(client, execution.id)
+            run = Run(client, execution.id)
             execution = described = await run.describe()  # the latest one: a reset leaves others, which have ended
             # the Web UI's form for a start copies the summary of another run
             summary = await described.static_summary()  # without the keys of a run that encrypts it is no text
-            goal = await run.recorded_goal() or (summary if isinstance(summary, str) else "")
+            goal = await recorded_goal(run) or (summary if isinstance(summary, str) else "")
             if is_open(described):
                 causes = await causes_of(run, described)
             elif described.typed_search_attributes.get(STATUS) == "partial" and state_word(described) == "completed":

@@ -16,7 +16,6 @@ from temporalio.client import Client
 from temporalio.exceptions import WorkflowAlreadyStartedError
 
 from activities.files.manifest import MANIFEST_TYPE, DataFile, put_files
-from temporal_supervisor.client import Item, UpdateRefused, decide, new_run_id, start
 from temporal_supervisor.console.base.command import (
     BAD_INPUT,
     FAILED,
@@ -35,14 +34,17 @@ from temporal_supervisor.console.run.command_line import AnyRun, AsJson
 from temporal_supervisor.console.run.described_files import check_description, check_readable
 from temporal_supervisor.console.run.pollers import SET_CURRENT, polled
 from temporal_supervisor.console.run.request_options import check_run_id, parsed_plan, prepared_request, read_text_file
-from temporal_supervisor.console.run.run_handle import NoAnswer, RunHandle, is_open, state_word
 from temporal_supervisor.console.view.answer_text import answer_report
 from temporal_supervisor.console.view.follow import follow
 from temporal_supervisor.console.view.live_view import Screen
 from temporal_supervisor.console.view.model_ways import model_notes
 from temporal_supervisor.console.view.plan_view import PlanPage, plan_page
+from temporal_supervisor.messages import NoAnswer, UpdateRefused
+from temporal_supervisor.outcomes import is_open, state_word
+from temporal_supervisor.runs import Run
 from temporal_supervisor.runtime.local_models import find_local_model
 from temporal_supervisor.runtime.process import cache_dir
+from temporal_supervisor.starting import new_run_id
 from temporal_supervisor.supervision.base.queues import MODEL_QUEUE, WORKFLOW_QUEUE
 from temporal_supervisor.supervision.base.store_keys import encode
 from temporal_supervisor.supervision.contract.plan import Plan
@@ -60,7 +62,7 @@ class PlanLeft(Exception):
         self.report = report
 
 
-async def ask_about_plan(run: RunHandle, screen: Screen, status: Status | None, *, can_ask: bool) -> None:
+async def ask_about_plan(run: Run, screen: Screen, status: Status | None, *, can_ask: bool) -> None:
     """Asks a person about a plan that waits, until it is decided. Raises PlanLeft if it is left waiting."""
     if status is None or all(wait.kind != "plan" for wait in status.waiting):
         return
@@ -83,7 +85,7 @@ async def ask_about_plan(run: RunHandle, screen: Screen, status: Status | None, 
                 print_err(str(error))
 
 
-async def _is_decided(run: RunHandle, page: PlanPage, wait: Wait) -> bool:
+async def _is_decided(run: Run, page: PlanPage, wait: Wait) -> bool:
     """Asks once; True if the plan no longer waits."""
     keys = {"approve": "approve a", "edit": "edit e", "change": 'change c "what to change"', "reject": "reject r"}
     named = [words for choice, words in keys.items() if choice in wait.choices]
@@ -97,14 +99,14 @@ async def _is_decided(run: RunHandle, page: PlanPage, wait: Wait) -> bool:
     if key not in _WORDS:
         return False
     plan = await _edited(run, page.plan) if key == "e" else None
-    item, text = Item(run.id, page.plan.goal, wait), rest.strip().strip('"') or None
-    await decide(run.client, item, _WORDS[key], text, plan=plan, by=user())
+    text = rest.strip().strip('"') or None
+    await run.decide(wait, _WORDS[key], text, plan=plan, by=user())
     if plan is None:
         _drop_edited(run)  # it is of the plan that was decided about
     return True
 
 
-async def _typed(run: RunHandle, prompt: str, wait: Wait) -> str | None:
+async def _typed(run: Run, prompt: str, wait: Wait) -> str | None:
     """Returns the line that a person types, empty at the end of the input; None if the plan no longer waits."""
     sys.stdout.write(prompt)
     sys.stdout.flush()
@@ -122,7 +124,7 @@ async def _typed(run: RunHandle, prompt: str, wait: Wait) -> str | None:
         loop.remove_reader(sys.stdin.fileno())
 
 
-async def _edited(run: RunHandle, plan: Plan) -> Plan:
+async def _edited(run: Run, plan: Plan) -> Plan:
     """Returns the plan as the person's editor leaves it. Raises CommandFailed if it can't run, or is the same."""
     file = _edited_file(run)
     if not file.exists():
@@ -135,12 +137,12 @@ async def _edited(run: RunHandle, plan: Plan) -> Plan:
     return edited
 
 
-def _edited_file(run: RunHandle) -> Path:
+def _edited_file(run: Run) -> Path:
     """Returns the file of a plan that a person edits: what was refused stands in it when it is opened again."""
     return cache_dir() / f"plan-of-{encode(run.id)}.json"
 
 
-def _drop_edited(run: RunHandle) -> None:
+def _drop_edited(run: Run) -> None:
     with contextlib.suppress(OSError):  # without a cache folder there is none
         _edited_file(run).unlink(missing_ok=True)
 
@@ -217,9 +219,9 @@ async def run_goal(
         attachment = await _stored(access, files)
         attachment = attachment.model_copy(update={"trusted": not data_from_others})
         wanted = wanted.model_copy(update={"attachments": [*wanted.attachments, attachment]})
-    run = RunHandle(client, run_id)
+    run = Run(client, run_id)
     try:
-        await start(client, wanted, run_id)
+        await Run.start(client, wanted, run_id)
     except WorkflowAlreadyStartedError as error:
         other = await run.describe()
         known = "is already running" if is_open(other) else f"exists already ({state_word(other)})"
@@ -238,7 +240,7 @@ async def follow_run(run: AnyRun, access: Access, as_json: AsJson = False) -> Re
     return await _followed(run, access, as_json)
 
 
-async def _followed(run: RunHandle, access: Access, as_json: bool, *, asks: bool = False) -> Report:
+async def _followed(run: Run, access: Access, as_json: bool, *, asks: bool = False) -> Report:
     """Returns the outcome of a run; if it `asks`, a person is asked about plans that wait for approval."""
     web = web_address(run.client, run.id)
     can_ask = console().is_terminal and sys.stdin.isatty() and not as_json

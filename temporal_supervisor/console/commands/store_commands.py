@@ -19,8 +19,11 @@ from activities.store.contents import Stored, read_contents
 from temporal_supervisor.console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint
 from temporal_supervisor.console.base.terminal import console, counted, print_err, print_out
 from temporal_supervisor.console.run.command_line import RunId
+from temporal_supervisor.console.run.found_runs import tree
 from temporal_supervisor.console.run.request_options import data_files, is_small_text, read_text_file
-from temporal_supervisor.console.run.run_handle import RPC_TIMEOUT, RUN_TYPE, is_open, tree
+from temporal_supervisor.messages import RPC_TIMEOUT
+from temporal_supervisor.outcomes import is_open
+from temporal_supervisor.starting import RUN_TYPE
 from temporal_supervisor.supervision.base.store_keys import digest_of, run_of, run_prefix
 from temporal_supervisor.supervision.contract.base import Duration
 from temporal_supervisor.supervision.run.attempt_rules import is_child_id

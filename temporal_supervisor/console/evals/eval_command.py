@@ -30,7 +30,6 @@ from activities.contracts.eval_contracts import (
     is_eval_id,
     new_eval_id,
 )
-from temporal_supervisor.client import NoAnswer, UpdateRefused, query
 from temporal_supervisor.console.base.command import (
     BAD_INPUT,
     CANCELLED,
@@ -64,6 +63,7 @@ from temporal_supervisor.console.evals.set_files import (
 )
 from temporal_supervisor.console.run.command_line import AsJson
 from temporal_supervisor.console.run.request_options import check_run_id, read_text_file, seconds
+from temporal_supervisor.messages import NoAnswer, NoRun, UpdateRefused, query
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.queues import WORKFLOW_QUEUE
 from temporal_supervisor.supervision.base.store_keys import named_key
@@ -392,7 +392,7 @@ async def _write_page(
         file = folder / f"{quote(score.case, safe='~')}.html"
         try:
             page = report_page(await report_data(access, score.run_id))
-        except CommandFailed:  # it was pruned, or ended before it began
+        except NoRun:  # it was pruned, or ended before it began
             continue
         folder.mkdir(parents=True, exist_ok=True)
         file.write_bytes(page.encode())

@@ -17,11 +17,11 @@ from mcp_types import CallToolResult, InputRequiredResult
 from pydantic import AnyHttpUrl, AnyUrl, ValidationError
 
 from activities.store.artifacts import ArtifactMissing
-from temporal_supervisor.client import NoAnswer
 from temporal_supervisor.console.base.command import BAD_INPUT, DONE, Access, CommandFailed, explain
 from temporal_supervisor.console.base.terminal import print_err
 from temporal_supervisor.console.mcp_server.run_tools import add_to
 from temporal_supervisor.console.run.standstill import silence
+from temporal_supervisor.messages import NoAnswer, NoRun
 from temporal_supervisor.supervision.base.trust import is_loopback
 from temporal_supervisor.supervision.contract.request import describe_errors
 
@@ -121,7 +121,7 @@ class _PlainServer(MCPServer[Access]):
             return await super().read_resource(uri, context)
         except UnexpectedResourceError as error:
             cause = error.__cause__ or error
-            unknown = isinstance(cause, (CommandFailed, ArtifactMissing))
+            unknown = isinstance(cause, (CommandFailed, NoRun, ArtifactMissing))
             raise (ResourceNotFoundError if unknown else ResourceError)(_sentence(cause, "uri")) from None
 
 

@@ -17,10 +17,9 @@ from activities.model.port import Json
 from activities.replies.agent_story import ToolUse, read_tool_uses
 from activities.store.artifacts import ArtifactChanged, ArtifactError, ArtifactMissing, ArtifactStore
 from activities.store.reading import read_text
-from temporal_supervisor.console.base.command import Access, CommandFailed
-from temporal_supervisor.console.run.run_handle import RunHandle, facts, find_run, is_open, state_word
+from temporal_supervisor.console.base.command import Access
+from temporal_supervisor.console.run.found_runs import facts, find_run, recorded_goal
 from temporal_supervisor.console.run.run_outcome import (
-    RunOutcome,
     full_trace,
     outcome_so_far,
     read_result,
@@ -29,6 +28,9 @@ from temporal_supervisor.console.run.run_outcome import (
 )
 from temporal_supervisor.console.run.standstill import stated
 from temporal_supervisor.console.view.answer_text import answer_file, rows_of
+from temporal_supervisor.messages import NoRun
+from temporal_supervisor.outcomes import RunOutcome, is_open, state_word
+from temporal_supervisor.runs import Run
 from temporal_supervisor.runtime.connection import ConnectionFailed
 from temporal_supervisor.supervision.base.prompt_marks import FINISH_TOOL
 from temporal_supervisor.supervision.base.store_keys import run_prefix
@@ -201,17 +203,17 @@ async def report_data(access: Access, given: str | None, *, prompts: bool = Fals
         store = stores[0]
     else:
         store = await access.store()
-        data = await _known(RunHandle(client, await find_run(client, given)), store)
+        data = await _known(Run(client, await find_run(client, given)), store)
     await _add_content(data, store, with_prompts=prompts)
     return data
 
 
-async def _known(run: RunHandle, store: ArtifactStore) -> ReportData:
+async def _known(run: Run, store: ArtifactStore) -> ReportData:
     """Returns what is known of a run beside its findings and calls. Raises CommandFailed."""
     ended = await _ended(run.id, store)
     try:
         described = await run.require()
-    except CommandFailed:
+    except NoRun:
         if ended is None:
             raise
         return ended
@@ -219,7 +221,7 @@ async def _known(run: RunHandle, store: ArtifactStore) -> ReportData:
         return ended  # what is stored of another state may be of an earlier execution
     _, team, _ = await facts(described)
     outcome, events = await outcome_so_far(run, store), await full_trace(run, store)
-    data = ReportData(run.id, outcome, events, await run.recorded_goal(), team)
+    data = ReportData(run.id, outcome, events, await recorded_goal(run), team)
     if is_open(described):
         status = await run.status()
         data.notice, data.waits = status.model_notice or "", [cause.cause for cause in stated(status, run.id)]

@@ -7,15 +7,16 @@ from temporalio.api.enums.v1 import PendingActivityState
 from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.client import WorkflowExecutionDescription
 
-from temporal_supervisor.console.run.run_handle import RunHandle
+from temporal_supervisor.console.run.found_runs import last_beat
+from temporal_supervisor.runs import Run
 
 _STAGES = {"turn": "waits for its turn", "reading": "reading the prompt"}
 
 
-async def tail_of(run: RunHandle, described: WorkflowExecutionDescription) -> str:
+async def tail_of(run: Run, described: WorkflowExecutionDescription) -> str:
     """Returns the end of the longest text that a call of a workflow writes, else what one of its calls does."""
     pending = described.raw_description.pending_activities
-    beats = [(activity, await run.beat(activity)) for activity in pending]
+    beats = [(activity, await last_beat(run, activity)) for activity in pending]
     tail = max((str(beat.get("tail") or "") for _, beat in beats), key=len, default="")
     return tail or next(filter(None, (_stage(*each) for each in beats)), "")
 

@@ -8,14 +8,16 @@ import typer
 
 from temporal_supervisor.console.base.command import access, perform
 from temporal_supervisor.console.base.terminal import Report
-from temporal_supervisor.console.run.run_handle import NoAnswer, RunHandle, find_run
+from temporal_supervisor.console.run.found_runs import find_run
 from temporal_supervisor.console.run.standstill import silence
+from temporal_supervisor.messages import NoAnswer
+from temporal_supervisor.runs import Run
 
 _WORDS = "its id as `run` and `list` print it, or the beginning of one"
 _ONE = typer.Argument(metavar="RUN_ID", help=_WORDS)
 _ANY = typer.Argument(metavar="RUN_ID", help=f"{_WORDS}; the newest run without")
-RunId = Annotated[RunHandle, _ONE]
-AnyRun = Annotated[RunHandle, _ANY]
+RunId = Annotated[Run, _ONE]
+AnyRun = Annotated[Run, _ANY]
 AnyId = Annotated[str | None, _ANY]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON on standard output, nothing else there")]
 
@@ -42,7 +44,7 @@ def command(work: Callable[..., Coroutine[Any, Any, Report | int]]) -> Callable[
             try:
                 if run:
                     client = await access.client()
-                    given["run"] = RunHandle(client, await find_run(client, given.pop("run_id")))
+                    given["run"] = Run(client, await find_run(client, given.pop("run_id")))
                 return await work(**given, **({"access": access} if "access" in signature.parameters else {}))
             except NoAnswer as error:
                 raise await silence(await access.client(), error) from error

@@ -12,7 +12,7 @@ from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client
 
 from activities.store.artifacts import ArtifactStore
-from temporal_supervisor.console.run.run_handle import RunHandle
+from temporal_supervisor.runs import Run
 from temporal_supervisor.supervision.base.store_keys import is_key, run_prefix
 
 _REFERENCES = ("ref", "head")  # as `activities.attempts` has them
@@ -29,7 +29,7 @@ class Loss:
     reset_to: int
 
 
-async def losses_of(run: RunHandle, store: ArtifactStore, places: Sequence[tuple[str, str]]) -> list[Loss]:
+async def losses_of(run: Run, store: ArtifactStore, places: Sequence[tuple[str, str]]) -> list[Loss]:
     """Returns the first loss of each of these open workflows, the run's own first.
 
     One that a reset of the workflow above begins anew is left out: it finds what is left of its own, and pays the rest.
@@ -50,7 +50,7 @@ async def losses_of(run: RunHandle, store: ArtifactStore, places: Sequence[tuple
     return losses
 
 
-async def _first_loss(run: RunHandle, events: Sequence[HistoryEvent], stored: set[str]) -> tuple[int, str, int] | None:
+async def _first_loss(run: Run, events: Sequence[HistoryEvent], stored: set[str]) -> tuple[int, str, int] | None:
     """Returns the event whose result names a lost object, its key, and the end of the task that asked for it."""
     asked_by = {event.event_id: _task_of(event) for event in events}
     for event in events:

@@ -11,7 +11,7 @@ from temporalio.api.taskqueue.v1 import PollerInfo, TaskQueue
 from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 from temporalio.client import Client
 
-from temporal_supervisor.console.run.run_handle import RPC_TIMEOUT
+from temporal_supervisor.messages import RPC_TIMEOUT
 from temporal_supervisor.supervision.base.queues import (
     DEPLOYMENT,
     MODEL_QUEUE,

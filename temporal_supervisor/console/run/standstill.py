@@ -16,9 +16,13 @@ from temporalio.client import Client, WorkflowExecutionDescription
 from temporal_supervisor.console.base.command import UNREACHABLE, CommandFailed, hint
 from temporal_supervisor.console.base.terminal import safe_line
 from temporal_supervisor.console.run.at_work import is_at_work
+from temporal_supervisor.console.run.found_runs import WAITING, last_beat, short_id, stuck
 from temporal_supervisor.console.run.pollers import SET_CURRENT, polled, shown, worker_of
-from temporal_supervisor.console.run.run_handle import RUN_TYPE, WAITING, NoAnswer, RunHandle, is_open, short_id, stuck
+from temporal_supervisor.messages import NoAnswer
+from temporal_supervisor.outcomes import is_open
+from temporal_supervisor.runs import Run
 from temporal_supervisor.runtime.payloads import readable
+from temporal_supervisor.starting import RUN_TYPE
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.errors import ErrorKind
 from temporal_supervisor.supervision.base.queues import WORKFLOW_QUEUE
@@ -71,7 +75,10 @@ class Standstill:
 
 
 async def observed(
-    run: RunHandle, described: WorkflowExecutionDescription, *, answered: bool = True
+    run: Run,
+    described: WorkflowExecutionDescription,
+    *,
+    answered: bool = True,
 ) -> list[Standstill]:
     """Returns what an open run stands still for, as far as the server knows. Raises RPCError.
 
@@ -94,7 +101,7 @@ async def observed(
 
 
 async def causes_of(
-    run: RunHandle, described: WorkflowExecutionDescription, status: Status | None = None
+    run: Run, described: WorkflowExecutionDescription, status: Status | None = None
 ) -> list[Standstill]:
     """Returns what an open run stands still for; without its `status` that is asked of a run that says it waits."""
     causes = await observed(run, described)
@@ -160,7 +167,7 @@ def _first_way(run_id: str, wait: Wait) -> str:
 
 async def silence(client: Client, error: NoAnswer) -> CommandFailed:
     """Returns why a run does not answer, as far as the server knows."""
-    run = RunHandle(client, error.run_id)
+    run = Run(client, error.run_id)
     causes = await observed(run, await run.describe(), answered=False)
     return CommandFailed(UNREACHABLE, f"run '{run.id}' does not answer: {causes[0].line if causes else error}")
 
@@ -172,7 +179,7 @@ def _is_served(described: WorkflowExecutionDescription) -> bool:
     return datetime.now(UTC) - _time(pending.scheduled_time) <= _QUEUED_LONG
 
 
-async def _no_worker(run: RunHandle, described: WorkflowExecutionDescription) -> Standstill:
+async def _no_worker(run: Run, described: WorkflowExecutionDescription) -> Standstill:
     queued = described.raw_description.pending_workflow_task.original_scheduled_time
     since = _time(queued).isoformat() if queued.seconds else None
     if described.task_queue != WORKFLOW_QUEUE:
@@ -190,9 +197,7 @@ async def _no_worker(run: RunHandle, described: WorkflowExecutionDescription) ->
     return Standstill("worker", ("the run",), f"a Worker{which}", helps, since)
 
 
-async def _open_workflows(
-    run: RunHandle, described: WorkflowExecutionDescription
-) -> list[WorkflowExecutionDescription]:
+async def _open_workflows(run: Run, described: WorkflowExecutionDescription) -> list[WorkflowExecutionDescription]:
     """Returns the run, and as many of its open worker agents and nested supervisors as one looks at."""
     seen = [described]
     for each in seen:  # nested supervisors join while it goes
@@ -203,12 +208,12 @@ async def _open_workflows(
     return seen
 
 
-async def _of_activity(run: RunHandle, workflow_id: str, activity: PendingActivityInfo) -> Standstill | None:
+async def _of_activity(run: Run, workflow_id: str, activity: PendingActivityInfo) -> Standstill | None:
     who = (subtask_path(workflow_id, run.id) or activity.activity_type.name,)
     queue, due = activity.activity_options.task_queue.name, _time(activity.next_attempt_schedule_time)
     queued = max(_time(activity.scheduled_time), due)
     kind, words = worker_of(queue)
-    if held := (await run.beat(activity)).get("held"):
+    if held := (await last_beat(run, activity)).get("held"):
         return Standstill("store", who, f"the artifact store, to keep a received answer: {held}", _STORE_HELPS)
     is_queued = activity.state == PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED
     if is_queued and datetime.now(UTC) - queued > _QUEUED_LONG and not (await polled(run.client, queue)).workers:

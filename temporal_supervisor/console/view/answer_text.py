@@ -11,7 +11,8 @@ from rich.text import Text
 
 from temporal_supervisor.console.base.command import hint
 from temporal_supervisor.console.base.terminal import Report, counted, safe, safe_json, safe_line, wrapped
-from temporal_supervisor.console.run.run_outcome import RunOutcome
+from temporal_supervisor.console.run.run_outcome import exit_code
+from temporal_supervisor.outcomes import RunOutcome
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.text import money
 from temporal_supervisor.supervision.contract.result import RunResult
@@ -28,7 +29,7 @@ _JSON_ROWS = 40  # of a structured answer on a terminal
 def answer_report(run_id: str, outcome: RunOutcome, web: str | None = None, notes: Sequence[str] = ()) -> Report:
     """Returns result and problem of a run, with `notes` beside them."""
     error = safe_line(outcome.said, _ERROR_CHARS)
-    data, code = outcome.as_json(run_id), outcome.code
+    data, code = outcome.as_json(run_id), exit_code(outcome)
     return Report(data, lambda screen: _rows(screen, run_id, outcome, web), notes=notes, error=error, code=code)
 
 

@@ -16,11 +16,14 @@ from temporalio.service import RPCError
 from activities.store.artifacts import ArtifactStore
 from temporal_supervisor.console.base.command import UNREACHABLE, CommandFailed
 from temporal_supervisor.console.run.at_work import tail_of
-from temporal_supervisor.console.run.run_handle import NoAnswer, RunHandle, facts, is_open, state_word
-from temporal_supervisor.console.run.run_outcome import RunOutcome, run_outcome
+from temporal_supervisor.console.run.found_runs import facts
+from temporal_supervisor.console.run.run_outcome import run_outcome
 from temporal_supervisor.console.run.standstill import observed
 from temporal_supervisor.console.view.event_lines import Line, line
 from temporal_supervisor.console.view.live_view import LiveAgent, Picture, Screen
+from temporal_supervisor.messages import NoAnswer, NoRun
+from temporal_supervisor.outcomes import RunOutcome, is_open, state_word
+from temporal_supervisor.runs import Run
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.contract.result import RunResult, SubtaskReport
 from temporal_supervisor.supervision.contract.status import Status, TraceEvent
@@ -34,7 +37,7 @@ _OBSERVED_ROUNDS = 2  # polls between two looks at what a run stands still for
 
 
 async def follow(
-    run: RunHandle,
+    run: Run,
     screen: Screen,
     store: ArtifactStore | None,
     web: str | None = None,
@@ -85,7 +88,7 @@ async def _poll(poller: "RunPoller", screen: Screen) -> bool:
 class RunPoller:
     """Asks about a run and a few of its open worker agents and nested runs, one round at a time."""
 
-    def __init__(self, run: RunHandle, web: str | None = None) -> None:
+    def __init__(self, run: Run, web: str | None = None) -> None:
         self.picture = Picture(run.id, web)
         self._run = run
         self._root = LiveAgent()
@@ -157,13 +160,13 @@ class RunPoller:
             described = await self._run.describe(workflow_id)
             agent.tail = "" if ended else await tail_of(self._run, described)
             if nested is not None and agent.moment != _moment(described):
-                below = RunHandle(self._run.client, workflow_id)
+                below = Run(self._run.client, workflow_id)
                 status = await (below.whole_status() if is_open(described) else below.status())
                 nested |= {report.id: report for report in status.subtasks}
                 if status.next_cursor is not None:
-                    _take_states(nested, await below.result())
+                    _take_states(nested, await below.result_so_far())
             events = await self._events(agent, described)
-        except (NoAnswer, CommandFailed, RPCError):  # it is about to start, or no Worker has it: asked again next round
+        except (NoAnswer, NoRun, RPCError):  # it is about to start, or no Worker has it: asked again next round
             return []
         agent.read_to_end = ended
         for event in events:

@@ -1,6 +1,6 @@
 """Notes below an answer in which the stand-in refused something: the ways to a real model."""
 
-from temporal_supervisor.console.run.run_outcome import RunOutcome
+from temporal_supervisor.outcomes import RunOutcome
 from temporal_supervisor.runtime.local_models import find_local_model
 from temporal_supervisor.supervision.base.standin_words import NEEDS_MODEL, ways_to_a_model
 

@@ -8,9 +8,10 @@ from graphlib import TopologicalSorter
 from rich.console import RenderableType
 from rich.text import Text
 
-from temporal_supervisor.client import UpdateRefused, asked
 from temporal_supervisor.console.base.terminal import counted, duration, indented, look_alikes, revealed, safe_line
-from temporal_supervisor.console.run.run_handle import NoAnswer, RunHandle
+from temporal_supervisor.console.run.found_runs import recorded_request
+from temporal_supervisor.messages import NoAnswer, UpdateRefused
+from temporal_supervisor.runs import Run
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.errors import SupervisionError
 from temporal_supervisor.supervision.base.text import money
@@ -106,14 +107,14 @@ def _short(number: float) -> str:
     return f"{number / 1000:.0f}k" if number >= 1000 else f"{number:.0f}"
 
 
-async def plan_page(run: RunHandle) -> PlanPage:
+async def plan_page(run: Run) -> PlanPage:
     """Returns the plan of a run. Raises NoAnswer."""
     plan, status = await run.plan(), await run.status()
     page = PlanPage(run.id, plan, status)
     if wait := next((wait for wait in status.waiting if wait.kind == "plan"), None):
         with contextlib.suppress(UpdateRefused, NoAnswer, SupervisionError):  # decided just now, or of another version
-            page = replace(page, asked=await asked(run.client, run.id, wait.id))
-            page = replace(page, request=parse_request(await run.recorded_request()))
+            page = replace(page, asked=await run.asked(wait.id))
+            page = replace(page, request=parse_request(await recorded_request(run)))
     return page
 
 

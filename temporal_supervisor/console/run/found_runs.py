@@ -1,0 +1,159 @@
+"""Runs as the server lists them, found by what a person calls them, and what their histories hold."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from temporalio.api.common.v1 import Payload
+from temporalio.api.workflow.v1 import PendingActivityInfo
+from temporalio.client import Client, WorkflowExecution, WorkflowExecutionDescription
+from temporalio.common import SearchAttributeKey
+from temporalio.service import RPCError, RPCStatusCode
+
+from temporal_supervisor.console.base.command import (
+    BAD_INPUT,
+    EXAMPLE_GOAL,
+    FAILED,
+    CommandFailed,
+    hint,
+)
+from temporal_supervisor.console.base.terminal import counted
+from temporal_supervisor.messages import RPC_TIMEOUT
+from temporal_supervisor.runs import Run
+from temporal_supervisor.starting import RUN_TYPE
+from temporal_supervisor.supervision.run.attempt_rules import is_child_id
+
+_STORE_EVENTS = 30  # the first activity that names the run's store is among them
+_PHASE = SearchAttributeKey.for_keyword("SupervisorPhase")
+_TEAM = SearchAttributeKey.for_keyword("SupervisorTeam")
+WAITING = SearchAttributeKey.for_keyword("SupervisorWaiting")
+_USD = SearchAttributeKey.for_float("SupervisorUsd")
+STATUS = SearchAttributeKey.for_keyword("SupervisorStatus")
+
+
+async def recorded_goal(run: Run) -> str:
+    """Returns the goal in the run's input; empty if it can't be read: any client may have sent it."""
+    goal = (await recorded_request(run)).get("goal")
+    return goal if isinstance(goal, str) else ""
+
+
+async def recorded_request(run: Run) -> Mapping[str, Any]:
+    """Returns the request in the run's input, as its caller sent it; empty if it can't be read."""
+    async for event in run.handle.fetch_history_events(page_size=1):
+        sent = event.workflow_execution_started_event_attributes.input.payloads
+        return await first_object(run.client, sent)
+    return {}
+
+
+async def recorded_store(run: Run) -> str | None:
+    """Returns the id of the store that the run's first activities name; None if there were none yet."""
+    async for event in run.handle.fetch_history_events(page_size=_STORE_EVENTS):
+        payloads = event.activity_task_scheduled_event_attributes.input.payloads
+        named = (await first_object(run.client, payloads)).get("run")
+        if isinstance(named, dict) and named.get("store_id"):
+            return str(named["store_id"])
+        if event.event_id >= _STORE_EVENTS:
+            break
+    return None
+
+
+async def last_beat(run: Run, activity: PendingActivityInfo) -> Mapping[str, Any]:
+    """Returns the details of an activity's last heartbeat; nothing if none can be read."""
+    return await first_object(run.client, activity.heartbeat_details.payloads)
+
+
+async def first_object(client: Client, payloads: Sequence[Payload]) -> Mapping[str, Any]:
+    """Returns the JSON object that payloads begin with; an empty one if there is none or it can't be read."""
+    try:
+        values = await client.data_converter.decode(payloads)
+    except Exception:  # converters raise whatever they like
+        return {}
+    return values[0] if values and isinstance(values[0], dict) else {}
+
+
+def quoted(text: str) -> str:
+    """Returns text as a query for workflows has it."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+async def facts(execution: WorkflowExecution) -> tuple[str, str, float | None]:
+    """Returns (phase, team, cost so far) as the server keeps them, in search attributes or the memo; "" if unknown."""
+    attributes = execution.typed_search_attributes
+    phase, team = attributes.get(_PHASE), attributes.get(_TEAM)
+    if not phase or not team:
+        memo = await execution.memo()
+        phase, team = phase or memo.get("phase"), team or memo.get("team")
+    return str(phase or ""), str(team or ""), attributes.get(_USD)
+
+
+def stuck(described: WorkflowExecutionDescription) -> str | None:
+    """Returns a sentence if a workflow's code keeps failing, else None."""
+    failed = described.raw_description.pending_workflow_task.attempt - 1
+    return f"its workflow code failed {counted(failed, 'time')} in a row" if failed > 0 else None
+
+
+_SEARCHED_RUNS = 1000  # one page of the server's list, for the newest run and the beginning of an id
+_GENERATED = "supervise-"
+_SHOWN = 5
+
+
+def short_id(run_id: str) -> str:
+    """Returns what `find_run` needs of an id: its last word if it was made of a goal."""
+    return run_id.rpartition("-")[2] if run_id.startswith(_GENERATED) else run_id
+
+
+def no_runs(namespace: str) -> str:
+    """Returns what to say where there is no run yet."""
+    return f"there is no run in namespace '{namespace}': start one with {hint('run', EXAMPLE_GOAL)}"
+
+
+async def find_run(client: Client, given: str | None) -> str:
+    """Returns the id of the run that `given` means, the newest one's without it. Raises CommandFailed.
+
+    An id that nothing matches is returned as it is: the artifact store may still have it.
+    """
+    if given is None:
+        if newest := await roots(client, 1):
+            return newest[0].id
+        raise CommandFailed(FAILED, no_runs(client.namespace))
+    try:
+        await client.get_workflow_handle(given).describe(rpc_timeout=RPC_TIMEOUT)
+        return given
+    except RPCError as error:
+        if error.status not in (RPCStatusCode.NOT_FOUND, RPCStatusCode.INVALID_ARGUMENT):
+            raise
+    ids = [execution.id for execution in await roots(client)] if given.strip() else []
+    matches = [run_id for run_id in ids if run_id.startswith(given) or short_id(run_id) == given]
+    if len(matches) > 1:
+        raise CommandFailed(BAD_INPUT, f"'{given}' is the beginning of several runs: {', '.join(matches[:_SHOWN])}")
+    return matches[0] if matches else given
+
+
+async def roots(
+    client: Client, limit: int | None = None, state: str | None = None, begins: str = ""
+) -> list[WorkflowExecution]:
+    """Returns at most `limit` runs, newest first, without nested ones. The server lists by the time of the end.
+
+    With `begins` only those whose ids begin so.
+    """
+    query = f"WorkflowType = '{RUN_TYPE}'" + (f" AND ExecutionStatus = '{state}'" if state else "")
+    query += f" AND WorkflowId STARTS_WITH {quoted(begins)}" if begins else ""
+    most = max(limit or 0, _SEARCHED_RUNS)
+    runs = [run async for run in client.list_workflows(query, limit=most) if not is_child_id(run.id, run.parent_id)]
+    newest: dict[str, WorkflowExecution] = {}
+    for run in sorted(runs, key=lambda run: run.start_time, reverse=True):
+        newest.setdefault(run.id, run)  # a reset leaves older executions of the same id
+    return list(newest.values())[:limit]
+
+
+async def tree(client: Client, run_id: str, state: str | None = None) -> list[WorkflowExecution]:
+    """Returns the executions of a run, of its worker agents and of nested runs; none of a workflow that started it."""
+    query = f"(WorkflowId = {quoted(run_id)} OR WorkflowId STARTS_WITH {quoted(run_id + '/')})"
+    query += f" AND ExecutionStatus = '{state}'" if state else ""
+    own, below = list[WorkflowExecution](), list[WorkflowExecution]()
+    async for each in client.list_workflows(query, rpc_timeout=RPC_TIMEOUT):
+        if is_child_id(each.id, each.parent_id):
+            below.append(each)
+        elif each.id == run_id and each.workflow_type == RUN_TYPE:
+            own.append(each)
+    tops = {run_id, *(each.root_id for each in own)}
+    return [*own, *(each for each in below if each.root_id in tops)]

@@ -1,0 +1,57 @@
+"""The start of a run: its id, and the words by which the Web UI introduces it."""
+
+import secrets
+import time
+from collections.abc import Mapping
+
+from temporalio.client import Client
+from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+
+from temporal_supervisor.runtime.telemetry import run_started
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.queues import WORKFLOW_QUEUE
+from temporal_supervisor.supervision.base.text import label, slug
+from temporal_supervisor.supervision.contract import RunRequest, RunResult
+from temporal_supervisor.supervision.contract.team import Team
+
+RUN_TYPE = "SupervisorWorkflow"
+
+
+async def start_run(
+    client: Client,
+    request: RunRequest | Mapping[str, object],
+    run_id: str | None,
+) -> str:
+    """Starts a run and returns its id; raises as `Run.start`."""
+    request = RunRequest.model_validate(request)
+    began_at = time.time_ns()
+    handle = await client.start_workflow(
+        RUN_TYPE,
+        request,
+        id=run_id or new_run_id(client, request.goal),
+        task_queue=WORKFLOW_QUEUE,
+        id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+        id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+        static_summary=label(request.goal, 200),
+        static_details=_details(request),
+        result_type=RunResult,
+    )
+    run_started(handle.id, handle.first_execution_run_id or "", began_at)
+    return handle.id
+
+
+def new_run_id(client: Client, goal: str) -> str:
+    """Returns an id that is not in use, with words of the goal unless the client encrypts.
+
+    Ids are readable for anybody who may list workflows.
+    """
+    words = "" if client.data_converter.payload_codec else f"{slug(goal)}-"
+    return f"supervise-{words}{secrets.token_hex(3)}"
+
+
+def _details(request: RunRequest) -> str:
+    """Returns the Markdown by which the Web UI introduces a run."""
+    team = f"Team **{request.team_name}**" if request.team else "The Workers' usual team"
+    team += " (inline)" if isinstance(request.team, Team) else ""
+    goal = label(request.goal, limits.SUMMARY_BYTES)
+    return f"{goal}\n\n{team}, strategy {request.strategy}"
