@@ -53,15 +53,24 @@ if TYPE_CHECKING:
     from temporal_supervisor.supervision.contract import UpdateReply as UpdateReply
     from temporal_supervisor.supervision.contract import Wait as Wait
     from temporal_supervisor.supervision.contract.status import Asked as Asked
+    from temporal_supervisor.tools import Arguments as Arguments
+    from temporal_supervisor.tools import NewArtifact as NewArtifact
+    from temporal_supervisor.tools import Tool as Tool
+    from temporal_supervisor.tools import ToolContext as ToolContext
+    from temporal_supervisor.tools import ToolMisuse as ToolMisuse
+    from temporal_supervisor.tools import ToolOutput as ToolOutput
+    from temporal_supervisor.tools import tool as tool
 
 _CONTRACT = "Attachment Finding Plan RunRequest RunResult Status TraceEvent UpdateReply Wait"
 _CLIENT = (
     "NO_WORKER OWNER Inbox Item NoAnswer NoRun Run RunFailed UpdateRefused asked connect decide decide_all decide_plan "
     "decide_tool_call follow inbox new_run_id pause query reply resume run send start steer wait waiting"
 )
+_TOOLS = "Arguments NewArtifact Tool ToolContext ToolMisuse ToolOutput tool"
 _HOMES = {
     **dict.fromkeys(_CONTRACT.split(), "temporal_supervisor.supervision.contract"),
     **dict.fromkeys(_CLIENT.split(), "temporal_supervisor.client"),
+    **dict.fromkeys(_TOOLS.split(), "temporal_supervisor.tools"),
     "Asked": "temporal_supervisor.supervision.contract.status",
 }
 

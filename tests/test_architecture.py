@@ -39,7 +39,7 @@ PACKAGES = {
         "", "base replies contract planning provider grounding agent budget results run scores", arrows=22
     ),
     "activities": Package(
-        "supervision",
+        "supervision tools",
         "bounded contracts heartbeat steps store files model tools teams prompts replies run questions agent "
         "evals attempts",
         arrows=51,
@@ -59,7 +59,7 @@ PACKAGES = {
     ),
     "standin": Package("supervision bundled", "server lookup extract __main__", arrows=4),
     "console": Package(
-        "activities supervision runtime standin client runs outcomes starting messages bundled workflows",
+        "activities supervision tools runtime standin client runs outcomes starting messages bundled workflows",
         "base run view report commands evals mcp_server demo",
         arrows=22,
     ),
@@ -69,7 +69,8 @@ BELOW = ("supervision", "runtime", "standin", "console")
 FOLDERS = {name: ROOT / ABOVE / name if name in BELOW else ROOT / name for name in PACKAGES}
 # the modules that lie beside them, and what they may import of ours
 BESIDE = {
-    "__init__": "client supervision",
+    "__init__": "client tools supervision",
+    "tools": "supervision",
     "client": "runs outcomes starting messages supervision runtime",
     "runs": "outcomes starting messages supervision",
     "outcomes": "supervision",

@@ -19,7 +19,7 @@ import starter
 import temporal_supervisor.supervision.contract
 import worker_main
 from activities.teams import toolbox
-from activities.tools import tool
+from temporal_supervisor import tools as tool
 from temporal_supervisor.runtime import search_attributes
 from temporal_supervisor.runtime.connection import connect
 from temporal_supervisor.runtime.settings import Settings

@@ -153,7 +153,8 @@ def own_tools(file: Path) -> list[Tool[Any]]:
 def _problems(number: int, tool: object) -> Iterator[str]:
     if not isinstance(tool, Tool):
         kind = type(tool).__name__
-        yield f"TOOLS[{number}] is of type {kind}: it must be Tool(name, description, arguments, function)"
+        helps = "it must be Tool(name, description, arguments, function), or a function below @tool"
+        yield f"TOOLS[{number}] is of type {kind}: {helps}"
         return
     where = f"tools.{one_line(str(tool.name), NAME_SHOWN_BYTES)}"
     try:  # a word that is none would else count as another one

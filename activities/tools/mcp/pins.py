@@ -1,35 +1,19 @@
 """Pinned definitions of MCP tools: what a server may say of a tool, kept in `team.lock` beside the team file."""
 
 import difflib
-import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
+from temporal_supervisor.supervision.agent.pinned import Pinned as Pinned
 from temporal_supervisor.supervision.base.text import clean
-from temporal_supervisor.supervision.contract.base import Model
 
 LOCK = "team.lock"
 
-Pins = dict[str, dict[str, "Pinned"]]
+Pins = dict[str, dict[str, Pinned]]
 """By server and by the server's own name of the tool."""
-
-
-class Pinned(Model):
-    """The definition of a server's tool: all of it that a model reads."""
-
-    name: str
-    description: str = ""
-    input_schema: dict[str, Any]
-
-    @property
-    def sha256(self) -> str:
-        """The hash of the definition, as sorted-key compact UTF-8 JSON."""
-        text = json.dumps(self.model_dump(), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def read_pins(folder: Path) -> Pins:

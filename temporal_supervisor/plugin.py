@@ -1,0 +1,154 @@
+"""Workers of ours inside a Worker process of your own, as a plugin of temporalio.
+
+    worker = Worker(client, task_queue="mine", workflows=[Briefing], plugins=[SupervisorPlugin()])
+
+or `Client.connect(..., plugins=[SupervisorPlugin()])`, which gives it to all Workers of the client.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from importlib import metadata
+from typing import Literal
+
+import temporalio.client
+import temporalio.worker
+from temporalio.client import Client, ClientConfig, WorkflowHistory
+from temporalio.service import ConnectConfig, ServiceClient
+from temporalio.service import __version__ as sdk_version
+from temporalio.worker import (
+    Replayer,
+    ReplayerConfig,
+    Worker,
+    WorkerConfig,
+    WorkflowReplayResult,
+)
+
+from temporal_supervisor.own_packages import require_our_packages
+from temporal_supervisor.runtime.payloads import converter_with
+from temporal_supervisor.runtime.settings import Settings, load_settings
+
+Role = Literal["workflows", "model", "tools", "outward"]
+ALL_ROLES: tuple[Role, ...] = ("workflows", "model", "tools", "outward")
+_OUR_PACKAGES = ("workflows", "activities", "worker_main")
+_PROCESS = "run a Worker as a process of its own instead: `temporal-supervisor worker`"
+
+
+class PluginUnusable(RuntimeError):
+    """The plugin can't serve runs in this process; the message says what to do."""
+
+
+class SupervisorPlugin(temporalio.client.Plugin, temporalio.worker.Plugin):
+    """Serves runs while Workers of this process run: the Workers of temporal-supervisor beside yours.
+
+    They have their own queues, data converter, workflow runner and time to shut down, and use the
+    connection of your client; your Worker stays as it is. Settings are those of
+    `temporal-supervisor worker`: `SUPERVISOR_*`, `ANTHROPIC_*`, or `settings`. `roles` are the
+    parts to serve. Several Workers with one plugin are served by one set of ours, from the start of
+    the first to the end of the last one.
+
+    The constructor raises PluginUnusable without a model to call, or if the installed temporalio is
+    not the version that workflows are tested with; OtherPackage if the program has packages
+    `workflows` or `activities` of its own; ValueError for wrong settings.
+    """
+
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        roles: Sequence[Role] = ALL_ROLES,
+    ) -> None:
+        require_our_packages(*_OUR_PACKAGES)
+        pinned = _pinned_sdk()
+        if pinned is not None and sdk_version != pinned:
+            raise PluginUnusable(
+                f"temporalio is {sdk_version}, and the workflows need {pinned}: {_PROCESS}, in an "
+                "environment of its own"
+            )
+        self._settings = settings or load_settings()
+        self._roles = tuple(roles)
+        if "model" in self._roles and not self._settings.has_model:
+            raise PluginUnusable(
+                "no model to call: set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a compatible "
+                f"endpoint; or {_PROCESS}, and give this plugin the roles without 'model'"
+            )
+        self._running = 0
+        self._stack = AsyncExitStack()
+        self._turn = asyncio.Lock()
+
+    def configure_client(self, config: ClientConfig) -> ClientConfig:
+        """Returns the configuration as it is."""
+        return config
+
+    async def connect_service_client(
+        self,
+        config: ConnectConfig,
+        next: Callable[[ConnectConfig], Awaitable[ServiceClient]],  # noqa: A002 - the SDK's name
+    ) -> ServiceClient:
+        """Returns the connection as it is."""
+        return await next(config)
+
+    def configure_worker(self, config: WorkerConfig) -> WorkerConfig:
+        """Returns the configuration, with time for our Workers to finish their calls."""
+        config["plugin_shutdown_timeout"] = None
+        return config
+
+    async def run_worker(
+        self,
+        worker: Worker,
+        next: Callable[[Worker], Awaitable[None]],  # noqa: A002 - the SDK's name
+    ) -> None:
+        """Runs a Worker, and ours beside it."""
+        await self._enter(worker.client)
+        try:
+            await next(worker)
+        finally:
+            await self._leave()
+
+    def configure_replayer(self, config: ReplayerConfig) -> ReplayerConfig:
+        """Returns the configuration as it is."""
+        return config
+
+    def run_replayer(
+        self,
+        replayer: Replayer,
+        histories: AsyncIterator[WorkflowHistory],
+        next: Callable[  # noqa: A002 - the SDK's name
+            [Replayer, AsyncIterator[WorkflowHistory]],
+            AbstractAsyncContextManager[AsyncIterator[WorkflowReplayResult]],
+        ],
+    ) -> AbstractAsyncContextManager[AsyncIterator[WorkflowReplayResult]]:
+        """Replays as without the plugin."""
+        return next(replayer, histories)
+
+    async def _enter(self, client: Client) -> None:
+        """Starts our Workers with the first one of the program's."""
+        async with self._turn:
+            if self._running == 0:
+                from worker_main import serving  # what a Worker needs: no client program loads it
+
+                ours = Client(
+                    client.service_client,
+                    namespace=client.namespace,
+                    data_converter=converter_with(self._settings.keys),
+                )
+                served = serving(ours, self._settings, self._roles, strict_sandbox=False)
+                await self._stack.enter_async_context(served)
+            self._running += 1
+
+    async def _leave(self) -> None:
+        """Stops our Workers with the last one of the program's."""
+        async with self._turn:
+            self._running -= 1
+            if self._running == 0:
+                await self._stack.aclose()
+
+
+def _pinned_sdk() -> str | None:
+    """Returns the version of temporalio that this package is installed with; None if unknown."""
+    try:
+        needs = metadata.requires("temporal-supervisor") or []
+    except metadata.PackageNotFoundError:
+        return None
+    pins = [need.partition("==")[2] for need in needs if need.startswith("temporalio==")]
+    return pins[0] if pins else None

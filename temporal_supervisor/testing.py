@@ -1,0 +1,133 @@
+"""Tests of tools and teams without a server and without a model.
+
+    async def test_books() -> None:
+        team = await open_team("my-teams/library")
+        output = await team.call("librarian", "find_books", title="emma")
+        assert output.text == "Emma: shelf 3"
+
+A call does what it does in a run: it checks the role's rights and the arguments, and cleans and
+caps the output. No person is asked, and nothing is kept. This is for the machine of a team's
+author: it imports the package `activities`, as a Worker does.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from temporal_supervisor.own_packages import require_our_packages
+from temporal_supervisor.supervision.contract.team import Role, Team
+from temporal_supervisor.tools import NewArtifact, Tool, ToolContext, ToolMisuse
+
+if TYPE_CHECKING:
+    from activities.teams.team_files import LoadedTeam
+    from activities.teams.toolbox import Toolbox, ToolRun
+
+_TESTER = "tester"  # the role that has a tool which is tested alone
+
+
+@dataclass(frozen=True)
+class CallOutput:
+    """The output of a tool's call, as a run keeps it."""
+
+    text: str
+    sources: list[str] = field(default_factory=list)
+    artifacts: list[NewArtifact] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class OpenedTeam:
+    """A team of a folder with its tools, as a Worker loads it."""
+
+    team: Team
+    _loaded: "LoadedTeam"
+
+    def role(self, name: str) -> Role:
+        """Returns the role of that name. Raises LookupError."""
+        for role in self.team.roles:
+            if role.name == name:
+                return role
+        known = ", ".join(role.name for role in self.team.roles)
+        raise LookupError(f"team '{self.team.name}' has no role '{name}'; it has: {known}")
+
+    def schema(self, tool_name: str) -> dict[str, Any]:
+        """Returns the JSON schema of a tool's arguments, as models get it. Raises LookupError."""
+        found = self._loaded.toolbox.get(tool_name)
+        if found is None:
+            known = ", ".join(self._loaded.toolbox.names())
+            raise LookupError(f"team '{self.team.name}' has no tool '{tool_name}'; it has: {known}")
+        return found.schema()
+
+    async def call(
+        self,
+        role_name: str,
+        tool_name: str,
+        /,
+        *,
+        attachments: Mapping[str, str] | None = None,
+        **arguments: Any,
+    ) -> CallOutput:
+        """Returns the output of a call by a role.
+
+        Raises ToolMisuse with what the model would read: of a tool that the role may not use, of
+        wrong arguments, of a failure. `attachments` are the texts of the subtask's attachments.
+        """
+        role, toolbox = self.role(role_name), self._loaded.toolbox
+        return await _called(toolbox, role, tool_name, arguments, attachments)
+
+
+async def open_team(folder: Path | str) -> OpenedTeam:
+    """Returns the team in a folder with a `team.toml`.
+
+    Raises ValueError with all its problems, as `temporal-supervisor teams` names them.
+    """
+    require_our_packages("activities")
+    from activities.teams.team_files import TeamError, TeamFiles
+    from temporal_supervisor.bundled import BUILTIN_TEAMS
+
+    place = Path(folder).absolute()
+    try:
+        loaded = await TeamFiles([place.parent, BUILTIN_TEAMS]).load(place.name)
+    except TeamError as error:
+        raise ValueError(error.message) from None
+    return OpenedTeam(loaded.team, loaded)
+
+
+async def call_tool(
+    tool: Tool[Any],
+    /,
+    *,
+    attachments: Mapping[str, str] | None = None,
+    **arguments: Any,
+) -> CallOutput:
+    """Returns the output of a tool for these arguments; raises as `OpenedTeam.call`."""
+    require_our_packages("activities")
+    from activities.teams.toolbox import Toolbox
+
+    role = Role(name=_TESTER, description="Tests it.", system_prompt="-", tools=[tool.name])
+    return await _called(Toolbox([tool]), role, tool.name, arguments, attachments)
+
+
+async def _called(
+    toolbox: "Toolbox",
+    role: Role,
+    tool_name: str,
+    arguments: dict[str, Any],
+    attachments: Mapping[str, str] | None,
+) -> CallOutput:
+    context = ToolContext(
+        attachments={name: _reader(text) for name, text in (attachments or {}).items()},
+        idempotency_key=f"test:{tool_name}",
+        run_id="test",
+    )
+    ran: ToolRun = await toolbox.run(role, tool_name, arguments, context)
+    if ran.is_error:
+        raise ToolMisuse(ran.text)
+    return CallOutput(ran.text, ran.sources, ran.artifacts)
+
+
+def _reader(text: str) -> Any:
+    async def read() -> str:
+        return text
+
+    return read
