@@ -15,6 +15,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from temporal_supervisor.child import run_as_child as run_as_child
+    from temporal_supervisor.child import run_failure as run_failure
     from temporal_supervisor.client import NO_WORKER as NO_WORKER
     from temporal_supervisor.client import OWNER as OWNER
     from temporal_supervisor.client import Inbox as Inbox
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
     from temporal_supervisor.client import steer as steer
     from temporal_supervisor.client import wait as wait
     from temporal_supervisor.client import waiting as waiting
+    from temporal_supervisor.plugin import PluginUnusable as PluginUnusable
+    from temporal_supervisor.plugin import SupervisorPlugin as SupervisorPlugin
     from temporal_supervisor.supervision.contract import Attachment as Attachment
     from temporal_supervisor.supervision.contract import Finding as Finding
     from temporal_supervisor.supervision.contract import Plan as Plan
@@ -53,6 +57,8 @@ if TYPE_CHECKING:
     from temporal_supervisor.supervision.contract import UpdateReply as UpdateReply
     from temporal_supervisor.supervision.contract import Wait as Wait
     from temporal_supervisor.supervision.contract.status import Asked as Asked
+    from temporal_supervisor.testing import call_tool as call_tool
+    from temporal_supervisor.testing import open_team as open_team
     from temporal_supervisor.tools import Arguments as Arguments
     from temporal_supervisor.tools import NewArtifact as NewArtifact
     from temporal_supervisor.tools import Tool as Tool
@@ -71,6 +77,9 @@ _HOMES = {
     **dict.fromkeys(_CONTRACT.split(), "temporal_supervisor.supervision.contract"),
     **dict.fromkeys(_CLIENT.split(), "temporal_supervisor.client"),
     **dict.fromkeys(_TOOLS.split(), "temporal_supervisor.tools"),
+    **dict.fromkeys(["run_as_child", "run_failure"], "temporal_supervisor.child"),
+    **dict.fromkeys(["PluginUnusable", "SupervisorPlugin"], "temporal_supervisor.plugin"),
+    **dict.fromkeys(["call_tool", "open_team"], "temporal_supervisor.testing"),
     "Asked": "temporal_supervisor.supervision.contract.status",
 }
 

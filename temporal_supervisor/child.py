@@ -1,14 +1,8 @@
 """A run as a child of a workflow of your own; this module loads no client.
 
-with workflow.unsafe.imports_passed_through():
-    from temporal_supervisor import RunRequest, run_as_child
+In the code of a workflow that imports it through the sandbox:
 
-@workflow.defn
-class Briefing:
-    @workflow.run
-    async def run(self, topic: str) -> str:
-        result = await run_as_child(RunRequest(goal=f"What is new about {topic}?"))
-        return result.answer
+    result = await run_as_child(RunRequest(goal="What is new about the harvest?"))
 """
 
 from typing import Any
@@ -23,6 +17,7 @@ from temporal_supervisor.supervision.contract import RunRequest, RunResult
 
 _RUN_TYPE = "SupervisorWorkflow"
 _SUMMARY_CHARS = 200
+_WAIT_FOR_ITS_END = ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED
 
 
 async def run_as_child(
@@ -30,7 +25,7 @@ async def run_as_child(
     *,
     run_id: str | None = None,
     parent_close_policy: ParentClosePolicy = ParentClosePolicy.REQUEST_CANCEL,
-    cancellation_type: ChildWorkflowCancellationType = (ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED),
+    cancellation_type: ChildWorkflowCancellationType = _WAIT_FOR_ITS_END,
     **options: Any,
 ) -> RunResult:
     """Runs a request as a child of the calling workflow, and returns its result.
@@ -57,7 +52,7 @@ async def run_as_child(
 
 
 def run_failure(error: ChildWorkflowError) -> tuple[str, RunResult | None]:
-    """Returns the error type of a run that failed, such as `BudgetExhausted`, and its partial result.
+    """Returns the error type of a failed run, such as `BudgetExhausted`, and its partial result.
 
     The type is `Cancelled` or another class of temporalio for a run that ended otherwise.
     """

@@ -6,8 +6,10 @@ or `Client.connect(..., plugins=[SupervisorPlugin()])`, which gives it to all Wo
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager
+from datetime import timedelta
 from importlib import metadata
 from typing import Literal
 
@@ -31,7 +33,10 @@ from temporal_supervisor.runtime.settings import Settings, load_settings
 Role = Literal["workflows", "model", "tools", "outward"]
 ALL_ROLES: tuple[Role, ...] = ("workflows", "model", "tools", "outward")
 _OUR_PACKAGES = ("workflows", "activities", "worker_main")
+_SDK_SHUTDOWN = timedelta(seconds=60)  # the SDK's default for what plugins do after a Worker's end
 _PROCESS = "run a Worker as a process of its own instead: `temporal-supervisor worker`"
+
+log = logging.getLogger(__name__)
 
 
 class PluginUnusable(RuntimeError):
@@ -39,7 +44,7 @@ class PluginUnusable(RuntimeError):
 
 
 class SupervisorPlugin(temporalio.client.Plugin, temporalio.worker.Plugin):
-    """Serves runs while Workers of this process run: the Workers of temporal-supervisor beside yours.
+    """Serves runs while Workers of this process run: with Workers of ours, next to yours.
 
     They have their own queues, data converter, workflow runner and time to shut down, and use the
     connection of your client; your Worker stays as it is. Settings are those of
@@ -72,9 +77,10 @@ class SupervisorPlugin(temporalio.client.Plugin, temporalio.worker.Plugin):
                 "no model to call: set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a compatible "
                 f"endpoint; or {_PROCESS}, and give this plugin the roles without 'model'"
             )
-        self._running = 0
-        self._stack = AsyncExitStack()
+        self._running = 0  # Workers of the program
         self._turn = asyncio.Lock()
+        self._stop = asyncio.Event()
+        self._serving: asyncio.Task[None] | None = None
 
     def configure_client(self, config: ClientConfig) -> ClientConfig:
         """Returns the configuration as it is."""
@@ -89,8 +95,12 @@ class SupervisorPlugin(temporalio.client.Plugin, temporalio.worker.Plugin):
         return await next(config)
 
     def configure_worker(self, config: WorkerConfig) -> WorkerConfig:
-        """Returns the configuration, with time for our Workers to finish their calls."""
-        config["plugin_shutdown_timeout"] = None
+        """Returns the configuration, with time for our Workers to finish their calls.
+
+        Without it the SDK cancels them after a minute, and what was paid for is lost.
+        """
+        if config.get("plugin_shutdown_timeout") == _SDK_SHUTDOWN:
+            config["plugin_shutdown_timeout"] = None
         return config
 
     async def run_worker(
@@ -124,24 +134,48 @@ class SupervisorPlugin(temporalio.client.Plugin, temporalio.worker.Plugin):
     async def _enter(self, client: Client) -> None:
         """Starts our Workers with the first one of the program's."""
         async with self._turn:
-            if self._running == 0:
-                from worker_main import serving  # what a Worker needs: no client program loads it
-
-                ours = Client(
-                    client.service_client,
-                    namespace=client.namespace,
-                    data_converter=converter_with(self._settings.keys),
-                )
-                served = serving(ours, self._settings, self._roles, strict_sandbox=False)
-                await self._stack.enter_async_context(served)
+            if self._serving is None:
+                self._serving = await self._started(client)
             self._running += 1
 
     async def _leave(self) -> None:
-        """Stops our Workers with the last one of the program's."""
+        """Stops our Workers with the last one of the program's. Raises the error that ended them."""
         async with self._turn:
             self._running -= 1
-            if self._running == 0:
-                await self._stack.aclose()
+            if self._running > 0 or self._serving is None:
+                return
+            serving, self._serving = self._serving, None
+            self._stop.set()
+            await serving
+
+    async def _started(self, client: Client) -> "asyncio.Task[None]":
+        """Returns the task that serves, once it does. Raises the error with which it failed."""
+        self._stop, ready = asyncio.Event(), asyncio.Event()
+        # A task of its own: an error of ours must not cancel a Worker of the program.
+        serving = asyncio.create_task(self._serve(client, ready))
+        is_ready = asyncio.create_task(ready.wait())
+        await asyncio.wait([serving, is_ready], return_when=asyncio.FIRST_COMPLETED)
+        is_ready.cancel()
+        if serving.done():
+            serving.result()
+        return serving
+
+    async def _serve(self, client: Client, ready: asyncio.Event) -> None:
+        from worker_main import serving  # loads all that a Worker needs: for this only
+
+        ours = Client(
+            client.service_client,
+            namespace=client.namespace,
+            data_converter=converter_with(self._settings.keys),
+        )
+        try:
+            async with serving(ours, self._settings, self._roles, strict_sandbox=False):
+                ready.set()
+                await self._stop.wait()
+        except Exception:
+            if ready.is_set():  # else the program's Worker fails with it
+                log.exception("the Workers of temporal-supervisor ended; yours continue")
+            raise
 
 
 def _pinned_sdk() -> str | None:

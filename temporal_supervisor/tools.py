@@ -89,11 +89,10 @@ class ToolContext:
 
     The `idempotency_key` of a call is the same in all its attempts. `attachments` are those of the
     subtask. `files` are the files that the user gave to the run as data, `pinned` is the definition
-    of an
-    MCP server's tool. `brief` returns the text of the subtask's brief, None if untrusted text had a
-    part in it. `replies` are what people replied to earlier attempts at the same call, by the key
-    of what it asked. `links` returns the URLs that may be links in what the model writes. `once`
-    keeps what was asked outside: see `activities.agent.asked_once`.
+    of an MCP server's tool. `brief` returns the text of the subtask's brief, None if untrusted text
+    had a part in it. `replies` are what people replied to earlier attempts at the same call, by the
+    key of what it asked. `links` returns the URLs that may be links in what the model writes.
+    `once` keeps what was asked outside: see `activities.agent.asked_once`.
     """
 
     attachments: dict[str, Callable[[], Awaitable[str]]] = field(default_factory=dict)

@@ -69,7 +69,11 @@ BELOW = ("supervision", "runtime", "standin", "console")
 FOLDERS = {name: ROOT / ABOVE / name if name in BELOW else ROOT / name for name in PACKAGES}
 # the modules that lie beside them, and what they may import of ours
 BESIDE = {
-    "__init__": "client tools supervision",
+    "__init__": "client tools child plugin testing supervision",
+    "child": "supervision",
+    "plugin": "own_packages runtime worker_main",  # what a Worker needs, when it runs
+    "testing": "tools own_packages bundled activities supervision",  # likewise
+    "own_packages": "",
     "tools": "supervision",
     "client": "runs outcomes starting messages supervision runtime",
     "runs": "outcomes starting messages supervision",
