@@ -10,8 +10,10 @@ caps the output. No person is asked, and nothing is kept. This is for the machin
 author: it imports the package `activities`, as a Worker does.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,7 +107,8 @@ async def call_tool(
     from activities.teams.toolbox import Toolbox
 
     role = Role(name=_TESTER, description="Tests it.", system_prompt="-", tools=[tool.name])
-    return await _called(Toolbox([tool]), role, tool.name, arguments, attachments)
+    toolbox = Toolbox([replace(tool, run=_awaited(tool.run))])
+    return await _called(toolbox, role, tool.name, arguments, attachments)
 
 
 async def _called(
@@ -124,6 +127,17 @@ async def _called(
     if ran.is_error:
         raise ToolMisuse(ran.text)
     return CallOutput(ran.text, ran.sources, ran.artifacts)
+
+
+def _awaited(run: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+    """Returns the function as one that is awaited: a plain one gets a thread, as in a Worker."""
+    if inspect.iscoroutinefunction(run):
+        return run
+
+    async def awaited(arguments: Any, context: ToolContext) -> Any:
+        return await asyncio.to_thread(run, arguments, context)
+
+    return awaited
 
 
 def _reader(text: str) -> Any:

@@ -1,0 +1,36 @@
+"""A Worker of one's own that serves runs, too: `python own_worker.py "On which shelf is Emma?"`.
+
+It needs a Temporal server, SUPERVISOR_TEAMS_DIR with the folder that holds `library/`, and a model:
+ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL.
+"""
+
+import asyncio
+import os
+import sys
+from uuid import uuid4
+
+from briefing import QUEUE, Briefing, deliver
+from temporalio.client import Client
+from temporalio.worker import Worker
+
+from temporal_supervisor import SupervisorPlugin
+
+
+async def main(question: str) -> None:
+    """Serves, and asks for one briefing."""
+    client = await Client.connect(os.environ.get("TEMPORAL_ADDRESS", "localhost:7233"))
+    worker = Worker(
+        client,
+        task_queue=QUEUE,
+        workflows=[Briefing],
+        activities=[deliver],
+        plugins=[SupervisorPlugin()],
+    )
+    async with worker:
+        made_id = f"briefing-{uuid4().hex[:8]}"
+        mail = await client.execute_workflow(Briefing.run, question, id=made_id, task_queue=QUEUE)
+    print(mail)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(" ".join(sys.argv[1:]) or "On which shelf is Emma?"))

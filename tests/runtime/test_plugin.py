@@ -1,0 +1,51 @@
+"""A program's own Worker that serves runs, too, and a workflow of its own with runs as children."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from temporalio.client import Client, WorkflowFailureError
+from temporalio.converter import DataConverter
+from temporalio.exceptions import ApplicationError
+from temporalio.worker import Worker
+
+from temporal_supervisor import Run, SupervisorPlugin, connect
+from tests.runtime.briefings import Briefing
+from tests.scripted_model import ScriptedModel, as_json
+from tests.serving import address_of, own_server, settings_for
+
+QUEUE = "briefings"
+DIRECT = as_json({"direct_answer": "Forty pears.", "subtasks": [], "final_instruction": ""})
+
+
+@pytest.fixture
+async def plain() -> AsyncIterator[Client]:
+    """A client as any program has it: with the SDK's own data converter."""
+    async with own_server() as ours:
+        yield await Client.connect(address_of(ours))
+
+
+async def test_a_program_serves_runs_beside_its_own_workflows(
+    plain: Client, model: ScriptedModel, tmp_path: Path
+) -> None:
+    model.play("*", lambda step: DIRECT)
+    plugin = SupervisorPlugin(settings_for(model.url, tmp_path / "artifacts"))
+    first, second = (
+        Worker(plain, task_queue=queue, workflows=[Briefing], plugins=[plugin]) for queue in (QUEUE, "others")
+    )
+    async with first:
+        async with second:  # ours are shared, and stay until the last Worker ends
+            pass
+        call = plain.execute_workflow(Briefing.run, args=["child", "lab"], id="b-1", task_queue=QUEUE)
+        assert await call == "completed: Forty pears."
+        with pytest.raises(WorkflowFailureError) as caught:
+            await plain.execute_workflow(Briefing.run, args=["lost", "nobodys"], id="b-2", task_queue=QUEUE)
+        cause = caught.value.cause
+        assert isinstance(cause, ApplicationError)
+        assert (cause.type, cause.message) == ("UnknownTeam", "partial")
+        run = Run(await connect(address=address_of(plain)), "child")
+        assert (await run.result()).answer == "Forty pears."
+        assert (await run.outcome_so_far()).state == "completed"
+    assert first.client.data_converter is DataConverter.default
+    assert [task for task in asyncio.all_tasks() if "SupervisorPlugin" in repr(task)] == []
