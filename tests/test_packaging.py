@@ -1,14 +1,20 @@
 """The wheel: exactly our packages and mains, usable from any folder, alone in its environment."""
 
+import asyncio
+import contextlib
 import os
+import re
 import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import AsyncIterator
 from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
+
+from tests.serving import address_of, own_server
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = {"workflows", "activities", "temporal_supervisor"}
@@ -80,6 +86,52 @@ def test_the_installed_commands_work_from_another_folder(commands: Path, command
     done = run(commands / command[0], *command[1:], cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "usage" in done.stdout.lower()
+
+
+@contextlib.asynccontextmanager
+async def process(*words: str | Path, ready: str, cwd: Path, **variables: str) -> AsyncIterator[str]:
+    """A program that runs meanwhile; gives the line with which it says that it is `ready`."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    started = await asyncio.create_subprocess_exec(
+        *words, cwd=cwd, env=environment | variables, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+    )
+    assert started.stdout is not None
+    said = b""
+    try:
+        async with asyncio.timeout(60):
+            while ready.encode() not in said:
+                line = await started.stdout.readline()
+                assert line, said.decode()
+                said += line
+        yield said.decode()
+    finally:
+        started.terminate()
+        await started.communicate()
+
+
+async def test_the_examples_for_python_run_from_the_wheel(commands: Path, tmp_path: Path) -> None:
+    """Tools, a team's tests, a program, a Worker of one's own and a child: in an environment with nothing else."""
+    python, folder = commands / "python", tmp_path / "mine"
+    shutil.copytree(ROOT / "examples/python", folder, ignore=shutil.ignore_patterns("__pycache__"))
+    tested = await asyncio.to_thread(run, python, "-m", "unittest", "test_library", cwd=folder)
+    assert tested.returncode == 0, tested.stderr
+    standin = (python, "-m", "temporal_supervisor.standin", "--port", "0")
+    async with own_server() as server, process(*standin, ready="http://", cwd=folder) as said:
+        url = re.search(r"http://[\w.:]+", said)
+        assert url is not None, said
+        variables = {
+            "TEMPORAL_ADDRESS": address_of(server),
+            "SUPERVISOR_MODEL": "standin",
+            "ANTHROPIC_BASE_URL": url[0],
+            "SUPERVISOR_TEAMS_DIR": str(folder),
+            "SUPERVISOR_ARTIFACTS_URL": str(tmp_path / "artifacts"),
+        }
+        async with process(python, "own_worker.py", ready="serving", cwd=folder, **variables):
+            for program, first in [("ask.py", ""), ("own_worker.py", "Dear reader,")]:
+                words = (python, program, "On which shelf is Emma?")
+                done = await asyncio.to_thread(run, *words, cwd=folder, **variables)
+                assert (done.returncode, "shelf 3" in done.stdout) == (0, True), done.stderr
+                assert done.stdout.startswith(first)
 
 
 COMMON_NAMES = ("workflows", "activities", "supervision", "runtime", "console", "standin", "teams")

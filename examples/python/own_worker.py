@@ -1,7 +1,8 @@
-"""A Worker of one's own that serves runs, too: `python own_worker.py "On which shelf is Emma?"`.
+"""A Worker of one's own that serves runs, too.
 
-It needs a Temporal server, SUPERVISOR_TEAMS_DIR with the folder that holds `library/`, and a model:
-ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL.
+`python own_worker.py` serves until Ctrl-C; `python own_worker.py "On which shelf is Emma?"` asks for
+one briefing and ends. It needs a Temporal server, SUPERVISOR_TEAMS_DIR with the folder that holds
+`library/`, and a model: ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ from temporal_supervisor import SupervisorPlugin
 
 
 async def main(question: str) -> None:
-    """Serves, and asks for one briefing."""
+    """Serves, and asks for one briefing if there is a question."""
     client = await Client.connect(os.environ.get("TEMPORAL_ADDRESS", "localhost:7233"))
     worker = Worker(
         client,
@@ -27,10 +28,13 @@ async def main(question: str) -> None:
         plugins=[SupervisorPlugin()],
     )
     async with worker:
+        if not question:
+            print("serving", flush=True)
+            await asyncio.Event().wait()
         made_id = f"briefing-{uuid4().hex[:8]}"
         mail = await client.execute_workflow(Briefing.run, question, id=made_id, task_queue=QUEUE)
     print(mail)
 
 
 if __name__ == "__main__":
-    asyncio.run(main(" ".join(sys.argv[1:]) or "On which shelf is Emma?"))
+    asyncio.run(main(" ".join(sys.argv[1:])))
