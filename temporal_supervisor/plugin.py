@@ -139,7 +139,7 @@ class SupervisorPlugin(temporalio.client.Plugin, temporalio.worker.Plugin):
             self._running += 1
 
     async def _leave(self) -> None:
-        """Stops our Workers with the last one of the program's. Raises the error that ended ours."""
+        """Stops our Workers with the last one of the program's. Raises the error of ours."""
         async with self._turn:
             self._running -= 1
             if self._running > 0 or self._serving is None:

@@ -56,6 +56,13 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+def test_programs_on_the_page_for_python_are_the_examples() -> None:
+    page = (ROOT / "docs/python.md").read_text(encoding="utf-8")
+    shown = set(re.findall(r"```python\n(.*?)```", page, re.DOTALL))
+    files = (ROOT / "examples/python").rglob("*.py")
+    assert shown == {file.read_text(encoding="utf-8") for file in files}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_and_paths_lead_to_files(page: Path) -> None:
     text = page.read_text(encoding="utf-8")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from activities.tools.tool import Arguments, Tool, ToolContext, ToolOutput
+from temporal_supervisor import Arguments, Tool, ToolContext, ToolOutput
 
 ORDERS = Path("orders.md")  # in the folder where the Worker was started
 
