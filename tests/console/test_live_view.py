@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from temporal_supervisor.console.base.command import hint
+from temporal_supervisor.console.base.terminal import put
 from temporal_supervisor.console.run.standstill import Standstill, grouped, stated
 from temporal_supervisor.console.view.event_lines import Line, line
 from temporal_supervisor.console.view.live_view import LiveAgent, Picture, draw, fitted, log_line, story, tree_rows
@@ -182,7 +183,7 @@ def test_a_story_has_the_reasons_behind_each_event(is_terminal: bool) -> None:
     console = Console(file=io.StringIO(), width=80, force_terminal=is_terminal, color_system=None)
     for subtask, kind, data in ((None, "reviewed", said), ("t1", "candidate_chosen", chosen)):
         event = TraceEvent(seq=1, at="2026-01-01T10:00:00+00:00", type=kind, subtask_id=subtask, data=data)
-        console.print(*story(line(event), console), sep="\n")
+        put(console, story(line(event)))
     assert isinstance(console.file, io.StringIO)
     rows = console.file.getvalue().splitlines()
     assert [row[9:].rstrip() for row in rows] == [

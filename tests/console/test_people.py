@@ -4,18 +4,17 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import cast
 
 import pytest
-from rich.console import RenderableType
 from temporalio.client import Client
 from temporalio.worker import Worker
 
 from temporal_supervisor import waiting
 from temporal_supervisor.console.base.command import Access
-from temporal_supervisor.console.base.terminal import console
+from temporal_supervisor.console.base.terminal import Rows
 from temporal_supervisor.console.commands.people_commands import (
     decision_report,
     inbox_report,
@@ -362,6 +361,6 @@ async def test_a_tool_call_and_a_question_are_shown_whole_and_decided(
     assert lab.prompt("t2/1/turn.2") == "2026"
 
 
-async def rows_of(access: Access, run_id: str, wait_id: str) -> Iterable[RenderableType]:
+async def rows_of(access: Access, run_id: str, wait_id: str) -> Rows:
     """The rows of `show`."""
-    return (await show_report(access, [run_id, wait_id])).screen(console())
+    return (await show_report(access, [run_id, wait_id])).rows

@@ -156,5 +156,5 @@ async def test_the_last_screen_of_many_pages_is_whole_and_asks_for_one(
 
 async def said(command: Awaitable[Report]) -> str:
     """What a command prints."""
-    (line,) = (await command).screen(console())
+    (line,) = (await command).rows
     return str(line)

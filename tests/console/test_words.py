@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 from rich.console import Console
 
-from temporal_supervisor.console.base.check_rows import CheckRow, row_texts
+from temporal_supervisor.console.base.check_rows import CheckRow
 from temporal_supervisor.console.base.output_file import write_file
 from temporal_supervisor.console.base.terminal import look_alikes, put, revealed, safe, safe_json
 from temporal_supervisor.console.commands.evidence_commands import _file_names, _sentence
@@ -221,7 +221,7 @@ def test_a_command_of_the_doctor_is_never_broken(width: int) -> None:
     screen = terminal(width)
     fix = f"start one with `.venv/bin/temporal-supervisor worker --pool east`; `.venv/bin/x status {LONG}` says more"
     row = CheckRow("problem", "open run", "t1 waits for a Worker of pool east: there is none", fix)
-    put(screen, row_texts(row, width))
+    put(screen, [row])
     shown = written(screen)
     for command in (".venv/bin/temporal-supervisor worker --pool east", f".venv/bin/x status {LONG}"):
         (line,) = [line for line in shown.splitlines() if command in line]
@@ -242,7 +242,7 @@ def test_a_partial_run_is_listed_as_one() -> None:
     row |= {"started_at": "2026-01-01T10:00:00+00:00", "standstills": []}
     screen = terminal(80)
     partial = {**row, "status": "partial", "partial": "t1/t2 (engineer: found nothing)"}
-    put(screen, run_table([partial, {**row, "status": "completed", "partial": None}], screen))
+    put(screen, run_table([partial, {**row, "status": "completed", "partial": None}]))
     lines = written(screen).splitlines()
     assert [line.split()[0] for line in lines] == ["state", "partial", "completed", "◐"]
     assert lines[-1] == "◐ r: t1/t2 (engineer: found nothing)"

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from rich.console import Console
 from rich.text import Text
 
 from temporal_supervisor.console.base.terminal import wrapped
@@ -22,11 +23,11 @@ class CheckRow:
     text: str
     fix: str = ""
 
-
-def row_texts(row: CheckRow, width: int) -> Iterator[Text]:
-    """Yields a row as lines in columns, which are left for a command that is too long for the last one."""
-    begins = Text.assemble((f"{row.level:<{_NAME_COLUMN}}", _STYLES[row.level]), row.name.ljust(_NAME_CHARS), " ")
-    room = width - len(begins)
-    for text in [*wrapped(row.text, room, ""), *wrapped(row.fix, room, "dim")]:
-        yield Text.assemble(begins, text) if text.cell_len <= room else text
-        begins = Text(" " * len(begins))
+    def shown(self, screen: Console) -> Iterator[Text]:
+        """Yields lines in columns, which are left for a command that is too long for the last."""
+        level = (f"{self.level:<{_NAME_COLUMN}}", _STYLES[self.level])
+        begins = Text.assemble(level, self.name.ljust(_NAME_CHARS), " ")
+        room = screen.width - len(begins)
+        for text in [*wrapped(self.text, room, ""), *wrapped(self.fix, room, "dim")]:
+            yield Text.assemble(begins, text) if text.cell_len <= room else text
+            begins = Text(" " * len(begins))

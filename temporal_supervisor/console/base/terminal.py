@@ -9,10 +9,10 @@ import json
 import re
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import IO, Any
+from typing import IO, Any, NamedTuple, Protocol
 
 from pydantic import JsonValue
 from pydantic_core import to_jsonable_python
@@ -150,16 +150,26 @@ def print_json(value: object) -> None:
     print_out(safe_json(to_jsonable_python(value)))
 
 
+class ScreenRow(Protocol):
+    """A row of a report that depends on the screen: a table, a paragraph, an answer."""
+
+    def shown(self, screen: Console) -> Iterable[RenderableType]:
+        """Yields its parts for this screen."""
+
+
+Rows = Iterable[ScreenRow | RenderableType]
+"""Rows of a report. A `str` may be foreign text: a terminal breaks it, elsewhere it is one line."""
+
+
 @dataclass(frozen=True)
 class Report:
-    """The result of a command: `data` for programs, for people the rows of `screen`, and the exit code.
+    """The result of a command: `data` for programs, for people `rows`, and the exit code.
 
-    A row that is a `str` may be foreign text: a terminal breaks it between words, elsewhere it is one line. `notes` go
-    to standard error beside the screen, `error` always.
+    `notes` go to standard error beside the screen, `error` always.
     """
 
     data: object
-    screen: Callable[[Console], Iterable[RenderableType]]
+    rows: Rows = ()
     notes: Sequence[str] = ()
     error: str = ""
     code: int = 0
@@ -169,8 +179,7 @@ class Report:
         if as_json:
             print_json(self.data)
         else:
-            screen = screen or console()
-            put(screen, self.screen(screen))
+            put(screen or console(), self.rows)
         for text in (*(() if as_json else self.notes), *filter(None, [self.error])):
             print_err(text)
         return self.code
@@ -178,39 +187,107 @@ class Report:
     def text(self) -> str:
         """Returns the rows as they are written where there is no terminal."""
         written = io.StringIO()
-        screen = console(file=written)
-        put(screen, self.screen(screen))
+        put(console(file=written), self.rows)
         return written.getvalue()
 
 
-def put(screen: Console, rows: Iterable[RenderableType]) -> None:
-    """Prints the rows of a report. A `Text` is as wide as it is; so is a line with a command, to be copied."""
+def put(screen: Console, rows: Rows) -> None:
+    """Prints the rows of a report: the one place where rows become output.
+
+    A `Text` is as wide as it is; so is a line with a command, to be copied.
+    """
     for row in rows:
-        if isinstance(row, str) and not screen.is_terminal:
-            screen.file.write(safe(row) + "\n")
-        else:
-            part = Text(safe(row)) if isinstance(row, str) else row
-            uncut = isinstance(row, Text) or (isinstance(row, str) and _COMMAND.search(row) is not None)
-            screen.print(part, crop=False, soft_wrap=uncut)
+        parts = row.shown(screen) if hasattr(row, "shown") else [row]
+        for part in parts:
+            _put(screen, part)
 
 
-def table(
-    screen: Console, names: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Sequence[str] = (), wide: str = ""
-) -> Table:
-    """Returns a table of foreign text: columns of words, one of them as `wide` as there is room, and of `numbers`."""
-    made = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), expand=bool(wide) and screen.is_terminal)
-    for name in names:
-        if name == wide:
-            made.add_column(name, no_wrap=True, overflow="ellipsis", ratio=1 if screen.is_terminal else None)
+def _put(screen: Console, part: RenderableType) -> None:
+    if isinstance(part, str) and not screen.is_terminal:
+        screen.file.write(safe(part) + "\n")
+        return
+    is_command = isinstance(part, str) and _COMMAND.search(part) is not None
+    is_uncut = isinstance(part, Text) or is_command
+    shown = Text(safe(part)) if isinstance(part, str) else part
+    screen.print(shown, crop=False, soft_wrap=is_uncut)
+
+
+class Either(NamedTuple):
+    """A cell that is shorter on a terminal than elsewhere."""
+
+    short: str
+    whole: str
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A table of foreign text: columns of words, then of `numbers`.
+
+    The column `wide` is as wide as there is room.
+    """
+
+    names: Sequence[str]
+    cells: Iterable[Sequence[str | Either]]
+    numbers: Sequence[str] = ()
+    wide: str = ""
+
+    def shown(self, screen: Console) -> Iterable[RenderableType]:
+        """Yields the table."""
+        expand = bool(self.wide) and screen.is_terminal
+        made = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), expand=expand)
+        for name in self.names:
+            if name == self.wide:
+                ratio = 1 if screen.is_terminal else None
+                made.add_column(name, no_wrap=True, overflow="ellipsis", ratio=ratio)
+            else:
+                made.add_column(name, overflow="fold")
+        for name in self.numbers:
+            made.add_column(name, justify="right", no_wrap=True)
+        for row in self.cells:
+            words = [_words_of(cell, screen) for cell in row]
+            made.add_row(*(Text(safe_line(cell, limits.PARAGRAPH_BYTES)) for cell in words))
+        if not screen.is_terminal:
+            screen.width = limits.PARAGRAPH_BYTES * len(made.columns)  # nothing is cut for a pipe
+        yield made
+
+
+def _words_of(cell: str | Either, screen: Console) -> str:
+    if isinstance(cell, str):
+        return cell
+    return cell.short if screen.is_terminal else cell.whole
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """Foreign text, indented and broken between words; one line where there is no terminal."""
+
+    text: str
+    columns: int
+    style: str = "dim"
+
+    def shown(self, screen: Console) -> Iterable[RenderableType]:
+        """Yields the paragraph."""
+        if screen.is_terminal:
+            yield indented(self.text, self.columns, self.style)
         else:
-            made.add_column(name, overflow="fold")
-    for name in numbers:
-        made.add_column(name, justify="right", no_wrap=True)
-    for row in rows:
-        made.add_row(*(Text(safe_line(cell, limits.PARAGRAPH_BYTES)) for cell in row))
-    if not screen.is_terminal:
-        screen.width = limits.PARAGRAPH_BYTES * len(made.columns)  # nothing is cut for a pipe
-    return made
+            yield " " * self.columns + self.text
+
+
+@dataclass(frozen=True)
+class Remark:
+    """Foreign text as rows that fit the terminal, see `wrapped`; if `is_one_row`, cut to one."""
+
+    text: str
+    style: str
+    is_one_row: bool = False
+
+    def shown(self, screen: Console) -> Iterable[RenderableType]:
+        """Yields the rows."""
+        if not self.is_one_row:
+            return wrapped(self.text, screen.width, self.style)
+        row = Text(self.text, style=self.style)
+        row.truncate(screen.width, overflow="ellipsis")
+        return [row]
 
 
 def indented(text: str, columns: int, style: str = "") -> Padding:

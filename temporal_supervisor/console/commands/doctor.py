@@ -10,7 +10,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 from activities.store.artifacts import ArtifactUnavailable
-from temporal_supervisor.console.base.check_rows import CheckRow, Level, row_texts
+from temporal_supervisor.console.base.check_rows import CheckRow, Level
 from temporal_supervisor.console.base.command import DONE, FAILED, Access, hint, server_address
 from temporal_supervisor.console.base.terminal import Report, counted
 from temporal_supervisor.console.commands.model_check import model_rows
@@ -33,7 +33,7 @@ async def examine(access: Access) -> Report:
     """Check everything that a run needs; exit code 1 if there is a problem."""
     rows = [row async for row in _rows(access)]
     code = FAILED if any(row.level == "problem" for row in rows) else DONE
-    return Report(rows, lambda screen: [text for row in rows for text in row_texts(row, screen.width)], code=code)
+    return Report(rows, rows, code=code)
 
 
 async def _rows(access: Access) -> AsyncIterator[CheckRow]:

@@ -58,7 +58,7 @@ async def chain_report(run_id: str, store: ArtifactStore) -> Report:
     unchecked = f", {recalled} from the model's own knowledge" if recalled else ""
     rows += [f"{len(found.links)} claims, {doubted} in doubt{unchecked} · confidence {confidence}"]
     code = FAILED if problems or doubted else DONE
-    return Report({"claims": found.links, "problems": problems}, lambda _: rows, code=code)
+    return Report({"claims": found.links, "problems": problems}, rows, code=code)
 
 
 def _link_rows(links: "list[Link]", answer: str) -> Iterator[str]:
@@ -114,7 +114,7 @@ async def artifacts_report(
             write_file(save / name, await store.get(artifact.ref))
     note = f"save them: {hint('artifacts', run.id, '--save', 'DIR')}" if listed else f"run '{run.id}' made no artifacts"
     shown = [] if save else listed
-    return Report(listed, lambda _: _artifact_rows(shown), notes=[note] if shown or not listed else [])
+    return Report(listed, list(_artifact_rows(shown)), notes=[note] if shown or not listed else [])
 
 
 def _artifact_rows(listed: list[ArtifactRef]) -> Iterator[RenderableType]:
@@ -196,4 +196,4 @@ async def calls_report(run: Run, access: Access, which: str) -> Report:
         rows.append(Text(safe_line(head, 400), "bold"))
         for title, text in await said_in(conversations, entry):
             rows += [Text(safe_line(f"── {title}", 100), "cyan"), text]
-    return Report(calls, lambda _: rows, notes=problems)
+    return Report(calls, rows, notes=problems)

@@ -45,7 +45,7 @@ async def goals_report(access: Access, team: str | None) -> Report:
             print_err(_line(made))
     short = [made for made in asked if made["lacks"]]
     said = f"{counted(len(asked), 'goal')} of {counted(len(goals), 'team')}, {len(short)} of them fall short"
-    return Report(asked, lambda _: [*_rows(short), said], code=FAILED if short else DONE)
+    return Report(asked, [*_rows(short), said], code=FAILED if short else DONE)
 
 
 async def _data(access: Access, folder: Path) -> list[Attachment]:

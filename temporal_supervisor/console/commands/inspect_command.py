@@ -7,12 +7,17 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console, RenderableType
 
 from activities.files.file_reports import FileReport, contents, reading_line
 from activities.files.values import DATA_TOML
 from temporal_supervisor.console.base.command import BAD_INPUT, FAILED, CommandFailed, hint
-from temporal_supervisor.console.base.terminal import Report, counted, indented, safe_line
+from temporal_supervisor.console.base.terminal import (
+    Paragraph,
+    Report,
+    ScreenRow,
+    counted,
+    safe_line,
+)
 from temporal_supervisor.console.run.described_files import reports_on, with_description
 from temporal_supervisor.console.run.request_options import data_files
 from temporal_supervisor.supervision.base import limits
@@ -41,23 +46,21 @@ async def inspect_files(
     if target is not None:
         _write(target, _first_description(reports))
         notes = [f"wrote {target}: edit it, then see what it changes: {hint('inspect', str(target.parent))}"]
-    return Report(reports, lambda screen: _rows(reports, screen), notes=notes)
+    return Report(reports, list(_rows(reports)), notes=notes)
 
 
-def _rows(reports: list[FileReport], screen: Console) -> Iterator[RenderableType]:
+def _rows(reports: list[FileReport]) -> Iterator[ScreenRow | str]:
     for report in reports:
         if report.problem:
             yield f"✘ {report.name}: {report.problem}"
         if report.name == DATA_TOML and not report.problem:
             yield f"{DATA_TOML}: describes these files"
-            yield from (
-                _below(f"{safe_line(word, limits.LINE_BYTES)} = {meaning}", 4, screen)
-                for word, meaning in report.words.items()
-            )
+            for word, meaning in report.words.items():
+                yield _below(f"{safe_line(word, limits.LINE_BYTES)} = {meaning}", 4)
         if report.document:
             yield from _document_rows(report.name, report.document)
         for table in report.tables:
-            yield from _table_rows(report.name, table, screen)
+            yield from _table_rows(report.name, table)
     yield _sum(reports)
 
 
@@ -68,21 +71,21 @@ def _document_rows(name: str, document: Json) -> Iterator[str]:
     yield from (f"  ! {safe_line(note, limits.SENTENCE_BYTES)}" for note in document.get("notes", ()))
 
 
-def _table_rows(name: str, table: Json, screen: Console) -> Iterator[RenderableType]:
+def _table_rows(name: str, table: Json) -> Iterator[ScreenRow | str]:
     yield f"{name}: table {table['name']}, {counted(table['rows'], 'row')}"
     if about := table.get("about"):
-        yield _below(about, 4, screen)
+        yield _below(about, 4)
     above = table.get("above")
     if above:
-        yield _below(f"above it: {' / '.join(above)}", 4, screen)
+        yield _below(f"above it: {' / '.join(above)}", 4)
     for column in table["columns"][:_SHOWN_COLUMNS]:
         words = f"{column['sql']} {column['type']}: {contents(column, _SHOWN_VALUES)}"
         yield f"    {safe_line(words, limits.SENTENCE_BYTES)}"
         reading = column.get("reading") or {}
         if reading.get("written"):
-            yield _below(reading_line(reading), 8, screen)
+            yield _below(reading_line(reading), 8)
         if about := column.get("about"):
-            yield _below(about, 8, screen)
+            yield _below(about, 8)
     if (more := len(table["columns"]) - _SHOWN_COLUMNS) > 0:
         yield f"    and {counted(more, 'more column')}: `--json` shows all"
     for note in table["notes"]:
@@ -90,10 +93,9 @@ def _table_rows(name: str, table: Json, screen: Console) -> Iterator[RenderableT
             yield f"  ! {safe_line(note, limits.SENTENCE_BYTES)}"
 
 
-def _below(text: str, columns: int, screen: Console) -> RenderableType:
-    """Returns foreign text as an indented paragraph on a terminal, as one line elsewhere."""
-    line = safe_line(text, limits.SENTENCE_BYTES)
-    return indented(line, columns, "dim") if screen.is_terminal else f"{' ' * columns}{line}"
+def _below(text: str, columns: int) -> Paragraph:
+    """Returns foreign text as a paragraph below what it is about."""
+    return Paragraph(safe_line(text, limits.SENTENCE_BYTES), columns)
 
 
 def _sum(reports: list[FileReport]) -> str:

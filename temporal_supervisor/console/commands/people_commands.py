@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.text import Text
 from temporalio.client import WorkflowFailureError
 
@@ -20,12 +20,13 @@ from temporal_supervisor.client import Item, inbox
 from temporal_supervisor.console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint, user
 from temporal_supervisor.console.base.terminal import (
     Report,
+    ScreenRow,
+    TextTable,
     duration,
     look_alikes,
     print_err,
     revealed,
     safe_line,
-    table,
 )
 from temporal_supervisor.console.run.command_line import RunId
 from temporal_supervisor.console.run.found_runs import find_run, short_id
@@ -135,7 +136,7 @@ async def tell(run: Run, kind: type[Update], subtask: str = "*", **fields: objec
         run, fields["to" if kind is Steer else "subtask_id"] = await run.level(subtask)
     await require_open(run)
     message = (await run.send(kind, **fields)).message
-    return Report({"run_id": run.id, "message": message}, lambda _: [f"run '{run.id}': {message}"])
+    return Report({"run_id": run.id, "message": message}, [f"run '{run.id}': {message}"])
 
 
 async def require_open(run: Run) -> None:
@@ -160,16 +161,16 @@ async def inbox_report(
     notes = [f"run '{run_id}' does not say what waits in it: {NO_WORKER}" for run_id in found.unanswered]
     if not found.items:
         notes.append("nothing waits for a person" + (f" in runs of '{owner}'" if owner else ""))
-    return Report(data, lambda screen: _inbox_rows(found.items, screen), notes)
+    return Report(data, list(_inbox_rows(found.items)), notes)
 
 
-def _inbox_rows(items: Sequence[Item], screen: Console) -> Iterator[RenderableType]:
+def _inbox_rows(items: Sequence[Item]) -> Iterator[ScreenRow | Text]:
     rows = [
         (_day(wait.since), short_id(run_id), wait.id, f"{wait.kind}: {wait.prompt_preview}", _until(wait.expires_at))
         for run_id, wait in ((item.run_id, item.wait) for item in items)
     ]
     if rows:
-        yield table(screen, ["since", "run", "id", "what is asked", "until"], rows, wide="what is asked")
+        yield TextTable(["since", "run", "id", "what is asked", "until"], rows, wide="what is asked")
         yield Text(_HOW, style="dim")
 
 
@@ -190,7 +191,7 @@ async def item_report(access: Access, item: Item, *, commands: bool = True) -> R
     asker, findings = await _behind(access, run, whole.wait)
     text += "".join(f"\n\nthe whole finding of {name}:\n\n{revealed(found)}" for name, found in findings.items())
 
-    def rows(screen: Console) -> Iterator[RenderableType]:
+    def rows() -> Iterator[RenderableType]:
         wait = whole.wait
         yield f"{AWAITED[wait.kind]}: {short_id(run.id)} {wait.id}"
         yield f"run {run.id}: {item.goal}"
@@ -217,7 +218,7 @@ async def item_report(access: Access, item: Item, *, commands: bool = True) -> R
         yield from way_rows(run.id, wait) if commands else ()
 
     shown = {"content": content, **({"findings": findings} if findings else {})}
-    return Report({"run_id": run.id, "goal": item.goal, **whole.model_dump(mode="json"), **shown}, rows)
+    return Report({"run_id": run.id, "goal": item.goal, **whole.model_dump(mode="json"), **shown}, list(rows()))
 
 
 async def _behind(access: Access, run: Run, wait: Wait) -> tuple[str, dict[str, str]]:
@@ -265,7 +266,7 @@ async def decision_report(
     edited = parsed_plan(read_text_file(plan), str(plan)) if plan else None
     answer = await run.decide(item.wait, word, text, plan=edited, by=by)
     data = {"run_id": run.id, "id": item.wait.id, "message": answer.message}
-    return Report(data, lambda _: [f"run '{run.id}': {answer.message}"])
+    return Report(data, [f"run '{run.id}': {answer.message}"])
 
 
 async def approve(
@@ -303,7 +304,7 @@ async def _many_report(access: Access, words: Sequence[str], word: str, text: st
     data = {"run_id": run_id, "decisions": [reply.model_dump() for reply in replies]}
     lines = [f"run '{run_id}': {reply.message}" for reply in replies]
     code = DONE if all(reply.accepted for reply in replies) else FAILED
-    return Report(data, lambda _: lines, code=code)
+    return Report(data, lines, code=code)
 
 
 async def reply_report(

@@ -2,16 +2,13 @@
 
 import asyncio
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
-from rich.console import Console, RenderableType
-from rich.table import Table
-from rich.text import Text
 from temporalio.client import Client, WorkflowExecution, WorkflowExecutionDescription, WorkflowQueryFailedError
 from temporalio.service import RPCError
 
@@ -20,7 +17,7 @@ from activities.store.spending import run_spends
 from temporal_supervisor.client import OWNER, inbox
 from temporal_supervisor.console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint, web_address
 from temporal_supervisor.console.base.output_file import check_output, write_file
-from temporal_supervisor.console.base.terminal import Report, safe_line, table, wrapped
+from temporal_supervisor.console.base.terminal import Either, Remark, Report, ScreenRow, TextTable, safe_line
 from temporal_supervisor.console.commands.evidence_commands import calls_report
 from temporal_supervisor.console.commands.people_commands import way_rows
 from temporal_supervisor.console.run.at_work import tail_of
@@ -44,7 +41,7 @@ from temporal_supervisor.console.run.run_outcome import (
 from temporal_supervisor.console.run.standstill import Standstill, causes_of, observed
 from temporal_supervisor.console.view.answer_text import answer_file, answer_report, why_partial
 from temporal_supervisor.console.view.event_lines import line
-from temporal_supervisor.console.view.live_view import ENDED_PHASES, LINE_CHARS, LiveAgent, Picture, draw, story
+from temporal_supervisor.console.view.live_view import ENDED_PHASES, LINE_CHARS, LiveAgent, Picture, WholePicture, story
 from temporal_supervisor.console.view.model_ways import model_notes
 from temporal_supervisor.console.view.plan_view import PlanPage, plan_page
 from temporal_supervisor.messages import NoAnswer, NoRun
@@ -56,7 +53,6 @@ from temporal_supervisor.supervision.contract.status import Status
 from temporal_supervisor.supervision.contract.usage import Spend, Usage
 from temporal_supervisor.supervision.results.answer_table import table_content
 
-_WIDEST = 120
 _CALLS_SHOWN = 8  # worker agents whose calls one looks at: each is a question to the server
 
 
@@ -94,7 +90,7 @@ async def status_report(run: AnyRun, access: Access) -> Report:
             for report in picture.reports.values():
                 report.state = "cancelled" if report.state in ("running", "waiting") else report.state
     data["standstills"] = picture.observed
-    return Report(data, lambda screen: _status_rows(screen, data, picture, ending))
+    return Report(data, list(_status_rows(data, picture, ending)))
 
 
 async def _look_at_calls(run: Run, described: WorkflowExecutionDescription, picture: Picture) -> None:
@@ -107,31 +103,31 @@ async def _look_at_calls(run: Run, described: WorkflowExecutionDescription, pict
             picture.agents[workflow_id] = LiveAgent(row.path, tail=await tail_of(run, await run.describe(workflow_id)))
 
 
-def _status_rows(screen: Console, data: dict[str, Any], picture: Picture, ending: str) -> Iterator[RenderableType]:
-    status, width = picture.status, min(screen.width, _WIDEST)  # a table for a pipe is wider
+def _status_rows(data: dict[str, Any], picture: Picture, ending: str) -> Iterator[ScreenRow | str]:
+    status = picture.status
     yield safe_line(data["goal"], LINE_CHARS)
     yield f"run {picture.run_id}, {data['state']}, team {data['team'] or 'unknown'}"
     if status:
         yield _limits(status)
         if status.spend:
-            yield _spend_table(status.spend, screen)
+            yield _spend_table(status.spend)
     elif data["phase"]:
         yield f"phase {data['phase']}, {money(data['usd'])}"
-    yield draw(picture, width, len(picture.tree()) + limits.STATUS_PAGE)
+    yield WholePicture(picture)
     for warning in status.warnings if status else []:
         yield safe_line(f"warning: {warning}", limits.ERROR_BYTES)
     if ending:
         yield safe_line(ending, limits.ERROR_BYTES)
 
 
-def _spend_table(spend: Sequence[Spend], screen: Console) -> Table:
+def _spend_table(spend: Sequence[Spend]) -> TextTable:
     """Returns a row for each role and model: calls, tokens read and the part of them from the cache, written, cost."""
     rows = []
     for item in spend:
         usage = item.usage
         cells = [f"{usage.model_calls:,}", f"{usage.prompt_tokens:,}", f"{usage.cached_share:.0%}"]
         rows.append([item.role, item.model, *cells, f"{usage.output_tokens:,}", money(usage.usd)])
-    return table(screen, ["role", "model"], rows, numbers=["calls", "input", "cached", "output", "cost"])
+    return TextTable(["role", "model"], rows, numbers=["calls", "input", "cached", "output", "cost"])
 
 
 def _limits(status: Status) -> str:
@@ -153,7 +149,7 @@ async def plan_report(run: AnyRun, access: Access) -> Report:
         page = PlanPage(run.id, plan)
     data = {"run_id": run.id, "state": state_word(described), **page.plan.model_dump(mode="json")}
     notes = [row.plain for row in way_rows(run.id, page.asked.wait)] if page.asked else []
-    return Report(data, lambda _: page.rows(), notes)
+    return Report(data, list(page.rows()), notes)
 
 
 async def trace_report(
@@ -169,7 +165,7 @@ async def trace_report(
     store = await access.store_or_none()
     events = await full_trace(run, store)
     notes = [] if store else ["the turns of worker agents are in the artifact store, which can't be opened from here"]
-    return Report(events, lambda screen: [row for event in events for row in story(line(event), screen)], notes)
+    return Report(events, [row for event in events for row in story(line(event))], notes)
 
 
 async def result_report(
@@ -204,7 +200,7 @@ async def result_report(
             write_file(output, made, table_content(made) if suffix == ".csv" else "", force=force)
         except ValueError as error:
             raise CommandFailed(BAD_INPUT, f"{output}: {error}") from None
-        return Report(outcome.as_json(run.id), lambda _: (), code=exit_code(outcome))
+        return Report(outcome.as_json(run.id), code=exit_code(outcome))
     web = None if outcome.forgotten else web_address(run.client, run.id)
     return answer_report(run.id, outcome, web, model_notes(outcome))
 
@@ -258,11 +254,11 @@ async def list_report(
     looks = asyncio.Semaphore(_DESCRIBED_AT_ONCE)
     found_rows = await asyncio.gather(*(_row(client, execution, looks) for execution in executions))
     if rows := [row for row in found_rows if state in (None, row["state"])]:
-        return Report(rows, lambda screen: run_table(rows, screen))
+        return Report(rows, list(run_table(rows)))
     none = f"there is no such run in namespace '{client.namespace}': {hint('list')} shows all"
     is_narrowed = state or selects or of_eval
     notes = [none if is_narrowed else no_runs(client.namespace)]
-    return Report([], lambda _: (), notes=notes)
+    return Report([], notes=notes)
 
 
 async def _row(client: Client, execution: WorkflowExecution, looks: asyncio.Semaphore) -> dict[str, Any]:
@@ -294,25 +290,24 @@ async def _row(client: Client, execution: WorkflowExecution, looks: asyncio.Sema
     }
 
 
-def run_table(rows: Iterable[dict[str, Any]], screen: Console) -> Iterator[RenderableType]:
+def run_table(rows: Sequence[dict[str, Any]]) -> Iterator[ScreenRow]:
     """Yields the table of runs, and below it what open ones wait for."""
     cells = []
     for row in rows:
         state = f"{row['state']}, {row['phase']}" if row["state"] == "running" and row["phase"] else row["state"]
         state = "partial" if row["status"] == "partial" else state
         cost = "" if row["usd"] is None else money(row["usd"])
-        name = short_id(row["run_id"]) if screen.is_terminal else row["run_id"]
+        name = Either(short_id(row["run_id"]), row["run_id"])
         started = datetime.fromisoformat(row["started_at"]).astimezone()
         cells.append([state, f"{started:%m-%d %H:%M}", cost, row["team"], name, row["goal"]])
-    yield table(screen, ["state", "started", "cost", "team", "run", "goal"], cells, wide="goal")
+    yield TextTable(["state", "started", "cost", "team", "run", "goal"], cells, wide="goal")
     for row in rows:
         for cause in row["standstills"]:
-            yield from wrapped(f"⏸ {short_id(row['run_id'])}: {cause.line}", screen.width, "yellow")
+            yield Remark(f"⏸ {short_id(row['run_id'])}: {cause.line}", "yellow")
     for row in rows:
         if row["partial"]:
-            why = Text(f"◐ {short_id(row['run_id'])}: {row['partial']}", style="dim")
-            why.truncate(screen.width, overflow="ellipsis")
-            yield why
+            why = f"◐ {short_id(row['run_id'])}: {row['partial']}"
+            yield Remark(why, "dim", is_one_row=True)
 
 
 async def spend_report(
@@ -322,7 +317,7 @@ async def spend_report(
     today = datetime.now(UTC).date()
     spent = await run_spends(await access.store(), days, today)
     if not spent:
-        return Report([], lambda _: (), notes=[f"no run of this namespace ended in the last {days} days"])
+        return Report([], notes=[f"no run of this namespace ended in the last {days} days"])
     sums: dict[str, tuple[int, Usage]] = {}
     for run in spent:
         name = {"owner": run.owner, "day": f"{run.ended_at:%Y-%m-%d}", "team": run.team}[by]
@@ -334,4 +329,4 @@ async def spend_report(
     total = sum((run.usage for run in spent), Usage())
     shown = [(name or "-", f"{runs}", f"{usage.tokens:,}", money(usage.usd)) for name, runs, usage in rows]
     shown.append(("all", f"{len(spent)}", f"{total.tokens:,}", money(total.usd)))
-    return Report(data, lambda screen: [table(screen, [by], shown, numbers=["runs", "tokens", "cost"])])
+    return Report(data, [TextTable([by], shown, numbers=["runs", "tokens", "cost"])])

@@ -150,7 +150,7 @@ def _drop_edited(run: Run) -> None:
 def _left(page: PlanPage, wait: Wait, *, shown: bool) -> Report:
     rows = [*([] if shown else page.rows()), "the plan waits for approval", *way_rows(page.run_id, wait)]
     note = f"follow it: {hint('follow', page.run_id)}"
-    return Report({"run_id": page.run_id, "state": "running", "waiting": [wait]}, lambda _: rows, [note], code=WAITS)
+    return Report({"run_id": page.run_id, "state": "running", "waiting": [wait]}, rows, [note], code=WAITS)
 
 
 _HINT = "Ctrl-C leaves the run going"
@@ -230,7 +230,7 @@ async def run_goal(
     web = web_address(client, run_id)
     if detach:
         print_err(f"follow it: {hint('follow', run_id)}")
-        return Report({"run_id": run_id, "web": web}, lambda _: [run_id])
+        return Report({"run_id": run_id, "web": web}, [run_id])
     print_err(f"run {run_id}" + (f"\n{web}" if web else ""))
     return await _followed(run, access, as_json, asks=wanted.approve_plan)
 

@@ -110,7 +110,7 @@ async def pin_team(settings: Settings, team: str) -> Report:
         rows = [f"team '{team}' has no section [mcp_servers.NAME], so there is nothing to pin"]
     notes = [f"mcp_servers.{offer.server} is not pinned: {offer.summary}" for offer in wrong]
     data = {offer.server: {name: tool.sha256 for name, tool in offer.listed.items()} for offer in found}
-    return Report(data, lambda _: rows, notes, code=FAILED if wrong else DONE)
+    return Report(data, rows, notes, code=FAILED if wrong else DONE)
 
 
 def offer_rows(team: str, found: list[Offer]) -> Iterator[RenderableType]:
@@ -193,7 +193,7 @@ async def teams_report(settings: Settings, *, name: str | None = None, check: bo
         wrong = wrong or bool(unread) or any(offer.problems or offer.changes for offer in offered)
     if not whole:
         rows = [*_list_rows(usable), *rows]
-    return Report(listed, lambda _: rows, notes, code=FAILED if wrong else DONE)
+    return Report(listed, rows, notes, code=FAILED if wrong else DONE)
 
 
 def _unusable(name: str, error: TeamError) -> str:
@@ -221,7 +221,7 @@ async def taker_report(settings: Settings, name: str, goal: str, endpoint: Model
     }
     by = f"the planner's choice, {model}" if model else "a fixed route, no model is asked"
     rows = [indented(safe_line(f"{key}: {text}", limits.PARAGRAPH_BYTES), 2) for key, text in said.items() if text]
-    return Report({"role": role.name, "model": model, **said}, lambda _: [f"{role.name}  ({by})", *rows])
+    return Report({"role": role.name, "model": model, **said}, [f"{role.name}  ({by})", *rows])
 
 
 def _list_rows(teams: list[Team]) -> Iterator[RenderableType]:

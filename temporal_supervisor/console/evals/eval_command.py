@@ -208,7 +208,7 @@ async def evaluate(
     web = web_address(client, named)
     if detach:
         print_err(f"follow it: {hint('eval', named)}")
-        return Report({"eval_id": named, "web": web}, lambda _: [named])
+        return Report({"eval_id": named, "web": web}, [named])
     print_err(f"eval {named}, {counted(whole.total, 'run')}" + (f"\n{web}" if web else ""))
     return await _shown(access, await _followed(access, named), wanted, output)
 
@@ -371,7 +371,7 @@ async def _shown(access: Access, found: EvalTable, wanted: Wanted, output: Path 
         code = CANCELLED
     data = {**found.model_dump(mode="json"), "comparisons": changes, "falls_short": short}
     said = safe_line("; ".join(short), limits.ERROR_BYTES)
-    return Report(data, lambda screen: table_rows(screen, found, changes), error=said, code=code)
+    return Report(data, list(table_rows(found, changes)), error=said, code=code)
 
 
 async def _write_page(

@@ -3,9 +3,13 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 
-from rich.console import Console, RenderableType
-
-from temporal_supervisor.console.base.terminal import counted, duration, safe_line, table
+from temporal_supervisor.console.base.terminal import (
+    ScreenRow,
+    TextTable,
+    counted,
+    duration,
+    safe_line,
+)
 from temporal_supervisor.supervision.base.text import money
 from temporal_supervisor.supervision.scores.intervals import Interval
 from temporal_supervisor.supervision.scores.score import Score, Verdict
@@ -89,20 +93,18 @@ def headline(found: EvalTable) -> str:
 
 
 def table_rows(
-    screen: Console,
     found: EvalTable,
     comparisons: Sequence[Comparison],
-) -> Iterator[RenderableType]:
+) -> Iterator[ScreenRow | str]:
     """Yields the table, the questions that were not answered rightly, and what has changed."""
     yield headline(found)
     labels = [row.label for row in found.rows]
     cells = [[name, *values] for name, values in measures(found.rows)]
-    yield table(screen, [""], cells, numbers=labels)
+    yield TextTable([""], cells, numbers=labels)
     faulty = [score for score in found.scores if not score.is_right]
     if faulty:
         yield ""
-        yield table(
-            screen,
+        yield TextTable(
             ["question", "", "answer", "true answer"],
             [_faulty(score) for score in faulty],
         )

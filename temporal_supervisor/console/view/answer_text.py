@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from pydantic import JsonValue
 from rich.console import Console, RenderableType
@@ -26,33 +27,50 @@ _FIRST = 8  # of what is named in a row
 _JSON_ROWS = 40  # of a structured answer on a terminal
 
 
-def answer_report(run_id: str, outcome: RunOutcome, web: str | None = None, notes: Sequence[str] = ()) -> Report:
+def answer_report(
+    run_id: str,
+    outcome: RunOutcome,
+    web: str | None = None,
+    notes: Sequence[str] = (),
+) -> Report:
     """Returns result and problem of a run, with `notes` beside them."""
     error = safe_line(outcome.said, _ERROR_CHARS)
     data, code = outcome.as_json(run_id), exit_code(outcome)
-    return Report(data, lambda screen: _rows(screen, run_id, outcome, web), notes=notes, error=error, code=code)
+    rows = [] if outcome.result is None else [AnswerRow(run_id, outcome, outcome.result, web)]
+    return Report(data, rows, notes=notes, error=error, code=code)
 
 
-def _rows(screen: Console, run_id: str, outcome: RunOutcome, web: str | None) -> Iterator[RenderableType]:
-    """Yields the answer as Markdown and the facts about it; plain Markdown text where the screen is no terminal."""
-    if outcome.result is None:
-        return
-    facts = _fact_lines(run_id, outcome, outcome.result, web)
-    answer = safe(outcome.result.answer).strip() or _no_answer(outcome.result)
-    value = outcome.result.answer_json
-    fields = [] if value is None else safe_json(value).splitlines()
-    if not screen.is_terminal:
-        yield from ("", answer, "", *fields, *facts)
-        return
-    from rich.markdown import Markdown  # 0.1 s, for a terminal only
+@dataclass(frozen=True)
+class AnswerRow:
+    """An answer as Markdown and the facts about it; plain text where the screen is no terminal."""
 
-    yield from (Rule(style="dim"), Padding(Markdown(answer, hyperlinks=False), (1, 1)), Rule(style="dim"))
-    if fields:
-        yield from (Text(f" {field}") for field in fields[:_JSON_ROWS])
+    run_id: str
+    outcome: RunOutcome
+    result: RunResult
+    web: str | None
+
+    def shown(self, screen: Console) -> Iterator[RenderableType]:
+        """Yields its parts."""
+        facts = _fact_lines(self.run_id, self.outcome, self.result, self.web)
+        answer = safe(self.result.answer).strip() or _no_answer(self.result)
+        value = self.result.answer_json
+        fields = [] if value is None else safe_json(value).splitlines()
+        if not screen.is_terminal:
+            yield from ("", answer, "", *fields, *facts)
+            return
+        from rich.markdown import Markdown  # 0.1 s, for a terminal only
+
         yield Rule(style="dim")
-    for fact in facts:
-        whole = fact.startswith(("http", "run "))  # an address or a command stays one piece, to be copied
-        yield from [Text(f" {fact}", style="dim")] if whole else wrapped(fact, screen.width, "dim")
+        yield Padding(Markdown(answer, hyperlinks=False), (1, 1))
+        yield Rule(style="dim")
+        if fields:
+            yield from (Text(f" {field}") for field in fields[:_JSON_ROWS])
+            yield Rule(style="dim")
+        for fact in facts:
+            # an address or a command stays one piece, to be copied
+            is_whole_line = fact.startswith(("http", "run "))
+            own = [Text(f" {fact}", style="dim")]
+            yield from own if is_whole_line else wrapped(fact, screen.width, "dim")
 
 
 def _no_answer(result: RunResult) -> str:

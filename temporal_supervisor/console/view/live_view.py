@@ -11,7 +11,13 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from temporal_supervisor.console.base.terminal import duration, indented, safe_line, wrapped
+from temporal_supervisor.console.base.terminal import (
+    Paragraph,
+    ScreenRow,
+    duration,
+    safe_line,
+    wrapped,
+)
 from temporal_supervisor.console.run.standstill import Standstill, grouped, stated
 from temporal_supervisor.console.view.event_lines import Line, now_line
 from temporal_supervisor.supervision.base import limits
@@ -34,6 +40,7 @@ _STATES = {  # the sign, its style, and which give way first on a low screen
 _MOODS: dict[Mood, str] = {"plain": "", "good": "green", "bad": "red", "faint": "dim", "head": "bold"}
 _DEEPEST = 6  # further levels are not indented any more
 _FOOTER_ROWS = 9  # of footer and margin
+_WIDEST = 120  # columns of a picture in a report
 _LEAST_ROWS = 3  # of the plan, of what waits
 _REASON_COLUMN = 9  # below the text of an event, behind its time
 ENDED_PHASES = ("done", "failed", "cancelled")
@@ -146,14 +153,25 @@ def log_line(line: Line, limit: int = LINE_CHARS) -> Text:
     return Text.assemble(time, (subject, "cyan"), words, no_wrap=not is_own, overflow="fold" if is_own else "ellipsis")
 
 
-def story(line: Line, screen: Console) -> Iterator[RenderableType]:
-    """Yields an event with the reasons behind it, nothing cut; where there is no terminal each is one line."""
+def story(line: Line) -> Iterator[ScreenRow | Text]:
+    """Yields an event with the reasons behind it, nothing cut."""
     head = log_line(line, limits.ERROR_BYTES)
     head.overflow = "ignore"  # the terminal breaks it
     yield head
     for text in line.why:
-        why = safe_line(text, limits.ERROR_BYTES)
-        yield indented(why, _REASON_COLUMN, "dim") if screen.is_terminal else " " * _REASON_COLUMN + why
+        yield Paragraph(safe_line(text, limits.ERROR_BYTES), _REASON_COLUMN)
+
+
+@dataclass(frozen=True)
+class WholePicture:
+    """A picture with all its subtasks, as a row of a report."""
+
+    picture: Picture
+
+    def shown(self, screen: Console) -> Iterator[RenderableType]:
+        """Yields the drawing, no wider than is easy to read."""
+        width = min(screen.width, _WIDEST)  # a table for a pipe is wider
+        yield draw(self.picture, width, len(self.picture.tree()) + limits.STATUS_PAGE)
 
 
 def draw(picture: Picture, width: int, height: int, hint: str = "") -> RenderableType:
