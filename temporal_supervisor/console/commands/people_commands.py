@@ -170,7 +170,8 @@ def _inbox_rows(items: Sequence[Item]) -> Iterator[ScreenRow | Text]:
         for run_id, wait in ((item.run_id, item.wait) for item in items)
     ]
     if rows:
-        yield TextTable(["since", "run", "id", "what is asked", "until"], rows, wide="what is asked")
+        names = ["since", "run", "id", "what is asked", "until"]
+        yield TextTable(names, rows, wide="what is asked")
         yield Text(_HOW, style="dim")
 
 

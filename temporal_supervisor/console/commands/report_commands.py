@@ -17,7 +17,14 @@ from activities.store.spending import run_spends
 from temporal_supervisor.client import OWNER, inbox
 from temporal_supervisor.console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint, web_address
 from temporal_supervisor.console.base.output_file import check_output, write_file
-from temporal_supervisor.console.base.terminal import Either, Remark, Report, ScreenRow, TextTable, safe_line
+from temporal_supervisor.console.base.terminal import (
+    Either,
+    Remark,
+    Report,
+    ScreenRow,
+    TextTable,
+    safe_line,
+)
 from temporal_supervisor.console.commands.evidence_commands import calls_report
 from temporal_supervisor.console.commands.people_commands import way_rows
 from temporal_supervisor.console.run.at_work import tail_of
@@ -127,7 +134,8 @@ def _spend_table(spend: Sequence[Spend]) -> TextTable:
         usage = item.usage
         cells = [f"{usage.model_calls:,}", f"{usage.prompt_tokens:,}", f"{usage.cached_share:.0%}"]
         rows.append([item.role, item.model, *cells, f"{usage.output_tokens:,}", money(usage.usd)])
-    return TextTable(["role", "model"], rows, numbers=["calls", "input", "cached", "output", "cost"])
+    numbers = ["calls", "input", "cached", "output", "cost"]
+    return TextTable(["role", "model"], rows, numbers=numbers)
 
 
 def _limits(status: Status) -> str:
