@@ -51,31 +51,9 @@ _REFUSALS_SHOWN = 5  # of a list of decisions of which none can be taken
 _BY_SIGNAL = "Decides as the update of this name, where a run takes no more updates."
 
 
-def _update(kind: type[Update]) -> Any:
-    """Returns the handler of the update that is named as its type. Its validator is `_check`."""
-
-    # Any JSON is taken, so that its sender gets to know what is wrong with it.
-    def handle(self: Any, update: JsonValue = None) -> UpdateReply:
-        state, new = self._run_state(), read_update(kind, update)
-        self._count(state)
-        if new.request_id and (said := state.requests.get(new.request_id)):
-            return UpdateReply(accepted=True, phase=state.phase, message=said)
-        if isinstance(new, Decide):
-            results = self._take_all(state, new)
-            taken = sum(result.accepted for result in results)
-            message = self._done(state, new, f"{taken} of {len(results)} decisions taken")
-            return UpdateReply(accepted=True, phase=state.phase, message=message, results=results)
-        return UpdateReply(accepted=True, phase=state.phase, message=self._take(state, new))
-
-    def validate(self: Any, update: JsonValue = None) -> None:
-        new = read_update(kind, update)
-        self._check_room(new)
-        self._check(new)
-
-    description = one_line(kind.__doc__ or "", limits.SENTENCE_BYTES)
-    handler: Any = workflow.update(name=kind.name(), description=description)(handle)
-    handler.validator(validate)
-    return handler
+def _told(kind: type[Update]) -> str:
+    """Returns the description of an update, which the Web UI's form shows."""
+    return one_line(kind.__doc__ or "", limits.SENTENCE_BYTES)
 
 
 def _signal(name: str, kind: type[BaseModel]) -> Any:
@@ -138,16 +116,116 @@ class Handlers:
         """Returns the Markdown for the Web UI: what the SDK's own query for metadata shows."""
         return markdown(self._state) if isinstance(self._state, RunState) else self._state.message
 
-    extend_limits = _update(ExtendLimits)
-    decide_plan = _update(DecidePlan)
-    reply = _update(Reply)
-    decide_tool_call = _update(DecideToolCall)
-    decide = _update(Decide)
-    pause = _update(Pause)
-    resume = _update(Resume)
-    steer = _update(Steer)
-    retry_subtask = _update(RetrySubtask)
-    skip_subtask = _update(SkipSubtask)
+    # Updates take any JSON, so that their sender gets to know what is wrong with it.
+
+    @workflow.update(description=_told(ExtendLimits))
+    def extend_limits(self, update: JsonValue = None) -> UpdateReply:
+        """Takes new totals."""
+        return self._answer(ExtendLimits, update)
+
+    @extend_limits.validator
+    def _allow_extend_limits(self, update: JsonValue = None) -> None:
+        self._require(ExtendLimits, update)
+
+    @workflow.update(description=_told(DecidePlan))
+    def decide_plan(self, update: JsonValue = None) -> UpdateReply:
+        """Takes a decision about a plan."""
+        return self._answer(DecidePlan, update)
+
+    @decide_plan.validator
+    def _allow_decide_plan(self, update: JsonValue = None) -> None:
+        self._require(DecidePlan, update)
+
+    @workflow.update(description=_told(Reply))
+    def reply(self, update: JsonValue = None) -> UpdateReply:
+        """Takes a reply, or a person's finding."""
+        return self._answer(Reply, update)
+
+    @reply.validator
+    def _allow_reply(self, update: JsonValue = None) -> None:
+        self._require(Reply, update)
+
+    @workflow.update(description=_told(DecideToolCall))
+    def decide_tool_call(self, update: JsonValue = None) -> UpdateReply:
+        """Takes a decision about a tool call."""
+        return self._answer(DecideToolCall, update)
+
+    @decide_tool_call.validator
+    def _allow_decide_tool_call(self, update: JsonValue = None) -> None:
+        self._require(DecideToolCall, update)
+
+    @workflow.update(description=_told(Decide))
+    def decide(self, update: JsonValue = None) -> UpdateReply:
+        """Takes many decisions at once."""
+        return self._answer(Decide, update)
+
+    @decide.validator
+    def _allow_decide(self, update: JsonValue = None) -> None:
+        self._require(Decide, update)
+
+    @workflow.update(description=_told(Pause))
+    def pause(self, update: JsonValue = None) -> UpdateReply:
+        """Takes a pause."""
+        return self._answer(Pause, update)
+
+    @pause.validator
+    def _allow_pause(self, update: JsonValue = None) -> None:
+        self._require(Pause, update)
+
+    @workflow.update(description=_told(Resume))
+    def resume(self, update: JsonValue = None) -> UpdateReply:
+        """Ends a pause."""
+        return self._answer(Resume, update)
+
+    @resume.validator
+    def _allow_resume(self, update: JsonValue = None) -> None:
+        self._require(Resume, update)
+
+    @workflow.update(description=_told(Steer))
+    def steer(self, update: JsonValue = None) -> UpdateReply:
+        """Takes an instruction."""
+        return self._answer(Steer, update)
+
+    @steer.validator
+    def _allow_steer(self, update: JsonValue = None) -> None:
+        self._require(Steer, update)
+
+    @workflow.update(description=_told(RetrySubtask))
+    def retry_subtask(self, update: JsonValue = None) -> UpdateReply:
+        """Has a subtask worked on again."""
+        return self._answer(RetrySubtask, update)
+
+    @retry_subtask.validator
+    def _allow_retry_subtask(self, update: JsonValue = None) -> None:
+        self._require(RetrySubtask, update)
+
+    @workflow.update(description=_told(SkipSubtask))
+    def skip_subtask(self, update: JsonValue = None) -> UpdateReply:
+        """Ends a subtask."""
+        return self._answer(SkipSubtask, update)
+
+    @skip_subtask.validator
+    def _allow_skip_subtask(self, update: JsonValue = None) -> None:
+        self._require(SkipSubtask, update)
+
+    def _answer(self, kind: type[Update], update: JsonValue) -> UpdateReply:
+        """Takes an update that `_require` has let pass, and returns the reply to it."""
+        state, new = self._run_state(), read_update(kind, update)
+        self._count(state)
+        if new.request_id and (said := state.requests.get(new.request_id)):
+            return UpdateReply(accepted=True, phase=state.phase, message=said)
+        if isinstance(new, Decide):
+            results = self._take_all(state, new)
+            taken = sum(result.accepted for result in results)
+            message = self._done(state, new, f"{taken} of {len(results)} decisions taken")
+            return UpdateReply(accepted=True, phase=state.phase, message=message, results=results)
+        return UpdateReply(accepted=True, phase=state.phase, message=self._take(state, new))
+
+    def _require(self, kind: type[Update], update: JsonValue) -> None:
+        """Raises ValueError if an update cannot be taken; see `_check`."""
+        new = read_update(kind, update)
+        self._check_room(new)
+        self._check(new)
 
     def _check_room(self, update: Update) -> None:
         """Raises an error of a type of its own if a decision has to come as a signal, as few updates are left."""
