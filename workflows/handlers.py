@@ -116,96 +116,97 @@ class Handlers:
         """Returns the Markdown for the Web UI: what the SDK's own query for metadata shows."""
         return markdown(self._state) if isinstance(self._state, RunState) else self._state.message
 
-    # Updates take any JSON, so that their sender gets to know what is wrong with it.
+    # Updates take any JSON, so that their sender gets to know what is wrong with it. For callers of
+    # the typed methods the types are open, too: they pass models, to a class derived from this one.
 
     @workflow.update(description=_told(ExtendLimits))
-    def extend_limits(self, update: JsonValue = None) -> UpdateReply:
+    def extend_limits(self: Any, update: Any = None) -> UpdateReply:
         """Takes new totals."""
         return self._answer(ExtendLimits, update)
 
     @extend_limits.validator
-    def _allow_extend_limits(self, update: JsonValue = None) -> None:
+    def _allow_extend_limits(self: Any, update: Any = None) -> None:
         self._require(ExtendLimits, update)
 
     @workflow.update(description=_told(DecidePlan))
-    def decide_plan(self, update: JsonValue = None) -> UpdateReply:
+    def decide_plan(self: Any, update: Any = None) -> UpdateReply:
         """Takes a decision about a plan."""
         return self._answer(DecidePlan, update)
 
     @decide_plan.validator
-    def _allow_decide_plan(self, update: JsonValue = None) -> None:
+    def _allow_decide_plan(self: Any, update: Any = None) -> None:
         self._require(DecidePlan, update)
 
     @workflow.update(description=_told(Reply))
-    def reply(self, update: JsonValue = None) -> UpdateReply:
+    def reply(self: Any, update: Any = None) -> UpdateReply:
         """Takes a reply, or a person's finding."""
         return self._answer(Reply, update)
 
     @reply.validator
-    def _allow_reply(self, update: JsonValue = None) -> None:
+    def _allow_reply(self: Any, update: Any = None) -> None:
         self._require(Reply, update)
 
     @workflow.update(description=_told(DecideToolCall))
-    def decide_tool_call(self, update: JsonValue = None) -> UpdateReply:
+    def decide_tool_call(self: Any, update: Any = None) -> UpdateReply:
         """Takes a decision about a tool call."""
         return self._answer(DecideToolCall, update)
 
     @decide_tool_call.validator
-    def _allow_decide_tool_call(self, update: JsonValue = None) -> None:
+    def _allow_decide_tool_call(self: Any, update: Any = None) -> None:
         self._require(DecideToolCall, update)
 
     @workflow.update(description=_told(Decide))
-    def decide(self, update: JsonValue = None) -> UpdateReply:
+    def decide(self: Any, update: Any = None) -> UpdateReply:
         """Takes many decisions at once."""
         return self._answer(Decide, update)
 
     @decide.validator
-    def _allow_decide(self, update: JsonValue = None) -> None:
+    def _allow_decide(self: Any, update: Any = None) -> None:
         self._require(Decide, update)
 
     @workflow.update(description=_told(Pause))
-    def pause(self, update: JsonValue = None) -> UpdateReply:
+    def pause(self: Any, update: Any = None) -> UpdateReply:
         """Takes a pause."""
         return self._answer(Pause, update)
 
     @pause.validator
-    def _allow_pause(self, update: JsonValue = None) -> None:
+    def _allow_pause(self: Any, update: Any = None) -> None:
         self._require(Pause, update)
 
     @workflow.update(description=_told(Resume))
-    def resume(self, update: JsonValue = None) -> UpdateReply:
+    def resume(self: Any, update: Any = None) -> UpdateReply:
         """Ends a pause."""
         return self._answer(Resume, update)
 
     @resume.validator
-    def _allow_resume(self, update: JsonValue = None) -> None:
+    def _allow_resume(self: Any, update: Any = None) -> None:
         self._require(Resume, update)
 
     @workflow.update(description=_told(Steer))
-    def steer(self, update: JsonValue = None) -> UpdateReply:
+    def steer(self: Any, update: Any = None) -> UpdateReply:
         """Takes an instruction."""
         return self._answer(Steer, update)
 
     @steer.validator
-    def _allow_steer(self, update: JsonValue = None) -> None:
+    def _allow_steer(self: Any, update: Any = None) -> None:
         self._require(Steer, update)
 
     @workflow.update(description=_told(RetrySubtask))
-    def retry_subtask(self, update: JsonValue = None) -> UpdateReply:
+    def retry_subtask(self: Any, update: Any = None) -> UpdateReply:
         """Has a subtask worked on again."""
         return self._answer(RetrySubtask, update)
 
     @retry_subtask.validator
-    def _allow_retry_subtask(self, update: JsonValue = None) -> None:
+    def _allow_retry_subtask(self: Any, update: Any = None) -> None:
         self._require(RetrySubtask, update)
 
     @workflow.update(description=_told(SkipSubtask))
-    def skip_subtask(self, update: JsonValue = None) -> UpdateReply:
+    def skip_subtask(self: Any, update: Any = None) -> UpdateReply:
         """Ends a subtask."""
         return self._answer(SkipSubtask, update)
 
     @skip_subtask.validator
-    def _allow_skip_subtask(self, update: JsonValue = None) -> None:
+    def _allow_skip_subtask(self: Any, update: Any = None) -> None:
         self._require(SkipSubtask, update)
 
     def _answer(self, kind: type[Update], update: JsonValue) -> UpdateReply:

@@ -14,7 +14,6 @@ from temporalio.client import Client
 
 from activities.replies.agent_story import AgentStories, stored_events
 from temporal_supervisor.console.base.command import Access
-from temporal_supervisor.console.base.terminal import console
 from temporal_supervisor.console.commands.people_commands import show_report
 from temporal_supervisor.runtime.settings import Settings
 from temporal_supervisor.supervision.agent import policy
@@ -155,7 +154,7 @@ async def test_labels_go_where_texts_go(lab: Lab, settings: Settings) -> None:
     access = Access(_client=lab.client)
     access.__dict__["settings"] = settings
     report = await show_report(access, [lab.run_id, "t1/1/t1/1:2.0"])
-    assert "! after reading fetch_page page in t1/t1" in map(str, report.screen(console()))
+    assert "! after reading fetch_page page in t1/t1" in map(str, report.rows)
     waits = await denied(lab.client, handle)
     result = await handle.result()
     page = "fetch_page page in t1/t1"

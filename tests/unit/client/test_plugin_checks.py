@@ -3,6 +3,7 @@
 import sys
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -13,8 +14,8 @@ from temporal_supervisor.runtime.settings import Settings
 PROCESS = "temporal-supervisor worker"
 
 
-def settings(**given: str) -> Settings:
-    return Settings.model_construct(_fields_set=None, **given)
+def settings(**given: Any) -> Settings:
+    return Settings.model_construct(None, **given)
 
 
 def test_without_a_model_it_names_the_variables_and_the_process() -> None:

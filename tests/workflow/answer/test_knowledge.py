@@ -1,7 +1,5 @@
 """Answers from a model's own knowledge: the mark goes up out of nested teams, and nothing recalled has a tick."""
 
-from rich.console import Console
-
 from activities.store.artifacts import ArtifactStore
 from temporal_supervisor.console.commands.evidence_commands import chain_report
 from tests.scripted_model import answer, plan, script, text
@@ -35,7 +33,7 @@ async def test_the_mark_goes_up_out_of_nested_teams(lab: Lab, store: ArtifactSto
     assert result.confidence is not None
     assert result.confidence <= 0.7
     report = await chain_report(lab.run_id, store)
-    rows = [str(row) for row in report.screen(Console())]
+    rows = [str(row) for row in report.rows]
     assert not any(row.startswith("✔ figure") for row in rows)
     assert any(row.startswith("○ figure: 294") for row in rows)
 
