@@ -122,7 +122,7 @@ class Handlers:
     @workflow.update(description=_told(ExtendLimits))
     def extend_limits(self: Any, update: Any = None) -> UpdateReply:
         """Takes new totals."""
-        return self._answer(ExtendLimits, update)
+        return Handlers._answer(self, ExtendLimits, update)
 
     @extend_limits.validator
     def _allow_extend_limits(self: Any, update: Any = None) -> None:
@@ -131,7 +131,7 @@ class Handlers:
     @workflow.update(description=_told(DecidePlan))
     def decide_plan(self: Any, update: Any = None) -> UpdateReply:
         """Takes a decision about a plan."""
-        return self._answer(DecidePlan, update)
+        return Handlers._answer(self, DecidePlan, update)
 
     @decide_plan.validator
     def _allow_decide_plan(self: Any, update: Any = None) -> None:
@@ -140,7 +140,7 @@ class Handlers:
     @workflow.update(description=_told(Reply))
     def reply(self: Any, update: Any = None) -> UpdateReply:
         """Takes a reply, or a person's finding."""
-        return self._answer(Reply, update)
+        return Handlers._answer(self, Reply, update)
 
     @reply.validator
     def _allow_reply(self: Any, update: Any = None) -> None:
@@ -149,7 +149,7 @@ class Handlers:
     @workflow.update(description=_told(DecideToolCall))
     def decide_tool_call(self: Any, update: Any = None) -> UpdateReply:
         """Takes a decision about a tool call."""
-        return self._answer(DecideToolCall, update)
+        return Handlers._answer(self, DecideToolCall, update)
 
     @decide_tool_call.validator
     def _allow_decide_tool_call(self: Any, update: Any = None) -> None:
@@ -158,7 +158,7 @@ class Handlers:
     @workflow.update(description=_told(Decide))
     def decide(self: Any, update: Any = None) -> UpdateReply:
         """Takes many decisions at once."""
-        return self._answer(Decide, update)
+        return Handlers._answer(self, Decide, update)
 
     @decide.validator
     def _allow_decide(self: Any, update: Any = None) -> None:
@@ -167,7 +167,7 @@ class Handlers:
     @workflow.update(description=_told(Pause))
     def pause(self: Any, update: Any = None) -> UpdateReply:
         """Takes a pause."""
-        return self._answer(Pause, update)
+        return Handlers._answer(self, Pause, update)
 
     @pause.validator
     def _allow_pause(self: Any, update: Any = None) -> None:
@@ -176,7 +176,7 @@ class Handlers:
     @workflow.update(description=_told(Resume))
     def resume(self: Any, update: Any = None) -> UpdateReply:
         """Ends a pause."""
-        return self._answer(Resume, update)
+        return Handlers._answer(self, Resume, update)
 
     @resume.validator
     def _allow_resume(self: Any, update: Any = None) -> None:
@@ -185,7 +185,7 @@ class Handlers:
     @workflow.update(description=_told(Steer))
     def steer(self: Any, update: Any = None) -> UpdateReply:
         """Takes an instruction."""
-        return self._answer(Steer, update)
+        return Handlers._answer(self, Steer, update)
 
     @steer.validator
     def _allow_steer(self: Any, update: Any = None) -> None:
@@ -194,7 +194,7 @@ class Handlers:
     @workflow.update(description=_told(RetrySubtask))
     def retry_subtask(self: Any, update: Any = None) -> UpdateReply:
         """Has a subtask worked on again."""
-        return self._answer(RetrySubtask, update)
+        return Handlers._answer(self, RetrySubtask, update)
 
     @retry_subtask.validator
     def _allow_retry_subtask(self: Any, update: Any = None) -> None:
@@ -203,7 +203,7 @@ class Handlers:
     @workflow.update(description=_told(SkipSubtask))
     def skip_subtask(self: Any, update: Any = None) -> UpdateReply:
         """Ends a subtask."""
-        return self._answer(SkipSubtask, update)
+        return Handlers._answer(self, SkipSubtask, update)
 
     @skip_subtask.validator
     def _allow_skip_subtask(self: Any, update: Any = None) -> None:
