@@ -8,6 +8,7 @@ from typing import Any
 from temporal_supervisor.supervision.scores.question_sets import EvalQuestion, read_questions
 from tests.oracle.plays import Source
 from tests.oracle.tatqa import tatqa
+from tests.oracle.wtq import wtq
 
 
 def sources_of(folder: Path) -> Iterator[Source | None]:
@@ -22,4 +23,6 @@ def _source(question: EvalQuestion, folder: Path, known: dict[str, Any]) -> Sour
     data = folder / str(question.data)
     if "derivation" in known:
         return tatqa(question, data, known["derivation"])
+    if question.id.startswith("wtq"):
+        return wtq(question, data)
     return None

@@ -2,7 +2,7 @@
 
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import islice, product
 from pathlib import Path
@@ -13,12 +13,14 @@ from activities.tools.tool import ToolMisuse
 from temporal_supervisor.supervision.scores.question_sets import EvalQuestion
 from tests.oracle.plays import Call, Part, Source, Told
 from tests.oracle.tables import Table, table_of, words_of
+from tests.oracle.written import misread_number, number_of, with_unit, written
 
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 _SCALES = {"million": "million", "thousand": "thousand", "percent": "%", "": ""}
 _WIDER = {"million": "billion", "thousand": "million", "percent": "%", "": "million"}
 _NEGATIVE = re.compile(r"\((\d[\d,.]*)\)")
 _YEAR = re.compile(r"\b(?:19|20)\d{2}\b")
+_CONSTANT = re.compile(r"\d|1\d|100|20\d\d")
 _MOST_PLACES = 2000  # ways to find the operands in a table
 
 
@@ -50,11 +52,16 @@ class Derived:
         name = self.table.columns[operand.column]
         return "" if name.startswith("column_") else name
 
+    def shown(self, operand: Operand) -> float:
+        """Returns an operand with the sign that the table gives it."""
+        known = number_of(self.table.rows[operand.row][operand.column])
+        return -operand.value if known is not None and known < 0 else operand.value
+
     @property
     def expression(self) -> str:
         """The calculation, as the calculator takes it."""
-        written = self.pattern.format(*(shown(operand.value) for operand in self.operands))
-        return f"({written}) * 100" if self.in_percent else written
+        plain = self.pattern.format(*(shown(operand.value) for operand in self.operands))
+        return f"({plain}) * 100" if self.in_percent else plain
 
     @property
     def result(self) -> float:
@@ -90,7 +97,7 @@ def _scale_part(scale: str, text: str) -> tuple[Part, ...]:
     sentences = [" ".join(each.split()) for each in re.split(r"(?<=[.:;])\s|\n", text)]
     if scale not in ("million", "thousand"):
         return ()
-    naming = [sentence for sentence in sentences if re.search(scale, sentence, re.I)]
+    naming = [sentence for sentence in sentences if re.search(rf"\bin (?:\w+ )*{scale}s\b", sentence, re.I)]
     if not naming:
         return ()
     finding = f'The amounts of the table are in {scale}s: "{naming[0]}" [text.md]'
@@ -103,8 +110,8 @@ def _derived(question: EvalQuestion, table: Table, derivation: str) -> Derived |
     truth = question.answer.value
     if not isinstance(truth, int | float):
         return None
-    for written in (derivation, _NEGATIVE.sub(r"(-\1)", derivation)):
-        pattern, values = _pattern(written, table)
+    for form in (derivation, _NEGATIVE.sub(r"(-\1)", derivation)):
+        pattern, values = _pattern(form, table)
         if not values:
             continue
         operands = _places(question, table, values)
@@ -136,8 +143,10 @@ def _pattern(derivation: str, table: Table) -> tuple[str, list[float]]:
         if _cells_of(table, value):
             parts.append(f"{{{len(values)}}}")
             values.append(value)
+        elif _CONSTANT.fullmatch(match[0]):
+            parts.append(match[0])
         else:
-            parts.append(match[0].replace(",", ""))
+            return "", []
     pattern = "".join([*parts, plain[end:]])
     return re.sub(r"([-+*/])", r" \1 ", pattern).replace("( - ", "(-").strip(), values
 
@@ -149,18 +158,6 @@ def _cells_of(table: Table, value: float) -> list[tuple[int, int]]:
         for column, cell in enumerate(row)
         if (number := number_of(cell)) is not None and abs(abs(number) - value) < 1e-9
     ]
-
-
-def number_of(cell: object) -> float | None:
-    """Returns the number in a cell, be it a text; None without one."""
-    if isinstance(cell, str):
-        plain = re.sub(r"[$,%\s]", "", cell)
-        negative = re.fullmatch(r"\((.+)\)", plain)
-        plain = negative[1] if negative else plain
-        if not re.fullmatch(r"-?\d+(?:\.\d+)?", plain):
-            return None
-        return -float(plain) if negative else float(plain)
-    return float(cell) if isinstance(cell, int | float) and not isinstance(cell, bool) else None
 
 
 def _places(question: EvalQuestion, table: Table, values: list[float]) -> tuple[Operand, ...] | None:
@@ -203,7 +200,7 @@ class _Author:
         unit = _SCALES[scale] if self.is_in_table or self.is_in_text else ""
         match fault:
             case "figure":
-                changed = self._moved(lambda at, operand: replace(operand, value=_misread(operand.value)))
+                changed = self._moved(lambda operand: replace(operand, value=misread_number(operand.value)))
             case "row":
                 changed = self._other_rows()
             case "column":
@@ -226,9 +223,9 @@ class _Author:
         except ToolMisuse:
             return None
 
-    def _moved(self, move: object) -> Derived:
+    def _moved(self, move: Callable[[Operand], Operand]) -> Derived:
         operands = list(self.derived.operands)
-        operands[0] = move(0, operands[0])  # type: ignore[operator]
+        operands[0] = move(operands[0])
         return replace(self.derived, operands=tuple(operands))
 
     def _other_rows(self) -> Derived | None:
@@ -279,11 +276,12 @@ class _Author:
         whole: bool,
     ) -> Told:
         value = sign * _rounded(derived.result, self.question)
-        result = _with_unit(_written(value), unit)
+        result = with_unit(written(value), unit)
         is_honest = scale == self.scale
-        in_finding = result if self.is_in_table or not is_honest else _written(value)
-        values = [_written(operand.value) for operand in derived.operands]
-        calculation = derived.pattern.replace("-", "−").replace("*", "×").format(*values)
+        in_finding = result if self.is_in_table or not is_honest else written(value)
+        values = [written(derived.shown(operand)) for operand in derived.operands]
+        sizes = [written(operand.value) for operand in derived.operands]
+        calculation = derived.pattern.replace("-", "−").replace("*", "×").format(*sizes)
         if derived.in_percent:
             calculation = f"({calculation}) × 100"
         lines = [_named(row, column, cell) for row, column, cell in zip(rows, columns, values, strict=True)]
@@ -299,16 +297,16 @@ class _Author:
         style = zlib.crc32(self.question.id.encode()) % 3
         if is_change and style:
             finding = (
-                f"{rows[0]} was {values[0]} in {columns[0]} and {values[1]} in {columns[1]}.\n\n"
+                f"{rows[0]} was {values[0]} {_when(columns[0])} and {values[1]} {_when(columns[1])}.\n\n"
                 f"Change: {calculation} = {in_finding}, {direction}."
             )
         else:
             finding = "\n".join(["From the table:", *(f"- {line}" for line in listed), "", f"{calculation} = {in_finding}."])
         verb = "rose" if value > 0 else "fell"
         if is_change and style == 1 and value:
-            size = _with_unit(_written(abs(value)), unit)
+            size = with_unit(written(abs(value)), unit)
             answer = (
-                f"{rows[0]} {verb} by {size}, from {values[1]} in {columns[1]} to {values[0]} in {columns[0]} "
+                f"{rows[0]} {verb} by {size}, from {values[1]} {_when(columns[1])} to {values[0]} {_when(columns[0])} "
                 f"{self.cites}."
             )
         elif is_change:
@@ -329,36 +327,17 @@ class _Author:
         return f"SELECT {listed} FROM {table.name}{where}"
 
 
+def _when(column: str) -> str:
+    """Returns a column's name as a period of a sentence."""
+    plain = re.sub(r"^(?:As of|At|Years? ended)\s+", "", column, flags=re.IGNORECASE)
+    return f"in {plain}" if re.fullmatch(r"(?:19|20)\d\d", plain) else f"({plain})"
+
+
 def _named(row: str, column: str, cell: str) -> str:
     return f"{', '.join(filter(None, (row, column)))}: {cell}"
-
-
-def _misread(value: float) -> float:
-    """Returns a number with other digits."""
-    text = shown(value)
-    digits = iter(range(2))
-    moved = [str((int(sign) + 3) % 9 + 1) if sign.isdigit() and next(digits, None) is not None else sign for sign in text]
-    return float("".join(moved))
 
 
 def _rounded(value: float, question: EvalQuestion) -> float:
     truth = question.answer.value
     text = shown(float(truth)) if isinstance(truth, int | float) else ""
     return round(value, max(2, len(text.partition(".")[2])))
-
-
-def _written(value: float) -> str:
-    text = f"{abs(value):,.10f}".rstrip("0").rstrip(".")
-    return f"−{text}" if value < 0 else text
-
-
-def _with_unit(text: str, unit: str) -> str:
-    if unit == "%":
-        return f"{text} %"
-    return f"{text} {unit}".strip()
-
-
-def read_tatqa(folder: Path, lines: Iterator[tuple[EvalQuestion, dict[str, object]]]) -> Iterator[Source | None]:
-    """Yields the source of each question, None for one whose derivation is not found."""
-    for question, known in lines:
-        yield tatqa(question, folder / str(question.data), str(known.get("derivation", "")))

@@ -15,8 +15,9 @@ from pydantic import JsonValue
 from temporal_supervisor.supervision.grounding.claims import Claim, claims, plain_text
 from temporal_supervisor.supervision.grounding.sources import Source
 from temporal_supervisor.supervision.grounding.support import Support
-from temporal_supervisor.supervision.grounding.units import unit_words
-from temporal_supervisor.supervision.grounding.written_figures import SMALL, values
+from temporal_supervisor.supervision.grounding.units import scale_of, unit_of, unit_words
+from temporal_supervisor.supervision.grounding.wording.directions import may_be_unsigned
+from temporal_supervisor.supervision.grounding.written_figures import SMALL, Figure, values, whole_values
 
 _WORDS = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])")
 _NAME_END = re.compile(r"[:;,(\[|]|\s[-–—]\s")
@@ -42,6 +43,7 @@ class _Findings:
         self._findings = [list(_lines(text)) for text in findings]
         self._lines = [line for lines in self._findings for line in lines]
         self._all = Support([Source(text) for text in (*findings, *given)])
+        self._asked = " ".join(given)
         self._supports: dict[tuple[tuple[str, ...], str, bool], Support] = {}
 
     def claims_in(self, value: JsonValue, path: str, name: str, row: list[str]) -> FieldClaims:
@@ -64,11 +66,27 @@ class _Findings:
         if figure is None or (unit is None and value % 1 == 0 and abs(value) < SMALL):
             return  # a small count needs no support, as in texts
         support = self._all if unit is None and value in _YEARS else self._support(row, name, unit, listed="[" in path)
-        yield (path, text, support.supports(Claim("figure", text, figure)))
+        is_found = support.supports(Claim("figure", text, figure)) and self._has_sign(value, figure)
+        yield (path, text, is_found)
+
+    def _has_sign(self, value: float, figure: Figure) -> bool:
+        """True unless each line that has a number gives it the other sign, and says nothing of a fall or a loss."""
+        if may_be_unsigned(self._asked):
+            return True
+        is_known = False
+        for line in self._lines:
+            for found in whole_values(line):
+                if not _is_same(found, figure):
+                    continue
+                is_known = True
+                if found.is_negative == (value < 0) or may_be_unsigned(line):
+                    return True
+        return not is_known
 
     def _names(self, fields: dict[str, JsonValue]) -> list[str]:
         """Returns the names that the texts of an object begin with, of those that findings have."""
         texts = (_NAME_END.split(value)[0] for value in fields.values() if isinstance(value, str))
+        texts = (text for text in texts if not _is_measure(text))
         short = (text for text in texts if 0 < len(text.split()) <= _NAME_WORDS and not any(claims(text)))
         names = dict.fromkeys(map(_plain, short))
         return [name for name in names if any(name in line for line in self._lines)]
@@ -92,6 +110,16 @@ class _Findings:
             lines = [line for line in of_row if unit and unit.search(line)] or of_row
             self._supports[key] = Support([Source("\n".join(lines))])
         return self._supports[key]
+
+
+def _is_same(one: Figure, other: Figure) -> bool:
+    """True if two figures have the same digits, however they are written."""
+    return any(left.value == right.value for left in one.readings for right in other.readings)
+
+
+def _is_measure(text: str) -> bool:
+    """True for a word such as million or percent, which names no row."""
+    return scale_of(text) != 1 or unit_of(text) is not None
 
 
 def _any_word(name: str) -> re.Pattern[str] | None:

@@ -8,13 +8,15 @@ from dataclasses import replace
 from decimal import Decimal, DecimalException
 from itertools import islice, product
 
-from temporal_supervisor.supervision.grounding.written_figures import SMALL, Figure, values
+from temporal_supervisor.supervision.grounding.wording.directions import may_be_unsigned
+from temporal_supervisor.supervision.grounding.written_figures import SMALL, Figure, whole_values
 
 _CONSTANTS = {Decimal(n) for n in (*range(SMALL), 24, 30, 52, 60, 100, 360, 365, 366, 1000, 3600, 1024)}
 _CONSTANTS |= {Decimal(n) for n in ("4.33", "4.345", "4.35", "30.4", "30.42", "30.44", "30.4375", "365.25")}  # a month
 _HUNDRED = Decimal(100)
 _MOST_CHARS = 200  # of one calculation
 _MOST_FIGURES = 12
+_NEAR_CHARS = 80  # of words that say a sign, around a result
 _MOST_READINGS = 64  # of all its figures together: 1,234 may be 1.234
 _EQUALS = re.compile(r"[=≈][^\d=≈\n]{0,12}$")
 _OTHERS_END = re.compile(r"[\n=≈]")
@@ -47,10 +49,7 @@ def calculated(text: str, holds: Callable[[Figure], bool]) -> dict[str, str]:
     `holds` says if a figure does that is calculated with; results of earlier calculations do as well.
     """
     found: dict[str, str] = {}
-    read = list[Figure]()
-    for figure in sorted(values(text), key=lambda each: (each.start, -each.end)):
-        if not read or figure.start >= read[-1].end:  # parts of a figure are read as others, too
-            read.append(figure)
+    read = whole_values(text)
 
     def known(figure: Figure) -> bool:
         return _is_constant(figure) or figure.text in found or holds(figure) or holds(as_change(figure))
@@ -103,10 +102,56 @@ def _gives(calculation: str, begin: int, operands: list[Figure], result: Figure)
             value = abs(_value(tree, {f"v{number}": meant for number, meant in enumerate(read)}))
         except (KeyError, DecimalException):
             return False
-        forms = (value, value * _HUNDRED) if result.unit == "%" else (value,)
-        for reading in result.readings:
-            if any(abs(form - reading.value * result.scale) <= reading.tolerance * result.scale for form in forms):
-                return True
+        if _is_given(value, result):
+            return True
+    return False
+
+
+def wrong_signs(text: str) -> Iterator[tuple[str, str]]:
+    """Yields each result of a written calculation that has the other sign than it, with the calculation.
+
+    A text that says in words that something fell writes no minus.
+    """
+    read = whole_values(text)
+    for number, result in enumerate(read):
+        around = text[max(0, result.start - _NEAR_CHARS) : result.end + _NEAR_CHARS]
+        near = read[max(0, number - _MOST_FIGURES) : number + _MOST_FIGURES + 1]
+        for begin, end in _places(text, result, near):
+            operands = [figure for figure in near if begin <= figure.start < end]
+            signs = _signs_of(text[begin:end], begin, operands, result)
+            if not signs or result.is_negative in signs:
+                continue
+            if True in signs and may_be_unsigned(around):
+                continue
+            yield result.text, text[begin:end].strip()
+            break
+
+
+def _signs_of(calculation: str, begin: int, operands: list[Figure], result: Figure) -> set[bool]:
+    """Returns whether the calculation is below 0, in the ways of reading it that give the result but for its sign."""
+    if not 2 <= len(operands) <= _MOST_FIGURES:
+        return set()
+    try:
+        tree = ast.parse(_as_python(calculation, begin, operands), mode="eval").body
+    except (SyntaxError, ValueError):
+        return set()
+    signs = set[bool]()
+    for read in islice(product(*map(_meanings, operands)), _MOST_READINGS):
+        try:
+            value = _value(tree, {f"v{number}": meant for number, meant in enumerate(read)})
+        except (KeyError, DecimalException):
+            return set()
+        if value and _is_given(abs(value), result):
+            signs.add(value < 0)
+    return signs
+
+
+def _is_given(value: Decimal, result: Figure) -> bool:
+    """True if a value is the result, as exactly as this is written."""
+    forms = (value, value * _HUNDRED) if result.unit == "%" else (value,)
+    for reading in result.readings:
+        if any(abs(form - reading.value * result.scale) <= reading.tolerance * result.scale for form in forms):
+            return True
     return False
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.sentences import SENTENCE_END
@@ -10,6 +11,7 @@ from temporal_supervisor.supervision.contract.result import Citation
 from temporal_supervisor.supervision.grounding.claims import Claim, claims
 from temporal_supervisor.supervision.grounding.sources import Source
 from temporal_supervisor.supervision.grounding.support import Found, Support, looked_up
+from temporal_supervisor.supervision.grounding.units import declared_scales
 from temporal_supervisor.supervision.grounding.wording.nearby import Near
 
 MARK = re.compile(r" ?\[([\w./-]{1,64}(?:, ?[\w./-]{1,64}){0,20})\](?!\()")
@@ -24,6 +26,7 @@ class CitedFindings:
         self._texts = texts
         self._others = others
         self._supports: dict[str, Support] = {}
+        self._scales = frozenset[Decimal]().union(*map(declared_scales, self.texts))
 
     @property
     def texts(self) -> list[str]:
@@ -34,7 +37,9 @@ class CitedFindings:
         """Returns the text of a finding as it supports claims."""
         key = subtask_id if subtask_id in self._texts else ""
         if key not in self._supports:
-            self._supports[key] = Support([Source(text) for text in ([self._texts[key]] if key else self._others)])
+            own = [self._texts[key]] if key else self._others
+            # One finding may say in what the amounts of another one are counted.
+            self._supports[key] = Support([Source(text) for text in own], self._scales)
         return self._supports[key]
 
     def lacking(self, claim: str, subtask_ids: Sequence[str]) -> list[Claim]:

@@ -40,6 +40,7 @@ from temporal_supervisor.supervision.grounding.units import (
     mentioned_scales,
     multiples,
 )
+from temporal_supervisor.supervision.grounding.wording.directions import may_be_unsigned
 from temporal_supervisor.supervision.grounding.wording.nearby import Near
 from temporal_supervisor.supervision.grounding.wording.time_words import spans_in
 from temporal_supervisor.supervision.grounding.written_figures import Figure, Reading, values
@@ -83,17 +84,24 @@ class Read:
     """The figures of one source, sorted, and its text in the forms that are searched.
 
     What was computed is in the units of the `data`: 3187450 - 2104310 is no dollars where these name euros alone, and
-    it may be in thousands where the head of a column is.
+    it may be in thousands where the head of a column is. So may all figures where a source says in which of the
+    `scales` amounts are given.
     """
 
-    def __init__(self, source: Source, names: Names, data: Sequence["Read"] = ()) -> None:
+    def __init__(
+        self,
+        source: Source,
+        names: Names,
+        data: Sequence["Read"] = (),
+        scales: frozenset[Decimal] = frozenset(),
+    ) -> None:
         self.source, self._names, self._data = source, names, data
         self._arguments = source.arguments if source.kind == "computed" else ""
         self.places = Places(source.text, source.arguments if source.kind == "data" else "")
         self.plain = plain_text(source.text)
         self.addresses = plain_address(source.text)
         heads = frozenset[Decimal]().union(*(read.places.scales for read in data))
-        self._scales = mentioned_scales(source.text) | heads
+        self._scales = mentioned_scales(source.text) | heads | scales
         # A tool that computes shows what it was given: that stands elsewhere, or nowhere.
         given = {reading.value for each in values(self._arguments) for reading in each.readings}
         is_queried = read_query(source.arguments) is not None
@@ -106,6 +114,7 @@ class Read:
         read.sort(key=lambda item: item[0])
         self._values = [value for value, _ in read]
         self._figures = [figure for _, figure in read]
+        self._at = {figure.start: figure for figure in self._figures}
         self._near_there: dict[int, Near | None] = {}
 
     @cached_property
@@ -194,6 +203,8 @@ class Read:
         if unnamed := self._names.unknown_unit(figure.unit):
             return unnamed
         facts = self.places.facts(at, self._names)
+        if other_sign := self._other_sign(at, figure, near, facts):
+            return other_sign
         if facts is not None:
             problem = wrong_unit(figure.unit, near, facts) or contradiction(near, facts, self._names)
             return problem or self._not_the_extreme(near, facts)
@@ -201,6 +212,23 @@ class Read:
             return computed_of_others(near, self._operands, figure.unit, self._names)
         there = self._near_in_sentence(at)
         return "" if there is None else other_words(near, there, self._names)
+
+    def _other_sign(self, at: int, figure: Figure, near: Near, facts: Facts | None) -> str:
+        """Returns that a figure has the other sign at this place; empty if it has not, or words explain it."""
+        own = self._at.get(at)
+        words = f"{near.own} {near.loose} {near.head}"
+        if own is None or not words.strip() or own.is_negative == figure.is_negative:
+            return ""
+        if facts is not None:
+            words += f" {facts.column} {' '.join(facts.row.cells)}"
+        if may_be_unsigned(words):
+            return ""
+        if own.is_negative:
+            return f"it is −{own.digits} there"
+        # Which of two figures is taken from the other is free, and a text may say in words that one fell.
+        if facts is None:
+            return ""
+        return f"it is {own.digits} there, not −{own.digits}"
 
     def _not_the_extreme(self, near: Near, facts: Facts) -> str:
         said = None if near.column else superlative_in(near.own)

@@ -20,7 +20,12 @@ from temporal_supervisor.supervision.base.sentences import sentence_spans
 from temporal_supervisor.supervision.base.text import one_line
 from temporal_supervisor.supervision.contract.finding import CheckedClaim
 from temporal_supervisor.supervision.contract.result import Unsupported
-from temporal_supervisor.supervision.grounding.calculations import as_change, calculated, is_constant
+from temporal_supervisor.supervision.grounding.calculations import (
+    as_change,
+    calculated,
+    is_constant,
+    wrong_signs,
+)
 from temporal_supervisor.supervision.grounding.claims import (
     Claim,
     claims,
@@ -38,9 +43,16 @@ from temporal_supervisor.supervision.grounding.rows.superlatives import (
     superlative_in,
 )
 from temporal_supervisor.supervision.grounding.sources import BRIEF, Read, Source, in_tables
+from temporal_supervisor.supervision.grounding.units import declared_scales
+from temporal_supervisor.supervision.grounding.wording.directions import wrong_turns
 from temporal_supervisor.supervision.grounding.wording.fenced import without_code
 from temporal_supervisor.supervision.grounding.wording.nearby import Near
-from temporal_supervisor.supervision.grounding.written_figures import Figure, Reading, values
+from temporal_supervisor.supervision.grounding.written_figures import (
+    Figure,
+    Reading,
+    values,
+    whole_values,
+)
 
 GROUNDING_SOURCES_CHARS = 800_000  # of all texts that they are looked up in: up to 12 s of CPU, off the event loop
 
@@ -75,6 +87,7 @@ def check(text: str, sources: Sequence[Source], marks: Collection[str] = (), nam
         if nowhere == limits.UNSUPPORTED_LISTED:
             return checked
     checked += _small_values_of_others(text, support)
+    checked += _wrong_directions(text)
     doubted = [claim.text for claim in checked if not claim.source]
     checked += [claim for claim in support.false_superlatives(text) if not any(item in claim.text for item in doubted)]
     known = {claim.text for claim in checked}
@@ -87,6 +100,15 @@ def _small_values_of_others(text: str, support: "Support") -> Iterator[CheckedCl
     for claim in islice(small_claims(text), _SMALL_VALUES):
         if problem := support.speaks_against(claim):
             yield CheckedClaim(text=claim.text, problem=problem)
+
+
+def _wrong_directions(text: str) -> Iterator[CheckedClaim]:
+    """Yields results with the other sign than their calculation, and changes that go the other way."""
+    plain = without_code(text)
+    for result, calculation in wrong_signs(plain):
+        yield CheckedClaim(text=result, problem=f"{calculation} has the other sign")
+    for change, reason in wrong_turns(plain):
+        yield CheckedClaim(text=one_line(change, limits.SENTENCE_BYTES), problem=reason)
 
 
 class Finder(Protocol):
@@ -157,13 +179,18 @@ def found_nowhere(claims: Iterable[CheckedClaim], more: Iterable[str] = ()) -> l
 class Support:
     """Sources, read once. Of a source only the beginning is read, of all sources as much as the limits allow."""
 
-    def __init__(self, sources: Sequence[Source]) -> None:
+    def __init__(self, sources: Sequence[Source], scales: frozenset[Decimal] = frozenset()) -> None:
+        """Reads the sources. `scales` are those in which texts beside them say that amounts are given."""
         self._names = Names()
-        self._accepted = [Read(source, self._names) for source in _within_limits(sources) if source.kind == "data"]
+        read_sources = [*_within_limits(sources)]
+        scales = scales.union(*(declared_scales(source.text) for source in read_sources))
+        given = [source for source in read_sources if source.kind == "data"]
+        self._accepted = [Read(source, self._names, scales=scales) for source in given]
         for read in self._accepted:
             self._names.learn(read.places)
         data = tuple(self._accepted)
-        computed = [Read(source, self._names, data) for source in _within_limits(sources) if source.kind == "computed"]
+        derived = [source for source in read_sources if source.kind == "computed"]
+        computed = [Read(source, self._names, data, scales) for source in derived]
         while holding := [read for read in computed if self._operands_hold(read.source)]:
             self._accepted += holding
             computed = [read for read in computed if read not in holding]
@@ -239,9 +266,11 @@ class Support:
 
         Empty if nothing says so.
         """
-        operands = [figure for figure in values(calculation) if not is_constant(figure.readings[0].value)]
-        operands = list({figure.start: figure for figure in reversed(operands)}.values())[::-1]
-        if len({figure.digits for figure in operands}) != _TWO or not _DIFFERENCE.search(calculation):
+        figures = whole_values(calculation)
+        operands = [figure for figure in figures if not is_constant(figure.readings[0].value)]
+        # One that is written twice, as in a change over its first value, is looked up once.
+        operands = list({figure.digits: figure for figure in operands}.values())
+        if len(operands) != _TWO or not _DIFFERENCE.search(calculation):
             return ""
         facts = [self._facts_of(figure) for figure in operands]
         return mixed_rows(near, facts, self._names) if all(facts) else ""

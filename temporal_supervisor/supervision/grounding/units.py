@@ -93,6 +93,14 @@ _MONEY_HEAD = re.compile(
 )
 
 
+_DECLARED = re.compile(
+    r"\bin\s(?:[^\W\d]{1,12}\.?[$€£]?\s){0,3}(?P<word>thousands|millions|billions|tausend|millionen|tsd|mio|mrd)\b"
+    r"|\b(?:[$€£]|usd|eur)\s?(?:in\s)?(?P<bare>thousands|millions|billions)\b",
+    re.IGNORECASE,
+)
+_THOUSANDS_IN_DIGITS = re.compile(r"[$€£]\s?['’]?000['’]?s?(?![\d,.])|\(['’]?000['’]?s?\)")
+
+
 @cache  # compiled when first used: each command imports this, and it takes 0.07 s
 def _units_by_word() -> list[tuple[re.Pattern[str], str]]:
     return [(_word(pattern), unit) for units in _UNITS.values() for unit, pattern in units.items()]
@@ -147,6 +155,14 @@ def mentioned_scales(text: str) -> frozenset[Decimal]:
     """Returns the scales that a text names anywhere, be it as in €m or TEUR, and 1."""
     heads = {scale_of(match["after"] or match["before"], bool(match["before"])) for match in _MONEY_HEAD.finditer(text)}
     return frozenset({Decimal(1), *heads, *(scale for pattern, scale in _scales_by_word() if pattern.search(text))})
+
+
+def declared_scales(text: str) -> frozenset[Decimal]:
+    """Returns the scales in which a text says that amounts are given, as in "(in millions)" or "$000"."""
+    words = {scale_of(match["word"] or match["bare"]) for match in _DECLARED.finditer(text)}
+    if _THOUSANDS_IN_DIGITS.search(text):
+        words.add(Decimal(1000))
+    return frozenset(words - {Decimal(1)})
 
 
 def exclude_each_other(unit: str, other: str) -> bool:

@@ -33,6 +33,8 @@ _FIGURE = re.compile(
     re.IGNORECASE,
 )
 _CURRENCY = re.compile(rf"(?<!\w)(?P<currency>{CURRENCY})\s?[-−]?$", re.IGNORECASE)
+# Directly before the digits, or before their currency: "a - 5" and "3-5" have none.
+_MINUS = re.compile(r"(?:^|[\s(|=:\[*])[-−–][$€£¥]?\Z")
 _IN_A_WORD = re.compile(rf"(?:{LETTER}|[.,]|[A-Za-z][-‑])\Z")  # not $, which also matches before a line's end
 _ABOUT = re.compile(
     r"(?:\b(?:(?P<near>about|around|approximately|approx\.?|roughly|circa|ca\.|some|etwa|rund|ungefähr|environ|près de|"
@@ -113,7 +115,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of a text. `text` is the figure as written, with its unit; signs are left out of the readings.
+    """A figure of a text. `text` is the figure as written, with its unit; its sign is left out of the readings.
 
     `scale` is what a word such as million multiplies it by, `start` where its digits begin, `end` where all of it ends.
     `others` are what it may mean as well: with the unit or scale of the figure it is joined to, or of a head such as
@@ -128,6 +130,7 @@ class Figure:
     end: int
     digits: str
     others: tuple["Figure", ...] = ()
+    is_negative: bool = False
 
 
 def figures(text: str) -> Iterator[Figure]:
@@ -194,6 +197,15 @@ def values(text: str) -> Iterator[Figure]:
             yield Figure(match[0], exact, Decimal(1), None, *match.span(), match[0])
 
 
+def whole_values(text: str) -> list[Figure]:
+    """Returns the figures of a text in their order, without those that are a part of another one."""
+    found = list[Figure]()
+    for figure in sorted(values(text), key=lambda each: (each.start, -each.end)):
+        if not found or figure.start >= found[-1].end:
+            found.append(figure)
+    return found
+
+
 def _values_in_words(text: str) -> Iterator[Figure]:
     for match in _IN_WORDS.finditer(text):
         value = Decimal(_VALUE_OF_WORD[match["word"].lower()])
@@ -225,7 +237,11 @@ def _figure(match: re.Match[str], text: str) -> Figure | None:
     if scale == 1 and unit is None and not about and _YEAR.fullmatch(match["digits"]) and not match["power"]:
         readings = (Reading(Decimal(match["digits"]), Decimal("0.5")),)
     written = text[match.start() - len(currency[0]) if currency else match.start() : match.end()].strip()
-    return Figure(written, readings, scale, unit, *match.span(), match["digits"]) if readings else None
+    if not readings:
+        return None
+    is_negative = _MINUS.search(before[: len(before) - len(currency[0])] if currency else before) is not None
+    place = match.span()
+    return Figure(written, readings, scale, unit, *place, match["digits"], is_negative=is_negative)
 
 
 def _readings(digits: str, power: Decimal, width: Decimal) -> Iterator[Reading]:

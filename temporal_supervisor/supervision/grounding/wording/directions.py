@@ -1,0 +1,65 @@
+"""The sign of a figure, and the words that give one: "fell by 3", "a loss of 3", "−3".
+
+A figure is another one with the other sign. Words of falling, of losses and of money that goes out explain a sign that
+is not written; where nothing does, the sign of the source counts.
+"""
+
+import re
+
+# Of changes, and of amounts that go out or are owed: both are written without their minus.
+_DOWN = re.compile(
+    r"\b(?:f[ae]ll|fallen|falling|decreas\w*|declin\w*|drop\w*|lower\w*|less|fewer|down\w*|reduc\w*|shr[iau]nk\w*|"
+    r"loss\w*|lost|los[et]s?|negativ\w*|minus|deficit\w*|invers\w*|below|under|short\w*|cut\w*|"
+    r"costs?|expen[sd]\w*|spent|spend\w*|paid|pa(?:y|id)\w*|outflow\w*|used|debt\w*|liabilit\w*|tax\w*|charges?|"
+    r"depreciat\w*|amorti[sz]\w*|allowance\w*|discount\w*|provision\w*|impair\w*|withdraw\w*|refund\w*|returns?|"
+    r"differen\w*|gap|apart|distance|range\w*|deviat\w*|absolut\w*|magnitude|"
+    r"gesunken|sank|sinkt|gefallen|fiel\w*|rückgang\w*|weniger|verlust\w*|niedriger|unter\w*|kosten|differenz|"
+    r"baiss\w*|diminu\w*|moins|perte\w*|écart|coûts?|caída|cay\w*|menos|pérdida\w*|diferencia|costes?)\b"
+    r"|下降|减少|亏损|差",
+    re.IGNORECASE,
+)
+_UP = re.compile(
+    r"\b(?:r[oi]se|rising|risen|rose|increas\w*|gr[eo]w\w*|growth|gain\w*|higher|up|more|gestiegen|stieg\w*|"
+    r"zuwachs|mehr|hauss\w*|augment\w*|plus|aument\w*|más|subi\w*)\b|上升|增加|增长",
+    re.IGNORECASE,
+)
+# The verb of a change from one value to another, its two values in this order.
+_FROM_TO = re.compile(
+    r"\b(?P<verb>rose|rises|risen|increased|increases|grew|grows|fell|falls|fallen|decreased|decreases|declined|"
+    r"dropped|drops|shrank)\b(?:\sby\s(?:[^.;\n]|\.(?=\d)){1,60}?)?,?\sfrom\s[$€£¥]?(?P<old>-?[\d,.]*\d)(?P<between>[^.;\n\d]{0,40}"
+    r"(?:(?:19|20)\d\d[^.;\n\d]{0,20})?)\sto\s[$€£¥]?(?P<new>-?[\d,.]*\d)",
+    re.IGNORECASE,
+)
+_RISES = ("r", "i", "g")  # the first letters of verbs of rising
+
+
+def may_be_unsigned(words: str) -> bool:
+    """True if words say themselves that a figure is negative, or how far two are apart."""
+    return _DOWN.search(words) is not None
+
+
+def says_more(words: str) -> bool:
+    """True if words speak of a rise, and of no fall."""
+    return _UP.search(words) is not None and not may_be_unsigned(words)
+
+
+def wrong_turns(text: str) -> list[tuple[str, str]]:
+    """Returns each change whose verb says the contrary of its two values, with the reason."""
+    found = list[tuple[str, str]]()
+    for match in _FROM_TO.finditer(text):
+        old, new = (_value(match[name]) for name in ("old", "new"))
+        rises = match["verb"][0].lower() in _RISES
+        if old is None or new is None or old == new or rises == (new > old):
+            continue
+        way = "above" if new > old else "below"
+        found.append((match[0], f"{match['new']} is {way} {match['old']}"))
+    return found
+
+
+def _value(written: str) -> float | None:
+    """Returns a number that is written with a point and groups of thousands; None for another form."""
+    plain = written.replace(",", "")
+    try:
+        return float(plain)
+    except ValueError:
+        return None
