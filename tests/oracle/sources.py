@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from temporal_supervisor.supervision.scores.question_sets import EvalQuestion, read_questions
+from tests.oracle.dabench import dabench
+from tests.oracle.musique import musique
 from tests.oracle.plays import Source
 from tests.oracle.tatqa import tatqa
 from tests.oracle.wtq import wtq
@@ -25,4 +27,8 @@ def _source(question: EvalQuestion, folder: Path, known: dict[str, Any]) -> Sour
         return tatqa(question, data, known["derivation"])
     if question.id.startswith("wtq"):
         return wtq(question, data)
+    if question.id.startswith("dabench"):
+        return dabench(question, data)
+    if question.supporting and data.is_dir():
+        return musique(question, data)
     return None

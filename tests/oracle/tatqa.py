@@ -140,7 +140,8 @@ def _pattern(derivation: str, table: Table) -> tuple[str, list[float]]:
         value = float(match[0].replace(",", ""))
         parts.append(plain[end : match.start()])
         end = match.end()
-        if _cells_of(table, value):
+        is_divisor = plain[: match.start()].endswith("/") and value < 13
+        if _cells_of(table, value) and not is_divisor:
             parts.append(f"{{{len(values)}}}")
             values.append(value)
         elif _CONSTANT.fullmatch(match[0]):
@@ -207,7 +208,8 @@ class _Author:
                 changed = self._other_column()
             case "period":
                 other = self._other_periods(columns)
-                columns, changed = (other, derived) if other else (columns, None)
+                is_other = other is not None and len({operand.value for operand in derived.operands}) > 1
+                columns, changed = (other or [], derived) if is_other else (columns, None)
             case "unit":
                 unit, scale = ("million", "million") if scale == "percent" else ("%", "percent")
             case "scale":
@@ -310,7 +312,7 @@ class _Author:
                 f"{self.cites}."
             )
         elif is_change:
-            answer = f"The change in {rows[0]} from {columns[1]} to {columns[0]} is {result} ({calculation}) {self.cites}."
+            answer = f"The change in {rows[0]} from {_period(columns[1])} to {_period(columns[0])} is {result} ({calculation}) {self.cites}."
         else:
             answer = f"It is {result} ({calculation}), from {'; '.join(listed)} {self.cites}."
         return Told(calls, finding, answer, {"value": value, "scale": scale if scale != "%" else "percent"})
@@ -329,12 +331,18 @@ class _Author:
 
 def _when(column: str) -> str:
     """Returns a column's name as a period of a sentence."""
+    plain = _period(column)
+    return f"in {plain}" if re.fullmatch(r"(?:19|20)\d\d", plain) else f"at {plain}"
+
+
+def _period(column: str) -> str:
+    """Returns the name of a column without its unit and the words before its date."""
     plain = re.sub(r"^(?:As of|At|Years? ended)\s+", "", column, flags=re.IGNORECASE)
-    return f"in {plain}" if re.fullmatch(r"(?:19|20)\d\d", plain) else f"({plain})"
+    return re.sub(r"\s*(?:US)?[$€£][’']?(?:000|m)?\b", "", plain).strip()
 
 
 def _named(row: str, column: str, cell: str) -> str:
-    return f"{', '.join(filter(None, (row, column)))}: {cell}"
+    return f"{', '.join(filter(None, (row, _period(column))))}: {cell}"
 
 
 def _rounded(value: float, question: EvalQuestion) -> float:

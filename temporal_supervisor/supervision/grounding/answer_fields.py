@@ -16,7 +16,7 @@ from temporal_supervisor.supervision.grounding.claims import Claim, claims, plai
 from temporal_supervisor.supervision.grounding.sources import Source
 from temporal_supervisor.supervision.grounding.support import Support
 from temporal_supervisor.supervision.grounding.units import scale_of, unit_of, unit_words
-from temporal_supervisor.supervision.grounding.wording.directions import may_be_unsigned
+from temporal_supervisor.supervision.grounding.wording.directions import may_be_unsigned, says_fall
 from temporal_supervisor.supervision.grounding.written_figures import SMALL, Figure, values, whole_values
 
 _WORDS = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])")
@@ -71,7 +71,7 @@ class _Findings:
 
     def _has_sign(self, value: float, figure: Figure) -> bool:
         """True unless each line that has a number gives it the other sign, and says nothing of a fall or a loss."""
-        if may_be_unsigned(self._asked):
+        if says_fall(self._asked):
             return True
         is_known = False
         for line in self._lines:
@@ -79,7 +79,8 @@ class _Findings:
                 if not _is_same(found, figure):
                     continue
                 is_known = True
-                if found.is_negative == (value < 0) or may_be_unsigned(line):
+                is_explained = says_fall(line) if value < 0 else may_be_unsigned(line)
+                if found.is_negative == (value < 0) or is_explained:
                     return True
         return not is_known
 

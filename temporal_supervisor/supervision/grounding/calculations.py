@@ -8,6 +8,7 @@ from dataclasses import replace
 from decimal import Decimal, DecimalException
 from itertools import islice, product
 
+from temporal_supervisor.supervision.grounding.units import speaks_of_shares
 from temporal_supervisor.supervision.grounding.wording.directions import may_be_unsigned
 from temporal_supervisor.supervision.grounding.written_figures import SMALL, Figure, whole_values
 
@@ -60,6 +61,7 @@ def calculated(text: str, holds: Callable[[Figure], bool]) -> dict[str, str]:
             operands = [figure for figure in near if begin <= figure.start < end]
             if (
                 not all(map(_is_constant, operands))
+                and _may_be_share(text, (begin, end), operands, result)
                 and _gives(text[begin:end], begin, operands, result)
                 and all(map(known, operands))
             ):
@@ -89,6 +91,16 @@ def _places(text: str, result: Figure, near: list[Figure]) -> Iterator[tuple[int
         yield bracket.span(1)
 
 
+def _may_be_share(text: str, span: tuple[int, int], operands: list[Figure], result: Figure) -> bool:
+    """True unless a sum or difference of what are no shares is said to be in percent."""
+    if result.unit != "%" or any(operand.unit == "%" for operand in operands):
+        return True
+    calculation = text[span[0] : span[1]]
+    if "/" in calculation or "÷" in calculation or ":" in calculation:
+        return True
+    return speaks_of_shares(f"{text[: result.start]} {text[result.end :]}")
+
+
 def _gives(calculation: str, begin: int, operands: list[Figure], result: Figure) -> bool:
     """True if the calculation, in one of the ways to read its figures, gives the result as exactly as it is written."""
     if not 2 <= len(operands) <= _MOST_FIGURES:
@@ -102,9 +114,16 @@ def _gives(calculation: str, begin: int, operands: list[Figure], result: Figure)
             value = abs(_value(tree, {f"v{number}": meant for number, meant in enumerate(read)}))
         except (KeyError, DecimalException):
             return False
-        if _is_given(value, result):
+        if _is_given(value, result) and not _is_plain_ratio(calculation, value, result):
             return True
     return False
+
+
+def _is_plain_ratio(calculation: str, value: Decimal, result: Figure) -> bool:
+    """True if a ratio is said to be so many percent, without its factor of a hundred: 3 / 4 = 0.75 %."""
+    if result.unit != "%" or "/" not in calculation or re.search(r"100|%", calculation):
+        return False
+    return not any(abs(value * _HUNDRED - each.value) <= each.tolerance for each in result.readings)
 
 
 def wrong_signs(text: str) -> Iterator[tuple[str, str]]:
@@ -141,7 +160,8 @@ def _signs_of(calculation: str, begin: int, operands: list[Figure], result: Figu
             value = _value(tree, {f"v{number}": meant for number, meant in enumerate(read)})
         except (KeyError, DecimalException):
             return set()
-        if value and _is_given(abs(value), result):
+        sizes = (abs(value), abs(value) * result.scale)  # operands may be written without the scale
+        if value and any(_is_given(size, result) for size in sizes):
             signs.add(value < 0)
     return signs
 

@@ -3,12 +3,17 @@
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from temporal_supervisor.supervision.grounding.units import is_time
 from temporal_supervisor.supervision.grounding.wording.fenced import without_code
-from temporal_supervisor.supervision.grounding.wording.nearby import Extent, Near, surroundings
+from temporal_supervisor.supervision.grounding.wording.nearby import (
+    Extent,
+    Near,
+    bound_year,
+    surroundings,
+)
 from temporal_supervisor.supervision.grounding.wording.time_words import date_spans, spans_in
 from temporal_supervisor.supervision.grounding.written_figures import Figure, figures, small_values
 
@@ -108,6 +113,13 @@ def _near_each(text: str, rest: str, found: Sequence[Figure]) -> dict[int, Near]
     for chosen in (apart, without_days):
         near = surroundings(text, [Extent(figure.start, figure.end) for figure in chosen])
         words |= {figure.start: own for figure, own in zip(chosen, near, strict=True)}
+    for figure in apart:
+        whole = next((date for date in dates if figure.start in date), None)
+        if whole is not None:  # the day of one of two dates has nothing to do with the other one
+            words[figure.start] = Near(own=text[whole.start : whole.stop])
+        else:
+            year = bound_year(text, Extent(figure.start, figure.end))
+            words[figure.start] = replace(words[figure.start], year=year)
     return words
 
 

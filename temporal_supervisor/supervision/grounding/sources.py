@@ -39,6 +39,7 @@ from temporal_supervisor.supervision.grounding.units import (
     exclude_each_other,
     mentioned_scales,
     multiples,
+    speaks_of_shares,
 )
 from temporal_supervisor.supervision.grounding.wording.directions import may_be_unsigned
 from temporal_supervisor.supervision.grounding.wording.nearby import Near
@@ -56,6 +57,10 @@ _LOOKED_AT = 100  # places of a figure: beyond, one of them may be meant
 _SPAN_CHARS = 300  # of a sentence, for its dates
 _ENDS = ("\n", ". ", "! ", "? ")
 _ROW_COUNT = re.compile(r"\d+ rows?\b")  # how the tools for tables end their output
+_GROUPED = re.compile(
+    r"\D{0,4}\d{1,3}(?:,\d{3})+\s?-?(?:thousand|million|billion|trillion|bn|[mk])\b", re.IGNORECASE
+)
+_DIVISOR = re.compile(r"/\s?\(?\s?(\d{1,24}(?:\.\d{1,24})?)")
 _YEAR_OR_DAY = re.compile(r"\d{1,4}")
 
 
@@ -127,6 +132,18 @@ class Read:
         return frozenset(unit for unit in self._mentioned if DIMENSIONS[unit] not in ("share", "time"))
 
     @cached_property
+    def _gives_shares(self) -> bool:
+        """True if figures without a unit may be percentages: the text names a share, or is one of a hundred."""
+        if self.source.kind != "computed":
+            return speaks_of_shares(self.source.text) or speaks_of_shares(self.source.arguments)
+        if re.search(r"(?<![\d.])100(?![\d.])", self._arguments):
+            return True
+        divisors = [Decimal(match[1]) for match in _DIVISOR.finditer(self._arguments)]
+        if any(not is_constant(divisor) for divisor in divisors):
+            return False  # 0.78 of a ratio are 78 %
+        return any(read._gives_shares for read in self._data)
+
+    @cached_property
     def _spans(self) -> dict[str, dict[Decimal, int]]:
         """By units of time how long it is between two dates of one sentence, with the place of the sentence."""
         spans: dict[str, dict[Decimal, int]] = {}
@@ -149,6 +166,20 @@ class Read:
         # The query chose its rows by this year, so they are of it.
         is_asked = figure.unit is None and self.places.has_rows and figure.digits in self.places.asked_years
         return 0 if is_asked else None
+
+    def bound_years(self, figure: Figure) -> set[int]:
+        """Returns the years to which the text binds this very number, beside it or by its row and column."""
+        values = {reading.value * figure.scale for reading in figure.readings}
+        years = set[int]()
+        for at, _ in islice(self._meant_at(figure), _LOOKED_AT):
+            own = self._at[at]
+            if values.isdisjoint(reading.value * own.scale for reading in own.readings):
+                continue
+            facts = self.places.facts(at, self._names)
+            there = None if self.places.is_in_row(at) else self._near_in_sentence(at)
+            years |= facts.years if facts is not None else frozenset()
+            years |= {there.year} if there is not None and there.year is not None else set()
+        return years
 
     def against(self, figure: Figure, near: Near) -> str:
         """Returns the evidence against the row of the figure; empty without any or with no row."""
@@ -219,14 +250,18 @@ class Read:
         words = f"{near.own} {near.loose} {near.head}"
         if own is None or not words.strip() or own.is_negative == figure.is_negative:
             return ""
+        if self.source.text[at - 1 : at] == "(":  # accounts write a loss so
+            return ""
         if facts is not None:
             words += f" {facts.column} {' '.join(facts.row.cells)}"
         if may_be_unsigned(words):
             return ""
         if own.is_negative:
             return f"it is −{own.digits} there"
-        # Which of two figures is taken from the other is free, and a text may say in words that one fell.
-        if facts is None:
+        if self.source.kind == "computed":  # which of two figures is taken from the other is free
+            return ""
+        there = None if facts is not None else self._near_in_sentence(at)
+        if there is not None and may_be_unsigned(f"{there.own} {there.loose}"):
             return ""
         return f"it is {own.digits} there, not −{own.digits}"
 
@@ -293,6 +328,9 @@ class Read:
         nearest = range(max(first, bisect_left(self._values, value) - _SORTED), last)[: 2 * _SORTED]
         for index in sorted(nearest, key=lambda at: (self._figures[at].unit != unit, abs(self._values[at] - value))):
             own = self._figures[index]
+            is_same = own.digits.replace(",", "") == figure.digits.replace(",", "")
+            if is_same and _GROUPED.match(figure.text) and self._values[index] * figure.scale != value * scale:
+                continue  # 49,872 million are not 49,872 thousand, however its comma is read
             bare = figure.scale == 1 and scale == 1  # 12.3 of "from 12.3 to 14.5 million"
             unscaled = own.scale == 1 and scale in self._scales
             if (own.scale == scale or unscaled or bare) and self._agree(unit, own.unit):
@@ -305,6 +343,8 @@ class Read:
             return True
         if own is not None:
             return not are_apart(unit, own)
+        if unit == "%" and not self._gives_shares:
+            return False
         others = {mentioned for mentioned in self._units if exclude_each_other(unit, mentioned)}
         if self.source.kind == "computed":  # 21933 / 1000 = 21.933; a share of kilograms is none
             others = set() if DIMENSIONS[unit] == "share" else others - dict(multiples(unit)).keys()

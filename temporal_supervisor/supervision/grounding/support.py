@@ -44,7 +44,7 @@ from temporal_supervisor.supervision.grounding.rows.superlatives import (
 )
 from temporal_supervisor.supervision.grounding.sources import BRIEF, Read, Source, in_tables
 from temporal_supervisor.supervision.grounding.units import declared_scales
-from temporal_supervisor.supervision.grounding.wording.directions import wrong_turns
+from temporal_supervisor.supervision.grounding.wording.directions import backward_years, wrong_turns
 from temporal_supervisor.supervision.grounding.wording.fenced import without_code
 from temporal_supervisor.supervision.grounding.wording.nearby import Near
 from temporal_supervisor.supervision.grounding.written_figures import (
@@ -87,7 +87,7 @@ def check(text: str, sources: Sequence[Source], marks: Collection[str] = (), nam
         if nowhere == limits.UNSUPPORTED_LISTED:
             return checked
     checked += _small_values_of_others(text, support)
-    checked += _wrong_directions(text)
+    checked += _wrong_directions(text, sources)
     doubted = [claim.text for claim in checked if not claim.source]
     checked += [claim for claim in support.false_superlatives(text) if not any(item in claim.text for item in doubted)]
     known = {claim.text for claim in checked}
@@ -102,13 +102,16 @@ def _small_values_of_others(text: str, support: "Support") -> Iterator[CheckedCl
             yield CheckedClaim(text=claim.text, problem=problem)
 
 
-def _wrong_directions(text: str) -> Iterator[CheckedClaim]:
+def _wrong_directions(text: str, sources: Sequence[Source]) -> Iterator[CheckedClaim]:
     """Yields results with the other sign than their calculation, and changes that go the other way."""
     plain = without_code(text)
     for result, calculation in wrong_signs(plain):
         yield CheckedClaim(text=result, problem=f"{calculation} has the other sign")
     for change, reason in wrong_turns(plain):
         yield CheckedClaim(text=one_line(change, limits.SENTENCE_BYTES), problem=reason)
+    for years in backward_years(plain):
+        if not any(years in source.text for source in sources):
+            yield CheckedClaim(text=years, problem="the later year comes first")
 
 
 class Finder(Protocol):
@@ -153,7 +156,15 @@ def _holds(finder: Finder, figure: Figure) -> bool:
 def _calculated(claim: Claim, results: dict[str, str], finder: Finder) -> Found | None:
     """Returns the calculation of a text that gives a claim, unless it mixes what the text keeps apart."""
     calculation = results.get(claim.text)
-    if calculation is None or finder.mixed(calculation, claim.near or Near()):
+    if calculation is None or claim.figure is None:
+        return None
+    if claim.figure.unit is None and is_constant(claim.figure.readings[0].value):
+        return CALCULATION, calculation, ""
+    operands = {figure.digits for figure in whole_values(calculation)}
+    # One that is calculated with and stands in a source stands there beside other words than here.
+    if claim.figure.digits in operands and _holds(finder, claim.figure):
+        return None
+    if finder.mixed(calculation, claim.near or Near()):
         return None
     return CALCULATION, calculation, ""
 
@@ -226,7 +237,10 @@ class Support:
         if claim.figure is None:
             return ""
         against = (read.against(claim.figure, claim.near or Near()) for read in self._accepted)
-        return next(filter(None, against), "")
+        if problem := next(filter(None, against), ""):
+            return problem
+        years = self._other_years(claim.figure, claim.near)
+        return f"it stands beside {', '.join(map(str, sorted(years)))}" if years else ""
 
     def speaks_against(self, claim: Claim) -> str:
         """Returns the evidence against a figure if each of its places has some; empty otherwise.
@@ -280,6 +294,8 @@ class Support:
         return in_tables(figure, self._accepted)
 
     def _find_figure(self, figure: Figure, near: Near | None = None) -> Found | None:
+        if self._other_years(figure, near):
+            return None
         for read in self._accepted:
             if (at := read.find(figure, near or Near())) is not None:
                 return read.source.name, _line(read.source.text, at), read.source.ref
@@ -287,6 +303,13 @@ class Support:
         written = [Decimal(part.replace(",", "")) for part in figure.digits.split(" ")] if several else []
         parts = [self._find_figure(_exact(value)) for value in written]
         return parts[0] if parts and all(parts) else None
+
+    def _other_years(self, figure: Figure, near: Near | None) -> set[int]:
+        """Returns the years to which the sources bind a number that a text binds to another one."""
+        if near is None or near.year is None:
+            return set()
+        years = set[int]().union(*(read.bound_years(figure) for read in self._accepted))
+        return set() if near.year in years else years
 
     def _operands_hold(self, source: Source) -> bool:
         # Where a place is read twice, the first time counts.

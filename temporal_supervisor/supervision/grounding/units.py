@@ -93,6 +93,12 @@ _MONEY_HEAD = re.compile(
 )
 
 
+_SHARES = re.compile(
+    r"%|(?<![^\W_])(?:per\s?cents?|pct|pp|percentages?|rates?|shares?|ratios?|proportions?|margins?|yields?|returns?|"
+    r"growth|weight\w*|interest|coupon|quota|quote|anteile?|prozent\w*|rendite|taux|parts?|pourcentages?|tasas?|"
+    r"porcentajes?|por ciento)(?![^\W_])|率|占比|比例",
+    re.IGNORECASE,
+)
 _DECLARED = re.compile(
     r"\bin\s(?:[^\W\d]{1,12}\.?[$€£]?\s){0,3}(?P<word>thousands|millions|billions|tausend|millionen|tsd|mio|mrd)\b"
     r"|\b(?:[$€£]|usd|eur)\s?(?:in\s)?(?P<bare>thousands|millions|billions)\b",
@@ -163,6 +169,11 @@ def declared_scales(text: str) -> frozenset[Decimal]:
     if _THOUSANDS_IN_DIGITS.search(text):
         words.add(Decimal(1000))
     return frozenset(words - {Decimal(1)})
+
+
+def speaks_of_shares(text: str) -> bool:
+    """True if a text names a share, a rate or another measure that is given in percent."""
+    return _SHARES.search(text) is not None
 
 
 def exclude_each_other(unit: str, other: str) -> bool:

@@ -5,6 +5,7 @@ import unicodedata
 from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
+from temporal_supervisor.supervision.grounding.written_figures import Figure, whole_values
 from temporal_supervisor.supervision.scores.question_sets import Scale, Truth, is_number
 
 FACTORS: dict[Scale, float] = {
@@ -18,13 +19,8 @@ _EXACT = 1e-9  # relative: what floats lose
 _ROUNDED_DIGITS = 3  # with fewer, many numbers would agree with the true one
 _LENIENT = 0.005  # relative, of a number anywhere in a text
 _ARTICLES = frozenset({"a", "an", "the"})
-_MINUS = str.maketrans({"\u2212": "-", "\u2013": "-"})
-_WHOLE = re.compile(r"[-+]?[$€£]?\s?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?\s?%?")
-_IN_TEXT = re.compile(
-    r"(?<![\w.])(?P<sign>[-(]?)[$€£]?(?P<digits>(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)",
-)
+_SIGNS = re.compile(r"[-+−–$€£\s]*")  # what may stand before a number that is a whole answer
 _NO_WORD = re.compile(r"[\W_]+")
-_MOST_DIGITS = 30  # of a number in a text: longer ones are ids
 
 
 class GivenNumber(NamedTuple):
@@ -45,10 +41,31 @@ def figure_of(given: object, scale: object = "") -> GivenNumber | None:
         return _written(repr(given), known)
     if not isinstance(given, str):
         return None
-    text = given.strip().translate(_MINUS)
-    if not _WHOLE.fullmatch(text) or len(text) > _MOST_DIGITS:
+    return _only_number(given.strip(), known)
+
+
+def _only_number(text: str, scale: Scale) -> GivenNumber | None:
+    """Returns the number that is all of a text, with its own scale if it has one."""
+    found = whole_values(text)
+    if len(found) != 1 or found[0].end != len(text) or found[0].unit not in (None, "%", *_MONEY):
         return None
-    return _written(re.sub(r"[^\d.+-]", "", text), "percent" if text.endswith("%") else known)
+    figure = found[0]
+    if not _SIGNS.fullmatch(text[: figure.start]):
+        return None
+    sign = "-" if figure.is_negative else ""
+    own = _own_scale(figure)
+    return _written(f"{sign}{figure.readings[0].value:f}", scale if own == "" else own)
+
+
+_MONEY = ("USD", "EUR", "GBP")
+
+
+def _own_scale(figure: Figure) -> Scale:
+    """Returns the scale that is written behind a number; empty without one."""
+    if figure.unit == "%":
+        return "percent"
+    factor = float(figure.scale)
+    return next((name for name, known in FACTORS.items() if known == factor), "")
 
 
 def _written(text: str, scale: Scale) -> GivenNumber | None:
@@ -100,11 +117,10 @@ def _half_of_last(decimals: int) -> float:
 def numbers_in(text: str) -> list[float]:
     """Returns every number in a text; one after a minus or a bracket has both signs."""
     found: list[float] = []
-    for match in _IN_TEXT.finditer(text.translate(_MINUS)):
-        if len(match["digits"]) > _MOST_DIGITS:
-            continue
-        value = float(match["digits"].replace(",", ""))
-        found += [value, -value] if match["sign"] else [value]
+    for figure in whole_values(text):
+        is_signed = figure.is_negative or text[: figure.start].endswith("(")
+        value = float(figure.readings[0].value)
+        found += [value, -value] if is_signed else [value]
     return found
 
 

@@ -5,12 +5,14 @@ name that no column has proves nothing. Each function returns what speaks agains
 nothing where nothing does.
 """
 
+import re
 from collections.abc import Sequence
 
 from temporal_supervisor.supervision.grounding.rows.row_facts import (
     Facts,
     Mention,
     Names,
+    is_figure_column,
     is_text_column,
     units_of,
     words_of,
@@ -19,6 +21,7 @@ from temporal_supervisor.supervision.grounding.units import DIMENSIONS, exclude_
 from temporal_supervisor.supervision.grounding.wording.nearby import Near
 from temporal_supervisor.supervision.grounding.wording.time_words import YEAR, Day, dates_in, may_be_one, years_in
 
+_IS_HEAD = re.compile(r"[^\W\d_]{3}")
 _EMPTY = ("", "NULL", "-", "–", "—", "N/A", "n/a")
 
 
@@ -47,10 +50,26 @@ def _wrong_head(head: str, facts: Facts) -> str:
 
 def contradiction(near: Near, facts: Facts, names: Names) -> str:
     """Returns the contradiction between the words near a figure and its row; empty without one."""
-    return _other_year(near, facts) or _other_date(near, facts) or _other_name(near, facts, names)
+    when = _other_year(near, facts) or _other_date(near, facts)
+    return when or _other_column(near, facts) or _other_name(near, facts, names)
+
+
+def _other_column(near: Near, facts: Facts) -> str:
+    """Returns that a figure stands in another column than the one to which a text binds it; empty if it does not."""
+    before, _, after = near.own.partition(" ~ ")
+    for column in facts.table.columns:
+        if column == facts.column or not _IS_HEAD.search(column) or not is_figure_column(facts.table, column):
+            continue
+        head = r"\s".join(map(re.escape, column.split()))
+        is_bound = re.match(rf"\s?(?:at|in|for|during)\s(?:the\s)?{head}(?!\w)", after, re.IGNORECASE)
+        if is_bound or re.search(rf"(?<!\w){head}\*{{0,2}}(?::\*{{0,2}}|\sis|\swas)\s*\Z", before, re.IGNORECASE):
+            return f"its column is {facts.column}, not {column}"
+    return ""
 
 
 def _other_year(near: Near, facts: Facts) -> str:
+    if near.year is not None and facts.years and near.year not in facts.years:
+        return f"the row has {', '.join(map(str, sorted(facts.years)))}, not {near.year}"
     said = _certain_years(near)
     if not said:
         return ""
@@ -148,6 +167,8 @@ def other_words(near: Near, there: Near, names: Names) -> str:
 
 
 def _other_years(near: Near, there: Near) -> str:
+    if near.year is not None and there.year is not None and near.year != there.year:
+        return f"it stands beside {there.year}, not {near.year}"
     said, stands = _certain_years(near), _certain_years(there)
     if not said or not stands:
         return ""

@@ -31,7 +31,7 @@ _NO_NAMES = frozenset([
 ])
 # fmt: on
 _EXTREMES = 100  # superlatives that are compared with rows
-_NAME_WORDS = 8  # a cell of more is a text
+_NAME_WORDS = 12  # a cell of more is a text
 _NAME_SIGNS = 80
 _ENDING = re.compile(r"(?<=...)(?:es|en|s|n|e)\Z")
 _COMBINING = re.compile(r"[\u0300-\u036f]")
@@ -305,6 +305,11 @@ def _dates_of(cell: str) -> set[Day]:
 def _is_text(table: MarkdownTable, number: int) -> bool:
     cells = [row.cells[number] for row in table.rows[:50] if number < len(row.cells) and row.cells[number]]
     return bool(cells) and sum(not _NUMBER.fullmatch(cell) for cell in cells) * 2 > len(cells)
+
+
+def is_figure_column(table: MarkdownTable, column: str) -> bool:
+    """True for a column most of whose cells are figures."""
+    return not _is_text(table, table.columns.index(column))
 
 
 def is_text_column(table: MarkdownTable, column: str) -> bool:

@@ -6,21 +6,19 @@ is not written; where nothing does, the sign of the source counts.
 
 import re
 
-# Of changes, and of amounts that go out or are owed: both are written without their minus.
-_DOWN = re.compile(
+_FALL = re.compile(
     r"\b(?:f[ae]ll|fallen|falling|decreas\w*|declin\w*|drop\w*|lower\w*|less|fewer|down\w*|reduc\w*|shr[iau]nk\w*|"
     r"loss\w*|lost|los[et]s?|negativ\w*|minus|deficit\w*|invers\w*|below|under|short\w*|cut\w*|"
-    r"costs?|expen[sd]\w*|spent|spend\w*|paid|pa(?:y|id)\w*|outflow\w*|used|debt\w*|liabilit\w*|tax\w*|charges?|"
-    r"depreciat\w*|amorti[sz]\w*|allowance\w*|discount\w*|provision\w*|impair\w*|withdraw\w*|refund\w*|returns?|"
     r"differen\w*|gap|apart|distance|range\w*|deviat\w*|absolut\w*|magnitude|"
-    r"gesunken|sank|sinkt|gefallen|fiel\w*|rückgang\w*|weniger|verlust\w*|niedriger|unter\w*|kosten|differenz|"
-    r"baiss\w*|diminu\w*|moins|perte\w*|écart|coûts?|caída|cay\w*|menos|pérdida\w*|diferencia|costes?)\b"
-    r"|下降|减少|亏损|差",
+    r"gesunken|sank|sinkt|gefallen|fiel\w*|rückgang\w*|weniger|verlust\w*|niedriger|unter\w*|differenz|"
+    r"baiss\w*|diminu\w*|moins|perte\w*|écart|caída|cay\w*|menos|pérdida\w*|diferencia)\b|下降|减少|亏损|差",
     re.IGNORECASE,
 )
-_UP = re.compile(
-    r"\b(?:r[oi]se|rising|risen|rose|increas\w*|gr[eo]w\w*|growth|gain\w*|higher|up|more|gestiegen|stieg\w*|"
-    r"zuwachs|mehr|hauss\w*|augment\w*|plus|aument\w*|más|subi\w*)\b|上升|增加|增长",
+# Amounts that go out or are owed: accounts write them with a minus, and texts without.
+_OUT = re.compile(
+    r"\b(?:costs?|expen[sd]\w*|spent|spend\w*|pa(?:y|id)\w*|outflow\w*|used|debt\w*|liabilit\w*|tax\w*|charges?|"
+    r"depreciat\w*|amorti[sz]\w*|allowance\w*|discount\w*|provision\w*|impair\w*|withdraw\w*|refund\w*|returns?|"
+    r"kosten|coûts?|costes?)\b",
     re.IGNORECASE,
 )
 # The verb of a change from one value to another, its two values in this order.
@@ -30,17 +28,22 @@ _FROM_TO = re.compile(
     r"(?:(?:19|20)\d\d[^.;\n\d]{0,20})?)\sto\s[$€£¥]?(?P<new>-?[\d,.]*\d)",
     re.IGNORECASE,
 )
+_FROM_YEAR = re.compile(
+    r"\b(?:changes?|increases?|decreases?|growth|rise|fall|decline|drop|rose|fell|grew)\b[^.;\n]{0,80}?\sfrom\s"
+    r"(?:[A-Z][a-z]{2,8}\.?\s\d{1,2},?\s)?(?P<first>(?:19|20)\d\d)\sto\s"
+    r"(?:[A-Z][a-z]{2,8}\.?\s\d{1,2},?\s)?(?P<last>(?:19|20)\d\d)(?!\d)"
+)
 _RISES = ("r", "i", "g")  # the first letters of verbs of rising
 
 
 def may_be_unsigned(words: str) -> bool:
     """True if words say themselves that a figure is negative, or how far two are apart."""
-    return _DOWN.search(words) is not None
+    return says_fall(words) or _OUT.search(words) is not None
 
 
-def says_more(words: str) -> bool:
-    """True if words speak of a rise, and of no fall."""
-    return _UP.search(words) is not None and not may_be_unsigned(words)
+def says_fall(words: str) -> bool:
+    """True if words speak of a fall or a loss, or of a difference, which has no sign."""
+    return _FALL.search(words) is not None
 
 
 def wrong_turns(text: str) -> list[tuple[str, str]]:
@@ -53,6 +56,15 @@ def wrong_turns(text: str) -> list[tuple[str, str]]:
             continue
         way = "above" if new > old else "below"
         found.append((match[0], f"{match['new']} is {way} {match['old']}"))
+    return found
+
+
+def backward_years(text: str) -> list[str]:
+    """Returns the years of changes that are said to go from a later year to an earlier one, such as "2019 to 2018"."""
+    found = list[str]()
+    for match in _FROM_YEAR.finditer(text):
+        if int(match["first"]) > int(match["last"]):
+            found.append(f"{match['first']} to {match['last']}")
     return found
 
 

@@ -24,6 +24,11 @@ _OTHERS = re.compile(
 )
 _A_WORD = re.compile(r"\w")
 _HEADING = re.compile(r"[ \t]*(?:#{1,6}\s|\*\*)|.*:\**\s*\Z", re.DOTALL)
+_YEAR_AFTER = re.compile(
+    r"\s(?:in|at|for|during|on|as of|im|am|en|de)\s(?:fiscal |the year |year |FY ?)?"
+    r"(?:[A-Z][a-z]{2,8}\.?\s(?:\d{1,2},?\s)?)?(?P<year>(?:19|20)\d\d)(?![.,]?\d|\s?[-–/]\s?\d)"
+)
+_YEAR_BEFORE = re.compile(r"(?<![\d.,/-])(?P<year>(?:19|20)\d\d)\*{0,2}:\*{0,2}\s?[$€£]?[-−]?\Z")
 _RULE = re.compile(r"[ \t]*+\|[ \t:|-]++")
 
 
@@ -33,7 +38,7 @@ class Near:
 
     A figure that is the `place`-th of several in a row, as in "63.6 and 46.6 in 1987 and 2002", shares the words
     `before` and `after` all of them: one word for each is given out in their order. `column` is the head of the column
-    in which it stands.
+    in which it stands, `year` the one to which the text binds it, as in "46.6 in 2002" or "2002: 46.6".
     """
 
     own: str = ""
@@ -44,6 +49,7 @@ class Near:
     place: int = 0
     among: int = 1
     column: str = ""
+    year: int | None = None
 
 
 class Extent(NamedTuple):
@@ -51,6 +57,16 @@ class Extent(NamedTuple):
 
     start: int
     end: int
+
+
+def bound_year(text: str, figure: "Extent") -> int | None:
+    """Returns the year directly beside a figure; None if there is none on one side alone."""
+    after = _YEAR_AFTER.match(text, figure.end)
+    before = _YEAR_BEFORE.search(text[max(0, figure.start - _MOST) : figure.start])
+    if (after is None) == (before is None):
+        return None
+    found = after or before
+    return int(found["year"]) if found else None
 
 
 def surroundings(text: str, figures: Sequence[Extent]) -> Iterator[Near]:
