@@ -13,6 +13,7 @@ from itertools import chain
 from pydantic import JsonValue
 
 from temporal_supervisor.supervision.grounding.claims import Claim, claims, plain_text
+from temporal_supervisor.supervision.grounding.naming.names import KnownWords
 from temporal_supervisor.supervision.grounding.sources import Source
 from temporal_supervisor.supervision.grounding.support import Support
 from temporal_supervisor.supervision.grounding.units import scale_of, unit_of, unit_words
@@ -22,6 +23,8 @@ from temporal_supervisor.supervision.grounding.written_figures import SMALL, Fig
 _WORDS = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])")
 _NAME_END = re.compile(r"[:;,(\[|]|\s[-–—]\s")
 _NAME_WORDS = 6  # more make a sentence, which names no row
+_NAME_WORD = re.compile(r"[^\W\d_]{2,}")
+_NO_NAMES = ("true", "false", "yes", "no", "none", "unknown", "other", "high", "medium", "low", "n/a")
 _LABELS = ("year", "month", "week", "day", "hour", "minute", "second")  # in a field's name, not its unit
 _YEARS = range(1000, 3000)
 
@@ -44,6 +47,7 @@ class _Findings:
         self._lines = [line for lines in self._findings for line in lines]
         self._all = Support([Source(text) for text in (*findings, *given)])
         self._asked = " ".join(given)
+        self._known = KnownWords([*findings, *given])
         self._supports: dict[tuple[tuple[str, ...], str, bool], Support] = {}
 
     def claims_in(self, value: JsonValue, path: str, name: str, row: list[str]) -> FieldClaims:
@@ -57,6 +61,8 @@ class _Findings:
                 yield from self.claims_in(part, f"{path}[{at}]", name, row)
         elif isinstance(value, str):
             yield from ((path, claim.text, self._all.supports(claim)) for claim in claims(value))
+            if self._is_stranger(value):
+                yield (path, value, False)
         elif isinstance(value, int | float) and not isinstance(value, bool):
             yield from self._number(value, path, name, row)
 
@@ -68,6 +74,13 @@ class _Findings:
         support = self._all if unit is None and value in _YEARS else self._support(row, name, unit, listed="[" in path)
         is_found = support.supports(Claim("figure", text, figure)) and self._has_sign(value, figure)
         yield (path, text, is_found)
+
+    def _is_stranger(self, value: str) -> bool:
+        """True for a name of which no finding has a single word."""
+        words = _NAME_WORD.findall(value)
+        if not 0 < len(words) <= _NAME_WORDS or not value[:1].isupper() or value.lower() in _NO_NAMES:
+            return False
+        return not any(map(self._known.has, words))
 
     def _has_sign(self, value: float, figure: Figure) -> bool:
         """True unless each line that has a number gives it the other sign, and says nothing of a fall or a loss."""

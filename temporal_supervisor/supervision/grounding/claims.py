@@ -38,6 +38,7 @@ _ADDRESS = re.compile(
 _TRAILING = ".,;:!?)]}*_'\"’”"
 _MARK = re.compile(r"\[([\w.,;: /-]{1,80})\](?!\()")  # [t2], [12], [a-document]
 _MARKS_END = re.compile(r"\s?[,;]\s?")
+_FILE = re.compile(r"[\w./ -]{1,76}\.[A-Za-z]{2,5}(?: p\. \d{1,5})?")
 _FOOTNOTE = re.compile(r"^[ \t]{0,3}\[(\d{1,3})\](?=:?[ \t]+\D)", re.MULTILINE)
 _YEARS = range(1500, 2101)
 _COUNTING = re.compile(
@@ -77,12 +78,17 @@ def claims(text: str, marks: Collection[str] = ()) -> Iterator[Claim]:
         yield from (Claim("quotation", quote) for quote in quotes.values())
         rest = _blank(pattern, rest, quotes.get)
     known = {*marks, *_FOOTNOTE.findall(rest)}
-    rest = _blank(_MARK, rest, lambda mark: set(_MARKS_END.split(mark[1:-1])) <= known)
+    rest = _blank(_MARK, rest, lambda mark: _is_mark(mark[1:-1], known))
     found = [*figures(rest)]
     words = _near_each(text, rest, found)
     for figure in found:
         between = _between(figure, text) if is_time(figure.unit) else ""
         yield Claim("figure", figure.text, figure, words.get(figure.start), between)
+
+
+def _is_mark(inside: str, known: Collection[str]) -> bool:
+    """True if brackets hold known ids, or the names of files."""
+    return all(part in known or _FILE.fullmatch(part) for part in _MARKS_END.split(inside))
 
 
 def small_claims(text: str) -> Iterator[Claim]:

@@ -37,6 +37,7 @@ from temporal_supervisor.supervision.grounding.naming.names import KnownWords, u
 from temporal_supervisor.supervision.grounding.rows.contradictions import (
     mixed_rows,
 )
+from temporal_supervisor.supervision.grounding.rows.joined_names import parted_names
 from temporal_supervisor.supervision.grounding.rows.row_facts import Facts, Mention, Names
 from temporal_supervisor.supervision.grounding.rows.superlatives import (
     has_superlative,
@@ -88,6 +89,7 @@ def check(text: str, sources: Sequence[Source], marks: Collection[str] = (), nam
             return checked
     checked += _small_values_of_others(text, support)
     checked += _wrong_directions(text, sources)
+    checked += support.parted_names(text)
     doubted = [claim.text for claim in checked if not claim.source]
     checked += [claim for claim in support.false_superlatives(text) if not any(item in claim.text for item in doubted)]
     known = {claim.text for claim in checked}
@@ -268,6 +270,23 @@ class Support:
             doubts = [doubt for read in self._accepted for doubt in read.extremes_doubted(said, sentence, mentions)]
             if doubts and all(doubts):
                 yield CheckedClaim(text=one_line(sentence.strip(), limits.SENTENCE_BYTES), problem=doubts[0])
+
+    def parted_names(self, text: str) -> Iterator[CheckedClaim]:
+        """Yields the sentences that join two names of a table which no row has together.
+
+        Names that a text without tables has, too, may belong together for another reason.
+        """
+        if any(not read.places.has_rows and read.source.name != BRIEF for read in self._prose):
+            return
+        tables = [table for read in self._accepted if not read.places.is_cut for table in read.places.tables]
+        for sentence, reason in parted_names(without_code(text), tables, self._names) if tables else ():
+            yield CheckedClaim(text=one_line(sentence, limits.SENTENCE_BYTES), problem=reason)
+
+    @cached_property
+    def _prose(self) -> list[Read]:
+        """The sources that are texts of others: neither queries nor lists of tables, nor computed."""
+        data = [read for read in self._accepted if read.source.kind == "data"]
+        return [read for read in data if not read.places.query and not read.source.text.startswith("table ")]
 
     def _is_told(self, mentions: Sequence[Mention]) -> bool:
         """True if a text without tables has superlatives and all names: it may say what the tables do not."""
