@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup dev temporal demo demo-people test tables mutants cases corpus conformance check serve worker standin bench large bursts prompts showcase real compose-test operate-test release mcp-kills
+.PHONY: help setup dev temporal demo demo-people test tables mutants cases corpus conformance check serve worker standin bench large bursts prompts showcase real oracle scores compose-test operate-test release mcp-kills
 
 # a uv from PATH, else one of our own in .uv
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
@@ -80,6 +80,13 @@ prompts: dev ## Write docs/prompts.md: what the default team sends for the demo'
 
 real: dev ## Play questions with a real model that runs on this machine (hours): ONLY="questions d1 kill", URL of a served one
 	@nice $(VENV) -m tests.real $(if $(ONLY),--only $(ONLY)) $(if $(URL),--url $(URL))
+
+oracle: dev ## Play question sets by their true answers, then with planted faults: SETS=../shared/evals, FAULTS in each set, ONLY="tatqa wtq"
+	@nice $(VENV) -m tests.oracle $(or $(SETS),tests/oracle/sets) $(ONLY) $(if $(FAULTS),--faults $(FAULTS)) \
+	    --json benchmarks/scores/oracle.json
+
+scores: dev ## Write docs/scores.md from the results that are kept in benchmarks/scores
+	@$(VENV) -m benchmarks.scores
 
 showcase: dev ## Record runs of the bundled goals with the configured model in docs/showcase (says first what it costs at most)
 	@$(VENV) -m benchmarks.showcase

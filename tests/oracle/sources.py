@@ -25,9 +25,9 @@ def _source(question: EvalQuestion, folder: Path, known: dict[str, Any]) -> Sour
     data = folder / str(question.data)
     if "derivation" in known:
         return tatqa(question, data, known["derivation"])
-    if question.id.startswith("wtq"):
+    if data.suffix == ".csv":
         return wtq(question, data)
-    if question.id.startswith("dabench"):
+    if question.answer.kind == "numbers":
         return dabench(question, data)
     if question.supporting and data.is_dir():
         return musique(question, data)

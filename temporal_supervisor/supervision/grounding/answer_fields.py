@@ -18,12 +18,20 @@ from temporal_supervisor.supervision.grounding.sources import Source
 from temporal_supervisor.supervision.grounding.support import Support
 from temporal_supervisor.supervision.grounding.units import scale_of, unit_of, unit_words
 from temporal_supervisor.supervision.grounding.wording.directions import may_be_unsigned, says_fall
-from temporal_supervisor.supervision.grounding.written_figures import SMALL, Figure, values, whole_values
+from temporal_supervisor.supervision.grounding.written_figures import (
+    SMALL,
+    Figure,
+    small_numbers,
+    values,
+    whole_values,
+)
 
 _WORDS = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])")
 _NAME_END = re.compile(r"[:;,(\[|]|\s[-–—]\s")
 _NAME_WORDS = 6  # more make a sentence, which names no row
 _NAME_WORD = re.compile(r"[^\W\d_]{2,}")
+_HOW_MANY = re.compile(r"\b(?:how (?:many|often)|(?:total )?number of|wie (?:viele|oft)|combien)\b", re.IGNORECASE)
+_ANSWER_FIELDS = ("value", "answer", "count", "number", "n", "total")
 _NO_NAMES = ("true", "false", "yes", "no", "none", "unknown", "other", "high", "medium", "low", "n/a")
 _LABELS = ("year", "month", "week", "day", "hour", "minute", "second")  # in a field's name, not its unit
 _YEARS = range(1000, 3000)
@@ -47,6 +55,7 @@ class _Findings:
         self._lines = [line for lines in self._findings for line in lines]
         self._all = Support([Source(text) for text in (*findings, *given)])
         self._asked = " ".join(given)
+        self._small = {number for line in self._lines for number in small_numbers(line)}
         self._known = KnownWords([*findings, *given])
         self._supports: dict[tuple[tuple[str, ...], str, bool], Support] = {}
 
@@ -70,7 +79,10 @@ class _Findings:
         text, unit = str(value) if isinstance(value, int) else f"{value:.12g}", _unit(name)
         figure = next(values(text.lstrip("-")), None)
         if figure is None or (unit is None and value % 1 == 0 and abs(value) < SMALL):
-            return  # a small count needs no support, as in texts
+            # A small count needs no support, as in texts, but where it is the answer some finding says it.
+            if figure is not None and value > 0 and _HOW_MANY.search(self._asked) and name in _ANSWER_FIELDS:
+                yield (path, text, int(value) in self._small)
+            return
         support = self._all if unit is None and value in _YEARS else self._support(row, name, unit, listed="[" in path)
         is_found = support.supports(Claim("figure", text, figure)) and self._has_sign(value, figure)
         yield (path, text, is_found)

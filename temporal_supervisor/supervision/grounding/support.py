@@ -37,6 +37,7 @@ from temporal_supervisor.supervision.grounding.naming.names import KnownWords, u
 from temporal_supervisor.supervision.grounding.rows.contradictions import (
     mixed_rows,
 )
+from temporal_supervisor.supervision.grounding.rows.counted import wrong_counts
 from temporal_supervisor.supervision.grounding.rows.joined_names import parted_names
 from temporal_supervisor.supervision.grounding.rows.row_facts import Facts, Mention, Names
 from temporal_supervisor.supervision.grounding.rows.superlatives import (
@@ -90,6 +91,7 @@ def check(text: str, sources: Sequence[Source], marks: Collection[str] = (), nam
     checked += _small_values_of_others(text, support)
     checked += _wrong_directions(text, sources)
     checked += support.parted_names(text)
+    checked += support.wrong_counts(text)
     doubted = [claim.text for claim in checked if not claim.source]
     checked += [claim for claim in support.false_superlatives(text) if not any(item in claim.text for item in doubted)]
     known = {claim.text for claim in checked}
@@ -280,6 +282,12 @@ class Support:
             return
         tables = [table for read in self._accepted if not read.places.is_cut for table in read.places.tables]
         for sentence, reason in parted_names(without_code(text), tables, self._names) if tables else ():
+            yield CheckedClaim(text=one_line(sentence, limits.SENTENCE_BYTES), problem=reason)
+
+    def wrong_counts(self, text: str) -> Iterator[CheckedClaim]:
+        """Yields the sentences with another small number than a query counted for the names in them."""
+        asked = [(read.places, read.source.arguments) for read in self._accepted if read.places.query]
+        for sentence, reason in wrong_counts(without_code(text), asked):
             yield CheckedClaim(text=one_line(sentence, limits.SENTENCE_BYTES), problem=reason)
 
     @cached_property

@@ -197,6 +197,15 @@ def values(text: str) -> Iterator[Figure]:
             yield Figure(match[0], exact, Decimal(1), None, *match.span(), match[0])
 
 
+def small_numbers(text: str) -> set[int]:
+    """Returns the whole numbers below 13 in a text, in digits or in words."""
+    found = {int(digits) for digits in re.findall(r"(?<![\d.,])\d{1,2}(?![\d]|[.,]\d)", text)}
+    words = re.findall(r"[^\W\d_]+", text.lower())
+    return {number for number in found if number < SMALL} | {
+        _VALUE_OF_WORD[word] for word in words if word in _VALUE_OF_WORD
+    }
+
+
 def whole_values(text: str) -> list[Figure]:
     """Returns the figures of a text in their order, without those that are a part of another one."""
     found = list[Figure]()
