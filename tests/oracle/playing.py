@@ -6,7 +6,7 @@ from typing import Any
 
 from temporalio.client import Client
 
-from activities.contracts.eval_contracts import TABLE, EVAL_TYPE, EvalInput, EvalResult, OwnLimits
+from activities.contracts.eval_contracts import EVAL_TYPE, TABLE, EvalInput, EvalResult, OwnLimits
 from activities.files.manifest import MANIFEST_TYPE, found_files, put_files
 from activities.store.artifacts import ArtifactStore
 from temporal_supervisor.supervision.base.store_keys import named_key

@@ -70,7 +70,10 @@ def figures_of(
 
 def lines_of(found: Sequence[SetFigures]) -> list[str]:
     """Returns the figures as two tables in Markdown."""
-    lines = ["| set | questions | played | right | flagged though right | faults | flagged |", "|---|---|---|---|---|---|---|"]
+    lines = [
+        "| set | questions | played | right | flagged though right | faults | flagged |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for each in [*found, _all(found)]:
         planted = sum(count.planted for count in each.faults)
         flagged = sum(count.flagged for count in each.faults)

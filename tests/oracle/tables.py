@@ -63,4 +63,22 @@ def _stem(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("s") else word
 
 
-_GRAMMAR = frozenset({"the", "of", "in", "is", "wa", "what", "how", "many", "wer", "and", "to", "for", "a", "from", "did"})
+_GRAMMAR = frozenset(
+    {
+        "the",
+        "of",
+        "in",
+        "is",
+        "wa",
+        "what",
+        "how",
+        "many",
+        "wer",
+        "and",
+        "to",
+        "for",
+        "a",
+        "from",
+        "did",
+    }
+)

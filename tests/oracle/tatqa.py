@@ -303,7 +303,14 @@ class _Author:
                 f"Change: {calculation} = {in_finding}, {direction}."
             )
         else:
-            finding = "\n".join(["From the table:", *(f"- {line}" for line in listed), "", f"{calculation} = {in_finding}."])
+            finding = "\n".join(
+                [
+                    "From the table:",
+                    *(f"- {line}" for line in listed),
+                    "",
+                    f"{calculation} = {in_finding}.",
+                ]
+            )
         verb = "rose" if value > 0 else "fell"
         if is_change and style == 1 and value:
             size = with_unit(written(abs(value)), unit)
@@ -319,7 +326,9 @@ class _Author:
 
     def _query(self, derived: Derived, rows: list[str], whole: bool) -> str:
         table = derived.table
-        used = sorted({operand.column for operand in derived.operands} | {operand.column for operand in self.derived.operands})
+        used = sorted(
+            {operand.column for operand in derived.operands} | {operand.column for operand in self.derived.operands}
+        )
         listed = ", ".join(quoted(table.columns[at]) for at in [0, *(at for at in used if at)])
         if whole:
             listed = "*"

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from activities.files.values import literal, quoted, shown
@@ -12,7 +12,9 @@ from tests.oracle.plays import Call, Source, Told
 from tests.oracle.tables import Table, table_of, words_of
 from tests.oracle.written import misread, number_of, written
 
-_MOST = re.compile(r"\b(?:most|highest|largest|longest|top|greatest|best|last|latest|least|lowest|first|fewest|smallest)\b")
+_MOST = re.compile(
+    r"\b(?:most|highest|largest|longest|top|greatest|best|last|latest|least|lowest|first|fewest|smallest)\b"
+)
 _MANY = re.compile(r"\b(?:how many|number of|total|times|combined)\b", re.IGNORECASE)
 _STRANGER = "Ottokar Petersen"
 _YEAR = re.compile(r"\b(?:19|20)\d{2}\b")
@@ -65,15 +67,19 @@ def _candidates(question: EvalQuestion, table: Table) -> Iterator[tuple[float, D
             if key is None or (counts and not words_of(shown(cells[key])) <= asked):
                 continue
             yield _fit(table, row, key, column, asked), Cell(row, key, column)
-    if not isinstance(value, int | float):
-        return
+    if counts and isinstance(value, int | float):
+        yield from _counts(table, value, asked)
+
+
+def _counts(table: Table, value: float, asked: set[str]) -> Iterator[tuple[float, Derived]]:
+    """Yields the counts of rows that give the true number."""
     for column in range(len(table.columns)):
         cells = table.cells(table.columns[column])
         for cell in dict.fromkeys(cells):
             named = words_of(cell)
-            if named and named & asked and counts and cells.count(cell) == value:
+            if named and named & asked and cells.count(cell) == value:
                 yield 3 * len(named & asked) / len(named), Count(column, cell)
-    if counts and len(table.rows) == value:
+    if len(table.rows) == value:
         yield 0.5, Count()
 
 

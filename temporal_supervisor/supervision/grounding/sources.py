@@ -57,9 +57,7 @@ _LOOKED_AT = 100  # places of a figure: beyond, one of them may be meant
 _SPAN_CHARS = 300  # of a sentence, for its dates
 _ENDS = ("\n", ". ", "! ", "? ")
 _ROW_COUNT = re.compile(r"\d+ rows?\b")  # how the tools for tables end their output
-_GROUPED = re.compile(
-    r"\D{0,4}\d{1,3}(?:,\d{3})+\s?-?(?:thousand|million|billion|trillion|bn|[mk])\b", re.IGNORECASE
-)
+_GROUPED = re.compile(r"\D{0,4}\d{1,3}(?:,\d{3})+\s?-?(?:thousand|million|billion|trillion|bn|[mk])\b", re.IGNORECASE)
 _DIVISOR = re.compile(r"/\s?\(?\s?(\d{1,24}(?:\.\d{1,24})?)")
 _YEAR_OR_DAY = re.compile(r"\d{1,4}")
 

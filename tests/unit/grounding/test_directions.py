@@ -55,7 +55,12 @@ def test_a_change_in_the_other_direction_is_not(text: str) -> None:
 
 def test_a_figure_that_a_calculation_has_twice_is_looked_up_once() -> None:
     text = "((222 − 191) / 191) × 100 = 16.23 %"
-    source = Source("| item | 2019 | 2018 |\n| --- | --- | --- |\n| Wood | 222 | 191 |\n1 row", "data", "{}", "q")
+    source = Source(
+        "| item | 2019 | 2018 |\n| --- | --- | --- |\n| Wood | 222 | 191 |\n1 row",
+        "data",
+        "{}",
+        "q",
+    )
     assert lacking(text, [source]) == []
 
 
@@ -86,7 +91,12 @@ def test_commas_of_thousands_do_not_hide_another_scale() -> None:
 
 
 def test_a_ratio_is_no_percentage() -> None:
-    ratio = Source("121041 / 154619 = 0.7828", "computed", json.dumps({"expression": "121041 / 154619"}), "calculate")
+    ratio = Source(
+        "121041 / 154619 = 0.7828",
+        "computed",
+        json.dumps({"expression": "121041 / 154619"}),
+        "calculate",
+    )
     table = Source("| a | b |\n| --- | --- |\n| 121041 | 154619 |\n1 row", "data", "{}", "q")
     assert lacking("The current ratio is 0.78.", [ratio, table]) == []
     assert lacking("It is 78 %.", [ratio, table]) == []
@@ -120,7 +130,10 @@ def test_a_sentence_joins_only_names_of_one_row(text: str, is_right: bool) -> No
     assert (lacking(text, [Source(RIDERS, "data", asked, "query_data")]) == []) is is_right
 
 
-@pytest.mark.parametrize(("text", "is_right"), [("4 ships lay at the North quay.", True), ("6 ships lay at the North quay.", False)])
+@pytest.mark.parametrize(
+    ("text", "is_right"),
+    [("4 ships lay at the North quay.", True), ("6 ships lay at the North quay.", False)],
+)
 def test_a_small_count_is_that_of_its_query(text: str, is_right: bool) -> None:
     sql = "SELECT count(*) AS n FROM ships WHERE \"Berth\" = 'North quay'"
     source = Source("| n |\n| --- |\n| 4 |\n1 row", "data", json.dumps({"sql": sql}), "query_data")

@@ -1,0 +1,93 @@
+"""Writes docs/scores.md from the results that are kept in this folder.
+
+`oracle.json` is what `make oracle` wrote. Each `<model>/<set>.json` is what `eval SET --bare --json` printed. What is
+not there stays empty.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from temporal_supervisor.console.evals.eval_view import measures
+from temporal_supervisor.supervision.scores.score_table import EvalTable
+from tests.oracle.report import SetFigures, lines_of
+
+HERE = Path(__file__).parent
+PAGE = HERE.parents[1] / "docs" / "scores.md"
+SETS = ("wtq", "tatqa", "dabench", "musique", "kramabench-legal", "kleister-nda")
+_MODELS = ("local", "large")
+_INTRODUCTION = """\
+# How good the answers are
+
+This page is written by `make scores` from the results in `benchmarks/scores`; `docs/evals.md` says what each row
+means. What was not measured is empty.
+"""
+_ORACLE = """\
+## Without a model: what code notices
+
+`make oracle SETS=FOLDER` lets scripted replies answer the questions of others rightly: from their own derivations, or
+from the simplest query or sentence that gives the true answer. Plan, tools, checks, answer and judge are the product's
+own. Then one fault is planted in the finding, which the answer repeats, or in the answer alone: another figure, the
+value of another row or column, another year, unit, scale or sign. A fault is noticed if the answer is flagged.
+"""
+_LIMITS = """\
+What no code can see: a name of another text that was read too, a wrong row where a query leaves its name out, a small
+count that the agent made itself, and percent in place of an amount where the table has percentages, too.
+"""
+_REAL = """\
+## With a model
+
+Each set is asked with `eval SET --bare`, supervised and by one worker agent alone. The large model's columns are
+empty: nobody has paid for them yet. `estimate` says what a goal may cost.
+"""
+
+
+def page() -> str:
+    """Returns the page."""
+    parts = [
+        _INTRODUCTION,
+        _ORACLE,
+        "\n".join(_oracle()),
+        "",
+        _LIMITS,
+        _REAL,
+        "\n".join(_real()),
+        "",
+    ]
+    return "\n".join(parts)
+
+
+def _oracle() -> list[str]:
+    file = HERE / "oracle.json"
+    if not file.is_file():
+        return ["Not measured yet."]
+    return lines_of(TypeAdapter(list[SetFigures]).validate_json(file.read_bytes()))
+
+
+def _real() -> Iterator[str]:
+    """Yields a table with a row for each set and a pair of columns for each model."""
+    heads = [f"{model}, {way}" for model in _MODELS for way in ("supervised", "bare")]
+    yield f"| set | {' | '.join(heads)} |"
+    yield f"|{'---|' * (len(heads) + 1)}"
+    for name in SETS:
+        cells = [cell for model in _MODELS for cell in _cells(HERE / model / f"{name}.json")]
+        yield f"| {name} | {' | '.join(cells)} |"
+
+
+def _cells(file: Path) -> Sequence[str]:
+    """Returns how many answers of each variant are right, and wrong without a flag; empty if they are not known."""
+    if not file.is_file():
+        return ("", "")
+    table = EvalTable.model_validate_json(file.read_bytes())
+    values = dict(measures(table.rows))
+    right, silent = values["right, with 95 % interval"], values["wrong and not flagged"]
+    cells = [
+        f"right {one}, not flagged {other}, n {row.n}"
+        for one, other, row in zip(right, silent, table.rows, strict=True)
+    ]
+    return (*cells, "", "")[:2]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

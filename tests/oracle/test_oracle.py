@@ -1,0 +1,36 @@
+"""The oracle over a small set of the tests' own: right answers stay right, and faults in them are flagged."""
+
+from pathlib import Path
+
+from temporal_supervisor.supervision.scores.score import Score
+from tests.oracle.__main__ import falls_short, main, planted
+from tests.oracle.plays import ANSWER, FINDING
+from tests.oracle.report import figures_of, lines_of
+from tests.oracle.sources import sources_of
+
+SETS = Path(__file__).parent / "sets"
+FAULTS = 14  # one of each kind in each place
+
+
+async def test_right_answers_are_not_flagged_and_faults_in_them_are() -> None:
+    (found,) = await main(SETS, [], FAULTS, 4)
+    assert (found.played, found.wrong, found.doubted) == (found.questions, [], [])
+    assert sum(count.planted for count in found.faults) == FAULTS
+    assert not falls_short([found]), found.not_flagged
+
+
+def test_figures_count_what_was_noticed() -> None:
+    sources = [source for source in sources_of(SETS / "harbour") if source is not None]
+    first, second = planted(sources, 2)
+    assert (first.fault, first.place, second.place) == ("figure", FINDING, ANSWER)
+    right = Score(case="q", question="q", run_id="r", verdict="right")
+    doubted = right.model_copy(update={"flags": ["gap"]})
+    wrong = right.model_copy(update={"verdict": "wrong_unflagged"})
+    noticed = wrong.model_copy(update={"verdict": "wrong_flagged", "flags": ["unsupported"]})
+    found = figures_of("harbour", 4, [right, doubted, wrong], [(first, noticed), (second, wrong)])
+    assert (found.played, found.right, found.flagged_though_right) == (3, 2, 1)
+    assert found.not_flagged == [second.name]
+    assert falls_short([found])
+    lines = lines_of([found])
+    assert "| harbour | 4 | 3 | 2 | 1 | 2 | 1 of 2, 50% |" in lines
+    assert "| figure | 1 of 1, 100% | 0 of 1, 0% |" in lines
