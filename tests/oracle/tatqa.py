@@ -319,7 +319,8 @@ class _Author:
                 f"{self.cites}."
             )
         elif is_change:
-            answer = f"The change in {rows[0]} from {_period(columns[1])} to {_period(columns[0])} is {result} ({calculation}) {self.cites}."
+            when = f"from {_period(columns[1])} to {_period(columns[0])}"
+            answer = f"The change in {rows[0]} {when} is {result} ({calculation}) {self.cites}."
         else:
             answer = f"It is {result} ({calculation}), from {'; '.join(listed)} {self.cites}."
         return Told(calls, finding, answer, {"value": value, "scale": scale if scale != "%" else "percent"})

@@ -30,9 +30,15 @@ _WORDS = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])")
 _NAME_END = re.compile(r"[:;,(\[|]|\s[-–—]\s")
 _NAME_WORDS = 6  # more make a sentence, which names no row
 _NAME_WORD = re.compile(r"[^\W\d_]{2,}")
-_HOW_MANY = re.compile(r"\b(?:how (?:many|often)|(?:total )?number of|wie (?:viele|oft)|combien)\b", re.IGNORECASE)
+_HOW_MANY = re.compile(
+    r"\b(?:how (?:many|often)|(?:total )?number of|wie (?:viele|oft)|combien)\b",
+    re.IGNORECASE,
+)
 _ANSWER_FIELDS = ("value", "answer", "count", "number", "n", "total")
-_NO_NAMES = ("true", "false", "yes", "no", "none", "unknown", "other", "high", "medium", "low", "n/a")
+_NO_NAMES = (
+    *("true", "false", "yes", "no", "none", "n/a"),
+    *("unknown", "other", "high", "medium", "low"),
+)
 _LABELS = ("year", "month", "week", "day", "hour", "minute", "second")  # in a field's name, not its unit
 _YEARS = range(1000, 3000)
 
@@ -79,8 +85,9 @@ class _Findings:
         text, unit = str(value) if isinstance(value, int) else f"{value:.12g}", _unit(name)
         figure = next(values(text.lstrip("-")), None)
         if figure is None or (unit is None and value % 1 == 0 and abs(value) < SMALL):
-            # A small count needs no support, as in texts, but where it is the answer some finding says it.
-            if figure is not None and value > 0 and _HOW_MANY.search(self._asked) and name in _ANSWER_FIELDS:
+            # A small count needs no support, as in texts; as the answer it stands in a finding.
+            is_answer = name in _ANSWER_FIELDS and _HOW_MANY.search(self._asked) is not None
+            if figure is not None and value > 0 and is_answer:
                 yield (path, text, int(value) in self._small)
             return
         support = self._all if unit is None and value in _YEARS else self._support(row, name, unit, listed="[" in path)
@@ -90,12 +97,13 @@ class _Findings:
     def _is_stranger(self, value: str) -> bool:
         """True for a name of which no finding has a single word."""
         words = _NAME_WORD.findall(value)
-        if not 0 < len(words) <= _NAME_WORDS or not value[:1].isupper() or value.lower() in _NO_NAMES:
+        is_name = value[:1].isupper() and value.lower() not in _NO_NAMES
+        if not is_name or not 0 < len(words) <= _NAME_WORDS:
             return False
         return not any(map(self._known.has, words))
 
     def _has_sign(self, value: float, figure: Figure) -> bool:
-        """True unless each line that has a number gives it the other sign, and says nothing of a fall or a loss."""
+        """True unless each line that has a number gives it the other sign without words for it."""
         if says_fall(self._asked):
             return True
         is_known = False

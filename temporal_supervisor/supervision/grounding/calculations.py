@@ -120,14 +120,14 @@ def _gives(calculation: str, begin: int, operands: list[Figure], result: Figure)
 
 
 def _is_plain_ratio(calculation: str, value: Decimal, result: Figure) -> bool:
-    """True if a ratio is said to be so many percent, without its factor of a hundred: 3 / 4 = 0.75 %."""
+    """True if a ratio is said to be so many percent without a factor of 100: 3 / 4 = 0.75 %."""
     if result.unit != "%" or "/" not in calculation or re.search(r"100|%", calculation):
         return False
     return not any(abs(value * _HUNDRED - each.value) <= each.tolerance for each in result.readings)
 
 
 def wrong_signs(text: str) -> Iterator[tuple[str, str]]:
-    """Yields each result of a written calculation that has the other sign than it, with the calculation.
+    """Yields each result that has the other sign than its calculation, with the calculation.
 
     A text that says in words that something fell writes no minus.
     """
@@ -147,7 +147,10 @@ def wrong_signs(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _signs_of(calculation: str, begin: int, operands: list[Figure], result: Figure) -> set[bool]:
-    """Returns whether the calculation is below 0, in the ways of reading it that give the result but for its sign."""
+    """Returns True for a way of reading a calculation in which it is the result below 0.
+
+    False stands for one above 0; a way that gives another number has neither.
+    """
     if not 2 <= len(operands) <= _MOST_FIGURES:
         return set()
     try:
@@ -170,7 +173,8 @@ def _is_given(value: Decimal, result: Figure) -> bool:
     """True if a value is the result, as exactly as this is written."""
     forms = (value, value * _HUNDRED) if result.unit == "%" else (value,)
     for reading in result.readings:
-        if any(abs(form - reading.value * result.scale) <= reading.tolerance * result.scale for form in forms):
+        wanted, width = reading.value * result.scale, reading.tolerance * result.scale
+        if any(abs(form - wanted) <= width for form in forms):
             return True
     return False
 

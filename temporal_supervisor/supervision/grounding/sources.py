@@ -57,7 +57,10 @@ _LOOKED_AT = 100  # places of a figure: beyond, one of them may be meant
 _SPAN_CHARS = 300  # of a sentence, for its dates
 _ENDS = ("\n", ". ", "! ", "? ")
 _ROW_COUNT = re.compile(r"\d+ rows?\b")  # how the tools for tables end their output
-_GROUPED = re.compile(r"\D{0,4}\d{1,3}(?:,\d{3})+\s?-?(?:thousand|million|billion|trillion|bn|[mk])\b", re.IGNORECASE)
+_GROUPED = re.compile(
+    r"\D{0,4}\d{1,3}(?:,\d{3})+\s?-?(?:thousand|million|billion|trillion|bn|[mk])\b",
+    re.IGNORECASE,
+)
 _DIVISOR = re.compile(r"/\s?\(?\s?(\d{1,24}(?:\.\d{1,24})?)")
 _YEAR_OR_DAY = re.compile(r"\d{1,4}")
 
@@ -87,8 +90,8 @@ class Read:
     """The figures of one source, sorted, and its text in the forms that are searched.
 
     What was computed is in the units of the `data`: 3187450 - 2104310 is no dollars where these name euros alone, and
-    it may be in thousands where the head of a column is. So may all figures where a source says in which of the
-    `scales` amounts are given.
+    it may be in thousands where the head of a column is. So may all figures where a source says in
+    which of the `scales` amounts are given.
     """
 
     def __init__(
@@ -131,7 +134,7 @@ class Read:
 
     @cached_property
     def _gives_shares(self) -> bool:
-        """True if figures without a unit may be percentages: the text names a share, or is one of a hundred."""
+        """True if figures without a unit may be percentages: there is a share, or a hundred."""
         if self.source.kind != "computed":
             return speaks_of_shares(self.source.text) or speaks_of_shares(self.source.arguments)
         if re.search(r"(?<![\d.])100(?![\d.])", self._arguments):
@@ -166,7 +169,7 @@ class Read:
         return 0 if is_asked else None
 
     def bound_years(self, figure: Figure) -> set[int]:
-        """Returns the years to which the text binds this very number, beside it or by its row and column."""
+        """Returns the years to which the text binds this very number, by its words or its place."""
         values = {reading.value * figure.scale for reading in figure.readings}
         years = set[int]()
         for at, _ in islice(self._meant_at(figure), _LOOKED_AT):
@@ -243,7 +246,7 @@ class Read:
         return "" if there is None else other_words(near, there, self._names)
 
     def _other_sign(self, at: int, figure: Figure, near: Near, facts: Facts | None) -> str:
-        """Returns that a figure has the other sign at this place; empty if it has not, or words explain it."""
+        """Returns the other sign of a figure at this place; empty for none, or if words say it."""
         own = self._at.get(at)
         words = f"{near.own} {near.loose} {near.head}"
         if own is None or not words.strip() or own.is_negative == figure.is_negative:
@@ -327,7 +330,8 @@ class Read:
         for index in sorted(nearest, key=lambda at: (self._figures[at].unit != unit, abs(self._values[at] - value))):
             own = self._figures[index]
             is_same = own.digits.replace(",", "") == figure.digits.replace(",", "")
-            if is_same and _GROUPED.match(figure.text) and self._values[index] * figure.scale != value * scale:
+            is_read_so = self._values[index] * figure.scale == value * scale
+            if is_same and not is_read_so and _GROUPED.match(figure.text):
                 continue  # 49,872 million are not 49,872 thousand, however its comma is read
             bare = figure.scale == 1 and scale == 1  # 12.3 of "from 12.3 to 14.5 million"
             unscaled = own.scale == 1 and scale in self._scales

@@ -107,7 +107,7 @@ def _small_values_of_others(text: str, support: "Support") -> Iterator[CheckedCl
 
 
 def _wrong_directions(text: str, sources: Sequence[Source]) -> Iterator[CheckedClaim]:
-    """Yields results with the other sign than their calculation, and changes that go the other way."""
+    """Yields results with another sign than their calculation, and changes the wrong way round."""
     plain = without_code(text)
     for result, calculation in wrong_signs(plain):
         yield CheckedClaim(text=result, problem=f"{calculation} has the other sign")
@@ -195,7 +195,7 @@ class Support:
     """Sources, read once. Of a source only the beginning is read, of all sources as much as the limits allow."""
 
     def __init__(self, sources: Sequence[Source], scales: frozenset[Decimal] = frozenset()) -> None:
-        """Reads the sources. `scales` are those in which texts beside them say that amounts are given."""
+        """Reads the sources. In `scales` texts beside them say that amounts are given."""
         self._names = Names()
         read_sources = [*_within_limits(sources)]
         scales = scales.union(*(declared_scales(source.text) for source in read_sources))
@@ -280,21 +280,24 @@ class Support:
         """
         if any(not read.places.has_rows and read.source.name != BRIEF for read in self._prose):
             return
-        tables = [table for read in self._accepted if not read.places.is_cut for table in read.places.tables]
-        for sentence, reason in parted_names(without_code(text), tables, self._names) if tables else ():
+        whole = [read.places for read in self._accepted if not read.places.is_cut]
+        tables = [table for places in whole for table in places.tables]
+        for sentence, reason in parted_names(without_code(text), tables, self._names):
             yield CheckedClaim(text=one_line(sentence, limits.SENTENCE_BYTES), problem=reason)
 
     def wrong_counts(self, text: str) -> Iterator[CheckedClaim]:
-        """Yields the sentences with another small number than a query counted for the names in them."""
-        asked = [(read.places, read.source.arguments) for read in self._accepted if read.places.query]
+        """Yields the sentences with another small number than a query counted for their names."""
+        queried = [read for read in self._accepted if read.places.query]
+        asked = [(read.places, read.source.arguments) for read in queried]
         for sentence, reason in wrong_counts(without_code(text), asked):
             yield CheckedClaim(text=one_line(sentence, limits.SENTENCE_BYTES), problem=reason)
 
     @cached_property
     def _prose(self) -> list[Read]:
-        """The sources that are texts of others: neither queries nor lists of tables, nor computed."""
+        """The texts of others: neither queries nor lists of tables, nor computed."""
         data = [read for read in self._accepted if read.source.kind == "data"]
-        return [read for read in data if not read.places.query and not read.source.text.startswith("table ")]
+        asked_for = [read for read in data if read.places.query is None]
+        return [read for read in asked_for if not read.source.text.startswith("table ")]
 
     def _is_told(self, mentions: Sequence[Mention]) -> bool:
         """True if a text without tables has superlatives and all names: it may say what the tables do not."""

@@ -94,17 +94,20 @@ _MONEY_HEAD = re.compile(
 
 
 _SHARES = re.compile(
-    r"%|(?<![^\W_])(?:per\s?cents?|pct|pp|percentages?|rates?|shares?|ratios?|proportions?|margins?|yields?|returns?|"
-    r"growth|weight\w*|interest|coupon|quota|quote|anteile?|prozent\w*|rendite|taux|parts?|pourcentages?|tasas?|"
-    r"porcentajes?|por ciento)(?![^\W_])|率|占比|比例",
+    r"%|(?<![^\W_])(?:per\s?cents?|pct|pp|percentages?|rates?|shares?|ratios?|proportions?|"
+    r"margins?|yields?|returns?|growth|weight\w*|interest|coupon|quota|quote|anteile?|prozent\w*|rendite|"
+    r"taux|parts?|pourcentages?|tasas?|porcentajes?|por ciento)(?![^\W_])|率|占比|比例",
     re.IGNORECASE,
 )
 _DECLARED = re.compile(
-    r"\bin\s(?:[^\W\d]{1,12}\.?[$€£]?\s){0,3}(?P<word>thousands|millions|billions|tausend|millionen|tsd|mio|mrd)\b"
+    r"\bin\s(?:[^\W\d]{1,12}\.?[$€£]?\s){0,3}"
+    r"(?P<word>thousands|millions|billions|tausend|millionen|tsd|mio|mrd)\b"
     r"|\b(?:[$€£]|usd|eur)\s?(?:in\s)?(?P<bare>thousands|millions|billions)\b",
     re.IGNORECASE,
 )
-_THOUSANDS_IN_DIGITS = re.compile(r"[$€£]\s?['’]?000['’]?s?(?![\d,.])|\(['’]?000['’]?s?\)")
+_THOUSANDS_IN_DIGITS = re.compile(
+    r"[$€£]\s?['’]?000['’]?s?(?![\d,.])|\(['’]?000['’]?s?\)",
+)
 
 
 @cache  # compiled when first used: each command imports this, and it takes 0.07 s
@@ -164,7 +167,7 @@ def mentioned_scales(text: str) -> frozenset[Decimal]:
 
 
 def declared_scales(text: str) -> frozenset[Decimal]:
-    """Returns the scales in which a text says that amounts are given, as in "(in millions)" or "$000"."""
+    """Returns the scales in which a text says that amounts are given, as in "(in millions)"."""
     words = {scale_of(match["word"] or match["bare"]) for match in _DECLARED.finditer(text)}
     if _THOUSANDS_IN_DIGITS.search(text):
         words.add(Decimal(1000))

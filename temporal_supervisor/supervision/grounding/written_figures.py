@@ -115,7 +115,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of a text. `text` is the figure as written, with its unit; its sign is left out of the readings.
+    """A figure of a text. `text` is the figure as written, with its unit, without its sign.
 
     `scale` is what a word such as million multiplies it by, `start` where its digits begin, `end` where all of it ends.
     `others` are what it may mean as well: with the unit or scale of the figure it is joined to, or of a head such as
@@ -207,7 +207,7 @@ def small_numbers(text: str) -> set[int]:
 
 
 def whole_values(text: str) -> list[Figure]:
-    """Returns the figures of a text in their order, without those that are a part of another one."""
+    """Returns the figures of a text in their order, but for those that are a part of another."""
     found = list[Figure]()
     for figure in sorted(values(text), key=lambda each: (each.start, -each.end)):
         if not found or figure.start >= found[-1].end:
@@ -248,7 +248,8 @@ def _figure(match: re.Match[str], text: str) -> Figure | None:
     written = text[match.start() - len(currency[0]) if currency else match.start() : match.end()].strip()
     if not readings:
         return None
-    is_negative = _MINUS.search(before[: len(before) - len(currency[0])] if currency else before) is not None
+    sign_at = len(before) - len(currency[0]) if currency else len(before)
+    is_negative = _MINUS.search(before[:sign_at]) is not None
     place = match.span()
     return Figure(written, readings, scale, unit, *place, match["digits"], is_negative=is_negative)
 

@@ -111,8 +111,8 @@ def test_a_figure_belongs_to_its_column() -> None:
 
 
 RIDERS = (
-    "| Rider | Team | Laps |\n| --- | --- | --- |\n| Max Biaggi | Aprilia | 25 |\n"
-    "| Tomomi Manako | Yamaha | 24 |\n| Luca Boscoscuro | Honda | 25 |\n3 rows"
+    "| Pos | Rider | Team | Laps |\n| --- | --- | --- | --- |\n| 1 | Max Biaggi | Aprilia | 25 |\n"
+    "| 2 | Tomomi Manako | Yamaha | 24 |\n| 13 | Luca Boscoscuro | Honda | 25 |\n3 rows"
 )
 
 
@@ -121,6 +121,9 @@ RIDERS = (
     [
         ("The team of Tomomi Manako is Yamaha.", True),
         ("The team of Tomomi Manako is Aprilia.", False),
+        ("In the row of Pos 13, Rider is Luca Boscoscuro.", True),
+        ("In the row of Pos 13, Rider is Max Biaggi.", False),
+        ("In the row of Pos 2, Rider is Yamaha.", False),
         ("Tomomi Manako came before the rider of Aprilia.", True),
         ("Max Biaggi and Tomomi Manako rode for Aprilia and Yamaha.", True),
     ],

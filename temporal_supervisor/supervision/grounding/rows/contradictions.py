@@ -55,14 +55,17 @@ def contradiction(near: Near, facts: Facts, names: Names) -> str:
 
 
 def _other_column(near: Near, facts: Facts) -> str:
-    """Returns that a figure stands in another column than the one to which a text binds it; empty if it does not."""
+    """Returns the column of a figure that a text binds to another one; empty if it does not."""
     before, _, after = near.own.partition(" ~ ")
     for column in facts.table.columns:
-        if column == facts.column or not _IS_HEAD.search(column) or not is_figure_column(facts.table, column):
+        is_other = column != facts.column and _IS_HEAD.search(column)
+        if not is_other or not is_figure_column(facts.table, column):
             continue
         head = r"\s".join(map(re.escape, column.split()))
-        is_bound = re.match(rf"\s?(?:at|in|for|during)\s(?:the\s)?{head}(?!\w)", after, re.IGNORECASE)
-        if is_bound or re.search(rf"(?<!\w){head}\*{{0,2}}(?::\*{{0,2}}|\sis|\swas)\s*\Z", before, re.IGNORECASE):
+        behind = rf"\s?(?:at|in|for|during)\s(?:the\s)?{head}(?!\w)"
+        in_front = rf"(?<!\w){head}\*{{0,2}}(?::\*{{0,2}}|\sis|\swas)\s*\Z"
+        is_bound = re.match(behind, after, re.IGNORECASE)
+        if is_bound or re.search(in_front, before, re.IGNORECASE):
             return f"its column is {facts.column}, not {column}"
     return ""
 

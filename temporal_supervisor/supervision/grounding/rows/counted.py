@@ -1,4 +1,4 @@
-"""Counts of a text beside those that queries gave: a query that counts the rows of a value has one cell."""
+"""Counts of a text beside those of queries: one that counts the rows of a value has one cell."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -13,9 +13,10 @@ _WHOLE = re.compile(r"\d{1,2}")
 
 
 def wrong_counts(text: str, sources: Sequence[tuple[Places, str]]) -> Iterator[tuple[str, str]]:
-    """Yields each sentence that names what a query counted with other small numbers only, with the reason.
+    """Yields each sentence that gives another small number than a query counted, with the reason.
 
-    Larger numbers are looked up like all figures. `sources` are tables with the query that gave them.
+    It names what the query counted. Larger numbers are looked up like all figures. `sources` are
+    tables with the query that gave them.
     """
     counted = [found for places, arguments in sources if (found := _count(places, arguments))]
     if not counted:
@@ -33,7 +34,9 @@ def wrong_counts(text: str, sources: Sequence[tuple[Places, str]]) -> Iterator[t
 def _count(places: Places, arguments: str) -> tuple[int, set[str]] | None:
     """Returns the small number that a query counted, and the words by which it chose its rows."""
     query, tables = places.query, places.tables
-    if query is None or not _COUNTS.search(arguments) or len(tables) != 1 or len(tables[0].rows) != 1:
+    if query is None or not _COUNTS.search(arguments):
+        return None
+    if len(tables) != 1 or len(tables[0].rows) != 1:
         return None
     cells = tables[0].rows[0].cells
     if len(cells) != 1 or not _WHOLE.fullmatch(cells[0]) or int(cells[0]) >= SMALL:

@@ -1,35 +1,41 @@
 """The sign of a figure, and the words that give one: "fell by 3", "a loss of 3", "−3".
 
-A figure is another one with the other sign. Words of falling, of losses and of money that goes out explain a sign that
-is not written; where nothing does, the sign of the source counts.
+A figure is another one with the other sign. Words of falling, of losses and of money that goes out
+explain a sign that is not written; where nothing does, the sign of the source counts.
 """
 
 import re
 
 _FALL = re.compile(
-    r"\b(?:f[ae]ll|fallen|falling|decreas\w*|declin\w*|drop\w*|lower\w*|less|fewer|down\w*|reduc\w*|shr[iau]nk\w*|"
+    r"\b(?:f[ae]ll|fallen|falling|decreas\w*|declin\w*|drop\w*|lower\w*|less|fewer|down\w*|"
+    r"reduc\w*|shr[iau]nk\w*|"
     r"loss\w*|lost|los[et]s?|negativ\w*|minus|deficit\w*|invers\w*|below|under|short\w*|cut\w*|"
     r"differen\w*|gap|apart|distance|range\w*|deviat\w*|absolut\w*|magnitude|"
-    r"gesunken|sank|sinkt|gefallen|fiel\w*|rückgang\w*|weniger|verlust\w*|niedriger|unter\w*|differenz|"
-    r"baiss\w*|diminu\w*|moins|perte\w*|écart|caída|cay\w*|menos|pérdida\w*|diferencia)\b|下降|减少|亏损|差",
+    r"gesunken|sank|sinkt|gefallen|fiel\w*|rückgang\w*|weniger|verlust\w*|niedriger|unter\w*|"
+    r"differenz|"
+    r"baiss\w*|diminu\w*|moins|perte\w*|écart|caída|cay\w*|menos|pérdida\w*|diferencia)\b"
+    r"|下降|减少|亏损|差",
     re.IGNORECASE,
 )
 # Amounts that go out or are owed: accounts write them with a minus, and texts without.
 _OUT = re.compile(
-    r"\b(?:costs?|expen[sd]\w*|spent|spend\w*|pa(?:y|id)\w*|outflow\w*|used|debt\w*|liabilit\w*|tax\w*|charges?|"
-    r"depreciat\w*|amorti[sz]\w*|allowance\w*|discount\w*|provision\w*|impair\w*|withdraw\w*|refund\w*|returns?|"
+    r"\b(?:costs?|expen[sd]\w*|spent|spend\w*|pa(?:y|id)\w*|outflow\w*|used|debt\w*|liabilit\w*|"
+    r"tax\w*|charges?|depreciat\w*|amorti[sz]\w*|allowance\w*|discount\w*|provision\w*|"
+    r"impair\w*|withdraw\w*|refund\w*|returns?|"
     r"kosten|coûts?|costes?)\b",
     re.IGNORECASE,
 )
 # The verb of a change from one value to another, its two values in this order.
 _FROM_TO = re.compile(
-    r"\b(?P<verb>rose|rises|risen|increased|increases|grew|grows|fell|falls|fallen|decreased|decreases|declined|"
-    r"dropped|drops|shrank)\b(?:\sby\s(?:[^.;\n]|\.(?=\d)){1,60}?)?,?\sfrom\s[$€£¥]?(?P<old>-?[\d,.]*\d)(?P<between>[^.;\n\d]{0,40}"
-    r"(?:(?:19|20)\d\d[^.;\n\d]{0,20})?)\sto\s[$€£¥]?(?P<new>-?[\d,.]*\d)",
+    r"\b(?P<verb>rose|rises|risen|increased|increases|grew|grows|fell|falls|fallen|decreased|"
+    r"decreases|declined|dropped|drops|shrank)\b(?:\sby\s(?:[^.;\n]|\.(?=\d)){1,60}?)?,?\sfrom\s"
+    r"[$€£¥]?(?P<old>-?[\d,.]{0,24}\d)(?:[^.;\n\d]{0,40}"
+    r"(?:(?:19|20)\d\d[^.;\n\d]{0,20})?)\sto\s[$€£¥]?(?P<new>-?[\d,.]{0,24}\d)",
     re.IGNORECASE,
 )
 _FROM_YEAR = re.compile(
-    r"\b(?:changes?|increases?|decreases?|growth|rise|fall|decline|drop|rose|fell|grew)\b[^.;\n]{0,80}?\sfrom\s"
+    r"\b(?:changes?|increases?|decreases?|growth|rise|fall|decline|drop|rose|fell|grew)\b"
+    r"[^.;\n]{0,80}?\sfrom\s"
     r"(?:[A-Z][a-z]{2,8}\.?\s\d{1,2},?\s)?(?P<first>(?:19|20)\d\d)\sto\s"
     r"(?:[A-Z][a-z]{2,8}\.?\s\d{1,2},?\s)?(?P<last>(?:19|20)\d\d)(?!\d)"
 )
@@ -60,7 +66,7 @@ def wrong_turns(text: str) -> list[tuple[str, str]]:
 
 
 def backward_years(text: str) -> list[str]:
-    """Returns the years of changes that are said to go from a later year to an earlier one, such as "2019 to 2018"."""
+    """Returns the years of changes from a later year to an earlier one, as in "2019 to 2018"."""
     found = list[str]()
     for match in _FROM_YEAR.finditer(text):
         if int(match["first"]) > int(match["last"]):
@@ -69,7 +75,7 @@ def backward_years(text: str) -> list[str]:
 
 
 def _value(written: str) -> float | None:
-    """Returns a number that is written with a point and groups of thousands; None for another form."""
+    """Returns a number that is written with a point and groups of digits; None for another form."""
     plain = written.replace(",", "")
     try:
         return float(plain)

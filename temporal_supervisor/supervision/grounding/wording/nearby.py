@@ -28,7 +28,9 @@ _YEAR_AFTER = re.compile(
     r"\s(?:in|at|for|during|on|as of|im|am|en|de)\s(?:fiscal |the year |year |FY ?)?"
     r"(?:[A-Z][a-z]{2,8}\.?\s(?:\d{1,2},?\s)?)?(?P<year>(?:19|20)\d\d)(?![.,]?\d|\s?[-–/]\s?\d)"
 )
-_YEAR_BEFORE = re.compile(r"(?<![\d.,/-])(?P<year>(?:19|20)\d\d)\*{0,2}:\*{0,2}\s?[$€£]?[-−]?\Z")
+_YEAR_BEFORE = re.compile(
+    r"(?<![\d.,/-])(?P<year>(?:19|20)\d\d)\*{0,2}:\*{0,2}\s?[$€£]?[-−]?\Z",
+)
 _RULE = re.compile(r"[ \t]*+\|[ \t:|-]++")
 
 
@@ -38,7 +40,7 @@ class Near:
 
     A figure that is the `place`-th of several in a row, as in "63.6 and 46.6 in 1987 and 2002", shares the words
     `before` and `after` all of them: one word for each is given out in their order. `column` is the head of the column
-    in which it stands, `year` the one to which the text binds it, as in "46.6 in 2002" or "2002: 46.6".
+    in which it stands, `year` the one to which the text binds it, as in "46.6 in 2002".
     """
 
     own: str = ""
