@@ -95,7 +95,8 @@ _MONEY_HEAD = re.compile(
 
 _SHARES = re.compile(
     r"%|(?<![^\W_])(?:per\s?cents?|pct|pp|percentages?|rates?|shares?|ratios?|proportions?|"
-    r"margins?|yields?|returns?|growth|weight\w*|interest|coupon|quota|quote|anteile?|prozent\w*|rendite|"
+    r"margins?|yields?|returns?|growth|weight\w*|interest|coupon|quota|quote|anteile?|"
+    r"prozent\w*|rendite|"
     r"taux|parts?|pourcentages?|tasas?|porcentajes?|por ciento)(?![^\W_])|率|占比|比例",
     re.IGNORECASE,
 )

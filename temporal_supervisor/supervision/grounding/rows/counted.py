@@ -18,7 +18,8 @@ def wrong_counts(text: str, sources: Sequence[tuple[Places, str]]) -> Iterator[t
     It names what the query counted. Larger numbers are looked up like all figures. `sources` are
     tables with the query that gave them.
     """
-    counted = [found for places, arguments in sources if (found := _count(places, arguments))]
+    found = [_count(places, arguments) for places, arguments in sources]
+    counted = [each for each in found if each is not None]
     if not counted:
         return
     for start, stop in sentence_spans(text):

@@ -68,13 +68,14 @@ def _parted(first: Mention, second: Mention, tables: Sequence[MarkdownTable]) ->
 
 
 def _wrong_pair(sentence: str, tables: Sequence[MarkdownTable]) -> str:
-    """Returns how a sentence such as "Rank 1: Nation is Brazil" differs from each table.
+    """Returns the difference of a sentence such as "Rank 1: Nation is Brazil" from each table.
 
     Empty where a table has a row like that, or none has its columns.
     """
     reason = ""
     for table in tables:
-        pairs = [pair for at in range(len(table.columns)) if (pair := _pair(sentence, table, at))]
+        found = [_pair(sentence, table, at) for at in range(len(table.columns))]
+        pairs = [pair for pair in found if pair is not None]
         if not pairs:
             continue
         if any(all(row.cells[at] == cell for at, cell, _ in pairs) for row in table.rows):
@@ -126,7 +127,7 @@ def _begins(text: str, cell: str) -> bool:
 
 
 def _other_cell(table: MarkdownTable, row: TableRow, mention: Mention) -> str:
-    """Returns what a row has in the column of a name, and that it is not this one."""
+    """Returns the cell of a row in the column of a name, and that it is not this name."""
     for column, cell in zip(table.columns, row.cells, strict=False):
         if column.lower() in mention.columns:
             return f"{cell}, not {mention.written}"
