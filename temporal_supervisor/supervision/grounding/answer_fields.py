@@ -13,7 +13,6 @@ from itertools import chain
 from pydantic import JsonValue
 
 from temporal_supervisor.supervision.grounding.claims import Claim, claims, plain_text
-from temporal_supervisor.supervision.grounding.naming.names import KnownWords
 from temporal_supervisor.supervision.grounding.sources import Source
 from temporal_supervisor.supervision.grounding.support import Support
 from temporal_supervisor.supervision.grounding.units import scale_of, unit_of, unit_words
@@ -29,6 +28,7 @@ from temporal_supervisor.supervision.grounding.written_figures import (
 _WORDS = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])")
 _NAME_END = re.compile(r"[:;,(\[|]|\s[-–—]\s")
 _NAME_WORDS = 6  # more make a sentence, which names no row
+_STEM = 6  # letters of a word: Germany and German are one name
 _NAME_WORD = re.compile(r"[^\W\d_]{2,}")
 _HOW_MANY = re.compile(
     r"\b(?:how (?:many|often)|(?:total )?number of|wie (?:viele|oft)|combien)\b",
@@ -62,7 +62,7 @@ class _Findings:
         self._all = Support([Source(text) for text in (*findings, *given)])
         self._asked = " ".join(given)
         self._small = {number for line in self._lines for number in small_numbers(line)}
-        self._known = KnownWords([*findings, *given])
+        self._told = "\n".join([*findings, *given]).casefold()
         self._supports: dict[tuple[tuple[str, ...], str, bool], Support] = {}
 
     def claims_in(self, value: JsonValue, path: str, name: str, row: list[str]) -> FieldClaims:
@@ -100,7 +100,7 @@ class _Findings:
         is_name = value[:1].isupper() and value.lower() not in _NO_NAMES
         if not is_name or not 0 < len(words) <= _NAME_WORDS:
             return False
-        return not any(map(self._known.has, words))
+        return not any(word.casefold()[:_STEM] in self._told for word in words)
 
     def _has_sign(self, value: float, figure: Figure) -> bool:
         """True unless each line that has a number gives it the other sign without words for it."""

@@ -187,6 +187,11 @@ class Read:
         at = next(self._meant_at(figure), None)
         return "" if at is None else self._doubt(at[0], at[1], near)
 
+    @property
+    def lists_tables(self) -> bool:
+        """True for a list of tables with the ranges of their columns, which is no row."""
+        return self.source.text.startswith("table ") and not self.places.has_rows
+
     @cached_property
     def _all_words(self) -> frozenset[str]:
         return frozenset(words_of(self.source.text))

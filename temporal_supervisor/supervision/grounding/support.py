@@ -297,7 +297,7 @@ class Support:
         """The texts of others: neither queries nor lists of tables, nor computed."""
         data = [read for read in self._accepted if read.source.kind == "data"]
         asked_for = [read for read in data if read.places.query is None]
-        return [read for read in asked_for if not read.source.text.startswith("table ")]
+        return [read for read in asked_for if not read.lists_tables]
 
     def _is_told(self, mentions: Sequence[Mention]) -> bool:
         """True if a text without tables has superlatives and all names: it may say what the tables do not."""
@@ -327,12 +327,20 @@ class Support:
         if self._other_years(figure, near):
             return None
         for read in self._accepted:
+            # The ranges in a list of tables tell nothing of a row that a query has shown.
+            if read.lists_tables and self._stands_in_rows(figure):
+                continue
             if (at := read.find(figure, near or Near())) is not None:
                 return read.source.name, _line(read.source.text, at), read.source.ref
         several = " " in figure.digits and " 0" not in figure.digits  # 14 500 may be two figures, 14 000 is one
         written = [Decimal(part.replace(",", "")) for part in figure.digits.split(" ")] if several else []
         parts = [self._find_figure(_exact(value)) for value in written]
         return parts[0] if parts and all(parts) else None
+
+    def _stands_in_rows(self, figure: Figure) -> bool:
+        """True if a query has shown a row with a figure."""
+        shown = (read for read in self._accepted if read.places.query and read.places.has_rows)
+        return any(facts is not None for read in shown for facts in read.facts_of(figure))
 
     def _other_years(self, figure: Figure, near: Near | None) -> set[int]:
         """Returns the years to which the sources bind a number that a text binds to another one."""
