@@ -34,7 +34,7 @@ _HOW_MANY = re.compile(
     r"\b(?:how (?:many|often)|(?:total )?number of|wie (?:viele|oft)|combien)\b",
     re.IGNORECASE,
 )
-_ANSWER_FIELDS = ("value", "answer", "count", "number", "n", "total")
+_ANSWER_FIELDS = ("value", "values", "answer", "count", "number", "n", "total")
 _NO_NAMES = (
     *("true", "false", "yes", "no", "none", "n/a"),
     *("unknown", "other", "high", "medium", "low"),
@@ -76,7 +76,7 @@ class _Findings:
                 yield from self.claims_in(part, f"{path}[{at}]", name, row)
         elif isinstance(value, str):
             yield from ((path, claim.text, self._all.supports(claim)) for claim in claims(value))
-            if self._is_stranger(value):
+            if name in _ANSWER_FIELDS and self._is_stranger(value):
                 yield (path, value, False)
         elif isinstance(value, int | float) and not isinstance(value, bool):
             yield from self._number(value, path, name, row)
