@@ -16,7 +16,8 @@ from markdown_it.token import Token
 from markupsafe import Markup, escape
 
 from temporal_supervisor.console.base.terminal import counted, duration, look_alikes, revealed, safe_json
-from temporal_supervisor.console.report.report_data import ReportData, SubtaskPart
+from temporal_supervisor.console.report.charts import Chart, charts_of, markdown_rows, table_in
+from temporal_supervisor.console.report.report_data import AnswerTable, ReportData, SubtaskPart
 from temporal_supervisor.console.view.event_lines import line
 from temporal_supervisor.supervision.agent.finding_budget import level
 from temporal_supervisor.supervision.base.text import cut, money, size
@@ -96,6 +97,8 @@ _LINKS = 1000  # claims in the table
 _OUTPUTS = 5  # of one claim
 _ROWS = 5000  # of one kind, in all subtasks: tool calls, model calls, lines behind claims
 _COURSE = 300  # events
+_CHARTS = 4  # of results behind the answer
+_FOLDER = Path(__file__).parent
 _DECISIONS = (*("decided", "paused", "resumed", "steered", "retry_asked"), *("skip_asked", "limits_extended"))
 _NOT_IN_COURSE = (*_DECISIONS, "turn", "tool", "note", "subtask_started", "subtask_completed")
 _visible = partial(revealed, kept="\t\u00a0\u2009\u202f\u200c\u200d\ufe0f")  # spaces and joiners of ordinary writing
@@ -104,17 +107,30 @@ _SCHEMES = ("http://", "https://", "mailto:")
 
 def report_page(data: ReportData) -> str:
     """Returns the page. Its longest texts are cut, and lists shortened, until it has at most PAGE_BYTES."""
+    return _fitted(data, "report.html.j2", "")
+
+
+def report_body(data: ReportData, place: str) -> Markup:
+    """Returns the page's body, for the program's own page of a run at the path `place`."""
+    return Markup(_fitted(data, "report_body.html.j2", place))  # every text in it was escaped
+
+
+def _fitted(data: ReportData, template: str, place: str) -> str:
     room = _TEXT_BYTES
-    while size(page := _Page(data, room).html()) > PAGE_BYTES and room > 10_000:
+    while size(page := _Page(data, room, place).html(template)) > PAGE_BYTES and room > 10_000:
         room //= 3
     return page
 
 
 class _Page:
-    """One rendering, in which texts that can be cut have `room` bytes; long lists are shorter where that is less."""
+    """One rendering, in which texts that can be cut have `room` bytes, and lists are as short.
 
-    def __init__(self, data: ReportData, room: int) -> None:
+    `place` is the run's path where the program itself serves the page, empty in a file.
+    """
+
+    def __init__(self, data: ReportData, room: int, place: str = "") -> None:
         self._data, self._share = data, room / _TEXT_BYTES
+        self.place = place
         self._markdown = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer)
         self._markdown.enable(["table", "strikethrough"]).disable(["image", "reference"])  # a mark would be a reference
         self._markdown.validateLink = lambda url: url.lower().startswith(_SCHEMES)  # type: ignore[method-assign]
@@ -136,12 +152,13 @@ class _Page:
         texts += [part.found.text for part in data.subtasks]
         self._longest = level([min(size(text), _MOST_BYTES) for text in texts], room)
 
-    def html(self) -> str:
-        """Returns the page."""
+    def html(self, template: str) -> str:
+        """Returns the page, or the part of it that a template has."""
         data, subtasks = self._data, self._data.result.subtasks
         course = [line(event) for event in data.events if event.type not in _NOT_IN_COURSE]
-        return _ENVIRONMENT.get_template("report.html.j2").render(
+        return _ENVIRONMENT.get_template(template).render(
             page=self,
+            css=Markup(_CSS),
             data=data,
             result=data.result,
             state=data.outcome.state if data.outcome.error else data.result.status,
@@ -159,6 +176,31 @@ class _Page:
             worked_on=[r for r in subtasks if r.replaced_by is None and r.counts is None],
             most_outputs=_OUTPUTS,
         )
+
+    def table_charts(self, table: AnswerTable) -> list[Chart]:
+        """Returns the charts of a table of the answer."""
+        return charts_of(table.columns, table.rows, table.total)
+
+    def behind_charts(self) -> list[tuple[str, str, Chart]]:
+        """Returns the charts of the query results that the answer's claims rest on.
+
+        Each comes with the place of its output and the call that brought it.
+        """
+        refs = dict.fromkeys(item.output_ref for link in self.links for item in link.outputs)
+        calls = {call.output_ref: call for part in self._data.subtasks for call in part.calls}
+        charts = list[tuple[str, str, Chart]]()
+        for ref in refs:
+            call, place = calls.get(ref), self.outputs.get(ref)
+            found = table_in(call.output or "") if call and place else None
+            if call and place and found:
+                columns, rows = found
+                drawn = charts_of(columns, rows, len(rows))
+                charts += [(place, f"{call.name} {call.arguments}", chart) for chart in drawn]
+        return charts[:_CHARTS]
+
+    def output_rows(self, text: str | None) -> tuple[list[str], list[list[str]]] | None:
+        """Returns columns and rows of an output that is one table; None in a file."""
+        return markdown_rows(self.cut(text)) if self.place else None
 
     def _most(self, count: int) -> int:
         return int(count * self._share) + 1
@@ -222,17 +264,24 @@ def _moment(at: datetime | str | None) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" if moment else ""
 
 
-_ENVIRONMENT = Environment(
-    loader=FileSystemLoader(Path(__file__).parent),
-    autoescape=True,
-    finalize=_printed,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
-_ENVIRONMENT.filters.update(moment=_moment, duration=partial(duration, digits=1), whole=is_whole)
-_ENVIRONMENT.globals.update(money=money, counted=counted, short=_short, look_alikes=look_alikes)
-_ENVIRONMENT.globals.update(box_width=_WIDTH, box_height=_HEIGHT)
+def templates_in(*folders: Path) -> Environment:
+    """Returns the templates of some folders, which escape all text and make it visible."""
+    made = Environment(
+        loader=FileSystemLoader(folders),
+        autoescape=True,
+        finalize=_printed,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters.update(moment=_moment, duration=partial(duration, digits=1), whole=is_whole)
+    made.globals.update(money=money, counted=counted, short=_short, look_alikes=look_alikes)
+    made.globals.update(box_width=_WIDTH, box_height=_HEIGHT)
+    return made
+
+
+_ENVIRONMENT = templates_in(_FOLDER)
+_CSS = (_FOLDER / "report.css").read_text(encoding="utf-8")
 
 
 class _Renderer(RendererHTML):
