@@ -5,6 +5,7 @@ import contextlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
@@ -32,12 +33,12 @@ from temporal_supervisor.console.run.command_line import RunId
 from temporal_supervisor.console.run.found_runs import find_run, short_id
 from temporal_supervisor.console.run.request_options import parsed_plan, read_text_file, seconds
 from temporal_supervisor.console.run.standstill import ways
-from temporal_supervisor.console.view.plan_view import plan_page
+from temporal_supervisor.console.view.plan_view import PlanPage, plan_page
 from temporal_supervisor.messages import NO_WORKER
 from temporal_supervisor.outcomes import is_open, state_word
 from temporal_supervisor.runs import Run
 from temporal_supervisor.supervision.base import limits
-from temporal_supervisor.supervision.contract.status import Wait
+from temporal_supervisor.supervision.contract.status import Asked, Wait
 from temporal_supervisor.supervision.contract.updates import (
     ExtendLimits,
     Pause,
@@ -60,6 +61,13 @@ _CANCEL_WAIT = timedelta(seconds=20)  # a cancelled run closes in under a second
 
 async def cancel(run: RunId) -> int:
     """Cancel a run, or an eval with its runs; the partial result is kept."""
+    said, code = await cancelled(run)
+    print_err(said)
+    return code
+
+
+async def cancelled(run: Run) -> tuple[str, int]:
+    """Cancels a run or an eval, and returns what to say of it, with the exit code."""
     described = await run.describe()
     is_eval = described.workflow_type == EVAL_TYPE
     if is_open(described if is_eval else await run.require()):
@@ -69,11 +77,10 @@ async def cancel(run: RunId) -> int:
                 await run.handle.result()
     after = await run.describe()
     if is_open(after):
-        print_err(f"run '{run.id}' will be cancelled as soon as a worker takes it up")
-        return DONE
+        return f"run '{run.id}' will be cancelled as soon as a worker takes it up", DONE
     what, helps = ("eval", hint("eval", run.id)) if is_eval else ("run", hint("result", run.id))
-    print_err(f"{what} '{run.id}' is {state_word(after)}; its result: {helps}")
-    return DONE if state_word(after) == "cancelled" else FAILED
+    said = f"{what} '{run.id}' is {state_word(after)}; its result: {helps}"
+    return said, DONE if state_word(after) == "cancelled" else FAILED
 
 
 async def extend(
@@ -180,26 +187,57 @@ async def show_report(access: Access, words: Words) -> Report:
     return await item_report(access, await _named(access, words))
 
 
-async def item_report(access: Access, item: Item, *, commands: bool = True) -> Report:
-    """Returns all of what is asked: whole, with hidden and look-alike characters made visible, and how to decide."""
+@dataclass(frozen=True)
+class WholeItem:
+    """All of what is asked: `text` with hidden characters made visible, the `plan` where one waits.
+
+    `asker` says whose question it is; `findings` are those that a person's own is to build on.
+    """
+
+    item: Item
+    asked: Asked
+    content: str | None
+    text: str
+    asker: str
+    findings: dict[str, str]
+    plan: PlanPage | None = None
+
+    @property
+    def notes(self) -> list[str]:
+        """Returns a line for each letter of the text that is taken for another one."""
+        return [f"looks like a Latin letter: {note}" for note in look_alikes(self.text)]
+
+
+async def whole_item(access: Access, item: Item) -> WholeItem:
+    """Returns all of what is asked. Raises UpdateRefused if it no longer waits."""
     run = Run(await access.client(), item.run_id)
     whole = await run.asked(item.wait.id)
     content = whole.content
     if content is None and whole.wait.content_ref:
-        content = (await (await access.store()).get(whole.wait.content_ref)).decode("utf-8", "replace")
-    page = await plan_page(run) if whole.wait.kind == "plan" else None
+        stored = await (await access.store()).get(whole.wait.content_ref)
+        content = stored.decode("utf-8", "replace")
+    plan = await plan_page(run) if whole.wait.kind == "plan" else None
     text = _pretty(whole.wait.prompt_preview if content is None else content)
     asker, findings = await _behind(access, run, whole.wait)
-    text += "".join(f"\n\nthe whole finding of {name}:\n\n{revealed(found)}" for name, found in findings.items())
+    for name, found in findings.items():
+        text += f"\n\nthe whole finding of {name}:\n\n{revealed(found)}"
+    return WholeItem(item, whole, content, text, asker, findings, plan)
+
+
+async def item_report(access: Access, item: Item, *, commands: bool = True) -> Report:
+    """Returns all of what is asked, and how to decide."""
+    shown = await whole_item(access, item)
+    whole = shown.asked
 
     def rows() -> Iterator[RenderableType]:
         wait = whole.wait
-        yield f"{AWAITED[wait.kind]}: {short_id(run.id)} {wait.id}"
-        yield f"run {run.id}: {item.goal}"
+        yield f"{AWAITED[wait.kind]}: {short_id(item.run_id)} {wait.id}"
+        yield f"run {item.run_id}: {item.goal}"
         until = f", until {_until(wait.expires_at)}" if wait.expires_at else ""
-        yield f"asked by {asker} since {_day(wait.since)}{until}"
+        yield f"asked by {shown.asker} since {_day(wait.since)}{until}"
         if wait.kind == "tool":
-            yield Text(f"tool: {safe_line(wait.prompt_preview.partition(' ')[0], limits.LINE_BYTES)}", style="bold")
+            name = safe_line(wait.prompt_preview.partition(" ")[0], limits.LINE_BYTES)
+            yield Text(f"tool: {name}", style="bold")
         if wait.after:
             yield Text(f"! {safe_line(wait.after, limits.PARAGRAPH_BYTES)}", style="yellow")
         if wait.arguments_sha256:
@@ -207,19 +245,21 @@ async def item_report(access: Access, item: Item, *, commands: bool = True) -> R
         if commands:
             yield f"SHA-256 of all that is shown, and of where it came from: {wait.sha256}"
         yield ""
-        if page is not None:
-            yield from page.rows()
+        if shown.plan is not None:
+            yield from shown.plan.rows()
         else:
-            yield Text(text)
-            for note in look_alikes(text):
-                yield Text(f"! looks like a Latin letter: {note}", style="yellow")
+            yield Text(shown.text)
+            yield from (Text(f"! {note}", style="yellow") for note in shown.notes)
         yield ""
         if wait.choices and wait.kind == "question":
             yield "choices: " + " | ".join(wait.choices)
-        yield from way_rows(run.id, wait) if commands else ()
+        yield from way_rows(item.run_id, wait) if commands else ()
 
-    shown = {"content": content, **({"findings": findings} if findings else {})}
-    return Report({"run_id": run.id, "goal": item.goal, **whole.model_dump(mode="json"), **shown}, list(rows()))
+    parts: dict[str, object] = {"content": shown.content}
+    if shown.findings:
+        parts["findings"] = shown.findings
+    data = {"run_id": item.run_id, "goal": item.goal, **whole.model_dump(mode="json"), **parts}
+    return Report(data, list(rows()))
 
 
 async def _behind(access: Access, run: Run, wait: Wait) -> tuple[str, dict[str, str]]:

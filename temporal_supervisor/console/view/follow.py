@@ -6,7 +6,7 @@ a query tells can change without an event. Ending the command leaves the run alo
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from datetime import timedelta
 
@@ -25,7 +25,7 @@ from temporal_supervisor.messages import NoAnswer, NoRun
 from temporal_supervisor.outcomes import RunOutcome, is_open, state_word
 from temporal_supervisor.runs import Run
 from temporal_supervisor.supervision.base import limits
-from temporal_supervisor.supervision.contract.result import RunResult, SubtaskReport
+from temporal_supervisor.supervision.contract.result import RunResult, SubtaskReport, SubtaskState
 from temporal_supervisor.supervision.contract.status import Status, TraceEvent
 
 SERVER_AWAY = "the Temporal server does not answer; the run is safe and continues when it is back"
@@ -68,6 +68,32 @@ def _take_states(known: dict[str, SubtaskReport], result: RunResult | None) -> N
     """Takes the states of an ended run's subtasks from its result: each page of its status would replay the run."""
     for ended in result.subtasks if result else []:
         known[ended.id] = known.get(ended.id, ended).model_copy(update={"state": ended.state})
+
+
+_STATE_AFTER: dict[str, SubtaskState] = {
+    "subtask_started": "running",
+    "subtask_completed": "completed",
+    "subtask_failed": "failed",
+    "subtask_skipped": "skipped",
+    "subtask_cancelled": "cancelled",
+}
+
+
+def _take_events(known: dict[str, SubtaskReport], events: Iterable[TraceEvent]) -> None:
+    """Takes the states of subtasks from events: the status of many is asked for less often.
+
+    An event that is not later than what is known of its subtask says nothing new.
+    """
+    for event in events:
+        report, state = known.get(event.subtask_id or ""), _STATE_AFTER.get(event.type)
+        if report is None or state is None:
+            continue
+        if event.at <= max(report.started_at or "", report.finished_at or ""):
+            continue
+        begins = state == "running"
+        report.state = state
+        report.started_at = event.at if begins else report.started_at
+        report.finished_at = None if begins else event.at
 
 
 async def _poll(poller: "RunPoller", screen: Screen) -> bool:
@@ -114,7 +140,9 @@ class RunPoller:
             self._name_agents()  # those of nested runs
             self.picture.tail = await tail_of(self._run, described)
             # last, so that no worker agent's event comes before the event that it was started
-            lines += map(line, await self._events(self._root, described))
+            events = await self._events(self._root, described)
+            _take_events(self.picture.reports, events)
+            lines += map(line, events)
             self._rounds += 1
             if self.picture.closed or self._rounds % _OBSERVED_ROUNDS == 0:
                 self.picture.observed = await observed(self._run, described, answered=True)

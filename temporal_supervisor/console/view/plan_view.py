@@ -62,10 +62,17 @@ class PlanPage:
             yield ""
             for note in look_alikes("\n".join(subtask.description for subtask in plan.subtasks)):
                 yield Text(f"! looks like a Latin letter: {note}", style="yellow")
-            yield from self._consequences()
-            if estimate:
-                yield from _price(estimate, likely)
-            yield f"never above the budget: {_budget(self.status)}"
+            yield from self.outlook()
+
+    def outlook(self) -> Iterator[str]:
+        """Yields the consequences of a plan that waits, and the cost that is likely."""
+        if self.asked is None or self.status is None:
+            return
+        estimate = self.asked.estimate
+        yield from self._consequences()
+        if estimate:
+            yield from _price(estimate, {part.id: _likely(part) for part in estimate.parts})
+        yield f"never above the budget: {_budget(self.status)}"
 
     def _consequences(self) -> Iterator[str]:
         request = self.request or RunRequest(goal="unknown")
