@@ -135,6 +135,33 @@ async def _mcp(
     return await serve_mcp(access, http, allow_host or [], decides=not no_decide)
 
 
+@app.command("ui")
+@command
+async def _ui(
+    access: Access,
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="default 8240, or a free one"),
+    ] = None,
+    host: Annotated[
+        str,
+        typer.Option(help="another one needs a token and TLS in front"),
+    ] = "127.0.0.1",
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(help="a name of this host, beyond loopback"),
+    ] = None,
+    data_root: Annotated[
+        Path | None,
+        typer.Option(help="the folder below which readers may name folders to answer from"),
+    ] = None,
+) -> int:
+    """Serve the page to ask, watch, decide and read in a browser, until Ctrl-C."""
+    from temporal_supervisor.console.page.page_serving import serve_page
+
+    return await serve_page(access, host, port, allow_host or [], data_root)
+
+
 _PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
 

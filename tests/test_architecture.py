@@ -60,8 +60,8 @@ PACKAGES = {
     "standin": Package("supervision bundled", "server lookup extract __main__", arrows=4),
     "console": Package(
         "activities supervision tools runtime standin client runs outcomes starting messages bundled workflows",
-        "base run view report commands evals mcp_server demo",
-        arrows=22,
+        "base run view report commands evals mcp_server page demo",
+        arrows=28,
     ),
 }
 ABOVE = "temporal_supervisor"  # holds these packages, and what client programs import

@@ -21,6 +21,7 @@ import typer
 
 from temporal_supervisor.console.base.command import FAILED, Access, CommandFailed, endpoint, perform, web_address
 from temporal_supervisor.console.base.terminal import console, print_out
+from temporal_supervisor.console.page.page_serving import address_of, listening, page_beside
 from temporal_supervisor.console.view.answer_text import answer_report
 from temporal_supervisor.console.view.event_lines import now_line
 from temporal_supervisor.console.view.follow import follow
@@ -56,6 +57,8 @@ async def demo(goal: str, team: str, access: Access) -> int:
     request = parse_request({"goal": goal, "team": team})
     cache = cache_dir()
     async with contextlib.AsyncExitStack() as stack:
+        listener = stack.enter_context(listening("127.0.0.1", None))
+        print_out(f"page    {address_of(listener)}   to ask, watch, decide and read in a browser")
         server = EmbeddedServer(db=cache / "temporal.db")
         info = await stack.enter_async_context(server)
         print_out(f"server  {info.address}, {'it was running already' if server.joined else f'process {info.pid}'}")
@@ -78,6 +81,7 @@ async def demo(goal: str, team: str, access: Access) -> int:
         print_out(f"worker  process {worker.pid}, log {worker.log}")
         print_out(f"        kill it: kill -9 {worker.pid}   (another one takes over)")
         client = await access.client()
+        await stack.enter_async_context(page_beside(access, listener))
         run = await Run.start(client, request)
         return await _watch(run, access, worker)
 
@@ -100,7 +104,7 @@ async def _watch(run: Run, access: Access, worker: "KeptWorker") -> int:
         worker.report = print_out
         code = answer_report(run.id, outcome, web, model_notes(outcome)).show(screen_console)
         if screen_console.is_terminal:
-            print_out("\nserver, Web UI and worker stay up: Ctrl-C ends them")
+            print_out("\npage, server, Web UI and worker stay up: Ctrl-C ends them")
             with contextlib.suppress(asyncio.CancelledError):
                 await keeping
         return code

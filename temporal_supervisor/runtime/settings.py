@@ -32,6 +32,15 @@ Place = Annotated[Path | None, BeforeValidator(lambda value: value or None)]
 Chain = Annotated[list[str], NoDecode, BeforeValidator(chain_of), Field(validate_default=False)]
 
 
+SecretName = Literal[
+    "anthropic_api_key",
+    "anthropic_auth_token",
+    "mcp_token",
+    "codec_token",
+    "ui_token",
+]
+
+
 class Settings(BaseSettings):
     """Read once by a main with `load_settings` and handed on; nothing else reads the environment."""
 
@@ -104,6 +113,8 @@ class Settings(BaseSettings):
     """What clients of `mcp --http` send; without it that is refused."""
     codec_token: SecretStr | None = None
     """What the Web UI and the `temporal` CLI send to `codec`; without it each user of that machine may ask it."""
+    ui_token: SecretStr | None = None
+    """What readers of `ui` send; on this machine it may be missing."""
     supervisor_model: Chain = ["claude-opus-5-5"]
     worker_model: Chain = ["claude-haiku-5-5"]
     """Each a model, or several as a fallback chain, separated by commas."""
@@ -234,9 +245,7 @@ class Settings(BaseSettings):
             "plain_http": self.model_plain_http,
         }
 
-    def secret(
-        self, name: Literal["anthropic_api_key", "anthropic_auth_token", "mcp_token", "codec_token"]
-    ) -> str | None:
+    def secret(self, name: SecretName) -> str | None:
         """Returns the value of a secret setting; an empty one counts as missing."""
         value: SecretStr | None = getattr(self, name)
         return (value.get_secret_value().strip() or None) if value else None

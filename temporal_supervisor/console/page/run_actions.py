@@ -1,0 +1,181 @@
+"""The actions of a reader in a run: decisions and changes, as the commands do them."""
+
+import inspect
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from starlette.datastructures import FormData
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from temporal_supervisor.console.base.command import BAD_INPUT, FAILED, CommandFailed, user
+from temporal_supervisor.console.base.terminal import Report
+from temporal_supervisor.console.commands import people_commands as people
+from temporal_supervisor.console.page.page_site import (
+    PageSite,
+    named,
+    place_of,
+    shown_command,
+    site_of,
+    text_of,
+)
+from temporal_supervisor.console.run.request_options import parsed_plan
+from temporal_supervisor.messages import Item
+from temporal_supervisor.runs import Run
+
+Work = Callable[[Run, FormData], Awaitable[Report]]
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of an action's form: its name, and what a person reads beside it."""
+
+    name: str
+    words: str
+    kind: str = "text"
+    needed: bool = False
+
+
+@dataclass(frozen=True)
+class Action:
+    """Something that a button does, with the words of its command."""
+
+    name: str
+    words: str
+    work: Work
+    fields: tuple[Field, ...] = ()
+    options: tuple[str, ...] = ()
+    of_subtask: bool = False
+
+    def command(self, run_id: str, path: str = "") -> str:
+        """Returns the command that does the same, with a word in capitals for what is filled in."""
+        given = [path] if path and self.name != "steer" else []
+        options = [*self.options, *(["--to", path] if path and self.name == "steer" else [])]
+        return shown_command(self.name, named(run_id), *given, *options)
+
+
+async def _pause(run: Run, form: FormData) -> Report:
+    return await people.pause(run, user(), now=bool(text_of(form, "now")))
+
+
+async def _resume(run: Run, _: FormData) -> Report:
+    return await people.resume(run, user())
+
+
+async def _steer(run: Run, form: FormData) -> Report:
+    return await people.steer(run, _needed(form, "text"), user(), text_of(form, "subtask") or "*")
+
+
+async def _retry(run: Run, form: FormData) -> Report:
+    instruction = text_of(form, "instruction") or None
+    return await people.retry(run, _needed(form, "subtask"), user(), instruction)
+
+
+async def _skip(run: Run, form: FormData) -> Report:
+    return await people.skip(run, _needed(form, "subtask"), user(), text_of(form, "why") or None)
+
+
+async def _extend(run: Run, form: FormData) -> Report:
+    tokens, usd = text_of(form, "budget_tokens"), text_of(form, "budget_usd")
+    return await people.extend(
+        run,
+        text_of(form, "deadline") or None,
+        int(_number(tokens)) if tokens else None,
+        _number(usd) if usd else None,
+    )
+
+
+async def _cancel(run: Run, _: FormData) -> Report:
+    said, _code = await people.cancelled(run)
+    return Report({"run_id": run.id, "message": said}, [said])
+
+
+def _needed(form: FormData, name: str) -> str:
+    if not (given := text_of(form, name)):
+        raise CommandFailed(BAD_INPUT, f"fill in '{name}'")
+    return given
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text.replace(",", "").replace("_", ""))
+    except ValueError:
+        raise CommandFailed(BAD_INPUT, f"'{text}' is no number") from None
+
+
+def _words_of(command: Callable[..., object]) -> str:
+    return (inspect.getdoc(command) or "").partition("\n")[0]
+
+
+_NOW = Field("now", "in the middle of turns, which may be paid again", "checkbox")
+_TEXT = Field("text", "what worker agents are to know or do", "textarea", needed=True)
+_INSTRUCTION = Field("instruction", "what should be different", "textarea")
+_LIMITS = (
+    Field("deadline", "deadline, such as 2h, counted from the run's start"),
+    Field("budget_usd", "new total in US dollars"),
+    Field("budget_tokens", "new total in tokens"),
+)
+_EXTENDED = ("--deadline", "2h", "--budget-usd", "10")
+
+PAUSE = Action("pause", _words_of(people.pause), _pause, (_NOW,))
+RESUME = Action("resume", _words_of(people.resume), _resume)
+STEER = Action("steer", _words_of(people.steer), _steer, (_TEXT,), ("TEXT",), of_subtask=True)
+EXTEND = Action("extend", _words_of(people.extend), _extend, _LIMITS, _EXTENDED)
+CANCEL = Action("cancel", "Cancel the run; the partial result is kept.", _cancel)
+RETRY = Action("retry", _words_of(people.retry), _retry, (_INSTRUCTION,), of_subtask=True)
+SKIP = Action("skip", _words_of(people.skip), _skip, (Field("why", "why"),), of_subtask=True)
+ACTIONS = {action.name: action for action in (PAUSE, RESUME, STEER, EXTEND, CANCEL, RETRY, SKIP)}
+
+
+def of_run(*, paused: bool) -> list[Action]:
+    """Returns the actions for an open run."""
+    return [RESUME if paused else PAUSE, STEER, EXTEND, CANCEL]
+
+
+async def act(request: Request) -> Response:
+    """Does the action of a button, and answers with the command's words."""
+    site = site_of(request)
+    action = ACTIONS.get(request.path_params["action"])
+    if action is None:
+        raise HTTPException(404, "There is no such action")
+    form = await site.form(request)
+    run = await site.run(request)
+    report = await action.work(run, form)
+    return site.said(request, report.text().strip(), place_of(run.id))
+
+
+async def decided(request: Request) -> Response:
+    """Decides about what was shown, and about nothing else."""
+    site = site_of(request)
+    form = await site.form(request)
+    run = await site.run(request)
+    message = await _decision(site, run, form)
+    back = "/" if text_of(form, "back") == "/" else place_of(run.id)
+    return site.said(request, message, back)
+
+
+async def _decision(site: PageSite, run: Run, form: FormData) -> str:
+    """Returns the run's answer to a decision. Raises CommandFailed if something else waits now."""
+    wait_id, seen = _needed(form, "id"), _needed(form, "sha256")
+    word, text = _needed(form, "word"), text_of(form, "text") or None
+    if word == "reply" and text is None:
+        raise CommandFailed(BAD_INPUT, "write a reply first")
+    plan = text_of(form, "plan") if word == "edit" else ""
+    if not plan:
+        words = [run.id, wait_id]
+        report = await people.decision_report(site.access, words, word, text, user(), seen=seen)
+        return report.text().strip()
+
+    item = await _item(run, wait_id, seen)
+    edited = parsed_plan(plan.encode(), "the plan")
+    answer = await run.decide(item.wait, "approve", text, plan=edited, by=user())
+    return f"run '{run.id}': {answer.message}"
+
+
+async def _item(run: Run, wait_id: str, seen: str) -> Item:
+    await people.require_open(run)
+    for item in await run.waiting():
+        if item.wait.id == wait_id and item.wait.sha256 == seen:
+            return item
+    raise CommandFailed(FAILED, f"'{wait_id}' no longer waits, or shows something else now")

@@ -1,0 +1,210 @@
+"""Watching runs for the page: one round of questions for all who look at a run."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from temporalio.service import RPCError
+
+from activities.store.artifacts import ArtifactError
+from temporal_supervisor.console.page.page_site import PageSite, place_of
+from temporal_supervisor.console.page.run_actions import of_run
+from temporal_supervisor.console.page.run_board import RunBoard
+from temporal_supervisor.console.page.wait_cards import cards_text
+from temporal_supervisor.console.run.standstill import Standstill
+from temporal_supervisor.console.view.event_lines import Line
+from temporal_supervisor.console.view.follow import SERVER_AWAY, RunPoller
+from temporal_supervisor.messages import NoAnswer, UpdateRefused
+from temporal_supervisor.runs import Run
+
+_LOOK = timedelta(milliseconds=250)  # whether a run has news: one cheap question to the server
+_ROUND = timedelta(seconds=1)  # without news: what calls in flight write is seen by asking
+_LEFT_AFTER = timedelta(seconds=15)  # a reload of the page finds the board as it was
+_BEAT = timedelta(seconds=15)  # a stream without news says that it is there
+_DRAFT = "a draft from"
+
+
+@dataclass
+class Watch:
+    """A watched run: its board, and how many look at it."""
+
+    site: PageSite
+    run: Run
+    board: RunBoard
+    poller: RunPoller
+    viewers: int = 0
+    over: bool = False
+    left_at: float = field(default_factory=time.monotonic)
+    changed: asyncio.Condition = field(default_factory=asyncio.Condition)
+    ready: asyncio.Event = field(default_factory=asyncio.Event)
+    doing: dict[str, str] = field(default_factory=dict)
+    draft: str = ""
+
+    @property
+    def is_left(self) -> bool:
+        """True if nobody has looked at it for a while."""
+        return not self.viewers and time.monotonic() - self.left_at > _LEFT_AFTER.total_seconds()
+
+    async def keep(self) -> None:
+        """Asks about the run until it has ended, or nobody looks any more."""
+        known, asked_at = -1, 0.0
+        while not self.board.ended and not self.is_left:
+            age = time.monotonic() - asked_at
+            length = await self._length()
+            if length != known or age > _ROUND.total_seconds():
+                known, asked_at = length, time.monotonic()
+                await self._round()
+            await asyncio.sleep(_LOOK.total_seconds())
+
+    async def _length(self) -> int:
+        """Returns the length of the run's history, -1 while the server is away."""
+        with suppress(RPCError, UpdateRefused):
+            return (await self.run.describe()).history_length
+        return -1
+
+    async def _round(self) -> None:
+        lines: list[Line] = []
+        picture = self.poller.picture
+        try:
+            lines = await self.poller.poll()
+        except RPCError:
+            picture.notice = SERVER_AWAY
+        before = self.board.version
+        self._take(lines)
+        await self._take_waits()
+        if any(line.text.startswith(_DRAFT) for line in lines):
+            await self._take_draft()
+        self.board.ended = picture.closed is not None
+        self.ready.set()
+        if self.board.version != before or self.board.ended:
+            async with self.changed:
+                self.changed.notify_all()
+
+    def _take(self, lines: list[Line]) -> None:
+        """Puts news onto the board; the key of a part is made of all that it shows."""
+        picture, board = self.poller.picture, self.board
+        for line in lines:
+            if line.subject:
+                self.doing[line.subject] = line.text
+        board.take_lines(lines)
+        board.take_tree(picture, self.doing)
+        status = picture.status
+        usage = status.usage.model_dump() if status else {}
+        causes = [cause for cause in picture.standstills if not _has_card(cause)]
+        standing = [cause.line.replace("`", "") for cause in causes]
+        paused = bool(status and status.flags.paused)
+        counts = status.counts if status else None
+        flags = status.flags if status else None
+        key = (picture.phase, picture.notice, usage, counts, flags, picture.closed)
+        limits = (status.limits, status.deadline_at, status.warnings) if status else ()
+        board.put("head", (key, limits), "head.html.j2", picture=picture, status=status)
+        board.put("standing", standing, "standing.html.j2", causes=standing, notice=picture.notice)
+        board.put("actions", paused, "actions.html.j2", **self._actions(paused=paused))
+        board.put("writing", picture.tail, "writing.html.j2", tail=picture.tail)
+
+    def _actions(self, *, paused: bool) -> dict[str, object]:
+        return {"actions": of_run(paused=paused), "run_id": self.run.id, "path": ""}
+
+    async def _take_waits(self) -> None:
+        """Shows the waits of the run; a card that stands stays, with what was typed into it."""
+        status = self.poller.picture.status
+        if status is None or self.poller.picture.closed:
+            self.board.put("waits", "", "cards.html.j2", cards=[], left=0, back="")
+            return
+        try:
+            waits = status.flags.waiting_person
+            items = await self.run.waiting() if waits else []
+        except (NoAnswer, UpdateRefused):  # what is shown stays
+            return
+        key = [(item.wait.id, item.wait.sha256) for item in items]
+        if not self.board.has("waits", key):
+            self.board.put_text("waits", key, await cards_text(self.site, items, ""))
+
+    async def _take_draft(self) -> None:
+        with suppress(NoAnswer, UpdateRefused, ArtifactError):
+            self.draft = (await self.run.result_so_far()).answer
+            self.board.put("draft", self.draft, "draft.html.j2", text=self.draft)
+
+
+def _has_card(cause: Standstill) -> bool:
+    """True for a wait that a card shows, with the buttons that end it."""
+    return cause.waits_for == "person" and cause.subjects != ("the run",)
+
+
+@dataclass
+class Watches:
+    """The watched runs of a site, by id."""
+
+    site: PageSite
+    _known: dict[str, Watch] = field(default_factory=dict)
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+
+    async def of(self, run: Run) -> Watch:
+        """Returns the watch of a run, after its first round; it begins with the first reader."""
+        watch = self._known.get(run.id)
+        if watch is None:
+            board = RunBoard(self.site.text, place_of(run.id))
+            watch = self._known[run.id] = Watch(self.site, run, board, RunPoller(run))
+            task = asyncio.create_task(self._keep(watch))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        watch.left_at = time.monotonic()
+        await watch.ready.wait()
+        return watch
+
+    async def _keep(self, watch: Watch) -> None:
+        try:
+            await watch.keep()
+        finally:
+            watch.ready.set()  # whoever waits for the first round sees what there is
+            watch.over = True
+            self._known.pop(watch.run.id, None)
+            async with watch.changed:
+                watch.changed.notify_all()
+
+    def close(self) -> None:
+        """Ends all watches, with the server."""
+        for task in self._tasks:
+            task.cancel()
+
+
+async def news_of(watch: Watch, since: int) -> AsyncIterator[str]:
+    """Yields the news of a run, as server-sent events, until it has ended."""
+    watch.viewers += 1
+    board = watch.board
+    try:
+        while True:
+            if board.version > since or board.ended:
+                news = board.news(since)
+                since = board.version
+                yield f"id: {board.epoch}.{since}\ndata: {news}\n\n"
+            if board.ended or watch.over:
+                return
+            if not await _changed(watch, since):
+                yield ": still there\n\n"
+    finally:
+        watch.viewers -= 1
+        watch.left_at = time.monotonic()
+
+
+async def _changed(watch: Watch, since: int) -> bool:
+    """Waits for news; returns False if there were none for a while."""
+
+    def is_new() -> bool:
+        return watch.board.version > since or watch.board.ended or watch.over
+
+    try:
+        async with watch.changed:
+            await asyncio.wait_for(watch.changed.wait_for(is_new), _BEAT.total_seconds())
+    except TimeoutError:
+        return False
+    return True
+
+
+def since_of(watch: Watch, known: str) -> int:
+    """Returns the version that a page has of this board; 0 of one of another process."""
+    epoch, _, version = known.partition(".")
+    return int(version) if epoch == watch.board.epoch and version.isdecimal() else 0
