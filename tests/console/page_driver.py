@@ -1,0 +1,75 @@
+"""A browser at the page of the program: Chromium, driven by Playwright."""
+
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+
+@dataclass
+class Reader:
+    """A person at a browser; `trouble` is what its console said that no page should."""
+
+    page: Any
+    base: str
+    trouble: list[str] = field(default_factory=list)
+
+    async def open(self, path: str) -> None:
+        """Opens a page of the program."""
+        await self.page.goto(f"{self.base.rstrip('/')}{path}")
+
+    async def sees(self, selector: str, words: str = "", seconds: float = 60) -> None:
+        """Returns once an element with these words is seen."""
+        found = self.page.locator(selector)
+        place = (found.filter(has_text=words) if words else found).first
+        await place.wait_for(timeout=seconds * 1000)
+
+    async def does(self, action: str, **fields: str) -> str:
+        """Fills in the form of an action, sends it, and returns what is said."""
+        box = self.page.locator(f"details.action.{action}")
+        await box.locator("summary").click()
+        for name, text in fields.items():
+            await box.locator(f"[name={name}]").fill(text)
+        command = str(await box.locator("code").inner_text())
+        await box.locator("button").click()
+        await self.sees("#said", "run '")
+        said = str(await self.page.locator("#said").inner_text())
+        return f"{command}\n{said}"
+
+    async def fits(self) -> bool:
+        """True if the page is not wider than its window."""
+        width = "document.documentElement.scrollWidth <= innerWidth"
+        return bool(await self.page.evaluate(width))
+
+
+@asynccontextmanager
+async def reading(base: str, **options: Any) -> AsyncIterator[Reader]:
+    """Gives a person at a browser; skips the test where there is none."""
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    if program is None:
+        pytest.skip("there is no Chromium on PATH")
+    driver = pytest.importorskip("playwright.async_api")
+    async with driver.async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
+        try:
+            page = await (await browser.new_context(**options)).new_page()
+            reader = Reader(page, base)
+            page.on("console", lambda said: reader.trouble.append(said.text))
+            page.on("pageerror", lambda error: reader.trouble.append(str(error)))
+            yield reader
+        finally:
+            await browser.close()
+
+
+async def serious_findings(reader: Reader) -> list[str]:
+    """Returns what axe finds on the page that shuts readers out."""
+    axe = pytest.importorskip("axe_playwright_python.async_playwright")
+    found = (await axe.Axe().run(reader.page)).response["violations"]
+    return [
+        f"{item['id']}: {item['help']}: {item['nodes'][0]['html'][:200]}"
+        for item in found
+        if item["impact"] in ("serious", "critical")
+    ]

@@ -1,0 +1,103 @@
+"""The board of a run's live page: what is new is sent, once rendered, and nothing else."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from temporal_supervisor.console.base.command import Access
+from temporal_supervisor.console.page.page_guard import Door
+from temporal_supervisor.console.page.page_site import PageSite
+from temporal_supervisor.console.page.run_board import RunBoard
+from temporal_supervisor.console.view.event_lines import Line
+from temporal_supervisor.console.view.follow import _take_events
+from temporal_supervisor.console.view.live_view import Picture
+from temporal_supervisor.supervision.contract.result import SubtaskReport
+from temporal_supervisor.supervision.contract.status import TraceEvent
+
+BEGAN = "2026-11-02T09:30:00+00:00"
+LATER = "2026-11-02T09:30:07+00:00"
+
+
+@pytest.fixture
+def board() -> RunBoard:
+    """An empty board."""
+    return RunBoard(PageSite(Access(), Door.of([])).text, "/runs/r")
+
+
+def picture_of(count: int, state: str = "waiting") -> Picture:
+    """A run in which a template has so many items."""
+    template = SubtaskReport(id="t2", role="reader", state="running")
+    items = [SubtaskReport(id=f"t2.{n}", role="reader", state=state) for n in range(1, count + 1)]
+    return Picture("r", reports={report.id: report for report in [template, *items]})
+
+
+def news(board: RunBoard, since: int) -> dict[str, Any]:
+    return dict(json.loads(board.news(since)))
+
+
+def test_only_the_row_that_changed_is_sent(board: RunBoard) -> None:
+    picture = picture_of(1000)
+    board.take_tree(picture, {})
+    before = board.version
+    assert news(board, 0)["parts"].keys() == {"tree"}
+
+    changed = picture.reports["t2.500"]
+    changed.state, changed.started_at = "running", BEGAN
+    board.take_tree(picture, {"t2.500": "turn 1: Calling query_data."})
+    sent = news(board, before)["parts"]
+    assert list(sent) == ["r501"]
+    assert "Calling query_data." in sent["r501"]
+    assert len(board.news(before)) < 2000
+    assert news(board, board.version)["parts"] == {}
+
+
+def test_many_items_are_folded_and_few_are_not(board: RunBoard) -> None:
+    board.take_tree(picture_of(1000), {})
+    whole = board.tree()
+    assert whole.count("<li ") == 1001
+    assert "1,000 items" in whole
+    assert len(whole) < 700_000
+    few = RunBoard(board.render, "/runs/r")
+    few.take_tree(picture_of(5), {})
+    assert "<details" not in few.tree()
+
+
+def test_a_new_plan_sends_the_tree_anew(board: RunBoard) -> None:
+    board.take_tree(picture_of(2), {})
+    before = board.version
+    board.take_tree(picture_of(3), {})
+    assert news(board, before)["parts"].keys() == {"tree"}
+
+
+def test_events_come_once_and_foreign_text_is_text(board: RunBoard) -> None:
+    at = datetime(2026, 11, 2, tzinfo=UTC)
+    board.take_lines([Line(at, "t1", "<script>pwned()</script> \u202e", "plain", ("why: <b>",))])
+    (line,) = news(board, 0)["lines"]
+    assert "&lt;script&gt;" in line
+    assert "&lt;U+202E&gt;" in line
+    assert "<b>" not in line
+    assert news(board, board.version)["lines"] == []
+
+
+def test_a_part_is_rendered_only_when_what_it_shows_is_new(board: RunBoard) -> None:
+    board.put("writing", "one", "writing.html.j2", tail="one")
+    version = board.version
+    board.put("writing", "one", "writing.html.j2", tail="not rendered")
+    assert board.version == version
+    board.put("writing", "two", "writing.html.j2", tail="two")
+    assert news(board, version)["parts"].keys() == {"writing"}
+
+
+def test_a_state_is_taken_from_an_event_that_is_later_than_what_is_known() -> None:
+    known = {"t1": SubtaskReport(id="t1"), "t2": SubtaskReport(id="t2", state="completed")}
+    known["t2"].started_at, known["t2"].finished_at = BEGAN, LATER
+    events = [("t1", "subtask_started", BEGAN), ("t1", "subtask_failed", LATER)]
+    events += [("t2", "subtask_started", BEGAN), ("t9", "subtask_started", BEGAN)]
+    _take_events(
+        known,
+        [TraceEvent(seq=1, at=at, type=kind, subtask_id=name) for name, kind, at in events],
+    )
+    assert (known["t1"].state, known["t1"].finished_at) == ("failed", LATER)
+    assert (known["t2"].state, known["t2"].finished_at) == ("completed", LATER)
