@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup dev temporal demo demo-people test tables mutants cases corpus conformance check serve worker standin bench large bursts prompts showcase real oracle scores compose-test operate-test release mcp-kills screenshots
+.PHONY: help setup dev temporal demo demo-people test tables mutants cases corpus conformance check serve worker standin bench large bursts prompts showcase real oracle scores compose-test operate-test release mcp-kills screenshots docs
 
 # a uv from PATH, else one of our own in .uv
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
@@ -27,6 +27,7 @@ demo: $(READY) ## Start a server, a worker and a run on bundled data; follow it 
 
 demo-people: $(READY) ## The same with a team that asks people: decide in a second terminal (docs/people.md)
 	@SUPERVISOR_TEAMS_DIR=examples/teams $(VENV) -m temporal_supervisor.console.demo --team purchasing \
+	    --plan examples/teams/purchasing/plan.json \
 	    --goal "From which supplier do we order office lamps, by our policy, and why?"
 
 # Most tests wait for processes and timers: five at a time keep two cores busy.
@@ -93,6 +94,10 @@ screenshots: dev ## Take the pictures of the page in docs/images (needs Chromium
 
 showcase: dev ## Record runs of the bundled goals with the configured model in docs/showcase (says first what it costs at most)
 	@$(VENV) -m benchmarks.showcase
+
+docs: | uv ## Build the documents as a site in site/, and check its links (mkdocs; OPEN=1 serves it on port 8000)
+	@NO_MKDOCS_2_WARNING=1 $(UV) run --quiet --isolated --only-group docs mkdocs $(if $(OPEN),serve,build --strict --quiet)
+	@$(if $(OPEN),,echo "site/index.html")
 
 release: | uv ## Build wheel, source package, SBOM and licences in dist/, and try both packages in empty environments
 	@deploy/release.sh "$(abspath $(UV))"

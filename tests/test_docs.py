@@ -71,3 +71,39 @@ def test_links_and_paths_lead_to_files(page: Path) -> None:
     links = _ANCHOR.findall(text)
     missing += [anchor for file, anchor in links if anchor not in anchors(page.parent / file if file else page)]
     assert missing == []
+
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_readme_has_at_most_700_words_of_prose() -> None:
+    text = re.sub(r"```.*?```|<!--.*?-->", "", README, flags=re.DOTALL)
+    prose = [line for line in text.splitlines() if not line.startswith(("|", "    ", "#", "Sources: "))]
+    words = re.sub(r"\]\([^)]*\)", "]", "\n".join(prose)).split()
+    assert len(words) <= 700
+
+
+def test_the_readme_names_the_command_of_the_tests_and_compares_in_ten_rows() -> None:
+    assert re.search(r"^    make test\b", README, re.MULTILINE)
+    table = README.split("## Beside others\n")[1].split("\n\nSources: ")[0].split("\n\n")[-1]
+    header, _, *rows = table.splitlines()
+    assert len(rows) == 10
+    assert {len(row.split(" | ")) for row in rows} == {len(header.split(" | "))}
+    named = {int(number) for number in re.findall(r"\[(\d)\]", table)}
+    sources = README.split("\nSources: ")[1].splitlines()[0]
+    assert named == {int(number) for number in re.findall(r"\[(\d)\] \[", sources)}
+
+
+def test_one_name_is_used_for_the_program() -> None:
+    shown = {page.name: re.findall(r"(?<!worker_main, )\S*starter\.py (?:[a-z]+)", page.read_text()) for page in PAGES}
+    shown |= {page.name: re.findall(r"\.venv/bin/temporal-supervisor", page.read_text()) for page in PAGES[2:]}
+    assert {name: found for name, found in shown.items() if found} == {}
+
+
+def test_every_page_is_in_the_navigation_of_the_site() -> None:
+    nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    listed = set(re.findall(r": ([\w/.-]+\.md)$", nav, re.MULTILINE))
+    assert listed == {page.name for page in (ROOT / "docs").glob("*.md")} | {
+        "decisions/README.md",
+        "upstream/README.md",
+    }

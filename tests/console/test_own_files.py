@@ -22,7 +22,7 @@ async def asked(served: dict[str, str], place: Path) -> tuple[Cli, str]:
 async def test_the_readme_shows_lines_of_this_run(asked: tuple[Cli, str]) -> None:
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     command, *sample = page.split("<!-- sample: own files -->\n```\n")[1].split("```")[0].splitlines()
-    assert command == f'$ .venv/bin/temporal-supervisor run --data examples/shop/data "{QUESTION}"'
+    assert command == f'$ temporal-supervisor run --data examples/shop/data "{QUESTION}"'
     shown = re.findall(r"^(?:- .*\[notes/|completed: |_An extract).*", asked[1], re.MULTILINE)
     assert sorted(sample) == sorted(shown)
 
