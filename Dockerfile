@@ -19,7 +19,9 @@ COPY activities activities
 COPY workflows workflows
 COPY temporal_supervisor temporal_supervisor
 COPY teams teams
-RUN /opt/venv/bin/python -m compileall -q .
+RUN /opt/venv/bin/python -m compileall -q . \
+    && printf '#!/bin/sh\nexec /opt/venv/bin/python /app/starter.py "$@"\n' > /opt/venv/bin/temporal-supervisor \
+    && chmod 755 /opt/venv/bin/temporal-supervisor
 ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
     SUPERVISOR_ARTIFACTS_URL=/data/artifacts SUPERVISOR_CACHE_DIR=/tmp/supervisor
 USER supervisor

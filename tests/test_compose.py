@@ -22,6 +22,7 @@ from temporal_supervisor.runtime.search_attributes import WANTED, usable
 from temporal_supervisor.runtime.server.embedded_server import EmbeddedServer
 from temporal_supervisor.runtime.server.temporal_binary import find_temporal
 from temporal_supervisor.supervision.base import limits, spans
+from tests.test_public_names import variables
 from worker_main import SERVING
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -35,7 +36,9 @@ def dependencies(service: str) -> dict[str, str]:
     return {name: rule["condition"] for name, rule in SERVICES[service].get("depends_on", {}).items()}
 
 
-@pytest.mark.parametrize("file", ["docker-compose.yml", "deploy/encryption.yml", "tests/compose/override.yml"])
+@pytest.mark.parametrize(
+    "file", ["docker-compose.yml", "deploy/encryption.yml", "deploy/notices.yml", "tests/compose/override.yml"]
+)
 def test_it_follows_the_compose_specification(file: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", ROOT / file],
@@ -113,6 +116,25 @@ def test_only_who_calls_models_or_runs_outward_tools_reaches_the_outside() -> No
         "ui": {"loopback"},
         "observability": {"loopback"},
     }
+
+
+def test_teams_of_ones_own_and_other_endpoints_reach_the_workers() -> None:
+    for name in WORKERS:
+        assert SERVICES[name]["environment"]["SUPERVISOR_TEAMS_DIR"] == "/teams"
+        assert "${SUPERVISOR_TEAMS_DIR:-./deploy/no-teams}:/teams:ro" in SERVICES[name]["volumes"]
+    assert [file.name for file in (ROOT / "deploy/no-teams").iterdir()] == [".gitkeep"]
+    of_processes = {"SUPERVISOR_MODEL_CALLS", "SUPERVISOR_MODEL_RPM"}
+    of_models = {name for name in variables() if name.startswith("SUPERVISOR_MODEL_")} - of_processes
+    of_models |= {"SUPERVISOR_SUPERVISOR_MODEL", "SUPERVISOR_WORKER_MODEL"}
+    for name in ("model", "worker"):
+        assert of_models - set(SERVICES[name]["environment"]) == set()
+
+
+def test_notices_have_a_way_out() -> None:
+    notices = yaml.safe_load((ROOT / "deploy/notices.yml").read_text(encoding="utf-8"))["services"]["worker"]
+    assert "outside" in notices["networks"]
+    assert "SUPERVISOR_NOTIFY" in notices["environment"]
+    assert [name for name in SERVICES if "SUPERVISOR_NOTIFY" in SERVICES[name].get("environment", {})] == []
 
 
 @pytest.mark.parametrize("service", WORKERS)
