@@ -28,6 +28,7 @@ from temporal_supervisor.console.commands.serve_command import serve
 from temporal_supervisor.console.evals.eval_command import evaluate
 from temporal_supervisor.console.run.command_line import command
 from temporal_supervisor.runtime.process import exit_now, keep_files_private, run_worker
+from temporal_supervisor.runtime.server.embedded_server import read_record
 
 _PEOPLE = "People decide"
 EXIT_CODES = " ".join((__doc__ or "").partition("\n\n")[2].split())
@@ -173,12 +174,22 @@ app.command("serve")(serve)
 async def _codec(
     access: Access,
     port: Annotated[int, typer.Option(min=1, max=65535, help="on 127.0.0.1")] = 8081,
-    ui: Annotated[str, typer.Option(help="the Web UI whose pages may ask")] = "http://localhost:8233",
+    ui: Annotated[str | None, typer.Option(help="the Web UI whose pages may ask; default: that of `serve`")] = None,
 ) -> int:
     """Decrypt histories for the Web UI and the `temporal` CLI until Ctrl-C, with the keys of SUPERVISOR_KEYS_FILE."""
     from temporal_supervisor.console.commands.codec_command import serve_codec
 
-    return await serve_codec(access.settings.keys, port, ui, access.settings.secret("codec_token"))
+    running = read_record()
+    page = ui or (running and running.ui) or "http://localhost:8233"
+    return await serve_codec(access.settings.keys, port, page, access.settings.secret("codec_token"))
+
+
+@app.command(context_settings=_PASSED_ON)
+def demo(context: typer.Context) -> None:
+    """See it at work: a server, a Worker and one run on bundled data, without a key; `demo -h` lists its options."""
+    from temporal_supervisor.console.demo import main as run_demo
+
+    run_demo(context.args)
 
 
 @app.command(context_settings=_PASSED_ON)

@@ -31,7 +31,7 @@ from activities.questions.synthesis import SYNTHESIS
 from activities.run.notices import NoticeActivities
 from activities.run.orphans import Orphans
 from activities.run.run_activities import DefaultModels, RunActivities
-from activities.store.artifacts import open_store
+from activities.store.artifacts import ArtifactStore, ArtifactUnavailable, open_store
 from activities.store.store_reports import StoreWaits
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles, roles_of_teams
@@ -56,8 +56,8 @@ _BEAT_SECONDS = 5.0
 STANDIN_NOTICE = "answers come from the stand-in model: it extracts, it does not reason"
 _NO_MODEL = (
     "no model to call: set ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL for a compatible endpoint) in this process's "
-    "environment, or start it with --roles workflows,tools,outward to serve no model calls. Without a key: start the "
-    "stand-in model with {}, then this with SUPERVISOR_MODEL=standin and ANTHROPIC_BASE_URL=http://127.0.0.1:8234"
+    "environment, or start it with --roles workflows,tools,outward to serve no model calls. Without a key: {} brings "
+    "the stand-in model along, which looks up values and sentences and does not reason"
 )
 
 
@@ -142,6 +142,7 @@ async def serving(
             pool=pool,
             strict_sandbox=strict_sandbox,
             build_id=settings.build_id,
+            store_id=await _known_id(store, report),
         ):
             await stack.enter_async_context(worker)
 
@@ -156,6 +157,16 @@ async def serving(
             asked.start(learned)
             stack.push_async_callback(asked.stop)
         yield usable
+
+
+async def _known_id(store: ArtifactStore, report: Callable[[str], None] | None) -> str | None:
+    """Returns the id of the store, None if it has none yet; a store that is away is told, and waited for by runs."""
+    try:
+        return await store.identity()
+    except ArtifactUnavailable as error:
+        if report:
+            report(f"warning: {error}")
+        return None
 
 
 def model_rate(settings: Settings) -> float | None:
@@ -214,19 +225,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog=f"{process.PROGRAM} worker", description=about)
     parser.add_argument("--roles", type=parse_roles, help=f"default: {','.join(ALL_ROLES)}; of a pool: model,tools")
     parser.add_argument("--pool", help="make the model and tool calls of this pool's roles, no others")
-    parser.add_argument("--local", action="store_true", help="use the model server that runs on this machine")
+    models = parser.add_mutually_exclusive_group()
+    models.add_argument("--local", action="store_true", help="use the model server that runs on this machine")
+    models.add_argument("--standin", action="store_true", help="without a key: bring the stand-in model along")
     parser.add_argument("--env-file", type=Path, help="settings, instead of .env beside this program")
     parser.add_argument("--debug", action="store_true", help="log tracebacks of failed calls, and the SDK's warnings")
     parser.add_argument("--log-format", choices=["text", "json"], help="instead of SUPERVISOR_LOG_FORMAT")
     options = parser.parse_args()
     roles = options.roles or list(ALL_ROLES if options.pool is None else POOL_ROLES)
     if options.pool is not None and not (is_name(options.pool) and roles in (["tools"], list(POOL_ROLES))):
-        parser.error("--pool is named like a role of a team; it serves model,tools, or tools alone")
+        parser.error("--pool takes letters, digits, _ and - only, and goes with --roles model,tools or --roles tools")
     process.keep_private()
     process.keep_files_private()
     try:
         if options.local:
             process.say(take_local_model().said)
+        if options.standin:
+            from temporal_supervisor.standin.__main__ import beside  # loads the stand-in: for this option only
+
+            os.environ.update(beside())
         settings = load_settings(options.env_file)
         process.cache_dir()  # or it would fail once the Worker is connected
         report = logs.configure(options.log_format or settings.log_format, telemetry.core_metrics(), options.debug)
@@ -235,7 +252,7 @@ def main() -> None:
         process.say(str(error))
         process.exit_now(2)
     if "model" in roles and not settings.has_model:
-        process.say(_NO_MODEL.format(process.command(process.PROGRAM, ["standin", "--port", "8234"])))
+        process.say(_NO_MODEL.format(process.command(process.PROGRAM, ["worker", "--standin"])))
         if found := find_local_model():
             process.say(found.worker_hint)
         process.exit_now(2)
@@ -245,7 +262,7 @@ def main() -> None:
             asyncio.run(serve(settings, roles, options.pool, watchdog, report))
             send_rest()
     except (ConnectionFailed, ValueError) as error:
-        report(str(error))
+        logs.say_last(str(error))
         process.exit_now(2)
     except KeyboardInterrupt:  # while it waits for the server; later the signal is handled
         process.exit_now(0)

@@ -81,6 +81,7 @@ BESIDE = {
     "starting": "supervision runtime",
     "messages": "supervision",
     "bundled": "",
+    "notebook": "console supervision",
 }
 # what clients and process mains may know of the workflows: their types, not what they are made of
 WORKFLOWS_IN_PUBLIC = (

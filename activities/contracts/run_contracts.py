@@ -434,9 +434,11 @@ class TableReply(Model):
     """The `tables` of templates as CSV. That of the template that `fills` the answer is `answer_json`, if short.
 
     `first_rows` stands for the findings of its items, and `problem` says which of them are not among the rows.
+    `lacks` says by template of which tables most cells are empty.
     """
 
     tables: list[ArtifactRef] = []
+    lacks: dict[str, str] = {}
     fills: str = ""
     answer_json: JsonValue = None
     answer_json_ref: str | None = None

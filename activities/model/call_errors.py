@@ -5,7 +5,10 @@ Order of judgement: the error's code, its type, then the HTTP status.
 """
 
 import contextlib
+import os
 import re
+import socket
+import ssl
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,7 +23,7 @@ _MEANINGS: Mapping[ErrorKind, str] = {
     ErrorKind.RATE_LIMITED: "the provider asks for fewer calls (429)",
     ErrorKind.OVERLOADED: "the provider is overloaded (529)",
     ErrorKind.PROVIDER_ERROR: "the provider failed (5xx, 408, 409)",
-    ErrorKind.PROVIDER_UNREACHABLE: "no connection: refused, reset, DNS, TLS",
+    ErrorKind.PROVIDER_UNREACHABLE: "no connection",
     ErrorKind.STREAM_BROKEN: "the answer broke off",
     ErrorKind.IDLE_TIMEOUT: "no sign of life for too long; SUPERVISOR_MODEL_IDLE_SECONDS gives it more time",
     ErrorKind.BAD_RESPONSE: "no valid answer: HTML, a redirect (check ANTHROPIC_BASE_URL), no content, unreadable JSON",
@@ -34,6 +37,7 @@ _MEANINGS: Mapping[ErrorKind, str] = {
         "team's prompts. If the window is smaller than the price list says, or not in it, set SUPERVISOR_MODEL_WINDOW"
     ),
 }
+_CAUSES = 8  # of an error, one behind the other
 _LACKING = (
     "it does not take a part of this request: leave that out by SUPERVISOR_MODEL_WITHOUT, "
     "SUPERVISOR_MODEL_STRUCTURED=text or a smaller SUPERVISOR_MODEL_MAX_TOKENS"
@@ -104,7 +108,7 @@ def classify(
     if isinstance(error, BadAnswer):
         kind, detail = error.kind, str(error)
     elif "APIConnectionError" in names:
-        kind, detail = ErrorKind.PROVIDER_UNREACHABLE, _reason(error)
+        kind, detail = ErrorKind.PROVIDER_UNREACHABLE, _cause(error)
     else:
         kind = next((_AFTER_HEADERS[name] for name in names if name in _AFTER_HEADERS), ErrorKind.BAD_RESPONSE)
         detail = _reason(error)
@@ -159,6 +163,20 @@ def _kind_of_answer(code: object, error_type: object, status: int) -> ErrorKind:
 def _reason(error: BaseException) -> str:
     """Returns the class of the cause of an error, never its text."""
     return "" if type(error) is TimeoutError else type(error.__cause__ or error).__name__
+
+
+def _cause(error: BaseException) -> str:
+    """Returns why there is no connection, in the system's fixed words; the class of the cause where it has none."""
+    below: BaseException | None = error
+    for _ in range(_CAUSES):
+        below = below and (below.__cause__ or below.__context__)
+        if isinstance(below, socket.gaierror):
+            return "the name of its host can't be resolved"
+        if isinstance(below, ssl.SSLError):
+            return f"TLS: {type(below).__name__}"
+        if isinstance(below, OSError) and below.errno:
+            return os.strerror(below.errno).lower()
+    return _reason(error)
 
 
 def _explanation(error: Any) -> str:

@@ -24,7 +24,7 @@ from temporal_supervisor.supervision.base.text import cut, one_line, size
 from temporal_supervisor.supervision.contract.finding import ArtifactRef
 from temporal_supervisor.supervision.contract.plan import Plan, template_of
 from temporal_supervisor.supervision.planning.expansion import ITEM_BYTES, Data, expanded, item_text, items_of, matching
-from temporal_supervisor.supervision.results.answer_table import ItemRow, first_rows, list_of_rows, table_csv
+from temporal_supervisor.supervision.results.answer_table import ItemRow, emptiness, first_rows, list_of_rows, table_csv
 from temporal_supervisor.supervision.results.payload_fit import cut_to
 from temporal_supervisor.supervision.results.shown_links import without_links
 
@@ -149,6 +149,7 @@ class Expansions:
         plan, team = await read_plan(self.store, call.plan_ref), (await self.teams.load(call.team_ref)).team
         sources = {subtask.id: one_line(subtask.item, limits.SENTENCE_BYTES) for subtask in plan.subtasks}
         columns_of = {role.name: role.columns for role in team.roles}
+        wanted_of = {role.name: role.wanted_columns for role in team.roles}
         reply, tables = TableReply(), dict[str, _Table]()
         for template, group in groupby(call.findings, lambda finding: template_of(finding.subtask_id) or ""):
             findings = list(group)
@@ -162,6 +163,9 @@ class Expansions:
             ref = await self.store.put_output(call.run.run_id, data)
             table = ArtifactRef(name=name, media_type="text/csv", bytes=len(data), ref=ref, subtask_id=template)
             reply.tables.append(table)
+            wanted = {name for finding in findings for name in wanted_of.get(finding.role, [])}
+            if lacking := emptiness([name for name in columns if name in wanted], [row.values for row in rows]):
+                reply.lacks[template] = lacking
             tables[template] = (columns, rows, findings)
         if call.answer_schema_ref:
             schema = json.loads(await read_text(self.store, call.answer_schema_ref))

@@ -255,7 +255,8 @@ class RunActivities:
                     ref = await self.store.adopt(run.run_id, attachment.ref or "")
                 data = await self.store.get(ref)
             except (ArtifactMissing, ValueError):
-                words = f"attachment '{name}': nothing is stored at '{attachment.ref}', use one that `put` prints"
+                words = f"attachment '{name}': the Worker's store, {self.store.url}, has nothing at '{attachment.ref}'"
+                words += ": let SUPERVISOR_ARTIFACTS_URL name one store in all processes, or `put` it again"
                 raise invalid_request(words) from None
             if is_data(name) or name == DATA_TOML:
                 file = FileEntry(name=name, bytes=len(data), sha256=hashlib.sha256(data).hexdigest(), parts=[ref])

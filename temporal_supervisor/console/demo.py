@@ -1,4 +1,4 @@
-"""The demo, `make demo`: a server, a model, a worker and one run on the bundled data, followed live.
+"""The demo, `temporal-supervisor demo`: a server, a model, a worker and one run on the bundled data, followed live.
 
 With ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL it uses that model, else the stand-in model.
 """
@@ -21,7 +21,11 @@ import typer
 
 from temporal_supervisor.console.base.command import FAILED, Access, CommandFailed, endpoint, perform, web_address
 from temporal_supervisor.console.base.terminal import console, print_out
+<<<<<<< HEAD
 from temporal_supervisor.console.page.page_serving import address_of, listening, page_beside
+=======
+from temporal_supervisor.console.run.request_options import parsed_plan, read_text_file
+>>>>>>> 8c6effac (First minute: demo, files, words, estimates, two stores, bug reports, notebooks)
 from temporal_supervisor.console.view.answer_text import answer_report
 from temporal_supervisor.console.view.event_lines import now_line
 from temporal_supervisor.console.view.follow import follow
@@ -49,12 +53,12 @@ _FOLLOWING = "Ctrl-C ends the demo"
 _STANDIN = "it extracts, it does not reason"
 
 
-async def demo(goal: str, team: str, access: Access) -> int:
+async def demo(wanted: dict[str, Any], access: Access) -> int:
     """Starts server, model and worker, runs the goal and prints the answer. Returns the run's exit code."""
     me = asyncio.current_task()
     assert me is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, me.cancel)
-    request = parse_request({"goal": goal, "team": team})
+    request = parse_request(wanted)
     cache = cache_dir()
     async with contextlib.AsyncExitStack() as stack:
         listener = stack.enter_context(listening("127.0.0.1", None))
@@ -107,6 +111,8 @@ async def _watch(run: Run, access: Access, worker: "KeptWorker") -> int:
             print_out("\npage, server, Web UI and worker stay up: Ctrl-C ends them")
             with contextlib.suppress(asyncio.CancelledError):
                 await keeping
+        else:
+            print_out("\nserver and worker were stopped, as there is no terminal")
         return code
     finally:
         keeping.cancel()
@@ -207,16 +213,17 @@ def _last_line(log: Path) -> str:
     return lines[-1] if lines else f"it said nothing; its log is {log}"
 
 
-def main() -> None:
-    """`python -m temporal_supervisor.console.demo`. Exit codes as those of `starter.py`."""
+def main(arguments: list[str] | None = None) -> None:
+    """The command `temporal-supervisor demo`, and `make demo`. Exit codes as those of all commands."""
     keep_files_private()
-    parser = argparse.ArgumentParser(prog="python -m temporal_supervisor.console.demo", description=__doc__)
+    parser = argparse.ArgumentParser(prog="temporal-supervisor demo", description=__doc__)
     parser.add_argument("--goal", default=GOAL, help="what to find out in the bundled data")
     parser.add_argument("--team", default=TEAM, help="who finds it out, instead of the team with the bundled data")
+    parser.add_argument("--plan", type=Path, help="a JSON file with a plan, as `run --plan` takes it")
     parser.add_argument("--debug", action="store_true", help="show where an error came from")
     parser.add_argument("--local", action="store_true", help="use the model server that runs on this machine")
     parser.add_argument("--standin", action="store_true", help="do not ask about a model server of this machine")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     for name in [name for name in os.environ if name.startswith("TEMPORAL_")]:
         del os.environ[name]  # another cluster's configuration would redirect or encrypt the way to the demo's server
     os.environ["TEMPORAL_CONFIG_FILE"] = os.devnull
@@ -230,7 +237,10 @@ def main() -> None:
     def begun() -> Coroutine[Any, Any, int]:
         if read_record() is None:
             find_temporal()  # before any event loop, so that Ctrl-C ends a build at once
-        return demo(options.goal, options.team, access)
+        wanted: dict[str, Any] = {"goal": options.goal, "team": options.team}
+        if options.plan:
+            wanted["plan"] = parsed_plan(read_text_file(options.plan), str(options.plan)).model_dump(mode="json")
+        return demo(wanted, access)
 
     exit_now(perform(access, begun))
 

@@ -42,6 +42,10 @@ def target(address: str | None = None, namespace: str | None = None) -> dict[str
         raise ConnectionFailed(f"Temporal's configuration can't be read: {error}") from error
     if address:
         config["target_host"] = address
+    scheme, mark, place = str(config.get("target_host") or "").partition("://")
+    if mark:
+        right = place.rstrip("/")
+        raise ConnectionFailed(f"a Temporal server's address is host:port: write {right}, leave out {scheme}://")
     if namespace:
         config["namespace"] = namespace
     if not config.get("target_host"):

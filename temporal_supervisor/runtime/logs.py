@@ -137,3 +137,8 @@ def configure(
     telemetry = TelemetryConfig(logging=core, metrics=metrics, global_tags=instance() if metrics else {})
     Runtime.set_default(Runtime(telemetry=telemetry), error_if_already_set=False)
     return steps.info
+
+
+def say_last(line: str) -> None:
+    """Writes the line of why the process ends, as an error."""
+    logging.getLogger(_STEPS).error(line)

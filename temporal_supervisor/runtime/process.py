@@ -56,8 +56,12 @@ def cache_dir() -> Path:
     """Returns the cache folder, made for its owner alone. Raises OSError if it can't be, or others can change it."""
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = Path(os.environ.get("SUPERVISOR_CACHE_DIR") or base / PROGRAM).expanduser().absolute()
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    folder.mkdir(mode=0o700, exist_ok=True)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        helps = "let SUPERVISOR_CACHE_DIR name another folder"
+        raise OSError(f"the cache folder {folder} can't be made: {error.strerror}; {helps}") from None
     if why := distrust(folder.stat(), os.getuid()):
         helps = "make it yours alone, or let SUPERVISOR_CACHE_DIR name another folder"
         raise PermissionError(f"the cache folder {folder} can't be used: {why}; {helps}")

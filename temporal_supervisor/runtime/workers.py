@@ -34,6 +34,7 @@ from temporal_supervisor.supervision.base.queues import (
     TOOLS_QUEUE,
     WORKFLOW_QUEUE,
     pool_queue,
+    worker_identity,
 )
 
 _CACHED_TASK_SLOTS = 10  # polls that wait hold one each: with fewer a task waits for a poll
@@ -88,12 +89,14 @@ def workers(
     pool: str | None = None,
     strict_sandbox: bool = True,
     build_id: str | None = None,
+    store_id: str | None = None,
 ) -> list[Worker]:
     """Returns one Worker per queue. Workflow processes also run tools: on their own queue these start eagerly.
 
     A process of a `pool` serves that pool's queue alone, with tools and, if that is a role of it, model calls.
     `model_rate` is the highest rate of a queue with model calls, per second, until the queue's own configuration says
-    another. With a `build_id` runs stay with the Workers of the build that began them.
+    another. With a `build_id` runs stay with the Workers of the build that began them. The `store_id` is told by their
+    identity, so that programs with another store notice.
     """
     leave_plain_payloads()
     sys.setswitchinterval(limits.SWITCH_INTERVAL.total_seconds())
@@ -103,6 +106,7 @@ def workers(
         "graceful_shutdown_timeout": limits.GRACEFUL_SHUTDOWN,
         "max_heartbeat_throttle_interval": limits.HEARTBEAT_THROTTLE,
         "default_heartbeat_throttle_interval": limits.HEARTBEAT_THROTTLE,
+        "identity": worker_identity(client.identity, store_id),
     }
     if build_id is None:
         common["build_id"] = "unversioned"  # the SDK makes a name by hashing all modules: 0.4 s of CPU

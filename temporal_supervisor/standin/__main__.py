@@ -3,11 +3,12 @@
 import argparse
 import json
 import os
+import socket
 import sys
 from pathlib import Path
 
 from temporal_supervisor.standin.extract.kind_of_call import think
-from temporal_supervisor.standin.server.app import BrainServer, listen, run
+from temporal_supervisor.standin.server.app import BrainServer, listen, run, serve_beside
 from temporal_supervisor.standin.server.faults import FaultScript, ServerConfig
 
 
@@ -22,9 +23,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--latency-ms", type=float, default=0, help="wait before each reply")
     options = parser.parse_args(arguments)
     try:
-        config = ServerConfig.model_validate_json(options.config.read_bytes() if options.config else "{}")
+        config = ServerConfig.model_validate_json(_config(options.config))
         config.latency_ms = config.latency_ms or options.latency_ms
-        listener, url = listen(options.host, options.port)
+        listener, url = _listener(options.host, options.port)
         if options.ledger:
             options.ledger.parent.mkdir(parents=True, exist_ok=True)
         log = (options.ledger or Path(os.devnull)).open("a", encoding="utf-8", buffering=1)
@@ -35,6 +36,29 @@ def main(arguments: list[str] | None = None) -> int:
     with log:
         run(server, listener, url)
     return 0
+
+
+def beside() -> dict[str, str]:
+    """Starts the stand-in in a thread of this process. Returns the variables with which a Worker calls it."""
+    url = serve_beside(BrainServer(think))
+    return {"ANTHROPIC_BASE_URL": url, "SUPERVISOR_MODEL": "standin"}
+
+
+def _config(file: Path | None) -> bytes:
+    """Returns the scripted behaviour. Raises ValueError for a file that can't be read."""
+    try:
+        return file.read_bytes() if file else b"{}"
+    except OSError as error:
+        raise ValueError(f"--config {file} can't be read: {error.strerror}") from None
+
+
+def _listener(host: str, port: int) -> tuple[socket.socket, str]:
+    """Returns a listening socket and its URL. Raises ValueError if it can't be had."""
+    try:
+        return listen(host, port)
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise ValueError(f"port {port} of {host}: {why}. Another --port may be free, 0 picks one") from None
 
 
 if __name__ == "__main__":

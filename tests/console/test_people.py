@@ -118,7 +118,7 @@ async def test_without_a_terminal_a_plan_is_left_waiting_with_the_commands_that_
     assert (code, out) == (0, "")
     assert Plan.model_validate_json((cli.folder / "plan.json").read_text()).revision == 1
     code, out = await run_as_printed(cli, ways["approve"][0])
-    assert (code, out) == (0, "run 'people-commands': plan.1: approve\n")
+    assert (code, out) == (0, "approved plan.1 of run people-commands\n")
     assert (await cli("result", "people-commands", "--wait")).code == 0
 
 
@@ -130,7 +130,7 @@ async def test_the_inbox_lists_what_waits_and_show_has_all_of_it(cli: Cli) -> No
     assert await cli.json("inbox", "--owner", "bob") == []
     lines = (await cli("inbox")).out.splitlines()
     assert lines[0].split() == ["since", "run", "id", "what", "is", "asked", "until"]
-    assert any("owned plan.1 plan: 3 subtasks, " in line and line.endswith("(6 days left)") for line in lines)
+    assert any("owned plan.1 plan: 3 subtasks, " in line and line.endswith("(7 days left)") for line in lines)
     listed = await cli.json("list", "--waiting", "--owner", "ann")
     assert [row["run_id"] for row in listed] == ["people-owned"]
     whole = await cli("show", "people-owned", "plan.1")
@@ -211,7 +211,9 @@ async def test_a_plan_is_left_at_a_terminal_and_changed_from_elsewhere(cli: Cli)
         terminal.type("q\n")
         assert await terminal.ended() == 5
     assert (cli.folder / "plan-of-people-left.json").read_text() == "{"
-    assert (await cli("reply", "people-left", "plan.1", "Only Japan")).out == "run 'people-left': plan.1: change\n"
+    assert (
+        await cli("reply", "people-left", "plan.1", "Only Japan")
+    ).out == "asked for changes of plan.1 of run people-left\n"
     await cli.until("people-left", lambda status: "plan.2" in [wait["id"] for wait in status["waiting"]])
     assert "what does: plan.2" in await cli.refused("approve", "people-left", "plan.1")
     await cli("cancel", "people-left")

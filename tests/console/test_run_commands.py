@@ -87,7 +87,7 @@ async def test_the_live_view_fits_its_terminal_and_shows_the_plan(cli: Cli, stan
         await terminal.until("─" * 120)
         standin.usual()
         assert await terminal.ended() == 0
-        for words in ("✔ t1", "└ ", "Ctrl-C leaves the run going", "stand-in model", " s wall"):
+        for words in ("✔ t1", "└ ", "Ctrl-C leaves the run going", "stand-in model", "took "):
             assert words in terminal.text
         assert "\x1b]8" not in terminal.text
 

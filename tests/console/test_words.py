@@ -202,7 +202,7 @@ def test_a_command_of_an_answer_is_never_broken(width: int, monkeypatch: pytest.
     outcome = RunOutcome("completed", RunResult(answer="-", artifacts=[made]))
     answer_report(LONG, outcome, "http://h/" + LONG).show(screen)
     lines = written(screen).splitlines()
-    assert any(f".venv/bin/temporal-supervisor artifacts {LONG} --save DIR" in line for line in lines)
+    assert any(".venv/bin/temporal-supervisor artifacts 131ca7 --save DIR" in line for line in lines)
     assert any(f"http://h/{LONG}" in line for line in lines)
 
 

@@ -160,6 +160,8 @@ async def tabulate(context: RunContext, patience: timedelta | None = None) -> Ta
         context.state.warn(f"the outputs of items could not be made a table: {failed}")
         return TableReply()
     context.state.take_tables(reply.tables)
+    for template, lacking in reply.lacks.items():
+        context.state.open_point(template, lacking)
     return reply
 
 

@@ -69,7 +69,8 @@ class Database:
     def __init__(self, url: str, secrets: Secrets) -> None:
         """Raises ValueError if the driver is not installed."""
         if find_spec("asyncpg") is None:
-            raise ValueError("PostgreSQL needs a driver: pip install temporal-supervisor[postgres]")
+            helps = "pip install 'temporal-supervisor[postgres]', in a checkout `uv sync --extra postgres`"
+            raise ValueError(f"PostgreSQL needs a driver: {helps}")
         self.tables: list[Json] = []
         self.names: list[str] = []
         self.unread: list[str] = []

@@ -2,11 +2,15 @@
 
 import sys
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from temporal_supervisor.console.base.command import BAD_INPUT, FAILED, CommandFailed
 from temporal_supervisor.console.base.terminal import print_err
 
 STANDARD_OUTPUT = Path("-")
+Force = Annotated[bool, typer.Option("--force", help="write over a file that exists")]
 
 
 def check_output(path: Path, endings: tuple[str, ...] = (), *, force: bool = False) -> None:

@@ -112,9 +112,26 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
+def file_size(size: int) -> str:
+    """Returns bytes as people read them: `31 kB`, `2.4 MB`."""
+    if size < 1000:
+        return counted(size, "byte")
+    return f"{size / 1e3:,.0f} kB" if size < 1e6 else f"{size / 1e6:,.1f} MB"
+
+
 def duration(seconds: float, digits: int = 0) -> str:
     """Returns seconds as people read them: `4 s`, `0:02:05`."""
     return f"{max(0, seconds):.{digits}f} s" if seconds < 60 else str(timedelta(seconds=int(seconds)))
+
+
+def roughly(seconds: float) -> str:
+    """Returns seconds as people say them who guess: `20 s`, `3 min`, `1 h 20 min`."""
+    minutes = round(seconds / 60)
+    if seconds < 55:
+        return f"{max(10, round(seconds, -1)):.0f} s"
+    if minutes < 60:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60} min" if minutes % 60 else f"{minutes // 60} h"
 
 
 def _allowed(char: str) -> str:

@@ -2,8 +2,10 @@
 
 import os
 from collections.abc import AsyncIterator
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
+import typer
 from temporalio.api.enums.v1 import VersionDrainageStatus
 from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentRequest, GetSystemInfoRequest
 from temporalio.client import Client
@@ -11,11 +13,28 @@ from temporalio.service import RPCError
 
 from activities.store.artifacts import ArtifactUnavailable
 from temporal_supervisor.console.base.check_rows import CheckRow, Level
-from temporal_supervisor.console.base.command import DONE, FAILED, Access, hint, server_address
-from temporal_supervisor.console.base.terminal import Report, counted
+from temporal_supervisor.console.base.command import (
+    DONE,
+    FAILED,
+    Access,
+    endpoint,
+    hint,
+    server_address,
+)
+from temporal_supervisor.console.base.output_file import Force, check_output, write_file
+from temporal_supervisor.console.base.terminal import Report, counted, safe_json
 from temporal_supervisor.console.commands.model_check import model_rows
-from temporal_supervisor.console.run.found_runs import recorded_store, roots
-from temporal_supervisor.console.run.pollers import SET_CURRENT, WORK, Polled, gone, polled, shown, worker_of
+from temporal_supervisor.console.run.found_runs import recorded_store, roots, short_id
+from temporal_supervisor.console.run.pollers import (
+    SET_CURRENT,
+    WORK,
+    Polled,
+    gone,
+    polled,
+    shown,
+    worker_of,
+    worker_of_other_store,
+)
 from temporal_supervisor.console.run.standstill import causes_of
 from temporal_supervisor.messages import RPC_TIMEOUT
 from temporal_supervisor.runs import Run
@@ -23,51 +42,99 @@ from temporal_supervisor.runtime import search_attributes
 from temporal_supervisor.runtime.connection import ConnectionFailed
 from temporal_supervisor.runtime.setting_checks import odd_settings
 from temporal_supervisor.runtime.settings import Settings
-from temporal_supervisor.supervision.base.queues import DEPLOYMENT, OUTWARD_QUEUE, WORKFLOW_QUEUE
+from temporal_supervisor.supervision.base.queues import DEPLOYMENT, MODEL_QUEUE, OUTWARD_QUEUE, WORKFLOW_QUEUE
 from temporal_supervisor.supervision.base.trust import is_readable_by_others
 
 _RUNS = 100  # open ones that are looked at, newest first
 
 
-async def examine(access: Access) -> Report:
+async def examine(
+    access: Access,
+    bundle: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="write a JSON file for a bug report: no secrets, no contents")
+    ] = None,
+    force: Force = False,
+) -> Report:
     """Check everything that a run needs; exit code 1 if there is a problem."""
+    if bundle:
+        check_output(bundle, (".json",), force=force)
     rows = [row async for row in _rows(access)]
+    if bundle:
+        await _write_bundle(access, rows, bundle, force=force)
     code = FAILED if any(row.level == "problem" for row in rows) else DONE
     return Report(rows, rows, code=code)
 
 
+async def _write_bundle(access: Access, rows: list[CheckRow], file: Path, *, force: bool) -> None:
+    from temporal_supervisor.console.report import bug_report  # for this option only
+
+    try:
+        client = await access.client()
+    except ConnectionFailed:
+        client = None
+    made = await bug_report.bundle(access.settings, rows, client)
+    write_file(file, f"{safe_json(made)}\n".encode(), force=force)
+
+
 async def _rows(access: Access) -> AsyncIterator[CheckRow]:
-    for odd in odd_settings(access.settings, os.environ):
-        yield CheckRow("warning", "settings", odd)
-    async for row in model_rows(access.settings):
+    names_model = endpoint(access.settings) is not None
+    async for row in _own_rows(access.settings, names_model=names_model):
         yield row
-    async for row in _teams(access.settings):
-        yield row
-    if row_of_keys := open_keys(access.settings):
-        yield row_of_keys
     try:
         client = await access.client()
     except ConnectionFailed as error:
         yield CheckRow("problem", "server", str(error))
         return
-    store_id = None
-    try:
-        store = await access.store()
-        store_id = await store.identity() or ""
-        keys = access.settings.keys
-        sealed = f", encrypted with key {keys.names[0]}" if keys else ""
-        known = f"id {store_id}" if store_id else "without an id yet: the first run that uses it makes one"
-        yield CheckRow("ok", "artifact store", f"{store.url}, {known}{sealed}")
-    except (ArtifactUnavailable, ValueError) as error:
-        url = access.settings.artifacts_url
-        fix = "create that bucket, check its credentials," if "://" in url else f"make {url} a folder of yours,"
-        text = f"{fix} or let SUPERVISOR_ARTIFACTS_URL name another one"
-        yield CheckRow("problem", "artifact store", str(error), text)
+    if not names_model:
+        async for row in _without_own_model(access.settings, client):
+            yield row
+    store_id, store_row = await _store(access)
+    yield store_row
     try:
         async for row in server_rows(client, store_id):
             yield row
     except RPCError as error:
         yield CheckRow("problem", "server", f"it stopped answering: {error.message}")
+
+
+async def _own_rows(settings: Settings, *, names_model: bool) -> AsyncIterator[CheckRow]:
+    """Yields what can be said without a server: of settings, of the model if one is named, of teams and keys."""
+    for odd in odd_settings(settings, os.environ):
+        yield CheckRow("warning", "settings", odd)
+    if names_model:
+        async for row in model_rows(settings):
+            yield row
+    async for row in _teams(settings):
+        yield row
+    if row_of_keys := open_keys(settings):
+        yield row_of_keys
+
+
+async def _store(access: Access) -> tuple[str | None, CheckRow]:
+    """Returns the store's id, empty if it has none yet and None if it can't be read, and what is said of it."""
+    try:
+        store = await access.store()
+        store_id = await store.identity() or ""
+    except (ArtifactUnavailable, ValueError) as error:
+        url = access.settings.artifacts_url
+        fix = "create that bucket, check its credentials," if "://" in url else f"make {url} a folder of yours,"
+        text = f"{fix} or let SUPERVISOR_ARTIFACTS_URL name another one"
+        return None, CheckRow("problem", "artifact store", str(error), text)
+    keys = access.settings.keys
+    sealed = f", encrypted with key {keys.names[0]}" if keys else ""
+    known = f"id {store_id}" if store_id else "without an id yet: the first run that uses it makes one"
+    return store_id, CheckRow("ok", "artifact store", f"{store.url}, {known}{sealed}")
+
+
+async def _without_own_model(settings: Settings, client: Client) -> AsyncIterator[CheckRow]:
+    """Yields who makes model calls where this environment names no model; a warning if nobody does."""
+    calling = await polled(client, MODEL_QUEUE)
+    if calling.served:
+        text = f"this environment names none and needs none: {shown(calling.workers)} makes the calls"
+        yield CheckRow("ok", "model", text)
+        return
+    async for row in model_rows(settings):
+        yield row
 
 
 def open_keys(settings: Settings) -> CheckRow | None:
@@ -104,11 +171,12 @@ async def server_rows(client: Client, store_id: str | None) -> AsyncIterator[Che
     missing = search_attributes.warnings(await search_attributes.usable(client))
     for warning in missing:
         # A run sets the attributes that there were when it began: without one of them the server refuses its tasks.
-        fix = "new runs work without: their phase is in the memo; one that began with it stands still until it is back"
+        fix = "new runs work without it: their phase is in the memo; a run that began with it is stuck until it is back"
         yield CheckRow("warning", "search attributes", warning, fix)
     if not missing:
         yield CheckRow("ok", "search attributes", "all usable")
-    if other := await _other_store(client, store_id):
+    other = await _other_workers_store(client, store_id) or await _other_store(client, store_id)
+    if other:
         yield other
     async for row in _open_runs(client):
         yield row
@@ -145,7 +213,7 @@ async def _build_rows(client: Client, seen: Polled) -> AsyncIterator[CheckRow]:
         current = build == info.routing_config.current_deployment_version.build_id
         open_runs = summary.drainage_status == VersionDrainageStatus.VERSION_DRAINAGE_STATUS_DRAINING
         if build in seen.served:
-            words.append(build + " (current)" * current + " (runs of it are open)" * open_runs)
+            words.append(build + " (current)" * current + " (its runs may still be open)" * open_runs)
         elif current or open_runs:
             text = f"no Worker serves it: {'new runs wait for it' if current else 'runs that began with it are open'}"
             fix = f"start one with {hint('worker', SUPERVISOR_BUILD_ID=build)}"
@@ -154,14 +222,31 @@ async def _build_rows(client: Client, seen: Polled) -> AsyncIterator[CheckRow]:
         yield CheckRow("ok", "builds", ", ".join(words))
 
 
+_SAME_STORE = "set SUPERVISOR_ARTIFACTS_URL to the same store in every process"
+
+
+def _named_store(store_id: str) -> str:
+    return f"the store {store_id}" if store_id else "one without an id: it is not mounted, or was emptied"
+
+
+async def _other_workers_store(client: Client, store_id: str | None) -> CheckRow | None:
+    """Returns a problem if a Worker that runs now uses another artifact store than this environment."""
+    if store_id is None:
+        return None
+    worker, other = await worker_of_other_store(client, store_id)
+    if not worker:
+        return None
+    text = f"the Worker {worker} uses the store {other}..., this environment {_named_store(store_id)}"
+    return CheckRow("problem", "artifact store", text, _SAME_STORE)
+
+
 async def _other_store(client: Client, store_id: str | None) -> CheckRow | None:
     """Returns a problem if the newest run uses another artifact store than this environment, or this one is lost."""
     for execution in await roots(client, 1):
         used = await recorded_store(Run(client, execution.id))
         if used and store_id is not None and used != store_id:
-            own = f"the store {store_id}" if store_id else "one without an id: it is not mounted, or was emptied"
-            text = f"run '{execution.id}' uses the store {used}, this environment {own}"
-            fix = "mount that store again, or set SUPERVISOR_ARTIFACTS_URL to the same store in every process"
+            text = f"run '{execution.id}' uses the store {used}, this environment {_named_store(store_id)}"
+            fix = f"mount that store again, or {_SAME_STORE}"
             return CheckRow("problem", "artifact store", text, fix)
     return None
 
@@ -179,8 +264,8 @@ async def _open_runs(client: Client) -> AsyncIterator[CheckRow]:
         causes = await causes_of(run, described)
         still += bool(causes)
         for cause in causes:
-            fix = f"{cause.helps}; {hint('status', run.id)} says more"
+            fix = f"{cause.helps}; {hint('status', short_id(run.id))} says more"
             level: Level = "warning" if cause.waits_for == "person" else "problem"
             yield CheckRow(level, "open run", f"'{run.id}': {cause.cause}", fix)
     if not still:
-        yield CheckRow("ok", "open runs", f"{len(found)}, none of them stands still")
+        yield CheckRow("ok", "open runs", f"{counted(len(found), 'open run')}, none stuck")

@@ -16,7 +16,7 @@ from temporal_supervisor.console.base.command import BAD_INPUT, DONE, FAILED, Ac
 from temporal_supervisor.console.base.output_file import write_file
 from temporal_supervisor.console.base.terminal import Report, safe, safe_line
 from temporal_supervisor.console.run.command_line import AnyRun
-from temporal_supervisor.console.run.found_runs import find_run
+from temporal_supervisor.console.run.found_runs import find_run, short_id
 from temporal_supervisor.console.run.run_outcome import outcome_so_far, published_end, read_result
 from temporal_supervisor.runs import Run
 from temporal_supervisor.supervision.base import limits
@@ -34,7 +34,10 @@ _HASH_BEGINNING = re.compile(r"[0-9a-f]{6,64}")
 
 async def verify_run(run: AnyRun, access: Access) -> Report:
     """Recompute the evidence of each claim of an answer; exit code 1 if something has no support or was changed."""
-    return await chain_report(run.id, await access.store())
+    store = await access.store()
+    if await published_end(run.id, store) is None:
+        await run.require()
+    return await chain_report(run.id, store)
 
 
 async def chain_report(run_id: str, store: ArtifactStore) -> Report:
@@ -44,7 +47,7 @@ async def chain_report(run_id: str, store: ArtifactStore) -> Report:
     ended = await published_end(run_id, store)
     if ended is None:
         raise CommandFailed(
-            FAILED, f"the store has no result of '{run_id}': it still runs, was terminated, or was pruned"
+            FAILED, f"the store has no result of '{run_id}': it is still running, was terminated, or was pruned"
         )
     result = await read_result(store, ended.result_ref)
     found = await evidence_of(store, result)
@@ -109,12 +112,24 @@ async def artifacts_report(
     result = (await outcome_so_far(run, store)).result
     listed = result.artifacts if result else []
     if save is not None:
-        save.mkdir(parents=True, exist_ok=True)
+        _make_folder(save)
         for artifact, name in zip(listed, _file_names(listed), strict=True):
             write_file(save / name, await store.get(artifact.ref))
-    note = f"save them: {hint('artifacts', run.id, '--save', 'DIR')}" if listed else f"run '{run.id}' made no artifacts"
+    note = (
+        f"save them: {hint('artifacts', short_id(run.id), '--save', 'DIR')}"
+        if listed
+        else f"run '{run.id}' made no artifacts"
+    )
     shown = [] if save else listed
     return Report(listed, list(_artifact_rows(shown)), notes=[note] if shown or not listed else [])
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        why = "it is a file" if folder.is_file() else error.strerror
+        raise CommandFailed(BAD_INPUT, f"the folder {folder} can't be made ({why}): name another one") from None
 
 
 def _artifact_rows(listed: list[ArtifactRef]) -> Iterator[RenderableType]:
@@ -126,7 +141,9 @@ def _artifact_rows(listed: list[ArtifactRef]) -> Iterator[RenderableType]:
 async def print_artifact(
     access: Access,
     ref: Annotated[str, typer.Argument(help="as `artifacts` and `put` print it, or a hash's beginning (`verify`)")],
-    run_id: Annotated[str | None, typer.Option("--run", help="of this run, else the newest: for a beginning")] = None,
+    run_id: Annotated[
+        str | None, typer.Option("--run", help="look up a shortened hash in this run; the newest without")
+    ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="write it into this file")] = None,
 ) -> int:
     """Print a stored text, or write it into a file."""

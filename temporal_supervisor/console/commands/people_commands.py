@@ -23,6 +23,7 @@ from temporal_supervisor.console.base.terminal import (
     Report,
     ScreenRow,
     TextTable,
+    counted,
     duration,
     look_alikes,
     print_err,
@@ -77,10 +78,18 @@ async def cancelled(run: Run) -> tuple[str, int]:
                 await run.handle.result()
     after = await run.describe()
     if is_open(after):
+<<<<<<< HEAD
         return f"run '{run.id}' will be cancelled as soon as a worker takes it up", DONE
     what, helps = ("eval", hint("eval", run.id)) if is_eval else ("run", hint("result", run.id))
     said = f"{what} '{run.id}' is {state_word(after)}; its result: {helps}"
     return said, DONE if state_word(after) == "cancelled" else FAILED
+=======
+        print_err(f"run '{run.id}' will be cancelled as soon as a worker takes it up")
+        return DONE
+    what, helps = ("eval", hint("eval", run.id)) if is_eval else ("run", hint("result", short_id(run.id)))
+    print_err(f"{what} '{run.id}' is {state_word(after)}; its result: {helps}")
+    return DONE if state_word(after) == "cancelled" else FAILED
+>>>>>>> 8c6effac (First minute: demo, files, words, estimates, two stores, bug reports, notebooks)
 
 
 async def extend(
@@ -150,7 +159,12 @@ async def require_open(run: Run) -> None:
     """Raises CommandFailed if the run has ended."""
     described = await run.require()
     if not is_open(described):
-        raise CommandFailed(FAILED, f"run '{run.id}' has ended ({state_word(described)}): nothing to change")
+        raise CommandFailed(FAILED, _ended(run.id, state_word(described)))
+
+
+def _ended(run_id: str, state: str) -> str:
+    again = "start another one with `run`, or go back in this one with `temporal workflow reset`"
+    return f"run '{run_id}' has ended ({state}), so it can't be changed: {again}"
 
 
 _ONE = 2  # words name one thing that waits: RUN_ID ID
@@ -307,7 +321,23 @@ async def decision_report(
     edited = parsed_plan(read_text_file(plan), str(plan)) if plan else None
     answer = await run.decide(item.wait, word, text, plan=edited, by=by)
     data = {"run_id": run.id, "id": item.wait.id, "message": answer.message}
-    return Report(data, [f"run '{run.id}': {answer.message}"])
+    return Report(data, [told(run.id, item.wait.id, answer.message)])
+
+
+_DONE_WORDS = {
+    "approve": "approved",
+    "deny": "denied",
+    "reject": "rejected",
+    "reply": "replied to",
+    "change": "asked for changes of",
+}
+
+
+def told(run_id: str, wait_id: str, message: str) -> str:
+    """Returns what became of a decision; what a run says that is more than its name stands as it is."""
+    _, _, choice = message.partition(f"{wait_id}: ")
+    done = _DONE_WORDS.get(choice)
+    return f"{done} {wait_id} of run {short_id(run_id)}" if done else f"run {short_id(run_id)}: {message}"
 
 
 async def approve(
@@ -343,7 +373,7 @@ async def _many_report(access: Access, words: Sequence[str], word: str, text: st
     replies = await run.decide_all(waits, word, text, by=by)
     run_id = run.id
     data = {"run_id": run_id, "decisions": [reply.model_dump() for reply in replies]}
-    lines = [f"run '{run_id}': {reply.message}" for reply in replies]
+    lines = [told(run_id, reply.id, reply.message) for reply in replies]
     code = DONE if all(reply.accepted for reply in replies) else FAILED
     return Report(data, lines, code=code)
 
@@ -375,7 +405,7 @@ async def _named(access: Access, words: Sequence[str]) -> Item:
         here = await run.waiting()
     else:
         here = (await inbox(client)).items
-    items = [item for item in here if item.wait.id == wait_id]
+    items = [item for item in here if item.wait.id == wait_id] or _only_wait_of(wait_id, here)
     if len(items) > 1:
         runs = ", ".join(short_id(item.run_id) for item in items)
         first = hint("show", short_id(items[0].run_id), wait_id)
@@ -385,8 +415,16 @@ async def _named(access: Access, words: Sequence[str]) -> Item:
     return items[0]
 
 
+def _only_wait_of(subtask: str, here: Sequence[Item]) -> list[Item]:
+    """Returns the wait of a subtask by its path alone, where no other one of it is open."""
+    found = [item for item in here if item.wait.subtask_id == subtask]
+    return found if len(found) == 1 else []
+
+
 def _nothing_waits(wait_id: str, ids: Iterable[str]) -> str:
-    known = ", ".join(ids) or "nothing, as far as Workers say"
+    known = ", ".join(ids)
+    if not known:
+        return f"nothing waits for a person, as far as Workers say: {hint('inbox')} shows what does"
     return f"nothing with the id '{wait_id}' waits for a person; what does: {known}"
 
 
@@ -405,5 +443,7 @@ def _until(at: str | None) -> str:
     """Returns a time, and the days, or else hours, that are left."""
     if at is None:
         return ""
-    left = duration((datetime.fromisoformat(at) - datetime.now(UTC)).total_seconds())
-    return f"{_day(at)} ({left.partition(',')[0]} left)"
+    left = datetime.fromisoformat(at) - datetime.now(UTC)
+    days = round(left / timedelta(days=1))
+    shown = counted(days, "day") if left >= timedelta(days=1) else duration(left.total_seconds())
+    return f"{_day(at)} ({shown} left)"

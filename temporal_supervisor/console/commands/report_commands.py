@@ -12,11 +12,11 @@ import typer
 from temporalio.client import Client, WorkflowExecution, WorkflowExecutionDescription, WorkflowQueryFailedError
 from temporalio.service import RPCError
 
-from activities.store.artifacts import ArtifactMissing
+from activities.store.artifacts import ArtifactMissing, ArtifactStore
 from activities.store.spending import run_spends
 from temporal_supervisor.client import OWNER, inbox
 from temporal_supervisor.console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint, web_address
-from temporal_supervisor.console.base.output_file import check_output, write_file
+from temporal_supervisor.console.base.output_file import Force, check_output, write_file
 from temporal_supervisor.console.base.terminal import (
     Either,
     Remark,
@@ -56,6 +56,7 @@ from temporal_supervisor.outcomes import is_open, state_word
 from temporal_supervisor.runs import Run
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.text import money
+from temporal_supervisor.supervision.contract.result import RunResult
 from temporal_supervisor.supervision.contract.status import Status
 from temporal_supervisor.supervision.contract.usage import Spend, Usage
 from temporal_supervisor.supervision.results.answer_table import table_content
@@ -63,8 +64,7 @@ from temporal_supervisor.supervision.results.answer_table import table_content
 _CALLS_SHOWN = 8  # worker agents whose calls one looks at: each is a question to the server
 
 
-Force = Annotated[bool, typer.Option("--force", help="write over a file that exists")]
-_ANSWER_ENDINGS = (".md", ".txt", ".json", ".csv")
+_ANSWER_ENDINGS = (".md", ".txt", ".docx", ".json", ".csv", ".xlsx")
 
 
 async def status_report(run: AnyRun, access: Access) -> Report:
@@ -183,7 +183,9 @@ async def result_report(
     wait: Annotated[bool, typer.Option("--wait", help="wait for the run's end")] = False,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="write it: answer.md, table.csv, answer.json, or - to print it"),
+        typer.Option(
+            "--output", "-o", help="write it: answer.md or .docx, table.csv or .xlsx, answer.json; - prints it"
+        ),
     ] = None,
     force: Force = False,
 ) -> Report:
@@ -199,18 +201,33 @@ async def result_report(
             why = "if the run uses another store, set SUPERVISOR_ARTIFACTS_URL as its Workers have it"
             raise CommandFailed(FAILED, f"{error}: {why}") from error
     if output:
-        if outcome.result is None or not (outcome.result.answer or outcome.result.answer_json):
-            raise CommandFailed(FAILED, f"run '{run.id}' has no answer: {hint('status', run.id)} says why")
-        try:
-            suffix = output.suffix.lower()
-            tables = outcome.result.tables if suffix == ".csv" else []
-            made = await store.get(tables[0].ref) if len(tables) == 1 else answer_file(outcome.result, suffix)
-            write_file(output, made, table_content(made) if suffix == ".csv" else "", force=force)
-        except ValueError as error:
-            raise CommandFailed(BAD_INPUT, f"{output}: {error}") from None
+        await _write_answer(run.id, outcome.result, store, output, force=force)
         return Report(outcome.as_json(run.id), code=exit_code(outcome))
     web = None if outcome.forgotten else web_address(run.client, run.id)
     return answer_report(run.id, outcome, web, model_notes(outcome))
+
+
+async def _write_answer(
+    run_id: str, result: RunResult | None, store: ArtifactStore, output: Path, *, force: bool
+) -> None:
+    """Writes the answer as the ending of the file says. Raises CommandFailed if there is none of that form."""
+    if result is None or not (result.answer or result.answer_json):
+        raise CommandFailed(FAILED, f"run '{run_id}' has no answer: {hint('status', short_id(run_id))} says why")
+    suffix = output.suffix.lower()
+    is_table = suffix in (".csv", ".xlsx")
+    try:
+        if is_table and len(result.tables) == 1:
+            made = await store.get(result.tables[0].ref)
+        else:
+            made = answer_file(result, ".csv" if is_table else suffix)
+    except ValueError as error:
+        raise CommandFailed(BAD_INPUT, f"{output}: {error}") from None
+    content = table_content(made) if is_table else ""
+    if suffix in (".xlsx", ".docx"):
+        from temporal_supervisor.console.view import office_files  # loads what writes these: for two endings only
+
+        made = office_files.workbook(made) if is_table else office_files.word_document(result.answer, run_id)
+    write_file(output, made, content, force=force)
 
 
 async def page_report(

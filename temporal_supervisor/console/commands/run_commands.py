@@ -6,16 +6,19 @@ import os
 import shlex
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from temporalio.client import Client
 from temporalio.exceptions import WorkflowAlreadyStartedError
 
 from activities.files.manifest import MANIFEST_TYPE, DataFile, put_files
+from activities.store.artifacts import ArtifactStore
 from temporal_supervisor.console.base.command import (
     BAD_INPUT,
     FAILED,
@@ -28,15 +31,16 @@ from temporal_supervisor.console.base.command import (
     user,
     web_address,
 )
-from temporal_supervisor.console.base.terminal import Report, console, counted, print_err, put, safe_json
+from temporal_supervisor.console.base.terminal import Report, console, counted, file_size, print_err, put, safe_json
 from temporal_supervisor.console.commands.people_commands import way_rows
 from temporal_supervisor.console.run.command_line import AnyRun, AsJson
 from temporal_supervisor.console.run.described_files import check_description, check_readable
-from temporal_supervisor.console.run.pollers import SET_CURRENT, polled
+from temporal_supervisor.console.run.found_runs import short_id
+from temporal_supervisor.console.run.pollers import SET_CURRENT, polled, worker_of_other_store
 from temporal_supervisor.console.run.request_options import check_run_id, parsed_plan, prepared_request, read_text_file
-from temporal_supervisor.console.view.answer_text import answer_report
+from temporal_supervisor.console.view.answer_text import answer_report, bare_report
 from temporal_supervisor.console.view.follow import follow
-from temporal_supervisor.console.view.live_view import Screen
+from temporal_supervisor.console.view.live_view import QuietScreen, Screen
 from temporal_supervisor.console.view.model_ways import model_notes
 from temporal_supervisor.console.view.plan_view import PlanPage, plan_page
 from temporal_supervisor.messages import NoAnswer, UpdateRefused
@@ -48,7 +52,7 @@ from temporal_supervisor.starting import new_run_id
 from temporal_supervisor.supervision.base.queues import MODEL_QUEUE, WORKFLOW_QUEUE
 from temporal_supervisor.supervision.base.store_keys import encode
 from temporal_supervisor.supervision.contract.plan import Plan
-from temporal_supervisor.supervision.contract.request import Attachment
+from temporal_supervisor.supervision.contract.request import Attachment, RunRequest
 from temporal_supervisor.supervision.contract.status import Status, Wait
 
 _WORDS = {"a": "approve", "r": "deny", "c": "reply", "e": "approve"}
@@ -149,10 +153,11 @@ def _drop_edited(run: Run) -> None:
 
 def _left(page: PlanPage, wait: Wait, *, shown: bool) -> Report:
     rows = [*([] if shown else page.rows()), "the plan waits for approval", *way_rows(page.run_id, wait)]
-    note = f"follow it: {hint('follow', page.run_id)}"
+    note = f"follow it: {hint('follow', short_id(page.run_id))}"
     return Report({"run_id": page.run_id, "state": "running", "waiting": [wait]}, rows, [note], code=WAITS)
 
 
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="the answer alone, and what the run waits for")]
 _HINT = "Ctrl-C leaves the run going"
 _LOOK = timedelta(seconds=2)  # between two looks at whether a plan that is asked about still waits
 _LISTED_AFTER = 2.0  # seconds after which the server lists a Worker that has just said that it is ready
@@ -201,67 +206,97 @@ async def run_goal(
     detach: Annotated[bool, typer.Option("--detach", help="print the run's id and return at once")] = False,
     as_json: AsJson = False,
     queue_anyway: Annotated[bool, typer.Option("--queue-anyway", help="start even if no worker is there yet")] = False,
+    quiet: Quiet = False,
 ) -> Report:
     """Start a run and follow it to its answer. Ctrl-C stops following, never the run."""
-    wanted, uploads, files = prepared_request(locals())
+    run, wanted = await started_run(access, locals())
+    web = web_address(run.client, run.id)
+    if detach:
+        print_err(f"follow it: {hint('follow', short_id(run.id))}")
+        return Report({"run_id": run.id, "web": web}, [run.id])
+    if not quiet:
+        print_err(f"run {run.id}" + (f"\n{web}" if web else ""))
+    return await _followed(run, access, as_json, asks=wanted.approve_plan, quiet=quiet)
+
+
+async def started_run(access: Access, options: Mapping[str, Any]) -> tuple[Run, RunRequest]:
+    """Starts the run that the options of `run` ask for, and stores its files before. Raises CommandFailed."""
+    wanted, uploads, files = prepared_request(options)
     if wanted.team is None and "team" in access.settings.model_fields_set:
         wanted = wanted.model_copy(update={"team": access.settings.team})  # what is set here, a Worker may not know
-    given = check_run_id(run_id) if run_id is not None else None
+    wanted_id = options.get("run_id")
+    given = check_run_id(wanted_id) if wanted_id is not None else None
+    is_sure = bool(options.get("queue_anyway"))
+    if not is_sure:
+        _check_team(wanted.team, access.settings.teams_folders)
     await check_description(files)
     await check_readable(files)
     client = await access.client()
-    run_id = given or new_run_id(client, wanted.goal)
-    if not queue_anyway:
+    if not is_sure:
         await require_workers(client)
+    if not is_sure and (uploads or files):
+        await require_same_store(client, await access.store())
     for content in uploads:
         await (await access.store()).put_upload(content)
     if files:
         attachment = await _stored(access, files)
-        attachment = attachment.model_copy(update={"trusted": not data_from_others})
+        attachment = attachment.model_copy(update={"trusted": not options.get("data_from_others")})
         wanted = wanted.model_copy(update={"attachments": [*wanted.attachments, attachment]})
-    run = Run(client, run_id)
+    run = Run(client, given or new_run_id(client, wanted.goal))
+    await _begin(run, wanted)
+    return run, wanted
+
+
+async def _begin(run: Run, wanted: RunRequest) -> None:
+    """Starts the run. Raises CommandFailed if there is one of its id."""
     try:
-        await Run.start(client, wanted, run_id)
+        await Run.start(run.client, wanted, run.id)
     except WorkflowAlreadyStartedError as error:
         other = await run.describe()
         known = "is already running" if is_open(other) else f"exists already ({state_word(other)})"
-        helps = hint("follow" if is_open(other) else "result", run.id)
+        helps = hint("follow" if is_open(other) else "result", short_id(run.id))
         raise CommandFailed(FAILED, f"run '{run.id}' {known}: {helps} shows it, or choose another --id") from error
-    web = web_address(client, run_id)
-    if detach:
-        print_err(f"follow it: {hint('follow', run_id)}")
-        return Report({"run_id": run_id, "web": web}, [run_id])
-    print_err(f"run {run_id}" + (f"\n{web}" if web else ""))
-    return await _followed(run, access, as_json, asks=wanted.approve_plan)
 
 
-async def follow_run(run: AnyRun, access: Access, as_json: AsJson = False) -> Report:
+def _check_team(team: object, folders: Sequence[Path]) -> None:
+    """Raises CommandFailed for the name of a team that is like one of those here; others may be the Workers' own."""
+    here = {file.parent.name for folder in folders for file in folder.glob("*/team.toml")}
+    if not isinstance(team, str) or team in here:
+        return
+    if meant := get_close_matches(team, here, 1):
+        helps = "pass --queue-anyway if Workers have one of this name"
+        raise CommandFailed(BAD_INPUT, f"there is no team '{team}': did you mean '{meant[0]}'? ({helps})")
+
+
+async def follow_run(run: AnyRun, access: Access, as_json: AsJson = False, quiet: Quiet = False) -> Report:
     """Follow a run to its end and print its answer."""
-    return await _followed(run, access, as_json)
+    return await _followed(run, access, as_json, quiet=quiet)
 
 
-async def _followed(run: Run, access: Access, as_json: bool, *, asks: bool = False) -> Report:
+async def _followed(run: Run, access: Access, as_json: bool, *, asks: bool = False, quiet: bool = False) -> Report:
     """Returns the outcome of a run; if it `asks`, a person is asked about plans that wait for approval."""
     web = web_address(run.client, run.id)
     can_ask = console().is_terminal and sys.stdin.isatty() and not as_json
     try:
-        with Screen(console(stderr=as_json), _HINT) as screen:
+        with (QuietScreen if quiet else Screen)(console(stderr=as_json), _HINT) as screen:
             look = partial(ask_about_plan, run, screen, can_ask=can_ask) if asks else None
             outcome = await follow(run, screen, await access.store_or_none(), web, look)
     except PlanLeft as left:
         return left.report
     except asyncio.CancelledError:
-        print_err(f"the run continues: {hint('follow', run.id)}")
+        print_err(f"the run continues: {hint('follow', short_id(run.id))}")
         raise
     _drop_edited(run)
+    if quiet:
+        return bare_report(run.id, outcome)
     return answer_report(run.id, outcome, web, model_notes(outcome))
 
 
 async def _stored(access: Access, files: list[DataFile]) -> Attachment:
     sent: list[int] = []
     ref = await put_files(await access.store(), files, lambda _, size: sent.append(size))
-    news = f", {sum(map(bool, sent)):,} of them new ({sum(sent) / 2**20:,.1f} MiB)"
-    print_err(f"{counted(len(sent), 'file')} as data{news}")
+    uploaded = f"{sum(map(bool, sent)):,} uploaded ({file_size(sum(sent))})" if any(sent) else "all uploaded before"
+    print_err(f"{counted(len(sent), 'file')}, {uploaded}")
     return Attachment(name="files", ref=ref, media_type=MANIFEST_TYPE)
 
 
@@ -274,15 +309,26 @@ async def require_workers(client: Client, otherwise: str = ", or pass --queue-an
         await asyncio.sleep(_LISTED_AFTER / 10)
 
 
+async def require_same_store(client: Client, store: ArtifactStore) -> None:
+    """Raises CommandFailed if a Worker says that it uses another store: it would not find what is put into this one."""
+    own = await store.identity()
+    worker, other = await worker_of_other_store(client, own)
+    if worker:
+        here = f"{store.url} ({own})" if own else f"{store.url}, which is new"
+        helps = "set SUPERVISOR_ARTIFACTS_URL to the same store in both, or pass --queue-anyway"
+        words = f"this program uses the artifact store {here}, the Worker {worker} another one ({other}...)"
+        raise CommandFailed(UNREACHABLE, f"{words}: {helps}")
+
+
 async def _unserved(client: Client) -> str | None:
     server, key = server_address(client), "ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL"
     one = f"start one with {hint('worker')}"
     seen = await polled(client, WORKFLOW_QUEUE)
-    if not seen.workers:
+    if not seen.served:
         return f"no worker serves queue '{WORKFLOW_QUEUE}' at {server}: {one} (it needs {key}){await _local()}"
     if why := seen.none_current:
         return f"no run begins at {server}, of the builds of its Workers {why}: {SET_CURRENT}"
-    if not (await polled(client, MODEL_QUEUE)).workers:
+    if not (await polled(client, MODEL_QUEUE)).served:
         calls = f"no worker makes model calls (queue '{MODEL_QUEUE}' at {server})"
         return f"{calls}: set {key} and {one}{await _local()}"
     return None

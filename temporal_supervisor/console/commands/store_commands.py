@@ -19,7 +19,7 @@ from activities.store.contents import Stored, read_contents
 from temporal_supervisor.console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint
 from temporal_supervisor.console.base.terminal import console, counted, print_err, print_out
 from temporal_supervisor.console.run.command_line import RunId
-from temporal_supervisor.console.run.found_runs import tree
+from temporal_supervisor.console.run.found_runs import short_id, tree
 from temporal_supervisor.console.run.request_options import data_files, is_small_text, read_text_file
 from temporal_supervisor.messages import RPC_TIMEOUT
 from temporal_supervisor.outcomes import is_open
@@ -35,7 +35,7 @@ _DURATION: TypeAdapter[timedelta] = TypeAdapter(Duration)
 async def put_path(
     access: Access, path: Annotated[Path, typer.Argument(help="a text file, or a folder or file of data")]
 ) -> int:
-    """Store a file or a folder and print the reference that an attachment may name."""
+    """Store a file or a folder and print its reference, for `attachments`."""
     store = await access.store()
     if path.is_dir() or (is_data(path.name) and not is_small_text(path)):
         print_out(await put_files(store, data_files([path])))
@@ -64,7 +64,9 @@ async def prune(
         name = unquote(each.key).rstrip("/")
         print_out(f"{each.modified:%Y-%m-%d}  {each.bytes:>12,} bytes  {each.objects:>6} objects  {name}")
     total = sum(each.bytes for each in [*runs, *uploads])
-    if not _confirmed(f"delete {len(runs)} runs and {len(uploads)} uploads, {total:,} bytes, from {store.url}?", yes):
+    what = f"{counted(len(runs), 'run')} and {counted(len(uploads), 'upload')}, {total / 1e6:,.1f} MB"
+    print_err(f"in all {what}")
+    if not _confirmed(f"delete {what}, from {store.url}?", yes):
         print_err("nothing was deleted: pass --yes to delete these")
         return DONE
     deleted = 0
@@ -109,7 +111,7 @@ async def _check_closed(run: RunId) -> None:
 
 
 def _is_open(run_id: str) -> CommandFailed:
-    return CommandFailed(FAILED, f"run '{run_id}' is open: {hint('cancel', run_id)} ends it")
+    return CommandFailed(FAILED, f"run '{run_id}' is open: {hint('cancel', short_id(run_id))} ends it")
 
 
 def _confirmed(question: str, yes: bool) -> bool:

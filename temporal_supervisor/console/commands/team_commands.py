@@ -357,12 +357,17 @@ def _team_file(name: str, files: Team, kinds: dict[str, bool]) -> str:
 async def try_tool(settings: Settings, name: str, arguments: str | None) -> int:
     """Prints the schema of a tool `team/tool`, or its output for these arguments."""
     team_name, _, tool_name = name.partition("/")
+    if not tool_name:
+        raise CommandFailed(BAD_INPUT, f"write TEAM/TOOL: {hint('teams', team_name)} lists the tools of a team")
     toolbox = (await team_files(settings).load(team_name)).toolbox
     if arguments is None and (tool := toolbox.get(tool_name)):
         print_json({"name": tool.name, "description": tool.description, "input_schema": tool.schema()})
         return DONE
+    if toolbox.get(tool_name) is None:
+        known = ", ".join(toolbox.names()) or "none"
+        raise CommandFailed(BAD_INPUT, f"team '{team_name}' has no tool '{tool_name}'; it has {known}")
     arguments = arguments or "{}"
-    given = json_object(arguments, "the JSON of the arguments", '{"title": "emma"}')
+    given = json_object(arguments, "the text of the arguments", '{"title": "emma"}')
     context = ToolContext(idempotency_key=hashlib.sha256(arguments.encode()).hexdigest(), run_id="tried-by-hand")
     role = Role(name="operator", description="Tries a tool.", system_prompt="-", tools=toolbox.names())
     ran = await toolbox.run(role, tool_name, given, context)

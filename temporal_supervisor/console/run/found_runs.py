@@ -98,7 +98,8 @@ _SHOWN = 5
 
 def short_id(run_id: str) -> str:
     """Returns what `find_run` needs of an id: its last word if it was made of a goal."""
-    return run_id.rpartition("-")[2] if run_id.startswith(_GENERATED) else run_id
+    is_made = run_id.startswith(_GENERATED) and "/" not in run_id  # that is in nested runs' ids
+    return run_id.rpartition("-")[2] if is_made else run_id
 
 
 def no_runs(namespace: str) -> str:

@@ -18,6 +18,8 @@ from temporal_supervisor.supervision.base.queues import (
     OUTWARD_QUEUE,
     TOOLS_QUEUE,
     WORKFLOW_QUEUE,
+    other_store,
+    process_of,
 )
 
 SET_CURRENT = f"`temporal worker deployment set-current-version --yes --deployment-name {DEPLOYMENT} --build-id BUILD`"
@@ -67,12 +69,24 @@ def worker_of(queue: str) -> tuple[str, Sequence[str]]:
 def shown(workers: list[PollerInfo]) -> str:
     """Returns Workers as people read them: one that was killed stays listed for a while."""
     words = [(each.identity, "ended, " * gone(each.identity), int(_age(each).total_seconds())) for each in workers]
-    return ", ".join(f"{identity} ({ended}polled {max(0, seconds)} s ago)" for identity, ended, seconds in words)
+    return ", ".join(f"{process_of(name)} ({ended}polled {max(0, seconds)} s ago)" for name, ended, seconds in words)
+
+
+async def worker_of_other_store(client: Client, store_id: str | None) -> tuple[str, str]:
+    """Returns a live Worker that uses another artifact store, and the beginning of that store's id; ("", "") if none.
+
+    A Worker that began before its store had an id does not say which one it uses.
+    """
+    for worker in (await polled(client, WORKFLOW_QUEUE)).workers:
+        other = other_store(worker.identity, store_id)
+        if other and not gone(worker.identity):
+            return process_of(worker.identity), other
+    return "", ""
 
 
 def gone(identity: str) -> bool:
     """True if an identity is of a process of this machine that has ended."""
-    pid, _, host = identity.partition("@")
+    pid, _, host = process_of(identity).partition("@")
     try:
         if host == socket.gethostname() and pid.isdecimal():
             os.kill(int(pid), 0)

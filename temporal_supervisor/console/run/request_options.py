@@ -43,9 +43,8 @@ def prepared_request(options: Mapping[str, Any]) -> tuple[RunRequest, list[bytes
     """
     given = {name: value for name, value in options.items() if value is not None}
     fields = _object_file(given["request"], '{"goal": "..."}') if "request" in given else {}
-    if given.get("goal") == "-":
-        said = _text(sys.stdin.buffer.read(limits.ARTIFACT_BYTES), "standard input is not UTF-8 text")
-        given["goal"] = said.strip()
+    if "goal" in given:
+        given["goal"] = _goal(given["goal"])
     same = given.keys() & RunRequest.model_fields.keys() - _OTHER
     fields |= {name: seconds(given[name]) if name in _DURATIONS else given[name] for name in same}
     if "goal" not in fields:
@@ -74,6 +73,17 @@ def prepared_request(options: Mapping[str, Any]) -> tuple[RunRequest, list[bytes
         fields["attachments"] = [*(before if isinstance(before, list) else []), *attached]
     request = parse_request(fields)
     return _of_others(request, found) if given.get("data_from_others") else request, uploads, found
+
+
+def _goal(word: str) -> str:
+    """Returns the goal that a word gives, or standard input for `-`. Raises CommandFailed unless it is text."""
+    if word == "-":
+        return _text(sys.stdin.buffer.read(limits.ARTIFACT_BYTES), "standard input is not UTF-8 text").strip()
+    try:
+        word.encode("utf-8")
+    except UnicodeEncodeError:  # bytes of a command line that are no text come as halves of surrogate pairs
+        raise CommandFailed(BAD_INPUT, "the goal is not valid UTF-8: write it in that encoding") from None
+    return word
 
 
 def _of_others(request: RunRequest, found: list[DataFile]) -> RunRequest:

@@ -92,7 +92,8 @@ async def observed(
     for workflow in await _open_workflows(run, described):
         if why := stuck(workflow):
             who = (subtask_path(workflow.id, run.id) or "the run",)
-            helps = f"{hint('repair', run.id)} resets it if its history does not replay; else the Worker's log says why"
+            repair = hint("repair", short_id(run.id))
+            helps = f"{repair} resets it if its history does not replay; else the Worker's log says why"
             causes.append(Standstill("code", who, f"fixed code: {why}", helps))
         for activity in workflow.raw_description.pending_activities:
             if cause := await _of_activity(run, workflow.id, activity):
@@ -128,7 +129,7 @@ def stated(status: Status, run_id: str) -> list[Standstill]:
             text = f"{AWAITED[wait.kind]}: {safe_line(why, limits.LINE_BYTES)}, {_next_try(wait.expires_at)}"
             causes.append(Standstill("provider", (wait.subject,), text, _PROVIDER_HELPS, wait.since))
     if status.flags.paused:
-        causes.append(Standstill("person", ("the run",), "resume (it is paused)", hint("resume", run_id)))
+        causes.append(Standstill("person", ("the run",), "resume (it is paused)", hint("resume", short_id(run_id))))
     for card in status.breakers:
         if isinstance(card, dict) and "provider" not in card and card.get("state") != "closed":
             failed = f"open after {card['failures']} failed attempts in a row"
@@ -144,7 +145,7 @@ def ways(run_id: str, wait: Wait) -> dict[str, str]:
     approve, deny = hint("approve", *named), hint("deny", *named, "--why", "TEXT")
     match wait.kind:
         case "resume":
-            return {"resume": hint("resume", run_id)}
+            return {"resume": hint("resume", short_id(run_id))}
         case "tool":
             return {"approve": approve, "deny": deny}
         case "plan":
@@ -216,7 +217,8 @@ async def _of_activity(run: Run, workflow_id: str, activity: PendingActivityInfo
     if held := (await last_beat(run, activity)).get("held"):
         return Standstill("store", who, f"the artifact store, to keep a received answer: {held}", _STORE_HELPS)
     is_queued = activity.state == PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED
-    if is_queued and datetime.now(UTC) - queued > _QUEUED_LONG and not (await polled(run.client, queue)).workers:
+    is_late = is_queued and datetime.now(UTC) - queued > _QUEUED_LONG
+    if is_late and not (await polled(run.client, queue)).served:
         helps = f"start one with {hint('worker', *words)}"
         return Standstill("worker", who, f"{kind}: there is none", helps, queued.isoformat())
     # An attempt that has said something of itself is at work, whatever became of those before it.
@@ -227,7 +229,9 @@ async def _of_activity(run: Run, workflow_id: str, activity: PendingActivityInfo
     # under way: its number says so; else the next attempt has its own
     tried = f"attempt {activity.attempt}" + (f" in {wait:.0f} s" if wait > 0 else " under way")
     if failure.HasField("timeout_failure_info"):
-        helps = f"another Worker takes it up; where there is none, start one with {hint('worker', *words)}"
+        another = (await polled(run.client, queue)).served
+        start = f"start one with {hint('worker', *words)}"
+        helps = "another Worker takes it up" if another else f"no other one serves its queue: {start}"
         return Standstill("worker", who, f"a Worker that was lost, {tried}", helps)
     other: tuple[WaitsFor, str, str] = ("provider", "the model provider", _PROVIDER_HELPS)
     if activity.activity_type.name == "run_tool":

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from temporal_supervisor.console.base.command import hint
 from temporal_supervisor.console.base.terminal import Report, counted, safe, safe_json, safe_line, wrapped
+from temporal_supervisor.console.run.found_runs import short_id
 from temporal_supervisor.console.run.run_outcome import exit_code
 from temporal_supervisor.outcomes import RunOutcome
 from temporal_supervisor.supervision.base import limits
@@ -25,6 +26,15 @@ _ERROR_CHARS = 1500
 _LINE_BYTES = 2 * limits.PARAGRAPH_BYTES  # a conflict with how it was settled
 _FIRST = 8  # of what is named in a row
 _JSON_ROWS = 40  # of a structured answer on a terminal
+
+
+def bare_report(run_id: str, outcome: RunOutcome) -> Report:
+    """Returns the answer of a run with nothing around it, and its problem."""
+    error, text = safe_line(outcome.said, _ERROR_CHARS), ""
+    if outcome.result is not None:
+        text = safe(outcome.result.answer).strip() or _no_answer(outcome.result)
+    rows = [Text(text)] if text else []
+    return Report(outcome.as_json(run_id), rows, error=error, code=exit_code(outcome))
 
 
 def answer_report(
@@ -51,7 +61,8 @@ class AnswerRow:
 
     def shown(self, screen: Console) -> Iterator[RenderableType]:
         """Yields its parts."""
-        facts = _fact_lines(self.run_id, self.outcome, self.result, self.web)
+        known_as = self.run_id if self.outcome.forgotten else short_id(self.run_id)
+        facts = _fact_lines(self.run_id, known_as, self.outcome, self.result, self.web)
         answer = safe(self.result.answer).strip() or _no_answer(self.result)
         value = self.result.answer_json
         fields = [] if value is None else safe_json(value).splitlines()
@@ -80,11 +91,12 @@ def _no_answer(result: RunResult) -> str:
     return safe(with_gaps(text, result.gaps)).strip()
 
 
-def _fact_lines(run_id: str, outcome: RunOutcome, result: RunResult, web: str | None) -> list[str]:
+def _fact_lines(run_id: str, known_as: str, outcome: RunOutcome, result: RunResult, web: str | None) -> list[str]:
+    """Returns the facts about an answer; commands name the run as it is `known_as`."""
     lines = []
     cited = Counter(subtask_id for citation in result.citations for subtask_id in citation.subtask_ids)
     if result.answer and result.subtasks and outcome.error is None and result.status != "running":
-        lines.append(f"each figure with the query behind it: {hint('verify', run_id)}")
+        lines.append(f"check the figures: {hint('verify', known_as)}")
     lines += _source_lines(result, cited)
     if result.grounding == "knowledge" and not result.subtasks:
         lines.append("from the model's own knowledge: nothing was looked up")
@@ -96,14 +108,14 @@ def _fact_lines(run_id: str, outcome: RunOutcome, result: RunResult, web: str | 
     for artifact in result.artifacts:
         lines.append(f"artifact {artifact.name} ({artifact.media_type}, {artifact.bytes:,} bytes)")
     if result.artifacts:
-        lines.append(f"artifacts are fetched by {hint('artifacts', run_id, '--save', 'DIR')}")
+        lines.append(f"save the files: {hint('artifacts', known_as, '--save', 'DIR')}")
     if rows_of(result.answer_json) or len(result.tables) == 1:
-        lines.append(f"as a table: {hint('result', run_id, '-o', 'table.csv')}")
+        lines.append(f"as a table: {hint('result', known_as, '-o', 'table.csv')}")
     elif len(safe_json(result.answer_json).splitlines()) > _JSON_ROWS:
-        lines.append(f"the whole JSON: {hint('result', run_id, '-o', 'answer.json')}")
+        lines.append(f"the whole JSON: {hint('result', known_as, '-o', 'answer.json')}")
     lines += [f"warning: {warning}" for warning in result.warnings]
     if result.truncated:
-        lines.append(f"texts are shortened here: {hint('result', run_id, '--full')} shows all")
+        lines.append(f"texts are shortened here: {hint('result', known_as, '--full')} shows all")
     worked_on = [report for report in result.subtasks if report.replaced_by is None and report.counts is None]
     state = result.status if outcome.error is None else outcome.state
     confidence = f" · confidence {result.confidence:.0%}" if result.confidence is not None else ""
@@ -115,11 +127,11 @@ def _fact_lines(run_id: str, outcome: RunOutcome, result: RunResult, web: str | 
 
 def _cost_lines(result: RunResult) -> list[str]:
     usage, timing = result.usage, result.timing
-    held = f" ({timing.held_seconds:,.1f} s of it waiting for people)" if timing.held_seconds else ""
-    alone = f", {timing.sequential_seconds:,.1f} s one after the other, speed-up {timing.speedup:.2f}"
+    held = f", {timing.held_seconds:,.1f} s of it waiting for people" if timing.held_seconds else ""
+    alone = f" ({timing.sequential_seconds:,.1f} s without parallel work)"
     calls = f"{counted(usage.model_calls, 'model call')}, {counted(usage.tool_calls, 'tool call')}"
     return [
-        f"{timing.wall_seconds:,.1f} s wall{held}{alone if timing.speedup > 1 else ''}",
+        f"took {timing.wall_seconds:,.1f} s{held}{alone if timing.speedup > 1 else ''}",
         f"{calls}, {usage.tokens_line()}, {money(usage.usd)}",
     ]
 
@@ -142,7 +154,7 @@ def answer_file(result: RunResult, suffix: str) -> bytes:
     if suffix == ".json":
         return f"{safe_json(result.answer_json)}\n".encode()
     if (rows := rows_of(result.answer_json)) is None:
-        raise ValueError("the answer's JSON is no table: that is one list of objects, with at least one")
+        raise ValueError("the answer is no table: that takes one list of objects. answer.json has its JSON")
     return csv_of(list(dict.fromkeys(name for row in rows for name in row)), rows)
 
 

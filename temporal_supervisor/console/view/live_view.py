@@ -15,6 +15,8 @@ from temporal_supervisor.console.base.terminal import (
     Paragraph,
     ScreenRow,
     duration,
+    print_err,
+    roughly,
     safe_line,
     wrapped,
 )
@@ -25,6 +27,7 @@ from temporal_supervisor.supervision.base.text import money
 from temporal_supervisor.supervision.contract.plan import folded
 from temporal_supervisor.supervision.contract.result import SubtaskReport
 from temporal_supervisor.supervision.contract.status import Status
+from temporal_supervisor.supervision.planning.to_go import to_go
 from temporal_supervisor.supervision.results.success_rule import is_whole
 from temporal_supervisor.supervision.run.events import Mood
 
@@ -36,6 +39,12 @@ _STATES = {  # the sign, its style, and which give way first on a low screen
     "cancelled": ("■", "yellow", 2),
     "skipped": ("–", "yellow", 3),
     "completed": ("✔", "green", 4),
+}
+_FLAGS = {
+    "paused": "paused",
+    "waiting_provider": "waiting for the provider",
+    "waiting_person": "waiting for a person",
+    "waiting_store": "waiting for the artifact store",
 }
 _MOODS: dict[Mood, str] = {"plain": "", "good": "green", "bad": "red", "faint": "dim", "head": "bold"}
 _DEEPEST = 6  # further levels are not indented any more
@@ -244,7 +253,7 @@ def _footer(picture: Picture, waits: list[Text], width: int, hint: str) -> list[
     status = picture.status
     words = [picture.phase]
     if status:
-        words += [name.replace("_", " ") for name, value in status.flags.model_dump().items() if value]
+        words += [_FLAGS[name] for name, value in status.flags.model_dump().items() if value]
         counts = status.counts
         if counts.total:
             running = "" if picture.closed else f", {counts.running} running"
@@ -255,6 +264,7 @@ def _footer(picture: Picture, waits: list[Text], width: int, hint: str) -> list[
         cached = f", {status.usage.cached_share:.0%} cached" if status.usage.cache_read_tokens else ""
         words.append(f"{status.usage.tokens:,} tokens{cached}")
         words.append(money(status.usage.usd))
+        words += to_go_words(picture)
     if picture.started:
         words.append(duration(((picture.closed or datetime.now(UTC)) - picture.started).total_seconds()))
     rows = [*wrapped(" · ".join(words), width, "bold"), *waits]
@@ -267,6 +277,21 @@ def _footer(picture: Picture, waits: list[Text], width: int, hint: str) -> list[
     if hint:
         rows += wrapped(hint, width, "dim")
     return rows
+
+
+def to_go_words(picture: Picture) -> list[str]:
+    """Returns how long the rest of the plan takes and what it costs, as far as its ended subtasks tell; else nothing.
+
+    While a run waits for somebody there is nothing to say: how long that takes nobody knows.
+    """
+    status = picture.status
+    if status is None or picture.closed or status.phase != "executing" or picture.standstills:
+        return []
+    guess = to_go(picture.reports.values(), datetime.now(UTC), status.limits.max_parallel)
+    if guess is None:
+        return []
+    cost = f" and {money(guess.usd)}" if guess.usd else ""
+    return [f"about {roughly(guess.seconds)}{cost} to go"]
 
 
 def _waits(picture: Picture, width: int, height: int) -> list[Text]:
@@ -351,3 +376,15 @@ class Screen:
         if self._picture is None:
             return ""
         return draw(self._picture, self._console.width, self._console.height, self._hint)
+
+
+class QuietScreen(Screen):
+    """Shows nothing of a followed run but what it stands still for: on standard error, each cause once."""
+
+    def __enter__(self) -> "QuietScreen":
+        return self
+
+    def log(self, line: Line, limit: int = LINE_CHARS) -> None:
+        """Writes only what is bad news: a wait, a notice."""
+        if line.mood == "bad":
+            print_err(log_line(line, limit).plain)

@@ -48,7 +48,7 @@ def _finished(prompt: Parts) -> ApiReply:
 
 def _with_output(prompt: Parts, schema: Json, made: Json) -> Json:
     """Returns the fields of a finding whose output is filled from what tools returned, by the names of its parts."""
-    texts = [call.output for call in prompt.request.calls if not call.is_error]
+    texts = _about_item(prompt)
     value = _structured_answer(prompt, schema, "\n".join([*texts, made["finding"]]))
     cells = json.loads(value) if isinstance(value, str) else value
     stated = [f"- {name}: {cell}" for name, cell in cells.items() if cell] if isinstance(cells, dict) else []
@@ -57,6 +57,13 @@ def _with_output(prompt: Parts, schema: Json, made: Json) -> Json:
         return {"output": value, "limitations": limitations}
     finding = "\n".join([*stated, "", answers.FOOTER])
     return {"output": value, "limitations": limitations, "outcome": "done", "finding": finding, "summary": stated[0]}
+
+
+def _about_item(prompt: Parts) -> list[str]:
+    """Returns what tools returned about the item alone, if one was asked for it by its name; else all of it."""
+    done = [call for call in prompt.request.calls if not call.is_error]
+    of_item = [call for call in done if prompt.item and prompt.item in call.arguments.values()]
+    return [call.output for call in of_item or done]
 
 
 def _structured(prompt: Parts, schema: Json) -> Any:

@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
+from threading import Thread
 from urllib.parse import unquote
 
 import uvicorn
@@ -260,6 +261,14 @@ def run(server: BrainServer, listener: socket.socket, url: str) -> None:
         await serving.serve(sockets=[listener])
 
     asyncio.run(serve())
+
+
+def serve_beside(server: BrainServer) -> str:
+    """Serves on a free port in a thread that ends with the process. Returns the URL."""
+    listener, url = listen()  # it takes connections from here on
+    process = _Server(server, shutdown=0)
+    Thread(target=lambda: asyncio.run(process.serve(sockets=[listener])), name="standin", daemon=True).start()
+    return url
 
 
 @asynccontextmanager

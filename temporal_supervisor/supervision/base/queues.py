@@ -15,6 +15,26 @@ def pool_queue(pool: str) -> str:
     return f"supervisor.{pool}"
 
 
+_STORE_MARK = " store "
+_STORE_DIGITS = 12  # of a store's random id, enough to tell two apart
+
+
+def worker_identity(process: str, store_id: str | None) -> str:
+    """Returns the identity of a Worker: its process, and the artifact store that it uses, if that has an id yet."""
+    return f"{process}{_STORE_MARK}{store_id[:_STORE_DIGITS]}" if store_id else process
+
+
+def process_of(identity: str) -> str:
+    """Returns the process of a Worker, as `pid@host`."""
+    return identity.partition(_STORE_MARK)[0]
+
+
+def other_store(identity: str, store_id: str | None) -> str:
+    """Returns the beginning of the id of a Worker's store if that is another one than `store_id`; else nothing."""
+    told = identity.partition(_STORE_MARK)[2]
+    return "" if not told or (store_id or "").startswith(told) else told
+
+
 def fairness_key(run_id: str) -> str:
     """Returns the key of the model calls of a run: behind a rate limit the server serves the keys in turn.
 

@@ -147,6 +147,13 @@ class Role(RoleBase, StrictModel):
         properties = schema.get("properties") if schema.get("type") == "object" else None
         return list(properties) if isinstance(properties, dict) else []
 
+    @property
+    def wanted_columns(self) -> list[str]:
+        """The columns that are to have values: those that the `output_schema` requires; all if it requires none."""
+        required = (self.output_schema or {}).get("required")
+        wanted = [name for name in self.columns if isinstance(required, list) and name in required]
+        return wanted or self.columns
+
 
 class ToolRights(StrictModel):
     """What a team file says of a tool in place of its kind's own words: see `supervision.agent.policy.ToolWords`.

@@ -82,7 +82,12 @@ def with_gaps(answer: str, gaps: list[Gap]) -> str:
     return "\n".join([answer.rstrip(), "", "**Missing from this answer**", "", *lines])
 
 
+def _whole_words(text: str) -> str:
+    """Returns a text that was cut in a word without the rest of that word."""
+    return f"{text.rpartition(' ')[0].rstrip('.,;:')} …" if text.endswith("…") and " " in text else text
+
+
 def _gap_line(gap: Gap) -> str:
     reason = one_line(gap.reason, limits.PARAGRAPH_BYTES)
-    description = one_line(gap.description, _DESCRIPTION_BYTES)
+    description = _whole_words(one_line(gap.description, _DESCRIPTION_BYTES))
     return f"- {description} (`{gap.subtask_id}`: {reason})" if description else f"- `{gap.subtask_id}`: {reason}"

@@ -59,6 +59,21 @@ def csv_of(columns: Sequence[str], rows: Iterable[Row]) -> bytes:
     return text.getvalue().encode("utf-8", "replace")
 
 
+def markdown_table(rows: Sequence[Row]) -> str:
+    """Returns rows as a Markdown table; empty without any."""
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    if not columns:
+        return ""
+    lines = [[_markdown_cell(row.get(name)) for name in columns] for row in rows]
+    head = [_markdown_cell(name) for name in columns]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in [head, ["---"] * len(columns), *lines])
+
+
+def _markdown_cell(value: JsonValue) -> str:
+    text = "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return " ".join(clean(text).split()).replace("|", "\\|")
+
+
 def table_content(data: bytes) -> str:
     """Returns the size of a CSV file of ours in words: its rows, columns and empty cells."""
     header, *rows = csv.reader(io.StringIO(data.decode("utf-8", "replace")))
@@ -66,6 +81,13 @@ def table_content(data: bytes) -> str:
     counts = {"row": len(rows), "column": len(header), "cell": empty}
     said = [f"{number:,} {name}{'' if number == 1 else 's'}" for name, number in counts.items()]
     return ", ".join([*said[:2], *([f"{said[2]} empty"] if empty else [])])
+
+
+def emptiness(columns: Sequence[str], rows: Sequence[Row]) -> str:
+    """Returns what a table lacks of which half of the cells, or more, are empty; else nothing."""
+    cells = [row.get(name) for row in rows for name in columns]
+    empty = sum(value is None or value in ("", [], {}) for value in cells)
+    return f"{empty:,} of {len(cells):,} cells are empty" if cells and 2 * empty >= len(cells) else ""
 
 
 def _cell(value: JsonValue) -> JsonValue:

@@ -6,7 +6,14 @@ import pytest
 from pydantic import JsonValue
 
 from temporal_supervisor.supervision.base.text import size
-from temporal_supervisor.supervision.results.answer_table import ItemRow, csv_of, first_rows, list_of_rows, table_csv
+from temporal_supervisor.supervision.results.answer_table import (
+    ItemRow,
+    csv_of,
+    emptiness,
+    first_rows,
+    list_of_rows,
+    table_csv,
+)
 
 ROWS = {"type": "array", "items": {"type": "object", "properties": {"name": {}, "sum": {}}}}
 
@@ -50,3 +57,16 @@ def test_the_author_sees_the_first_rows() -> None:
     assert first.startswith("A table of 30 rows, one for each item of t2,")
     assert (len(table), table[0], table[1]) == (21, "name,sum,item,source", f"a0,{'ü' * 100},t2.0,")
     assert 7500 < size(first_rows("t2", ["name"], [ItemRow({"name": "x" * 9000}, "t2.1", "")])) < 8400
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([{"a": None, "b": ""}, {}], "4 of 4 cells are empty"),
+        ([{"a": 0, "b": []}, {"a": False, "b": None}], "2 of 4 cells are empty"),
+        ([{"a": 0, "b": "x"}, {"a": False, "b": None}], ""),
+        ([], ""),
+    ],
+)
+def test_a_table_that_is_half_empty_or_more_lacks_something(rows: list[dict[str, JsonValue]], said: str) -> None:
+    assert emptiness(["a", "b"], rows) == said

@@ -118,6 +118,14 @@ async def test_a_row_in_plain_text_with_a_field_that_a_conclusion_has_is_a_row(l
     assert (await table(store, result))[1]["summary"] == "a tall one"
 
 
+async def test_a_table_of_empty_cells_is_a_gap(lab: Lab) -> None:
+    empty = {"tree": "elm", "height_m": None}
+    lab.play(grove(**dict.fromkeys(AS_WRITTEN, lambda step: measured(empty))))
+    result = await lab.run(answer_schema=ROWS)
+    assert result.status == "partial"
+    assert [(gap.subtask_id, gap.reason) for gap in result.gaps] == [("t1", "3 of 6 cells are empty")]
+
+
 MISFIT = {"tree": "elm", "height_m": "tall", "girth": 3}
 
 

@@ -1,0 +1,119 @@
+"""`doctor --bundle`: one file for a bug report, with what was found here and neither secrets nor contents.
+
+Nothing that a user wrote gets into it, as others read it: no goal, prompt, answer, file name, run id, host or path.
+"""
+
+import hashlib
+import platform
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from pydantic import SecretStr
+from temporalio.client import Client, WorkflowExecutionDescription
+from temporalio.service import RPCError
+
+from temporal_supervisor.console.base.check_rows import CheckRow
+from temporal_supervisor.console.run.found_runs import facts, roots
+from temporal_supervisor.messages import NoRun
+from temporal_supervisor.outcomes import state_word
+from temporal_supervisor.runs import Run
+from temporal_supervisor.runtime.process import PROGRAM
+from temporal_supervisor.runtime.settings import Settings
+
+_RUNS = 20  # the newest ones
+_PACKAGES = ("temporalio", "anthropic", "pydantic", "duckdb", "obstore", "mcp", "opentelemetry-sdk")
+_OF_USERS = ("open run", "team ")  # rows whose texts quote what users wrote
+_HOST = re.compile(r"@[^\s,()]+")  # in the identity of a Worker
+_PLAIN = (bool, int, float)
+_NAMES = ("model", "model_structured", "model_ask", "model_prompts", "inline_teams", "call_header", "log_format")
+_MODELS = ("supervisor_model", "worker_model", "model_without", "allowed_models")
+
+
+async def bundle(settings: Settings, rows: Iterable[CheckRow], client: Client | None) -> dict[str, Any]:
+    """Returns what the file holds; without a client nothing of runs."""
+    return {
+        "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": _versions(),
+        "settings": told_settings(settings),
+        "doctor": told_rows(rows),
+        "runs": await _told_runs(client) if client else [],
+    }
+
+
+def _versions() -> dict[str, str]:
+    packages = {name: metadata.version(name) for name in (PROGRAM, *_PACKAGES)}
+    return {"python": sys.version.split()[0], "system": platform.platform(), **packages}
+
+
+def told_settings(settings: Settings) -> dict[str, Any]:
+    """Returns each setting that differs from its default: numbers, choices and names of models as they are.
+
+    Of addresses the kind and the host, of everything else only that it is set.
+    """
+    return {name: _told(name, getattr(settings, name)) for name in sorted(settings.model_fields_set)}
+
+
+def _told(name: str, value: object) -> object:
+    if isinstance(value, _PLAIN) or value is None or name in (*_NAMES, *_MODELS):
+        return value
+    if isinstance(value, SecretStr | Path):
+        return "set"
+    if isinstance(value, str) and (parts := urlsplit(value)).scheme and parts.hostname:
+        is_local = parts.hostname in ("127.0.0.1", "localhost", "::1")
+        return f"{parts.scheme}://{parts.hostname if is_local else 'a host'}{parts.path if is_local else ''}"
+    return "set"
+
+
+def told_rows(rows: Iterable[CheckRow]) -> list[dict[str, str]]:
+    """Returns what `doctor` found: of runs and teams only how many lines of each level there are."""
+    rows = list(rows)
+    own = [row for row in rows if not row.name.startswith(_OF_USERS)]
+    of_users = Counter((_kind(row), row.level) for row in rows if row.name.startswith(_OF_USERS))
+    told = [{"level": row.level, "name": row.name, "text": _without_names(row)} for row in own]
+    return told + [{"level": level, "name": kind, "text": f"{count} such"} for (kind, level), count in of_users.items()]
+
+
+def _kind(row: CheckRow) -> str:
+    return "open runs" if row.name.startswith("open run") else "teams"
+
+
+def _without_names(row: CheckRow) -> str:
+    """Returns the text of a row; what may have a path, a host or a name of a user is left to its level."""
+    is_plain = row.name.startswith(("queue", "search attributes", "builds", "speed", "window"))
+    return _HOST.sub("@host", row.text) if is_plain else ""
+
+
+async def _told_runs(client: Client) -> list[dict[str, Any]]:
+    told = []
+    for execution in await roots(client, _RUNS):
+        try:
+            told.append(await _told_run(await Run(client, execution.id).describe()))
+        except (RPCError, NoRun):  # it was deleted just now
+            continue
+    return told
+
+
+async def _told_run(described: WorkflowExecutionDescription) -> dict[str, Any]:
+    """Returns the state of a run, by a hash of its id, and what the calls in flight failed with."""
+    pending = described.raw_description.pending_activities
+    failures = [activity.last_failure.application_failure_info.type for activity in pending if activity.attempt > 1]
+    phase, _, usd = await facts(described)
+    closed = described.close_time
+    return {
+        "id": hashlib.sha256(described.id.encode()).hexdigest()[:8],
+        "state": state_word(described),
+        "phase": phase,
+        "usd": usd,
+        "seconds": ((closed or datetime.now(UTC)) - described.start_time).total_seconds(),
+        "history": described.history_length,
+        "failed_workflow_tasks": max(0, described.raw_description.pending_workflow_task.attempt - 1),
+        "calls_in_flight": dict(Counter(activity.activity_type.name for activity in pending)),
+        "failures_in_flight": dict(Counter(failures)),
+    }

@@ -1,0 +1,121 @@
+"""Questions from a notebook: the plan as a tree that is redrawn in its cell, then the answer with its table.
+
+    from temporal_supervisor.notebook import ask
+    answer = await ask("What is the total revenue in the South?", data="shop")
+    answer.rows, answer.result.gaps
+
+Server and Workers run elsewhere, as for `temporal-supervisor run`, whose options are the fields of `ask`.
+"""
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from pydantic import JsonValue
+from rich.console import Console
+
+from temporal_supervisor.console.base.command import Access, CommandFailed, web_address
+from temporal_supervisor.console.base.terminal import safe, safe_line
+from temporal_supervisor.console.commands.run_commands import started_run
+from temporal_supervisor.console.view.answer_text import rows_of
+from temporal_supervisor.console.view.event_lines import Line
+from temporal_supervisor.console.view.follow import follow
+from temporal_supervisor.console.view.live_view import LINE_CHARS, Picture, Screen, draw
+from temporal_supervisor.messages import NoRun
+from temporal_supervisor.outcomes import RunOutcome
+from temporal_supervisor.supervision.contract.result import RunResult
+from temporal_supervisor.supervision.results.answer_table import markdown_table
+
+_WIDTH, _HEIGHT = 110, 30  # of the tree in a cell
+_ROWS = 50  # of a table below an answer
+
+Shows = Callable[[dict[str, str]], None]
+"""Puts the forms of what is shown, by their media types, into the cell in place of what was there."""
+
+
+class ShownAnswer:
+    """The end of a run, as a notebook shows it. `rows` is the table of the answer, if it is or has one.
+
+    With pandas installed there is `to_pandas()`, its rows as a DataFrame.
+    """
+
+    def __init__(self, run_id: str, outcome: RunOutcome) -> None:
+        self.run_id = run_id
+        self.result: RunResult | None = outcome.result
+        self._outcome = outcome
+
+    @property
+    def rows(self) -> list[dict[str, JsonValue]]:
+        """The table of the answer; empty if it has none."""
+        return (rows_of(self.result.answer_json) if self.result else None) or []
+
+    def __str__(self) -> str:
+        return safe(self.result.answer) if self.result else self._outcome.said
+
+    def _repr_markdown_(self) -> str:
+        parts = [str(self), markdown_table(self.rows[:_ROWS]), safe_line(self._outcome.said, LINE_CHARS)]
+        more = f"and {len(self.rows) - _ROWS:,} more rows" if len(self.rows) > _ROWS else ""
+        return "\n\n".join(filter(None, [*parts, more]))
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "to_pandas" or find_spec("pandas") is None:
+            raise AttributeError(f"'{type(self).__name__}' has no attribute '{name}'")
+        return self._frame
+
+    def _frame(self) -> Any:
+        import pandas  # type: ignore[import-not-found, unused-ignore]
+
+        return pandas.DataFrame(self.rows)
+
+
+class CellScreen(Screen):
+    """A followed run in the cell of a notebook: the tree is redrawn in place, events are left out."""
+
+    def __init__(self, shows: Shows) -> None:
+        super().__init__(Console(width=_WIDTH, height=_HEIGHT))
+        self._shows = shows
+
+    def __enter__(self) -> "CellScreen":
+        return self
+
+    def log(self, line: Line, limit: int = LINE_CHARS) -> None:
+        """Shows nothing: the tree says where the run stands."""
+
+    def show(self, picture: Picture) -> None:
+        """Draws the tree in place of the last one."""
+        self._shows(cell_of(picture))
+
+
+def cell_of(picture: Picture) -> dict[str, str]:
+    """Returns a picture as a notebook shows it, in HTML and as text."""
+    screen = Console(width=_WIDTH, force_jupyter=False, record=True, file=StringIO())
+    screen.print(draw(picture, _WIDTH, _HEIGHT))
+    html = screen.export_html(inline_styles=True, code_format="<pre>{code}</pre>", clear=False)
+    return {"text/html": html, "text/plain": screen.export_text()}
+
+
+async def ask(goal: str, *, data: str | Path | None = None, **fields: Any) -> ShownAnswer:
+    """Starts a run, shows it until it ends, and returns its answer. Raises RuntimeError for what can't be started.
+
+    `data` is a folder or a file. `fields` are the options of `temporal-supervisor run`, such as `team` or `budget_usd`.
+    """
+    access = Access()
+    try:
+        run, _ = await started_run(access, {"goal": goal, "data": [Path(data)] if data else None, **fields})
+        web, store = web_address(run.client, run.id), await access.store_or_none()
+        outcome = await follow(run, CellScreen(_display()), store, web)
+    except (CommandFailed, NoRun) as failed:
+        raise RuntimeError(str(failed)) from None
+    return ShownAnswer(run.id, outcome)
+
+
+def _display() -> Shows:
+    """Returns what writes into the cell; outside of a notebook nothing is shown."""
+    if find_spec("IPython") is None:
+        return lambda _: None
+    from IPython.display import display  # type: ignore[import-not-found, unused-ignore]
+
+    handle = display({"text/plain": ""}, raw=True, display_id=True)
+    return lambda forms: handle.update(forms, raw=True) if handle else None

@@ -1,0 +1,72 @@
+"""What an open run has still to do, by what its ended subtasks took: a guess for people who wait, no promise."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from graphlib import CycleError, TopologicalSorter
+from statistics import fmean
+
+from temporal_supervisor.supervision.contract.plan import folded
+from temporal_supervisor.supervision.contract.result import SubtaskReport
+
+_LEAST_LEFT = 0.1  # of the usual time, of a subtask that already takes longer than that
+
+
+@dataclass(frozen=True)
+class RestOfPlan:
+    """The time that the rest of a plan takes, and its cost where prices are known."""
+
+    seconds: float
+    usd: float | None
+
+
+def to_go(reports: Iterable[SubtaskReport], now: datetime, at_a_time: int) -> RestOfPlan | None:
+    """Returns what the open subtasks take; None where none is open, or none has ended that could tell."""
+    counted = [report for report in reports if report.counts is None and report.replaced_by is None]
+    took = [seconds for report in counted if (seconds := _seconds(report)) is not None]
+    open_ones = [report for report in counted if report.state in ("waiting", "running")]
+    if not took or not open_ones:
+        return None
+    usual = fmean(took)
+    left = {report.id: _left(report, usual, now) for report in open_ones}
+    seconds = max(_longest_chain(open_ones, left), sum(left.values()) / at_a_time)
+    return RestOfPlan(seconds, _cost(counted, sum(left.values()) / usual if usual else len(left)))
+
+
+def _seconds(report: SubtaskReport) -> float | None:
+    """Returns how long an ended subtask took, without waits for people; None for others."""
+    is_told = report.state in ("completed", "failed") and report.started_at and report.finished_at
+    if not is_told:
+        return None
+    begun, ended = (datetime.fromisoformat(str(at)) for at in (report.started_at, report.finished_at))
+    return max(0.0, (ended - begun).total_seconds() - report.held_seconds)
+
+
+def _left(report: SubtaskReport, usual: float, now: datetime) -> float:
+    if report.started_at is None:
+        return usual
+    gone = (now - datetime.fromisoformat(report.started_at)).total_seconds() - report.held_seconds
+    return max(usual - gone, usual * _LEAST_LEFT)
+
+
+def _longest_chain(open_ones: Sequence[SubtaskReport], left: Mapping[str, float]) -> float:
+    """Returns the time of the longest chain of subtasks that wait for each other; a template stands for its items."""
+    above = {report.id: folded(report.depends_on) for report in open_ones}
+    for report in open_ones:
+        if report.template:
+            above.setdefault(report.template, []).append(report.id)
+    done_after: dict[str, float] = {}
+    try:
+        for name in TopologicalSorter(above).static_order():
+            before = max((done_after.get(other, 0.0) for other in above.get(name, [])), default=0.0)
+            done_after[name] = before + left.get(name, 0.0)
+    except CycleError:  # a plan of another build
+        return max(left.values())
+    return max(done_after.values())
+
+
+def _cost(counted: Sequence[SubtaskReport], subtasks_left: float) -> float | None:
+    """Returns what so many subtasks cost, by the mean of the ended ones; None where a price is not known."""
+    ended = [report.usage.usd for report in counted if _seconds(report) is not None]
+    known = [usd for usd in ended if usd is not None]
+    return fmean(known) * subtasks_left if len(known) == len(ended) else None
