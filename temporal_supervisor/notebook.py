@@ -1,10 +1,10 @@
-"""Questions from a notebook: the plan as a tree that is redrawn in its cell, then the answer with its table.
+"""Questions from a notebook: the plan as a tree in its cell, then the answer with its table.
 
     from temporal_supervisor.notebook import ask
     answer = await ask("What is the total revenue in the South?", data="shop")
     answer.rows, answer.result.gaps
 
-Server and Workers run elsewhere, as for `temporal-supervisor run`, whose options are the fields of `ask`.
+Server and Workers run elsewhere, as for `temporal-supervisor run`, whose options `ask` takes.
 """
 
 from collections.abc import Callable
@@ -32,11 +32,11 @@ _WIDTH, _HEIGHT = 110, 30  # of the tree in a cell
 _ROWS = 50  # of a table below an answer
 
 Shows = Callable[[dict[str, str]], None]
-"""Puts the forms of what is shown, by their media types, into the cell in place of what was there."""
+"""Puts forms by their media types into the cell, in place of the last ones."""
 
 
 class ShownAnswer:
-    """The end of a run, as a notebook shows it. `rows` is the table of the answer, if it is or has one.
+    """The end of a run, as a notebook shows it; `rows` is the table of the answer, if it has one.
 
     With pandas installed there is `to_pandas()`, its rows as a DataFrame.
     """
@@ -55,7 +55,11 @@ class ShownAnswer:
         return safe(self.result.answer) if self.result else self._outcome.said
 
     def _repr_markdown_(self) -> str:
-        parts = [str(self), markdown_table(self.rows[:_ROWS]), safe_line(self._outcome.said, LINE_CHARS)]
+        parts = [
+            str(self),
+            markdown_table(self.rows[:_ROWS]),
+            safe_line(self._outcome.said, LINE_CHARS),
+        ]
         more = f"and {len(self.rows) - _ROWS:,} more rows" if len(self.rows) > _ROWS else ""
         return "\n\n".join(filter(None, [*parts, more]))
 
@@ -71,7 +75,7 @@ class ShownAnswer:
 
 
 class CellScreen(Screen):
-    """A followed run in the cell of a notebook: the tree is redrawn in place, events are left out."""
+    """A followed run in the cell of a notebook: its tree is redrawn, events are left out."""
 
     def __init__(self, shows: Shows) -> None:
         super().__init__(Console(width=_WIDTH, height=_HEIGHT))
@@ -97,9 +101,9 @@ def cell_of(picture: Picture) -> dict[str, str]:
 
 
 async def ask(goal: str, *, data: str | Path | None = None, **fields: Any) -> ShownAnswer:
-    """Starts a run, shows it until it ends, and returns its answer. Raises RuntimeError for what can't be started.
+    """Starts a run, shows it until it ends, and returns its answer. Raises RuntimeError.
 
-    `data` is a folder or a file. `fields` are the options of `temporal-supervisor run`, such as `team` or `budget_usd`.
+    `data` is a folder or a file. `fields` are options of `temporal-supervisor run`, such as `team`.
     """
     access = Access()
     try:
@@ -112,7 +116,7 @@ async def ask(goal: str, *, data: str | Path | None = None, **fields: Any) -> Sh
 
 
 def _display() -> Shows:
-    """Returns what writes into the cell; outside of a notebook nothing is shown."""
+    """Returns the function that writes into the cell; outside of a notebook it does nothing."""
     if find_spec("IPython") is None:
         return lambda _: None
     from IPython.display import display  # type: ignore[import-not-found, unused-ignore]

@@ -166,7 +166,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _cause(error: BaseException) -> str:
-    """Returns why there is no connection, in the system's fixed words; the class of the cause where it has none."""
+    """Returns the cause of a lost connection in the system's fixed words, else its class."""
     below: BaseException | None = error
     for _ in range(_CAUSES):
         below = below and (below.__cause__ or below.__context__)

@@ -11,7 +11,12 @@ from temporal_supervisor.client import Item
 from temporal_supervisor.console.base.command import CommandFailed
 from temporal_supervisor.console.base.terminal import console, file_size, roughly
 from temporal_supervisor.console.commands.evidence_commands import _make_folder
-from temporal_supervisor.console.commands.people_commands import _nothing_waits, _only_wait_of, _until, told
+from temporal_supervisor.console.commands.people_commands import (
+    _nothing_waits,
+    _only_wait_of,
+    _until,
+    told,
+)
 from temporal_supervisor.console.commands.run_commands import _check_team
 from temporal_supervisor.console.commands.team_commands import try_tool
 from temporal_supervisor.console.run.found_runs import short_id
@@ -32,7 +37,8 @@ LIMITS = RunLimits(max_subtasks=9, max_parallel=8, max_turns=9, deadline_seconds
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"), [(3, "10 s"), (44, "40 s"), (170, "3 min"), (3600, "1 h"), (4900, "1 h 22 min")]
+    ("seconds", "said"),
+    [(3, "10 s"), (44, "40 s"), (170, "3 min"), (3600, "1 h"), (4900, "1 h 22 min")],
 )
 def test_a_guess_is_said_as_people_say_it(seconds: float, said: str) -> None:
     assert roughly(seconds) == said
@@ -48,7 +54,11 @@ def executing(**fields: object) -> Picture:
     begun = datetime.now(UTC) - timedelta(seconds=60)
     shown = Picture("run-1", started=begun)
     shown.status = Status(goal="g", team="t", phase="executing", limits=LIMITS, deadline_at="")
-    ended = {"started_at": begun.isoformat(), "finished_at": datetime.now(UTC).isoformat(), "usage": Usage(usd=0.25)}
+    ended = {
+        "started_at": begun.isoformat(),
+        "finished_at": datetime.now(UTC).isoformat(),
+        "usage": Usage(usd=0.25),
+    }
     shown.reports = {
         "t1": SubtaskReport.model_validate({"id": "t1", "state": "completed", **ended}),
         "t2": SubtaskReport(id="t2", state="waiting"),
@@ -84,7 +94,17 @@ def test_commands_name_a_run_by_its_last_word_unless_it_is_nested() -> None:
 
 def waits(*ids: str) -> list[Item]:
     return [
-        Item("run-1", "g", Wait(id=name, kind="question", workflow_id="w", subtask_id=name.partition("/")[0], since=""))
+        Item(
+            "run-1",
+            "g",
+            Wait(
+                id=name,
+                kind="question",
+                workflow_id="w",
+                subtask_id=name.partition("/")[0],
+                since="",
+            ),
+        )
         for name in ids
     ]
 
@@ -183,7 +203,11 @@ def test_why_there_is_no_connection_is_said_in_the_systems_words() -> None:
 
 
 def test_what_is_missing_is_not_cut_in_a_word() -> None:
-    gap = Gap(subtask_id="t1", description="Queries the tables and computes values " * 9, reason="found nothing")
+    gap = Gap(
+        subtask_id="t1",
+        description="Queries the tables and computes values " * 9,
+        reason="found nothing",
+    )
     (line,) = with_gaps("", [gap]).splitlines()[-1:]
     described = line.removeprefix("- ").partition(" (`t1`")[0]
     assert described.endswith(" …")

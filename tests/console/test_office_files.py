@@ -30,7 +30,10 @@ total = 3
 
 
 def test_a_workbook_has_numbers_as_numbers_and_runs_no_text() -> None:
-    rows = [{"town": "Aarau", "rent": 1200.5, "note": "=1+1"}, {"town": "007", "rent": None, "note": "a\x00b"}]
+    rows = [
+        {"town": "Aarau", "rent": 1200.5, "note": "=1+1"},
+        {"town": "007", "rent": None, "note": "a\x00b"},
+    ]
     book = CalamineWorkbook.from_filelike(io.BytesIO(workbook(csv_of(["town", "rent", "note"], rows))))
     assert book.get_sheet_by_index(0).to_python() == [
         ["town", "rent", "note"],

@@ -97,7 +97,16 @@ async def tour(base: dict[str, str], tmp_path: Path) -> AsyncIterator[Tour]:
 
 async def test_the_fifteen_minutes_of_the_start_page(tour: Tour) -> None:
     blocks = dict(_BLOCK.findall(START))
-    assert [*blocks] == ["start", "files", "evidence", "table", "tool", "approval", "decision", "stop"]
+    assert [*blocks] == [
+        "start",
+        "files",
+        "evidence",
+        "table",
+        "tool",
+        "approval",
+        "decision",
+        "stop",
+    ]
     files = (await tour.block(blocks["files"])).out
     assert "table orders, 5 rows" in files
     assert "3279" in files
@@ -107,7 +116,12 @@ async def test_the_fifteen_minutes_of_the_start_page(tour: Tour) -> None:
     written = await tour.block(blocks["table"])
     assert "wrote table.csv: 3 rows, 5 columns" in written.err
     assert [line.split(",")[:2] for line in (tour.folder / "table.csv").read_text().splitlines()] == [
-        *(["supplier", "total"], ["Acme Lamps", "588.0"], ["Borg Chairs", "2093.0"], ["Acme Lamps", "245.0"])
+        *(
+            ["supplier", "total"],
+            ["Acme Lamps", "588.0"],
+            ["Borg Chairs", "2093.0"],
+            ["Acme Lamps", "245.0"],
+        )
     ]
     told = (await tour.block(blocks["tool"])).out
     assert told.count("Desk lamp costs 49.00 EUR") >= 2  # by `tool`, and in the answer

@@ -34,13 +34,21 @@ def test_the_identity_of_a_worker_says_which_store_it_uses() -> None:
     assert other_store(worker_identity("17@host", None), "ffffffffffff0000") == ""
 
 
-async def test_another_store_than_the_workers_is_refused_before_files_are_put_into_it(tmp_path: Path) -> None:
+async def test_another_store_than_the_workers_is_refused_before_files_are_put_into_it(
+    tmp_path: Path,
+) -> None:
     theirs, ours = (open_store(str(tmp_path / name), "n") for name in ("theirs", "ours"))
     their_id = await theirs.begin()
     async with EmbeddedServer(shared=False, db=tmp_path / "temporal.db", headless=True) as info:
         client = await connect(address=info.address)
         runner, told = UnsandboxedWorkflowRunner(), worker_identity(client.identity, their_id)
-        async with Worker(client, task_queue=WORKFLOW_QUEUE, workflows=[Idle], workflow_runner=runner, identity=told):
+        async with Worker(
+            client,
+            task_queue=WORKFLOW_QUEUE,
+            workflows=[Idle],
+            workflow_runner=runner,
+            identity=told,
+        ):
 
             async def is_listed() -> bool:
                 return bool((await polled(client, WORKFLOW_QUEUE)).workers)
@@ -48,7 +56,8 @@ async def test_another_store_than_the_workers_is_refused_before_files_are_put_in
             await until(is_listed)
             await require_same_store(client, theirs)
             with pytest.raises(
-                CommandFailed, match=rf"ours/n, which is new, the Worker .* another one \({their_id[:12]}"
+                CommandFailed,
+                match=rf"ours/n, which is new, the Worker .* another one \({their_id[:12]}",
             ):
                 await require_same_store(client, ours)
             row = await _other_workers_store(client, "")

@@ -98,7 +98,7 @@ async def _rows(access: Access) -> AsyncIterator[CheckRow]:
 
 
 async def _own_rows(settings: Settings, *, names_model: bool) -> AsyncIterator[CheckRow]:
-    """Yields what can be said without a server: of settings, of the model if one is named, of teams and keys."""
+    """Yields the rows that need no server: settings, a model that is named, teams, keys."""
     for odd in odd_settings(settings, os.environ):
         yield CheckRow("warning", "settings", odd)
     if names_model:
@@ -111,7 +111,7 @@ async def _own_rows(settings: Settings, *, names_model: bool) -> AsyncIterator[C
 
 
 async def _store(access: Access) -> tuple[str | None, CheckRow]:
-    """Returns the store's id, empty if it has none yet and None if it can't be read, and what is said of it."""
+    """Returns the store's id and its row; an empty id for a new store, None for one that is away."""
     try:
         store = await access.store()
         store_id = await store.identity() or ""
@@ -127,7 +127,7 @@ async def _store(access: Access) -> tuple[str | None, CheckRow]:
 
 
 async def _without_own_model(settings: Settings, client: Client) -> AsyncIterator[CheckRow]:
-    """Yields who makes model calls where this environment names no model; a warning if nobody does."""
+    """Yields the Worker that makes model calls, or a warning without one."""
     calling = await polled(client, MODEL_QUEUE)
     if calling.served:
         text = f"this environment names none and needs none: {shown(calling.workers)} makes the calls"

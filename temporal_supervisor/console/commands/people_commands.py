@@ -334,7 +334,7 @@ _DONE_WORDS = {
 
 
 def told(run_id: str, wait_id: str, message: str) -> str:
-    """Returns what became of a decision; what a run says that is more than its name stands as it is."""
+    """Returns the outcome of a decision in a sentence; other words of a run stay as they are."""
     _, _, choice = message.partition(f"{wait_id}: ")
     done = _DONE_WORDS.get(choice)
     return f"{done} {wait_id} of run {short_id(run_id)}" if done else f"run {short_id(run_id)}: {message}"

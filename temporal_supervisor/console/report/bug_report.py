@@ -1,6 +1,7 @@
-"""`doctor --bundle`: one file for a bug report, with what was found here and neither secrets nor contents.
+"""`doctor --bundle`: one file for a bug report, without secrets and without contents.
 
-Nothing that a user wrote gets into it, as others read it: no goal, prompt, answer, file name, run id, host or path.
+Nothing that a user wrote gets into it, as others read it: no goal, prompt, answer, file name,
+run id, host or path.
 """
 
 import hashlib
@@ -32,12 +33,20 @@ _PACKAGES = ("temporalio", "anthropic", "pydantic", "duckdb", "obstore", "mcp", 
 _OF_USERS = ("open run", "team ")  # rows whose texts quote what users wrote
 _HOST = re.compile(r"@[^\s,()]+")  # in the identity of a Worker
 _PLAIN = (bool, int, float)
-_NAMES = ("model", "model_structured", "model_ask", "model_prompts", "inline_teams", "call_header", "log_format")
+_NAMES = (
+    "model",
+    "model_structured",
+    "model_ask",
+    "model_prompts",
+    "inline_teams",
+    "call_header",
+    "log_format",
+)
 _MODELS = ("supervisor_model", "worker_model", "model_without", "allowed_models")
 
 
 async def bundle(settings: Settings, rows: Iterable[CheckRow], client: Client | None) -> dict[str, Any]:
-    """Returns what the file holds; without a client nothing of runs."""
+    """Returns the content of the file; without a client nothing of runs."""
     return {
         "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": _versions(),
@@ -53,7 +62,7 @@ def _versions() -> dict[str, str]:
 
 
 def told_settings(settings: Settings) -> dict[str, Any]:
-    """Returns each setting that differs from its default: numbers, choices and names of models as they are.
+    """Returns the settings that differ from their defaults: numbers, choices, names of models.
 
     Of addresses the kind and the host, of everything else only that it is set.
     """
@@ -67,12 +76,13 @@ def _told(name: str, value: object) -> object:
         return "set"
     if isinstance(value, str) and (parts := urlsplit(value)).scheme and parts.hostname:
         is_local = parts.hostname in ("127.0.0.1", "localhost", "::1")
-        return f"{parts.scheme}://{parts.hostname if is_local else 'a host'}{parts.path if is_local else ''}"
+        place = f"{parts.hostname}{parts.path}" if is_local else "a host"
+        return f"{parts.scheme}://{place}"
     return "set"
 
 
 def told_rows(rows: Iterable[CheckRow]) -> list[dict[str, str]]:
-    """Returns what `doctor` found: of runs and teams only how many lines of each level there are."""
+    """Returns the rows of `doctor`; of runs and teams only their number by level."""
     rows = list(rows)
     own = [row for row in rows if not row.name.startswith(_OF_USERS)]
     of_users = Counter((_kind(row), row.level) for row in rows if row.name.startswith(_OF_USERS))
@@ -85,7 +95,7 @@ def _kind(row: CheckRow) -> str:
 
 
 def _without_names(row: CheckRow) -> str:
-    """Returns the text of a row; what may have a path, a host or a name of a user is left to its level."""
+    """Returns the text of a row; none where it may have a path or a name of a user."""
     is_plain = row.name.startswith(("queue", "search attributes", "builds", "speed", "window"))
     return _HOST.sub("@host", row.text) if is_plain else ""
 

@@ -280,7 +280,7 @@ def _footer(picture: Picture, waits: list[Text], width: int, hint: str) -> list[
 
 
 def to_go_words(picture: Picture) -> list[str]:
-    """Returns how long the rest of the plan takes and what it costs, as far as its ended subtasks tell; else nothing.
+    """Returns a guess of the time and cost to go, by the subtasks that ended; else nothing.
 
     While a run waits for somebody there is nothing to say: how long that takes nobody knows.
     """

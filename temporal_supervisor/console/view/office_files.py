@@ -1,4 +1,4 @@
-"""An answer as a file for an office program: a table as an Excel workbook, a text as a Word document."""
+"""Answers as files of office programs: tables as Excel workbooks, texts as Word documents."""
 
 import csv
 import io
@@ -26,7 +26,7 @@ _DEEPEST_LIST = 3  # the template has no styles below
 
 
 def workbook(table: bytes) -> bytes:
-    """Returns a CSV file of ours as an Excel workbook: numbers as numbers, no text runs as a formula."""
+    """Returns a CSV file of ours as a workbook: numbers as numbers, no text as a formula."""
     from xlsxwriter.workbook import Workbook  # a second, for this ending alone
 
     rows = list(csv.reader(io.StringIO(table.decode("utf-8", "replace"))))
@@ -47,7 +47,7 @@ def workbook(table: bytes) -> bytes:
 
 
 def _write_cell(sheet: "Worksheet", row: int, column: int, cell: str) -> None:
-    """Writes a cell: what a spreadsheet keeps whole as a number is one, an empty cell stays empty."""
+    """Writes a cell: as a number if a spreadsheet keeps it whole; an empty cell stays empty."""
     if not cell:
         return
     is_number = _NUMBER.fullmatch(cell) and sum(map(str.isdigit, cell)) <= _MOST_DIGITS
@@ -58,7 +58,7 @@ def _write_cell(sheet: "Worksheet", row: int, column: int, cell: str) -> None:
 
 
 def _text(cell: str) -> str:
-    """Returns the text of a cell: the apostrophe that guards it in CSV is not needed in a workbook."""
+    """Returns the text of a cell without the apostrophe that guards it in CSV."""
     text = safe(cell)
     return (text[1:] if _GUARDED.match(text) else text)[:_CELL_CHARS]
 
@@ -68,7 +68,7 @@ def _width(cells: Sequence[str]) -> int:
 
 
 def word_document(markdown: str, title: str) -> bytes:
-    """Returns a Markdown text as a Word document, with headings, lists, tables and emphasis as Word has them."""
+    """Returns a Markdown text as a Word document: headings, lists, tables, emphasis."""
     import docx  # two seconds, for this ending alone
 
     document = docx.Document()
@@ -104,7 +104,7 @@ class _Written:
                 self._enter_or_leave(token)
 
     def _enter_or_leave(self, token: Token) -> None:
-        """Takes the begin or the end of a block: in which lists, heading and row of a table the next text stands."""
+        """Takes the beginning or the end of a list, a heading or a row."""
         match token.type:
             case "bullet_list_open":
                 self._lists.append("Bullet")

@@ -60,7 +60,7 @@ def _with_output(prompt: Parts, schema: Json, made: Json) -> Json:
 
 
 def _about_item(prompt: Parts) -> list[str]:
-    """Returns what tools returned about the item alone, if one was asked for it by its name; else all of it."""
+    """Returns the outputs of tools about the item, if one was asked by its name; else all."""
     done = [call for call in prompt.request.calls if not call.is_error]
     of_item = [call for call in done if prompt.item and prompt.item in call.arguments.values()]
     return [call.output for call in of_item or done]

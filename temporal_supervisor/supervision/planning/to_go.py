@@ -1,4 +1,4 @@
-"""What an open run has still to do, by what its ended subtasks took: a guess for people who wait, no promise."""
+"""The rest of an open run, guessed by its ended subtasks for people who wait."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class RestOfPlan:
 
 
 def to_go(reports: Iterable[SubtaskReport], now: datetime, at_a_time: int) -> RestOfPlan | None:
-    """Returns what the open subtasks take; None where none is open, or none has ended that could tell."""
+    """Returns the guess; None where no subtask is open, or none has ended that could tell."""
     counted = [report for report in reports if report.counts is None and report.replaced_by is None]
     took = [seconds for report in counted if (seconds := _seconds(report)) is not None]
     open_ones = [report for report in counted if report.state in ("waiting", "running")]
@@ -34,7 +34,7 @@ def to_go(reports: Iterable[SubtaskReport], now: datetime, at_a_time: int) -> Re
 
 
 def _seconds(report: SubtaskReport) -> float | None:
-    """Returns how long an ended subtask took, without waits for people; None for others."""
+    """Returns the time of an ended subtask, without waits for people; None for others."""
     is_told = report.state in ("completed", "failed") and report.started_at and report.finished_at
     if not is_told:
         return None
@@ -50,7 +50,7 @@ def _left(report: SubtaskReport, usual: float, now: datetime) -> float:
 
 
 def _longest_chain(open_ones: Sequence[SubtaskReport], left: Mapping[str, float]) -> float:
-    """Returns the time of the longest chain of subtasks that wait for each other; a template stands for its items."""
+    """Returns the time of the longest chain of subtasks; a template stands for its items."""
     above = {report.id: folded(report.depends_on) for report in open_ones}
     for report in open_ones:
         if report.template:
@@ -66,7 +66,7 @@ def _longest_chain(open_ones: Sequence[SubtaskReport], left: Mapping[str, float]
 
 
 def _cost(counted: Sequence[SubtaskReport], subtasks_left: float) -> float | None:
-    """Returns what so many subtasks cost, by the mean of the ended ones; None where a price is not known."""
+    """Returns the cost of so many subtasks by the mean of the ended ones; None without prices."""
     ended = [report.usage.usd for report in counted if _seconds(report) is not None]
     known = [usd for usd in ended if usd is not None]
     return fmean(known) * subtasks_left if len(known) == len(ended) else None

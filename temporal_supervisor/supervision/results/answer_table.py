@@ -84,7 +84,7 @@ def table_content(data: bytes) -> str:
 
 
 def emptiness(columns: Sequence[str], rows: Sequence[Row]) -> str:
-    """Returns what a table lacks of which half of the cells, or more, are empty; else nothing."""
+    """Returns the gap of a table of which half of the cells or more are empty; else nothing."""
     cells = [row.get(name) for row in rows for name in columns]
     empty = sum(value is None or value in ("", [], {}) for value in cells)
     return f"{empty:,} of {len(cells):,} cells are empty" if cells and 2 * empty >= len(cells) else ""

@@ -13,7 +13,12 @@ State = Literal["waiting", "running", "completed"]
 
 
 def report(
-    name: str, state: State, *after: str, begun: float = 0, took: float = 60, usd: float | None = 0.1
+    name: str,
+    state: State,
+    *after: str,
+    begun: float = 0,
+    took: float = 60,
+    usd: float | None = 0.1,
 ) -> SubtaskReport:
     start = NOW - timedelta(seconds=begun)
     return SubtaskReport(
@@ -41,7 +46,10 @@ def test_subtasks_that_wait_for_each_other_take_their_times_in_a_row() -> None:
 
 
 def test_no_more_subtasks_are_done_at_once_than_a_run_may() -> None:
-    wide = [report("t1", "completed", begun=60), *(report(f"t{number}", "waiting") for number in range(2, 8))]
+    wide = [
+        report("t1", "completed", begun=60),
+        *(report(f"t{number}", "waiting") for number in range(2, 8)),
+    ]
     guess = to_go(wide, NOW, 2)
     assert guess
     assert (guess.seconds, round(guess.usd or 0, 6)) == (180.0, 0.6)
