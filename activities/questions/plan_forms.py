@@ -19,6 +19,7 @@ _FOR_EACH = (
     "Write {}. The description then says what to do with one item, and estimated_tokens is that of one. Leave it out "
     "for a single subtask."
 )
+_ANSWER_FROM = 'Only with aggregation "finding": the id of the subtask whose text is the answer.'
 _SHORT_FOR_EACH = "leave it out, or to do the same for each of many: {}"
 _ITEMS = {  # words in capitals stand for names: one that is copied names nothing
     "files": '"files:PATTERN" for those of the user\'s files whose names fit PATTERN, in which * is any text',
@@ -70,7 +71,7 @@ def reply_form(mode: str, fields: PlanFields) -> type[Model]:
         return _form("PlanDraft", **ends, subtasks=list[subtask])
     more: dict[str, Any] = {"new_roles": list[NewRole]} if fields.new_roles else {}
     if mode != "revision":  # the final instruction stays
-        more |= {"aggregation": Aggregation} if fields.several else {}
+        more |= {"aggregation": Aggregation, "answer_from": _optional(str, _ANSWER_FROM)} if fields.several else {}
         more |= {"final_instruction": str}
     return _form("PlanDraft", reasoning=_REASONING, **_MODE_FIELDS.get(mode, {}), subtasks=list[subtask], **more)
 

@@ -74,6 +74,7 @@ def plan_of(draft: PlanDraft, goal: str, revision: int) -> Plan:
         direct_answer=direct,  # beside subtasks it is what a model writes into every field
         reasoning=cut(draft.reasoning.strip(), limits.SENTENCE_BYTES),
         aggregation=draft.aggregation,
+        answer_from=None if says_nothing(draft.answer_from) else (draft.answer_from or "").strip(),
         final_instruction="" if says_nothing(draft.final_instruction) else draft.final_instruction,
         subtasks=[_subtask_of(item, defined) for item in draft.subtasks],
         new_roles=draft.new_roles,
@@ -177,8 +178,12 @@ class Planner:
         plan = plan_of(draft, self.goal, call.revision)
         for subtask in plan.subtasks:
             subtask.role = self._role(subtask.role)
-        if self.short and len(plan.subtasks) == 1 and not call.plan_ref:
-            plan.aggregation = "select"  # its finding is the answer: written again, it would only be changed
+        is_one = len(plan.subtasks) == 1 and plan.subtasks[0].for_each is None
+        if self.short and is_one and not call.plan_ref:
+            plan.aggregation = "finding"  # written again, it would only be changed
+        steps = mode == "step" or (mode == "auto" and draft.strategy == "step")
+        if steps and plan.aggregation == "finding":
+            plan.aggregation = "merge"  # which finding comes last is not known yet
         if mode == "auto":
             return draft.strategy, plan
         plan.direct_answer = None  # no field of these forms

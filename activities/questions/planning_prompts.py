@@ -66,7 +66,9 @@ needs) and which listed table, document or attachment has each of them.
 
 _AGGREGATION = """\
 - aggregation is "merge" when the answer draws on all findings, "select" when each subtask answers the same question \
-and the best answer is wanted, "reduce" when many similar findings should be condensed first. """
+and the best answer is wanted, "reduce" when many similar findings should be condensed first, "finding" when one \
+subtask writes the whole text or program that is wanted: answer_from is its id, and its text is the answer, word for \
+word. """
 _INSTRUCTION = "final_instruction says how to write the answer from the findings."
 
 _AUTO_RULES = """\

@@ -59,9 +59,10 @@ def item_of(schema: dict[str, Any]) -> dict[str, Any]:
 async def test_the_schema_offers_the_roles_and_then_auto(desk: Desk) -> None:
     await plan(desk, subtasks(T1))
     assert list(desk.schema["properties"]) == [
-        "reasoning", "direct_answer", "strategy", "subtasks", "aggregation", "final_instruction",
+        "reasoning", "direct_answer", "strategy", "subtasks", "aggregation", "answer_from",
+        "final_instruction",
     ]  # fmt: skip
-    assert desk.schema["properties"]["aggregation"]["enum"] == ["merge", "select", "reduce"]
+    assert desk.schema["properties"]["aggregation"]["enum"] == ["merge", "select", "reduce", "finding"]
     assert desk.schema["properties"]["strategy"]["enum"] == ["plan", "step"]
     fields = item_of(desk.schema)
     assert fields["role"]["enum"] == ["reader", "counter", "auto"]

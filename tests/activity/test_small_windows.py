@@ -60,7 +60,7 @@ async def test_the_planner_is_asked_in_few_words_and_shown_the_form_last(small: 
     assert '{"subtasks": [{"id": "<t and a number>", "role": "reader or counter", "description": "<what to' in last
     assert set(small.schema["$defs"]["SubtaskDraft"]["properties"]) == {"id", "role", "description", "depends_on"}
     assert reply.plan is not None
-    assert reply.plan.aggregation == "select", "the finding of an only subtask is the answer"
+    assert reply.plan.aggregation == "finding", "the finding of an only subtask is the answer"
 
 
 async def test_a_form_that_comes_back_as_it_was_shown_is_no_plan(small: Desk) -> None:

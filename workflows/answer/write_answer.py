@@ -48,7 +48,7 @@ class Drafts(BackgroundTask):
         self._after, self.folded, self.draft_ref = 0, set(), None
 
     def _is_due(self) -> bool:
-        if not self._after:
+        if not self._after or self._context.state.plan.answer_subtask is not None:
             return False
         new = self._new()
         unfinished = any(report.state in ("waiting", "running") for report in self._context.state.board.reports())
@@ -96,9 +96,23 @@ async def write_answer(context: RunContext, drafts: Drafts, strategy: StrategyNa
     """Puts the answer into the run's state: a finding as it stands, where strategy or plan say so, or a written one."""
     context.enter("synthesizing")
     tables = await tabulate(context)
-    report = sole_finding(context, strategy) or await _best_finding(context)
+    report = sole_finding(context, strategy) or _named_finding(context) or await _best_finding(context)
     if report is None or not await _take(context, report):
         await _write(context, drafts, tables)
+
+
+def _named_finding(context: RunContext) -> SubtaskReport | None:
+    """Returns the subtask whose finding the plan makes the answer, or the one that took its place.
+
+    None if the plan names none, and if that one did not succeed: then the answer is written from the others.
+    """
+    board, named = context.state.board, context.state.plan.answer_subtask
+    if named is None or context.setup.answer_schema_ref is not None:
+        return None
+    report = board[named]
+    while report.replaced_by is not None:
+        report = board[report.replaced_by]
+    return report if report.state == "completed" and report.finding else None
 
 
 async def _best_finding(context: RunContext) -> SubtaskReport | None:

@@ -58,6 +58,8 @@ class PlanPage:
             yield indented(revealed(" ".join(subtask.description.split())), 4)
             if subtask.id in likely:
                 yield Text(f"    {likely[subtask.id]}", style="dim")
+        if plan.answer_subtask is not None:
+            yield f"the answer is the text of {safe_line(plan.answer_subtask, limits.LINE_BYTES)}, word for word"
         if self.asked and self.status:
             yield ""
             for note in look_alikes("\n".join(subtask.description for subtask in plan.subtasks)):

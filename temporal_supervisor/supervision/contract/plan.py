@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, PlainSerializer
 from temporal_supervisor.supervision.contract.base import Model, Summary
 
 Importance = Literal["required", "optional"]
-Aggregation = Literal["merge", "select", "reduce"]
+Aggregation = Literal["merge", "select", "reduce", "finding"]
 
 
 class Subtask(Model):
@@ -80,13 +80,15 @@ class NewRole(Model):
 class Plan(Model):
     """A graph of subtasks, or a direct answer and no subtask at all.
 
-    `aggregation` says how the answer is made: of all findings, by choosing the best, or by condensing groups of them.
+    `aggregation` says how the answer is made: of all findings, by choosing the best, by condensing groups of them, or
+    that it is the text of one finding as it is, that of the subtask `answer_from`.
     """
 
     goal: Summary = ""
     direct_answer: str | None = None
     reasoning: str = ""
     aggregation: Aggregation = "merge"
+    answer_from: str | None = None
     final_instruction: str = ""
     subtasks: list[Subtask] = []
     new_roles: list[NewRole] = []
@@ -102,6 +104,17 @@ class Plan(Model):
         """The importance of the subtasks that no later one replaces, by id; a template stands for its items."""
         replaced = {old for subtask in self.named for old in subtask.replaces}
         return {subtask.id: subtask.importance for subtask in self.named if subtask.id not in replaced}
+
+    @property
+    def answer_subtask(self) -> str | None:
+        """The subtask whose finding is the answer as it is; None if the answer is made in another way.
+
+        An only subtask need not be named.
+        """
+        if self.aggregation != "finding":
+            return None
+        only = self.named[0].id if len(self.named) == 1 else None
+        return self.answer_from or only
 
     def folded(self) -> "Plan":
         """Returns the plan as it was named: each template in place of its items."""

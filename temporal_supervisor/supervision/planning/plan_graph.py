@@ -71,9 +71,24 @@ def plan_problems(plan: Plan, max_subtasks: int, attachments: Iterable[str] = ()
     for subtask in plan.subtasks:
         problems += _subtask_problems(subtask, ids.keys(), names)
         problems += for_each_problems(subtask, data)
+    problems += _answer_problems(plan)
     if cycle := find_cycle(plan.subtasks):
         problems.append("these subtasks depend on each other in a circle: " + " -> ".join(cycle))
     return problems
+
+
+def _answer_problems(plan: Plan) -> list[str]:
+    """Returns the problem of a plan that makes a finding the answer, at most one."""
+    if plan.aggregation != "finding":
+        return ["answer_from is only for the aggregation \"finding\""] if plan.answer_from else []
+    subtask = next((each for each in plan.subtasks if each.id == plan.answer_subtask), None)
+    if plan.answer_subtask is None:
+        return ["aggregation is \"finding\": name in answer_from the subtask whose text is the answer"]
+    if subtask is None:
+        return [f"answer_from names {quoted(plan.answer_subtask)}, which is not in the plan"]
+    if subtask.for_each is not None or subtask.template is not None:
+        return [f"answer_from names {quoted(subtask.id)}, which has a finding for each item: write the answer from them"]
+    return []
 
 
 def _subtask_problems(subtask: Subtask, known: Set[str], attachments: Set[str]) -> list[str]:

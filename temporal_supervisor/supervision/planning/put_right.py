@@ -44,7 +44,27 @@ def put_right(plan: Plan, names: KnownNames) -> tuple[Plan, list[str]]:
     used = {subtask.role for subtask in right}
     new_roles = [role for role in plan.new_roles if role.name in used]
     notes += [f"no subtask has the new role {quoted(role.name)}" for role in plan.new_roles if role.name not in used]
-    return plan.model_copy(update={"subtasks": right, "new_roles": new_roles}), notes
+    plan = plan.model_copy(update={"subtasks": right, "new_roles": new_roles})
+    return _with_its_answer(plan, notes), notes
+
+
+def _with_its_answer(plan: Plan, notes: list[str]) -> Plan:
+    """Returns the plan with a subtask that can be its answer, if its answer is to be the finding of one.
+
+    That is the one that nothing depends on, where it names none; without such the answer is written.
+    """
+    if plan.aggregation != "finding":
+        return plan.model_copy(update={"answer_from": None})
+    single = [subtask.id for subtask in plan.subtasks if subtask.for_each is None]
+    if plan.answer_subtask in single:
+        return plan
+    needed = {dependency for subtask in plan.subtasks for dependency in subtask.depends_on}
+    last = [subtask_id for subtask_id in single if subtask_id not in needed]
+    if len(last) == 1:
+        notes.append(f"the answer is the finding of {last[0]}, which nothing depends on")
+        return plan.model_copy(update={"answer_from": last[0]})
+    notes.append("no single finding is the answer: it is written from all of them")
+    return plan.model_copy(update={"aggregation": "merge", "answer_from": None})
 
 
 def _with_ids(subtasks: Iterable[Subtask], states: Mapping[str, str]) -> tuple[list[Subtask], list[str]]:

@@ -268,3 +268,20 @@ def test_an_addition_that_does_not_fit_is_refused_with_the_reason(added: Subtask
     [found] = revision_problems(previous, plan(added), 9, states)
     assert found.startswith(complaint)
     assert revision_problems(previous, plan(), 9, states) == ["the revision adds no subtasks"]
+
+
+def test_a_plan_names_the_finding_that_is_its_answer() -> None:
+    def problems(*subtasks: Subtask, **fields: str) -> list[str]:
+        return plan_problems(Plan.model_validate({"subtasks": list(subtasks), **fields}), 3)
+
+    swans, pears = (Subtask(id=each, description="Count the swans of 1990") for each in ("t1", "t2"))
+    each_file = Subtask(id="t3", description="Count the swans of each list", for_each="items:t1", depends_on=["t1"])
+    assert problems(swans, pears, aggregation="finding", answer_from="t2") == []
+    assert problems(swans, aggregation="finding") == []
+    unnamed = 'aggregation is "finding": name in answer_from the subtask whose text is the answer'
+    assert problems(swans, pears, aggregation="finding") == [unnamed]
+    unknown = "answer_from names 't9', which is not in the plan"
+    assert problems(swans, pears, aggregation="finding", answer_from="t9") == [unknown]
+    many = "answer_from names 't3', which has a finding for each item: write the answer from them"
+    assert problems(swans, each_file, aggregation="finding", answer_from="t3") == [many]
+    assert problems(swans, answer_from="t1") == ['answer_from is only for the aggregation "finding"']

@@ -54,6 +54,25 @@ def test_ids_that_cannot_be_ids_are_made_ones() -> None:
     assert len(notes) == 3
 
 
+def its_answer(plan: Plan) -> tuple[str, str | None]:
+    right_plan, _ = put_right(plan, KnownNames(data=DATA))
+    return right_plan.aggregation, right_plan.answer_subtask
+
+
+def test_the_answer_is_the_finding_of_a_subtask_that_there_is() -> None:
+    pair = [subtask(), subtask("t2", depends_on=["t1"])]
+    assert its_answer(Plan(subtasks=pair, aggregation="finding", answer_from="t1")) == ("finding", "t1")
+    # Of names that are none the last subtask is meant, where there is one last.
+    assert its_answer(Plan(subtasks=pair, aggregation="finding", answer_from="t7")) == ("finding", "t2")
+    assert its_answer(Plan(subtasks=pair, aggregation="finding")) == ("finding", "t2")
+    assert its_answer(Plan(subtasks=[subtask()], aggregation="finding")) == ("finding", "t1")
+    side_by_side = [subtask(), subtask("t2")]
+    assert its_answer(Plan(subtasks=side_by_side, aggregation="finding")) == ("merge", None)
+    assert its_answer(Plan(subtasks=side_by_side, answer_from="t1")) == ("merge", None)
+    template = [subtask(for_each="files:*.pdf")]
+    assert its_answer(Plan(subtasks=template, aggregation="finding", answer_from="t1")) == ("merge", None)
+
+
 def test_only_subtasks_that_failed_or_were_skipped_are_replaced() -> None:
     states = {"t1": "completed", "t2": "failed"}
     subtasks, notes = right(subtask("t3", replaces=["t1", "t2", "t8"]), states=states)

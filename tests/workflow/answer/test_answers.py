@@ -14,7 +14,7 @@ from tests.scripted_model import status as http_error
 from tests.waiting import until
 from tests.workflow import runs
 from tests.workflow.runs import Lab, found
-from tests.workflow.scripts import FOUND, Turns, in_order, item, reviewed, subtasks, verdicts, with_replies
+from tests.workflow.scripts import FOUND, IMPOSSIBLE, Turns, in_order, item, reviewed, subtasks, verdicts, with_replies
 from workflows.supervisor import SupervisorWorkflow
 
 USUAL = {"team": "house"}
@@ -62,6 +62,20 @@ async def test_a_plan_that_asks_for_reduction_has_findings_condensed_before_they
     assert crops == ["t3"]
     assert "few words on pears" in last
     assert [c.subtask_ids for c in result.citations] == [["t1"], ["t3"]]
+
+
+# --- a finding that is the answer -----------------------------------------------------------------------
+
+
+async def test_the_finding_that_the_plan_names_is_the_answer_and_of_a_failed_one_its_replacement(lab: Lab) -> None:
+    plan_reply = subtasks(item("t1"), item("t2", depends_on=["t1"]), aggregation="finding", answer_from="t2")
+    revised = subtasks(item("t3", depends_on=["t1"], replaces=["t2"]))
+    turns: Turns = {"t2": lambda step: IMPOSSIBLE, "t3": lambda step: text("a text, to be used as it stands")}
+    usual = script(plan_reply, turns)
+    lab.play(lambda step: revised if step.call.endswith("/plan.2.1") else usual(step))
+    result = await lab.run(max_replans=1)
+    assert result.answer.startswith("a text, to be used as it stands")
+    assert "synthesis.1" not in lab.steps
 
 
 # --- drafts ---------------------------------------------------------------------------------------------

@@ -117,6 +117,26 @@ async def test_a_nested_answer_has_no_marks_of_its_own_subtasks_above(lab: Lab) 
     assert found(result, 1).summary.startswith("They grew.")
 
 
+async def test_a_deliverable_goes_up_as_it_was_written_and_no_supervisor_types_it_again(lab: Lab) -> None:
+    """Three levels, in each of which the plan makes one finding its answer."""
+    deliverable = "# Pears of the garden\n\nFourteen of them.\n\n```python\nprint(14)\n```"
+    below = item("l2", "scribe", depends_on=["l1"])
+    lab.play(
+        tree(
+            {
+                "": subtasks(item("t1", "storey"), aggregation="finding", answer_from="t1"),
+                "t1/1": subtasks(item("f0", "walker"), item("f1", "bench"), aggregation="finding", answer_from="f1"),
+                "t1/1/f1/1": subtasks(item("l1", "finder"), below, aggregation="finding", answer_from="l2"),
+            },
+            **{"l2/1/turn.1": text(deliverable)},
+        )
+    )
+    result = await lab.run()
+    assert (result.status, result.answer) == ("completed", deliverable)
+    assert [step for step in lab.steps if "synthesis" in step] == []
+    assert [citation.subtask_ids for citation in result.citations] == [["t1"]]
+
+
 async def test_what_is_known_of_a_nested_answer_is_known_above(lab: Lab) -> None:
     plans = {"": subtasks(item("t1", "storey"), item("t2", depends_on=["t1"])), "t1/1": subtasks(item("f1", "walker"))}
     below = {f"t1/1/synthesis.{n}": answer("They weigh 777 kg [f1].", confidence=0.7) for n in (1, 2)}
