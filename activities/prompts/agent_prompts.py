@@ -276,6 +276,11 @@ def denied(comment: str) -> str:
     return f"{_DENIED_BY} denied this call, so it was not run.{why}{_DENIED}"
 
 
+def is_denial(output: str) -> bool:
+    """True if in place of a call's output stands that a person has denied it."""
+    return output.startswith(_DENIED_BY)
+
+
 def unanswered(is_question: bool) -> str:
     """Returns what the model reads if no person has replied in time."""
     said = "replied in time" if is_question else "approved this call in time, so it was not run"

@@ -21,6 +21,7 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.planning.backups import too_far_behind, too_slow
     from temporal_supervisor.supervision.run.attempt_rules import (
         DECLINED,
+        OF_THE_REQUEST,
         back_off,
         child_id,
         is_retried,
@@ -188,6 +189,7 @@ class Assignment(Work):
             last=last,
             results=[] if finding else self.results,
             effects=self.effects,
+            was_denied=self.was_denied,
         )
 
     def _take(self, result: WorkerAgentResult) -> Problem | None:
@@ -209,7 +211,8 @@ class Assignment(Work):
             self.fail(problem)
         else:
             has_declined = problem.type in DECLINED
-            says_nothing = has_declined or self.role.person is not None
+            is_of_the_subtask = has_declined or problem.type in OF_THE_REQUEST
+            says_nothing = is_of_the_subtask or self.role.person is not None
             self._count_outcome(None if says_nothing else False)
             self.failures += 1
             self.declined += has_declined
@@ -231,7 +234,9 @@ class Assignment(Work):
 
         Returns False to give up.
         """
-        context, subtask_id, fallback = self.context, self.subtask_id, self.unused_fallback
+        context, subtask_id = self.context, self.subtask_id
+        # After a person's no the work is not given to another role, which would ask for the same in other words.
+        fallback = None if self.was_denied else self.unused_fallback
         if context.is_bare:
             return False
         again = is_tried_again(problem.type, self.failures, self.declined)
@@ -247,6 +252,9 @@ class Assignment(Work):
             # While this waits the breaker may open or close: its permission is asked for after it.
             rewritten = await self._refined(problem)
             if needs_other_words and not self.was_refined:
+                # Another role has other tools and instructions, so it may do better with these words.
+                same_role = False
+            if not same_role and fallback is None:
                 return False
 
         if fallback is not None and not same_role:
@@ -354,7 +362,8 @@ class Assignment(Work):
                 self.fail(error.problem)
         else:
             self.failures = self.declined = 0
-            self.fell_back, self.feedback = False, decision.text or None
+            self.fell_back, self.was_denied = False, False
+            self.feedback = decision.text or None
             return True
         return False
 

@@ -9,7 +9,7 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import PersonWords, SubtaskBrief, as_refs, shown_gaps
     from activities.contracts.turn_contracts import ToolCallRef, ToolResultRef
-    from activities.prompts.agent_prompts import already_done, denied, unanswered
+    from activities.prompts.agent_prompts import already_done, denied, is_denial, unanswered
     from temporal_supervisor.supervision.base import limits
     from temporal_supervisor.supervision.base.errors import FATAL, ErrorKind, SupervisionError
     from temporal_supervisor.supervision.base.queues import pool_queue
@@ -35,7 +35,7 @@ class Work:
     The attempt takes up the `slot`, described as in `description_ref` if that is set. In a round of review `previous`
     is the finding to improve by `feedback`, and `resume_from` where its conversation stands, for the role and the
     attempt that continue it. `results` are of all worker agents so far, candidates included, `effects` their calls
-    with effects, which each next one is told of.
+    with effects, which each next one is told of. It `was_denied` if a person has refused a call of one of them.
     """
 
     context: RunContext
@@ -48,6 +48,7 @@ class Work:
     resume_from: LoopProgress | None = None
     results: list[WorkerAgentResult] = field(default_factory=list)
     effects: list[str] = field(default_factory=list)
+    was_denied: bool = False
 
     @property
     def report(self) -> SubtaskReport:
@@ -196,6 +197,8 @@ class _Agent:
                 return result.when_stopped()
             except CallFailed as failed:  # a person's words could not be stored
                 return result.model_copy(update={"problem": failed.problem, "progress": None})
+            if any(is_denial(each.text or "") for each in self._progress.results):
+                self._work.was_denied = True
         return None
 
     async def _until_served(self) -> None:

@@ -9,7 +9,10 @@ from temporal_supervisor.supervision.base.errors import ACCOUNT, FATAL, RESUMABL
 DECLINED = {ErrorKind.REFUSED, ErrorKind.CANNOT_DO}
 """The subtask itself is the problem: the same description would fail again, and it says nothing about the role."""
 
-_OTHERS_DOING = {ErrorKind.BUDGET_EXHAUSTED, ErrorKind.CANCELLED, ErrorKind.PROVIDER_REJECTED}
+OF_THE_REQUEST = {ErrorKind.PROVIDER_REJECTED, ErrorKind.ARTIFACT_TOO_LARGE}
+"""What one role asked for or made: it would be the same again, and another role asks for something else."""
+
+_OTHERS_DOING = {ErrorKind.BUDGET_EXHAUSTED, ErrorKind.CANCELLED}
 
 
 class AfterAgent(Enum):
@@ -41,12 +44,17 @@ def is_tried_again(problem: ErrorKind, failures: int, declined: int) -> bool:
     `declined` of them were refusals or `CannotDo`: such a subtask is described better once only.
     """
     may_do_better = problem not in DECLINED or declined <= limits.DECLINED_REFINES
+    if problem in OF_THE_REQUEST:
+        return False
     return failures < limits.SUBTASK_ATTEMPTS and may_do_better
 
 
 def is_retried(problem: ErrorKind) -> bool:
-    """True if another attempt may do better: the failure is not the doing of provider, store, budget or person."""
-    return problem not in FATAL | STORE | _OTHERS_DOING
+    """True if another attempt may do better, by the same role or by its fallback.
+
+    It may not where the failure is the doing of account, store, budget or person.
+    """
+    return problem in OF_THE_REQUEST or problem not in FATAL | STORE | _OTHERS_DOING
 
 
 def back_off(failures: int) -> timedelta:

@@ -8,6 +8,7 @@ from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.errors import ACCOUNT, FATAL, RESUMABLE, STORE, ErrorKind
 from temporal_supervisor.supervision.run.attempt_rules import (
     DECLINED,
+    OF_THE_REQUEST,
     AfterAgent,
     after_agent,
     back_off,
@@ -56,13 +57,14 @@ def test_a_subtask_is_tried_thrice_by_its_role_and_a_declined_one_is_described_b
     kind: ErrorKind, failures: int, declined: int
 ) -> None:
     again = failures < limits.SUBTASK_ATTEMPTS and (kind not in DECLINED or declined < 2)
+    again = again and kind not in OF_THE_REQUEST
     assert is_tried_again(kind, failures, declined) == again
 
 
 def test_only_the_works_own_failures_are_tried_again_and_each_doubles_the_pause() -> None:
     assert [back_off(failures) / limits.ATTEMPT_PAUSE for failures in (1, 2, 3)] == [1, 2, 4]
-    others = {ErrorKind.BUDGET_EXHAUSTED, ErrorKind.CANCELLED, ErrorKind.PROVIDER_REJECTED}
-    assert {kind for kind in ErrorKind if not is_retried(kind)} == FATAL | STORE | others
+    others = {ErrorKind.BUDGET_EXHAUSTED, ErrorKind.CANCELLED, *STORE} - {ErrorKind.ARTIFACT_TOO_LARGE}
+    assert {kind for kind in ErrorKind if not is_retried(kind)} == FATAL | others
 
 
 def test_the_path_of_a_subtask_is_read_from_the_id_of_its_workflow() -> None:

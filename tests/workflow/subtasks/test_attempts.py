@@ -4,6 +4,8 @@ import asyncio
 import functools
 from typing import Any
 
+import pytest
+
 from temporal_supervisor.standin.server.api_reply import text_block, tool_block
 from temporal_supervisor.supervision.contract.result import RunResult
 from temporal_supervisor.supervision.contract.updates import Resume
@@ -126,13 +128,27 @@ async def test_a_failed_attempt_is_repeated_with_a_description_rewritten_from_it
     assert result.usage.model_calls == 6
 
 
-async def test_a_refused_subtask_without_other_words_fails_at_once(lab: Lab) -> None:
-    lab.play(with_replies(script(JUNIOR, {"t1": attempts(REFUSAL)}), refine=lambda step: REFUSAL))
-    result = await lab.run()
-    first = result.subtasks[0]
-    assert (first.state, first.attempts, first.role) == ("failed", 1, "junior")
+async def test_a_refused_subtask_without_other_words_fails_at_once_where_no_other_role_takes_it(lab: Lab) -> None:
+    alone = plan({"id": "t1", "role": "lone"}, {"id": "t2", "role": "scribe"})
+    lab.play(with_replies(script(alone, {"t1": attempts(REFUSAL)}), refine=lambda step: REFUSAL))
+    first = (await lab.run()).subtasks[0]
+    assert (first.state, first.attempts, first.role) == ("failed", 1, "lone")
     assert first.error is not None
     assert first.error.type == "Refused"
+
+
+REJECTED = status(400, "invalid_request_error", "no such thing")
+
+
+@pytest.mark.parametrize("failed", [REJECTED, REFUSAL], ids=["a rejected request", "a refusal without other words"])
+async def test_the_fallback_takes_over_whatever_an_attempt_failed_of(lab: Lab, failed: Reply) -> None:
+    lab.play(with_replies(script(JUNIOR, {"t1": attempts(failed, FOUND)}), refine=lambda step: REFUSAL))
+    handle = await lab.start()
+    result = await handle.result()
+    first = result.subtasks[0]
+    assert (result.status, first.state, first.attempts, first.role) == ("completed", "completed", 2, "senior")
+    assert "You are the senior." in lab.system("t1/2/turn.1")
+    assert (await status_of(handle)).breakers == [], "it says nothing about the role"
 
 
 IMPOSSIBLE = tools(("finish", {"outcome": "impossible", "summary": "the pond has no swans", "finding": ""}))

@@ -100,6 +100,16 @@ async def test_a_tool_call_waits_for_approval(lab: Lab, decision: str) -> None:
     )
 
 
+async def test_what_a_person_denied_is_given_to_no_other_role(lab: Lab) -> None:
+    sends = tools(("send", {"to": "board", "words": "Sell"}))
+    turns: Turns = {"t1": lambda step: sends if step.number == step.attempt == 1 else IMPOSSIBLE}
+    lab.play(script(plan({"id": "t1", "role": "courier"}, {"id": "t2"}), turns))
+    handle = await lab.start(team="people")
+    await decide(handle, "t1/1:1.0", "deny")
+    first = (await handle.result()).subtasks[0]
+    assert (first.state, first.role) == ("failed", "courier"), "the fallback would ask for the same in other words"
+
+
 async def test_a_person_is_a_role(lab: Lab) -> None:
     lab.play(
         script(plan({"id": "t1"}, {"id": "t2", "role": "counsel", "after": ["t1"]}, {"id": "t3", "after": ["t2"]}))
