@@ -97,6 +97,7 @@ class RunRequest(StrictModel):
     subtask_timeout: _Time | None = None
     max_tokens: OutputTokens | None = None
     on_subtask_failure: Literal["gap", "ask"] = "gap"
+    on_no_answer: Literal["fail", "answer"] = "fail"
     deadline: _Time = timedelta(minutes=30)
     budget: Budget = Budget()
     success: str | float = "any"

@@ -99,6 +99,7 @@ SENTENCES: dict[str, tuple[str, Mood]] = {
     "synthesis_started": ("writing the answer ({mode}) from {findings:finding}", "faint"),
     "answer_returned": ("the answer goes back to its author", "bad"),
     "answer_kept": ("of two answers the {which} one is kept", "plain"),
+    "no_answer": ("there is no answer: {error}", "bad"),
     "answer_chosen": ("its finding is the best of {of} answers", "plain"),
     "finding_adopted": ("its finding is the answer, word for word", "plain"),
 }

@@ -63,6 +63,7 @@ class RunState:
     worker agents wrote, findings and failures, `refused` the subtasks that are refused for all
     alike and wait for the run's first finding. A run that `extracts` is the stand-in model's, and
     has no confidence. `effects` are the calls with effects that its worker agents made.
+    `without_answer` is why a run has none that says so and does not fail.
     """
 
     def __init__(
@@ -97,6 +98,7 @@ class RunState:
         self.model_notice: str | None = None
         self.extracts = False
         self.error: Problem | None = None
+        self.without_answer: Problem | None = None
         self.result_ref: str | None = None
         self.trace_ref: str | None = None
         self.started_at = started_at
@@ -199,6 +201,16 @@ class RunState:
         if advice:
             self.answer = Answer(text=advice)
 
+    def answer_that_there_is_none(self, problem: Problem, advice: str) -> None:
+        """Makes the words to the user the answer of a run that has found none: those of its team, if it has any.
+
+        Nothing that was found is in it, so every subtask is a gap.
+        """
+        self.without_answer = problem
+        self.answer = Answer(text=advice or f"There is no answer: {problem.message}")
+        self.warn(f"there is no answer: {problem.type}: {problem.message}")
+        self.trace.note("no_answer", error=problem.type, message=problem.message)
+
     def finish(self) -> None:
         """Ends the time of the run."""
         self.finished_at = self._now()
@@ -291,8 +303,21 @@ class RunState:
     @property
     def gaps(self) -> list[Gap]:
         """The gaps of the answer: subtasks, parts of findings, and points that stayed open."""
+        if self.without_answer is not None:
+            return self._all_as_gaps(self.without_answer)
         partial = [gap for gap in self.board.partial_findings() if gap.subtask_id not in self._open_points]
         return [*self.board.gaps(), *partial, *self.open_points, *self._lacks]
+
+    def _all_as_gaps(self, problem: Problem) -> list[Gap]:
+        """Returns a gap for each subtask of the last revision; one for the answer if there was no plan."""
+        of_failed = {gap.subtask_id: gap for gap in self.board.gaps()}
+        reports = [report for report in self.board.current() if report.template is None]
+        unused = f"its finding is not in the answer: {problem.message}"
+        gaps = [
+            of_failed.get(report.id) or Gap(subtask_id=report.id, description=report.description, reason=unused)
+            for report in reports
+        ]
+        return gaps or [Gap(subtask_id=ANSWER, reason=problem.message)]
 
     @property
     def open_points(self) -> list[Gap]:
@@ -472,6 +497,8 @@ class RunState:
 
         None without an answer, and for an extract.
         """
+        if self.without_answer is not None:
+            return 0.0
         if self.extracts or not self.answer.text or self.phase == "failed":
             return None
 

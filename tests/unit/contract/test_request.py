@@ -89,6 +89,7 @@ def test_defaults_are_those_of_the_contract() -> None:
         "subtask_timeout": None,
         "max_tokens": None,
         "on_subtask_failure": "gap",
+        "on_no_answer": "fail",
         "deadline": "PT30M",
         "budget": {"tokens": 1_000_000, "usd": 5.0},
         "success": "any",

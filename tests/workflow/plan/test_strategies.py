@@ -97,6 +97,23 @@ async def test_a_failed_run_says_what_its_team_wants_said_and_what_is_missing(la
     assert answer.startswith("Call the desk: 555-0100.\n\n**Missing from this answer**\n\n- Find out about part t1")
 
 
+async def test_a_run_without_an_answer_may_say_so_and_complete(lab: Lab) -> None:
+    role = {"name": "hand", "description": "Works.", "system_prompt": "You work."}
+    team = {"name": "desk", "generalist": "hand", "roles": [role], "on_failure": "Call the desk: 555-0100."}
+    asked = {"team": team, "max_turns": 1, "on_no_answer": "answer"}
+    lab.play(plans(subtasks(item("t1"), item("t2")), NOTHING, turns={"t1": lambda step: GIVES_UP}))
+    result = await lab.run(success="all", **asked)
+    assert result.answer.startswith("Call the desk: 555-0100.\n\n**Missing from this answer**\n\n")
+    assert (result.status, result.confidence) == ("partial", 0.0)
+    assert [gap.subtask_id for gap in result.gaps] == ["t1", "t2"]
+    assert "its finding is not in the answer" in result.gaps[1].reason
+    assert any(warning.startswith("there is no answer: QuorumNotMet: ") for warning in result.warnings)
+
+    other = lab.named(f"{lab.run_id}-request")
+    other.play(plans(NOTHING, NOTHING, NOTHING))
+    assert (await other.failure(**asked)).type == "NoSubtasks", "a request that cannot be carried out fails"
+
+
 async def test_a_role_labels_its_answer(lab: Lab) -> None:
     role = {"name": "lawyer", "description": "Knows law.", "system_prompt": "You advise."}
     routes = [{"pattern": "garden", "role": "lawyer"}]
