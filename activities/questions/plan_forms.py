@@ -39,7 +39,8 @@ class PlanFields:
     """The parts of a plan that can apply to one run: a form has no others.
 
     `items` are the kinds of `for_each`, of `files`, `rows`, `lines` and `items`. Without `several` there is room for
-    one subtask only. `short` is the form for models with a small window.
+    one subtask only. `short` is the form for models with a small window. A route `describes` a goal that is too long
+    for a description: any other goal is the description, in the user's own words.
     """
 
     roles: tuple[str, ...]
@@ -50,6 +51,7 @@ class PlanFields:
     replaces: bool = False
     several: bool = True
     short: bool = False
+    describes: bool = False
 
     @property
     def chooses(self) -> bool:
@@ -78,10 +80,11 @@ def reply_form(mode: str, fields: PlanFields) -> type[Model]:
 
 def _route_form(fields: PlanFields) -> type[Model]:
     names: Any = Literal[fields.roles]
+    described = {"description": _said(str, "all of the goal, in your words")} if fields.describes else {}
     if fields.short:
-        return _form("RouteDraft", role=names, description=_said(str, "all of the goal, in your words"))
+        return _form("RouteDraft", role=names, **described)
     beside: dict[str, Any] = {"secondary_role": names | None} if fields.several and len(fields.roles) > 1 else {}
-    return _form("RouteDraft", reasoning=_REASONING, role=names, **beside, description=str)
+    return _form("RouteDraft", reasoning=_REASONING, role=names, **beside, **described)
 
 
 def _short_subtask(fields: PlanFields) -> type[Model]:

@@ -26,6 +26,8 @@ from temporal_supervisor.supervision.planning.plan_graph import description_prob
 from temporal_supervisor.supervision.planning.revisions import REPLACEABLE
 from temporal_supervisor.supervision.replies.loose_form import says_nothing
 
+_ANSWER_GOAL = "Answer this goal: "
+_OWN_WORDS_CHARS = limits.DESCRIPTION_CHARS - len(_ANSWER_GOAL)  # a longer goal is described in the model's words
 _SHORT_GOAL_CHARS = 1200  # a question with the form of its answer; more is a task of several parts
 
 
@@ -57,7 +59,7 @@ class PlanDraft(Plan):
 
 
 class RouteDraft(Model):
-    """The choice of a role for the whole goal, and of one beside it."""
+    """The choice of a role for the whole goal, and of one beside it; a very long goal has a `description`, too."""
 
     role: str
     secondary_role: str | None = None
@@ -155,6 +157,7 @@ class Planner:
             replaces=self.mode == "revision" and any(note.state in REPLACEABLE for note in call.done),
             several=several,
             short=self.short,
+            describes=len(self.goal.strip()) > _OWN_WORDS_CHARS,
         )
 
     def system(self) -> str:
@@ -266,10 +269,7 @@ class Planner:
         if draft.role not in names:
             draft = RouteDraft(role=team.generalist, reasoning=draft.reasoning)
         reasoning = cut(draft.reasoning.strip(), limits.SENTENCE_BYTES)
-        prefix = "Answer this goal: "
-        text = cut(self.goal.strip(), limits.DESCRIPTION_CHARS - len(prefix))
-        wanted = (t for t in (draft.description, text) if not description_problems(Subtask(id="t1", description=t)))
-        description = next(wanted, prefix + text)
+        description = self._description_of_route(draft)
         subtasks = [Subtask(id="t1", description=description, role=draft.role, reasoning=reasoning)]
         if draft.secondary_role in names and draft.secondary_role != draft.role:
             beside = Subtask(id="t2", description=description, role=draft.secondary_role or "", importance="optional")
@@ -283,6 +283,19 @@ class Planner:
             subtasks=subtasks[: self.call.max_subtasks],
             revision=self.call.revision,
         )
+
+
+    def _description_of_route(self, draft: RouteDraft) -> str:
+        """Returns what the role gets: the goal in the user's own words, or the model's of a goal that is too long."""
+        own_words = self.goal.strip()
+        if len(own_words) > _OWN_WORDS_CHARS and _is_usable(draft.description):
+            return draft.description
+        shown = cut(own_words, _OWN_WORDS_CHARS)
+        return shown if _is_usable(shown) else f"{_ANSWER_GOAL}{shown}"
+
+
+def _is_usable(description: str) -> bool:
+    return not description_problems(Subtask(id="t1", description=description))
 
 
 def fits(pattern: str, goal: str) -> bool:

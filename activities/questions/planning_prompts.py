@@ -98,8 +98,12 @@ description that failed, and do not ask for something that a finding shows to be
 _ROUTE_RULES = """\
 - Choose one role for the complete goal: the role whose description and tools fit it best.
 {second_rule}
-- The role does not see the goal, so description must contain all of it: what to find out or produce, the entities, \
-period and units, and the form and language of the answer."""
+{description_rule}"""
+
+_OWN_WORDS = "- The role gets the goal word for word. Add nothing to it."
+_DESCRIPTION = """\
+- The goal is too long for the role to see it, so description must contain all of it: what to find out or produce, the \
+entities, period and units, and the form and language of the answer."""
 
 _SECOND_ROLE = """\
 - secondary_role is a second role that works on the same goal in parallel. Choose one only when its view is really \
@@ -125,7 +129,9 @@ _SHORT_REVISION = """\
 - Work on the plan below has begun. Return only new subtasks, with new ids. If nothing is worth adding, leave subtasks \
 empty."""
 
-_SHORT_ROUTE = "- Choose one role for the goal. It does not see the goal, so description contains all of it."
+_SHORT_ROUTE = """\
+- Choose one role for the goal.
+{description_rule}"""
 
 _FULL = {
     "auto": (_SUBTASK_RULES, _PLAN_RULES, _AUTO_RULES, _NEW_ROLES),
@@ -164,6 +170,7 @@ def _rules(mode: str, fields: PlanFields, tools: list[str], call: PlanInput) -> 
         attachments_rule=_ATTACHMENTS if fields.attachments else "",
         aggregation_rule=aggregation + _INSTRUCTION,
         replaces_rule=_REPLACES if fields.replaces else "",
+        description_rule=_DESCRIPTION if fields.describes else _OWN_WORDS,
         second_rule=_SECOND_ROLE if fields.several and len(fields.roles) > 1 else "",
         tools=", ".join(tools),
         new_roles=limits.NEW_ROLES,

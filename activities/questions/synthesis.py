@@ -35,7 +35,7 @@ from activities.store.reading import (
 from temporal_supervisor.supervision.agent.agent_tools import share_of
 from temporal_supervisor.supervision.agent.turn_rules import CUT
 from temporal_supervisor.supervision.base import limits
-from temporal_supervisor.supervision.base.prompt_marks import DIGEST, DRAFT, GOAL, MISSING
+from temporal_supervisor.supervision.base.prompt_marks import DIGEST, DRAFT, GOAL, MISSING, PLAN_REASONING
 from temporal_supervisor.supervision.base.text import cut, size
 from temporal_supervisor.supervision.contract.base import Model
 from temporal_supervisor.supervision.contract.plan import Plan
@@ -190,6 +190,7 @@ def synthesis_request(
     parts = [tag(GOAL, goal)]
     if call.mode != "digest":
         parts += [tag("final_instruction", plan.final_instruction)] if plan.final_instruction.strip() else []
+        parts += [tag(PLAN_REASONING, plan.reasoning)] if plan.reasoning.strip() else []
         parts.append(tag("subtasks", described(plan.subtasks, room)))
     if draft is not None:
         parts.append(tag(DRAFT, draft))

@@ -225,13 +225,23 @@ def choice(role: str, secondary: str | None = None) -> Reply:
     [
         (choice("pilot"), "reader", "How large is the pear crop?"),
         (choice("auto", "counter"), "reader", "How large is the pear crop?"),
-        (choice("Counter "), "counter", "Count all the pears"),
+        (choice("Counter "), "counter", "How large is the pear crop?"),
     ],
 )
-async def test_an_invalid_choice_goes_to_the_generalist_with_the_goal(
+async def test_a_role_gets_the_goal_in_its_own_words_and_an_invalid_choice_is_the_generalists(
     desk: Desk, reply: Reply, role: str, description: str
 ) -> None:
     assert [(s.role, s.description) for s in planned(await route(desk, reply)).subtasks] == [(role, description)]
+
+
+async def test_a_goal_that_is_too_long_for_a_role_is_described_by_the_planner(desk: Desk) -> None:
+    await route(desk, choice("counter"))
+    assert "description" not in desk.schema["properties"]
+    assert "word for word" in desk.prompt
+    long_goal = "How large is the pear crop? " + "Of each tree, please. " * 300
+    reply = await route(desk, choice("counter"), goal=long_goal)
+    assert "description" in desk.schema["properties"]
+    assert planned(reply).subtasks[0].description == "Count all the pears"
 
 
 async def test_a_choice_nobody_can_read_is_asked_for_again_and_at_last_made_here(desk: Desk) -> None:

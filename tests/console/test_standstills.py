@@ -87,5 +87,5 @@ async def test_a_killed_worker_is_named_while_there_is_no_other(
                 await until(lambda: "the run waits for a Worker" in " ".join(terminal.text.split()), 60)
             cause = await waits(cli, "killed-1", "worker")
             story = await cli("trace", "killed-1")  # out of the history and the journal
-            assert "t1 researcher starts" in story.out
+            assert "t1 delegating to researcher: " in story.out
             assert str(worker.pid) in cause["text"] or "t1" in cause["subjects"]

@@ -91,6 +91,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, int]]:
     return asked
 
 
+WHO = (("t1", "storey"), ("t1/t1", "walker"))
+
+
 async def test_a_person_follows_and_reaches_the_subtasks_of_a_team_below(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, asked: set[tuple[str, int]]
 ) -> None:
@@ -125,7 +128,8 @@ async def test_a_person_follows_and_reaches_the_subtasks_of_a_team_below(
         return bool(poller.picture.closed) and poller.caught_up
 
     await until(caught_up)
-    followed = {("t1", "storey starts"), ("t1/t1", "walker starts"), ("t1/t1", "turn 1: walked"), ("", "done")}
+    delegated = {(path, f"delegating to {role}: Find out about part {path[-2:]} of garden 1") for path, role in WHO}
+    followed = {*delegated, ("t1/t1", "turn 1: walked"), ("", "done")}
     assert followed <= {(line.subject, line.text) for line in lines}
     assert [gap.subtask_id for gap in result.gaps] == ["t1/t2"]
     assert [step for step in lab.steps if "Mind the" in lab.prompt(step)] == ["t1/1/t1/1/turn.2"]

@@ -15,6 +15,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.run.run_activities import RunActivities
     from temporal_supervisor.supervision.base import limits
     from temporal_supervisor.supervision.base.errors import SupervisionError
+    from temporal_supervisor.supervision.base.text import one_line
     from temporal_supervisor.supervision.contract.result import Citation, SubtaskReport
     from temporal_supervisor.supervision.contract.strategy import STRATEGIES, StrategyName
     from temporal_supervisor.supervision.results.answer import ANSWER_JSON, Answer
@@ -46,6 +47,7 @@ class Drafts(BackgroundTask):
     def forget(self) -> None:
         """Drops the draft, and one that is being written; there are no others then."""
         self._after, self.folded, self.draft_ref = 0, set(), None
+        self._context.state.take_draft(Answer())
 
     def _is_due(self) -> bool:
         if not self._after or self._context.state.plan.answer_subtask is not None:
@@ -80,7 +82,14 @@ class Drafts(BackgroundTask):
             self.draft_ref = reply.answer.ref
             self.folded.update(report.id for report in new)
             self.doubtful = [item.text for item in reply.answer.unsupported]
-            state.trace.note("draft_written", number=payload.number, findings=len(self.folded))
+            state.take_draft(reply.answer)
+            state.trace.note(
+                "draft_written",
+                number=payload.number,
+                findings=len(self.folded),
+                preview=one_line(reply.answer.text, limits.SENTENCE_BYTES),
+                ref=reply.answer.ref,
+            )
         context.show()
 
 

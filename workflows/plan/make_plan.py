@@ -25,6 +25,7 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.results.success_rule import reachable
     from temporal_supervisor.supervision.run.board import Board, is_blocked
     from temporal_supervisor.supervision.run.decisions import Decision
+    from temporal_supervisor.supervision.run.events import planned
     from workflows.background import BackgroundTask
     from workflows.calls import activity_calls
     from workflows.calls.activity_calls import CallFailed
@@ -309,6 +310,8 @@ def _adopt(context: RunContext, reply: PlanReply) -> PlanReply:
         reasoning=reply.plan.reasoning,
         estimated_tokens=sum(subtask.estimated_tokens for subtask in reply.plan.subtasks),
         expected=reply.estimate.total.line if reply.estimate else "",
+        plan=planned(reply.plan),
+        plan_ref=reply.plan_ref,
     )
     return reply
 

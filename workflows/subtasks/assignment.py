@@ -98,7 +98,14 @@ class Assignment(Work):
         own_id = child_id(workflow.info().workflow_id, subtask_id, report.attempts, int(count > 1))
         state.board.note_workflow(subtask_id, own_id)
         why = one_line(subtask.reasoning, limits.SENTENCE_BYTES)
-        state.trace.note("subtask_started", subtask_id, attempt=report.attempts, role=role.name, reasoning=why)
+        state.trace.note(
+            "subtask_started",
+            subtask_id,
+            attempt=report.attempts,
+            role=role.name,
+            reasoning=why,
+            description=one_line(subtask.whole, limits.SENTENCE_BYTES),
+        )
         self.context.show_soon()
         if role.person is None:
             return await run_agents(self, count)

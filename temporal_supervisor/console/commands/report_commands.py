@@ -12,7 +12,7 @@ import typer
 from temporalio.client import Client, WorkflowExecution, WorkflowExecutionDescription, WorkflowQueryFailedError
 from temporalio.service import RPCError
 
-from activities.store.artifacts import ArtifactMissing, ArtifactStore
+from activities.store.artifacts import ArtifactError, ArtifactMissing, ArtifactStore
 from activities.store.spending import run_spends
 from temporal_supervisor.client import OWNER, inbox
 from temporal_supervisor.console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint, web_address
@@ -204,6 +204,7 @@ async def result_report(
         await _write_answer(run.id, outcome.result, store, output, force=force)
         return Report(outcome.as_json(run.id), code=exit_code(outcome))
     web = None if outcome.forgotten else web_address(run.client, run.id)
+    outcome = await _with_whole_draft(outcome, store)
     return answer_report(run.id, outcome, web, model_notes(outcome))
 
 
@@ -211,7 +212,8 @@ async def _write_answer(
     run_id: str, result: RunResult | None, store: ArtifactStore, output: Path, *, force: bool
 ) -> None:
     """Writes the answer as the ending of the file says. Raises CommandFailed if there is none of that form."""
-    if result is None or not (result.answer or result.answer_json):
+    has_answer = result is not None and (result.answer or result.answer_json)
+    if result is None or not has_answer or result.status == "running":
         raise CommandFailed(FAILED, f"run '{run_id}' has no answer: {hint('status', short_id(run_id))} says why")
     suffix = output.suffix.lower()
     is_table = suffix in (".csv", ".xlsx")
@@ -228,6 +230,18 @@ async def _write_answer(
 
         made = office_files.workbook(made) if is_table else office_files.word_document(result.answer, run_id)
     write_file(output, made, content, force=force)
+
+
+async def _with_whole_draft(outcome: RunOutcome, store: ArtifactStore) -> RunOutcome:
+    """Returns the outcome of an open run with all of its draft: the query has the beginning only."""
+    result = outcome.result
+    if result is None or result.status != "running" or not result.answer_ref:
+        return outcome
+    try:
+        draft = await store.get(result.answer_ref)
+    except ArtifactError:  # another store, or one that is away: the beginning is worth reading, too
+        return outcome
+    return replace(outcome, result=result.model_copy(update={"answer": draft.decode()}))
 
 
 async def page_report(

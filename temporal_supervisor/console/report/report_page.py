@@ -100,7 +100,7 @@ _COURSE = 300  # events
 _CHARTS = 4  # of results behind the answer
 _FOLDER = Path(__file__).parent
 _DECISIONS = (*("decided", "paused", "resumed", "steered", "retry_asked"), *("skip_asked", "limits_extended"))
-_NOT_IN_COURSE = (*_DECISIONS, "turn", "tool", "note", "subtask_started", "subtask_completed")
+_NOT_IN_COURSE = (*_DECISIONS, "turn", "tool", "note", "subtask_completed")
 _visible = partial(revealed, kept="\t\u00a0\u2009\u202f\u200c\u200d\ufe0f")  # spaces and joiners of ordinary writing
 _SCHEMES = ("http://", "https://", "mailto:")
 

@@ -64,6 +64,8 @@ class AnswerRow:
         known_as = self.run_id if self.outcome.forgotten else short_id(self.run_id)
         facts = _fact_lines(self.run_id, known_as, self.outcome, self.result, self.web)
         answer = safe(self.result.answer).strip() or _no_answer(self.result)
+        if self.result.answer and self.result.status == "running":
+            answer = f"**A draft: subtasks still run**\n\n{answer}"
         value = self.result.answer_json
         fields = [] if value is None else safe_json(value).splitlines()
         if not screen.is_terminal:

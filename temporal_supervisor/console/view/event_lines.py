@@ -32,7 +32,9 @@ def line(event: TraceEvent) -> Line:
 
 def _reasons(event: TraceEvent) -> Iterator[str]:
     """Yields the words behind an event, each with what they are."""
-    data = event.data
+    data = dict(event.data)
+    if event.type == "subtask_started":  # its sentence says it
+        data.pop("description", None)
     for name, label in _REASONS.items():
         value = data.get(name)
         if isinstance(value, dict):

@@ -4,6 +4,7 @@ GOAL = "goal"
 SUBTASK = "subtask"
 ITEM = "item"  # what a template's subtask is for
 PLANNED = "planned"  # a subtask of the plan so far
+PLAN_REASONING = "plan_reasoning"  # why the planner divided the work so, or chose a role for it
 OUTCOME = "outcome"  # of one that has ended
 FINDING = "finding"
 MISSING = "missing"
@@ -26,7 +27,7 @@ TAGS = (
     *(GOAL, DATA, SUBTASK, ITEM, FINDING, MISSING, CANDIDATE, ATTACHMENTS, DRAFT, ERROR, ATTEMPT, EXAMPLE, STEER),
     *(PLANNED, OUTCOME, CHECKED, ATTACHMENT, MISSING_POINTS, "subtasks", "findings", "candidates", "feedback"),
     *("previous_finding", "final_instruction", "conflict", "contradiction", "open_point", "former_verdicts"),
-    *("plan_so_far", EARLIER_OUTPUTS, DONE, AT_WORK),
+    *("plan_so_far", PLAN_REASONING, EARLIER_OUTPUTS, DONE, AT_WORK),
 )
 
 DIGEST = "digest"  # the role of a finding that condenses others

@@ -14,11 +14,14 @@ from pydantic import JsonValue
 
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.text import one_line
+from temporal_supervisor.supervision.contract.plan import Plan
 from temporal_supervisor.supervision.contract.status import TraceEvent, TracePage, Wait
 from temporal_supervisor.supervision.contract.updates import Update
 from temporal_supervisor.supervision.results.payload_fit import pages
 from temporal_supervisor.supervision.run.decisions import Decision
 
+_PLANNED_SHOWN = 100  # subtasks of a plan in its event, and dependencies of one
+_PLANNED_BYTES = 16 * limits.KIB  # of descriptions in the event of a plan
 TRACE_PAGE_BYTES = 160 * 1024  # of one reply to `trace`: the rest comes with its cursor
 
 Mood = Literal["plain", "good", "bad", "faint", "head"]
@@ -64,7 +67,7 @@ SENTENCES: dict[str, tuple[str, Mood]] = {
     "step_left_out": ("no {step}: it is switched off for {model}", "faint"),
     "nothing_to_add": ("the plan needs nothing more", "faint"),
     # Subtasks. The field `head` is where an attempt's conversation can be read, `trace_ref` a nested run's trace.
-    "subtask_started": ("{role} starts[attempt? (attempt {attempt})]", "plain"),
+    "subtask_started": ("delegating to {role}[attempt? (attempt {attempt})][description?: {description}]", "plain"),
     "subtask_completed": ("completed after {turns:turn}", "good"),
     "subtask_failed": ("failed: {error}", "bad"),
     "subtask_retried": ("failed: {error}, trying again with {role}", "bad"),
@@ -94,7 +97,7 @@ SENTENCES: dict[str, tuple[str, Mood]] = {
     ),
     "review_brought": ("the review changed [changed?{changed}][!changed?nothing]", "plain"),
     "conflict": ("conflict between {subtasks}, [!resolved?not ]settled", "bad"),
-    "draft_written": ("a draft from {findings:finding}", "faint"),
+    "draft_written": ("a draft from {findings:finding}[preview?: {preview}]", "faint"),
     "draft_failed": ("there is no draft", "faint"),
     "synthesis_started": ("writing the answer ({mode}) from {findings:finding}", "faint"),
     "answer_returned": ("the answer goes back to its author", "bad"),
@@ -123,6 +126,24 @@ def sentence(event: TraceEvent) -> tuple[str, Mood]:
 
     words = _FIELD.sub(lambda field: _shown(data.get(field[1]), field[2]), _OPTIONAL.sub(optional, text))
     return words, "bad" if data.get("is_error") else mood
+
+
+def planned(plan: Plan) -> list[JsonValue]:
+    """Returns the subtasks of a plan as its event has them: the first ones, each described within its share.
+
+    The whole plan is at the event's `plan_ref`.
+    """
+    shown = plan.named[:_PLANNED_SHOWN]
+    share = min(limits.SENTENCE_BYTES, _PLANNED_BYTES // max(1, len(shown)))
+    return [
+        {
+            "id": subtask.id,
+            "role": subtask.role,
+            "description": one_line(subtask.description, share),
+            "depends_on": [*subtask.depends_on[:_PLANNED_SHOWN]],
+        }
+        for subtask in shown
+    ]
 
 
 def said(update: Update, **data: JsonValue) -> dict[str, JsonValue]:

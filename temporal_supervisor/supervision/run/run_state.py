@@ -87,6 +87,7 @@ class RunState:
         self.planned = 0
         self.estimate: Estimate | None = None
         self.answer = Answer()
+        self.draft = Answer()  # of the answer, while subtasks still run
         self.tables: list[ArtifactRef] = []  # of templates, a row for each item
         self.phase: Phase = "planning"
         self.slots = Slots(lambda: self.request.max_parallel)
@@ -383,6 +384,10 @@ class RunState:
         """Takes over an answer, in place of the one so far."""
         self.answer = answer
 
+    def take_draft(self, draft: Answer) -> None:
+        """Takes over a draft of the answer, or an empty one if there is none any more."""
+        self.draft = draft
+
     def add_to_answer(self, as_json: JsonValue, unsupported: Sequence[Unsupported]) -> None:
         """Sets the answer's JSON, and adds claims that nothing supports."""
         claims = [*self.answer.unsupported, *unsupported]
@@ -457,11 +462,11 @@ class RunState:
         """Returns the result so far; final once the phase is `done`."""
         now = self.finished_at or self._now()
         reports = [self._timed(report, now) for report in self.board.reports()]
-        gaps, answer = self.gaps, self.answer
+        gaps, answer = self.gaps, self._shown_answer()
         wall, held = now - self.started_at, self.time_and_budget.held_time(self.started_at, now)
         return RunResult(
             status=self._status(),
-            answer=with_gaps(answer.text, gaps) if answer.text else "",
+            answer=with_gaps(answer.text, gaps) if self.answer.text else answer.text,
             answer_json=answer.as_json,
             answer_ref=answer.ref,
             answer_model=answer.model,
@@ -482,6 +487,11 @@ class RunState:
             warnings=self.warnings,
             truncated=answer.json_ref is not None,
         )
+
+    def _shown_answer(self) -> Answer:
+        """Returns the answer; until there is one, the draft of it."""
+        is_open = self._status() == "running"
+        return self.draft if is_open and not self.answer.text else self.answer
 
     def _timed(self, report: SubtaskReport, now: datetime) -> SubtaskReport:
         if report.started_at is None:

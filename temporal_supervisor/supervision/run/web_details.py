@@ -48,6 +48,9 @@ def markdown(state: RunState) -> str:
         lines += [_row(report) for report in reports[:_ROWS]]
         if len(reports) > _ROWS:
             lines.append(f"| … | | | | | and {len(reports) - _ROWS} more |")
+    if state.draft.text and state.ending is None and not state.answer.text:
+        draft = _LINKS.sub(r"\\\1", cut(state.draft.text, _ANSWER_BYTES))
+        lines += ["", "**Draft of the answer, while subtasks still run**", "", draft]
     if notes := list(_notes(state)):
         lines += ["", *[f"> {_literal(note, _LINE_BYTES)}" for note in notes]]
     return "\n".join(lines)

@@ -98,6 +98,8 @@ def test_an_event_with_an_error_is_bad() -> None:
 LINES: list[tuple[str, dict[str, JsonValue], str]] = [
     ("plan_requested", {"attempt": 1, "revision": 1}, "asking for a plan"),
     ("plan_accepted", {"subtasks": 2, "revision": 3, "expected": 9}, "plan with 2 subtasks (revision 3), expected: 9"),
+    ("subtask_started", {"role": "hand", "attempt": 1, "description": "Weigh"}, "delegating to hand: Weigh"),
+    ("subtask_started", {"role": "hand", "attempt": 2}, "delegating to hand (attempt 2)"),
     ("subtask_completed", {"turns": 1}, "completed after 1 turn"),
     ("reviewed", {"round": 1, "flagged": ["t1", "t2"]}, "review, round 1: t1; t2 again"),
     ("reviewed", {"round": 2, "flagged": []}, "review, round 2: all findings hold"),

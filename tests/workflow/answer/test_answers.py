@@ -117,6 +117,11 @@ async def test_drafts_begin_with_the_kth_finding_and_the_answer_starts_from_the_
     assert "[t1] has pears" not in second
     assert second.count("late pears") == 2
     await until(lambda: drafted(handle, 4))
+    so_far = await handle.query(SupervisorWorkflow.result)
+    assert (so_far.status, so_far.answer, so_far.confidence) == ("running", "draft number 2", None)
+    assert "**Draft of the answer, while subtasks still run**\n\ndraft number 2" in await runs.details(handle)
+    said = [e for e in (await handle.query(SupervisorWorkflow.trace)).events if e.type == "draft_written"]
+    assert [event.data["preview"] for event in said] == ["draft number 1", "draft number 2"]
     gates["t5"].set()
     result = await handle.result()
     assert modes(lab) == ["draft", "draft", "final"]

@@ -1,7 +1,7 @@
 """How a run works: a plan up front, step by step, one role, a direct answer, the plan of a caller; plans change."""
 
 from tests.scripted_model import as_json, text
-from tests.workflow.runs import Lab, events, partial_result
+from tests.workflow.runs import GOAL, Lab, events, partial_result
 from tests.workflow.scripts import FOUND, GIVES_UP, item, plans, subtasks
 from workflows.supervisor import SupervisorWorkflow
 
@@ -18,7 +18,7 @@ async def test_route_gives_the_whole_goal_to_one_role(lab: Lab) -> None:
     lab.play(plans(route, turns={"t1": lambda step: text(f"{code}\nConfidence: 0.5\nLimitations: none")}))
     handle = await lab.start(strategy="route", max_reviews=3)
     result = await handle.result()
-    assert [(s.id, s.role, s.description) for s in result.subtasks] == [("t1", "reckoner", "Weigh all pears.")]
+    assert [(s.id, s.role, s.description) for s in result.subtasks] == [("t1", "reckoner", GOAL)], "its own words"
     assert [c.subtask_ids for c in result.citations] == [["t1"]]
     assert (result.status, result.answer.strip(), result.confidence) == ("completed", code.strip(), 0.5)
     assert "finding_adopted" in await events(handle)
@@ -56,7 +56,11 @@ async def test_auto_goes_step_by_step_and_chooses_the_next_role_by_what_was_foun
     events = (await handle.query(SupervisorWorkflow.trace)).events
     reasons = [(e.type, e.data["reasoning"]) for e in events if e.data.get("reasoning")]
     assert reasons[:2] == [("plan_accepted", "One fact."), ("subtask_started", "It reads.")]
-    assert [e.type for e in events].count("plan_accepted") == 2
+    accepted = [e.data["plan"] for e in events if e.type == "plan_accepted"]
+    one = {"id": "t1", "role": "reader", "description": "Find out about part t1 of garden 1", "depends_on": []}
+    assert (accepted[0], len(accepted)) == ([one], 2)
+    assert [e.data["description"] for e in events if e.type == "subtask_started"][0] == one["description"]
+    assert "<plan_reasoning>" in lab.prompt("synthesis.1"), "why it was divided so reaches the author of the answer"
 
 
 async def test_steps_end_at_the_cap_and_the_generalist_does_what_no_role_is_for(lab: Lab) -> None:
