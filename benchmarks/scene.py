@@ -8,7 +8,7 @@ import asyncio
 import os
 import tempfile
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,8 @@ from benchmarks.bench_brain import think
 from temporal_supervisor.console.demo import Served
 from temporal_supervisor.runtime.connection import connect
 from temporal_supervisor.runtime.server.embedded_server import EmbeddedServer, ServerInfo
+from temporal_supervisor.standin.server.api_reply import ApiReply
+from temporal_supervisor.standin.server.api_request import ApiRequest
 from temporal_supervisor.standin.server.app import BrainServer, serving
 from temporal_supervisor.standin.server.faults import FaultScript, ServerConfig
 from temporal_supervisor.supervision.base import limits
@@ -94,11 +96,11 @@ class BenchModel:
     Its `log` has two entries for each call, as received and as ended.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, brain: Callable[[ApiRequest], ApiReply] = think) -> None:
         self.url = ""
         self.log = list[dict[str, Any]]()
         self._script = FaultScript()
-        self.server = BrainServer(think, self.log.append, self._script)
+        self.server = BrainServer(brain, self.log.append, self._script)
 
     def prepare(self, latency: float) -> None:
         """Answers take `latency` seconds from now on; the call log begins again."""
@@ -147,9 +149,9 @@ class System:
 class Scene:
     """What serves a measurement: a model for all systems, and a Temporal server for each; everything is in `folder`."""
 
-    def __init__(self, folder: Path, stack: AsyncExitStack) -> None:
+    def __init__(self, folder: Path, stack: AsyncExitStack, brain: Callable[[ApiRequest], ApiReply]) -> None:
         self.stack = stack
-        self.model = BenchModel()
+        self.model = BenchModel(brain)
         self._folder = folder
 
     async def project(self) -> System:
@@ -192,11 +194,11 @@ def holds_all(row: Row, result: Any) -> bool:
 
 
 @asynccontextmanager
-async def scene() -> AsyncIterator[Scene]:
+async def scene(brain: Callable[[ApiRequest], ApiReply] = think) -> AsyncIterator[Scene]:
     """Serves a measurement for the time of an `async with` block, in a folder that is removed."""
     async with AsyncExitStack() as stack:
         new = tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True)
-        place = Scene(Path(stack.enter_context(new)), stack)
+        place = Scene(Path(stack.enter_context(new)), stack, brain)
         place.model.url = await stack.enter_async_context(serving(place.model.server))
         yield place
 

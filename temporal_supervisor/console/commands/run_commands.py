@@ -42,6 +42,7 @@ from temporal_supervisor.console.view.answer_text import answer_report, bare_rep
 from temporal_supervisor.console.view.follow import follow
 from temporal_supervisor.console.view.live_view import QuietScreen, Screen
 from temporal_supervisor.console.view.model_ways import model_notes
+from temporal_supervisor.console.view.one_subtask import one_subtask_notes
 from temporal_supervisor.console.view.plan_view import PlanPage, plan_page
 from temporal_supervisor.messages import NoAnswer, UpdateRefused
 from temporal_supervisor.outcomes import is_open, state_word
@@ -292,7 +293,8 @@ async def _followed(run: Run, access: Access, as_json: bool, *, asks: bool = Fal
     _drop_edited(run)
     if quiet:
         return bare_report(run.id, outcome)
-    return answer_report(run.id, outcome, web, model_notes(outcome))
+    notes = [*model_notes(outcome), *one_subtask_notes(outcome.result)]
+    return answer_report(run.id, outcome, web, notes)
 
 
 async def _stored(access: Access, files: list[DataFile]) -> Attachment:

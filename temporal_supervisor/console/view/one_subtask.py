@@ -1,0 +1,20 @@
+"""What `run` says of a plan with one subtask: a supervisor may not have been needed."""
+
+from temporal_supervisor.supervision.contract.result import RunResult
+
+_LEAST_OWN_CALLS = 2  # a route takes one call at most, and has left out the others already
+
+
+def one_subtask_notes(result: RunResult | None) -> list[str]:
+    """Returns the note on a run whose one subtask had the answer; none for any other run."""
+    if result is None or not result.answer or len(result.subtasks) != 1:
+        return []
+    by_agent = result.subtasks[0].usage.model_calls
+    own = result.usage.model_calls - by_agent
+    if own < _LEAST_OWN_CALLS:
+        return []
+    calls = f"{own} of {result.usage.model_calls} model calls were the supervisor's own"
+    return [
+        f"one subtask did all the work, and {calls}: for a goal such as this one --strategy route leaves out its "
+        "review and synthesis, and one agent alone may do (docs/one-agent.md)"
+    ]
