@@ -102,6 +102,30 @@ async def test_each_goal_has_its_role_its_label_and_its_facts(ready: Lab, team: 
             assert done.answer.startswith(label(team, goal.role))
 
 
+async def test_a_team_in_itself_plans_each_part_with_the_same_roles_until_the_last_level(ready: Lab) -> None:
+    lab = ready.named("ready-project")
+    leads = [item(f"t{at}", f"{part}-lead", depends_on=["t1"]) for at, part in ((2, "frontend"), (3, "backend"))]
+    root = subtasks(item("t1", "architect"), *leads)
+    part = subtasks(item("t1", "programmer"), aggregation="finding", answer_from="t1")
+
+    def play(step: Step) -> Reply:
+        nested = step.call.count("/") > 2
+        if step.kind == "plan":
+            return part if nested else root
+        if step.kind == "turn" and nested and step.number == 1:
+            lead = step.call.split("/")[1]
+            return tools(("write_file", {"title": "A part", "body": f"part = '{lead}'", "file_name": f"{lead}.py"}))
+        return plans(root, answer_reply=answer("Start the server, then open the page.", ["t2", "t3"]))(step)
+
+    lab.play(play)
+    result = await lab.run(team="project", goal="A page that shows a list, and a server that keeps it.")
+    assert result.status == "completed"
+    assert sorted(artifact.name for artifact in result.artifacts) == ["t2.py", "t3.py"]
+    schemas = [lab.call(step).step.body["output_config"]["format"]["schema"] for step in ("plan.1.1", "t2/1/plan.1.1")]
+    offered = [{*re.findall(r"[a-z]+-lead", str(schema))} for schema in schemas]
+    assert offered == [{"frontend-lead", "backend-lead"}, set()]
+
+
 async def test_all_goals_of_a_team_are_asked_by_one_command_whose_exit_code_says_whether_one_falls_short(
     ready: Lab, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
