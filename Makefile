@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup dev temporal demo demo-people test tables mutants cases corpus conformance check serve worker standin bench large bursts prompts showcase real oracle scores compose-test operate-test release mcp-kills screenshots docs
+.PHONY: help setup dev temporal demo demo-people test tables mutants cases corpus conformance check serve worker standin bench large bursts prompts showcase real oracle scores compose-test operate-test release mcp-kills screenshots docs examples
 
 # a uv from PATH, else one of our own in .uv
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
@@ -75,6 +75,9 @@ large: dev ## Run the largest sizes, with kill -9 in the middle
 
 bursts: dev ## Play bursts of wide files, hostile schemas and SQL beside an honest run: ONLY=schemas for one of them
 	@$(VENV) -m tests.bursts $(ONLY)
+
+examples: dev ## Play the examples of docs/examples with a scripted model, and write their pages
+	@$(VENV) -m tests.shown
 
 prompts: dev ## Write docs/prompts.md: what the default team sends for the demo's goal
 	@$(VENV) -m benchmarks.prompts

@@ -15,6 +15,8 @@ from subprocess import CompletedProcess
 import pytest
 
 from tests.serving import address_of, own_server
+from tests.shown.examples import EXAMPLES
+from tests.shown.playing import lacks, place
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = {"workflows", "activities", "temporal_supervisor"}
@@ -151,3 +153,15 @@ def test_a_program_beside_folders_of_common_names_imports_the_client_package(com
     (tmp_path / "program.py").write_text("\n".join(lines))
     done = run(commands / "python", "program.py", cwd=tmp_path)
     assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr
+
+
+async def test_from_an_empty_folder_each_example_of_the_pattern_is_one_command(commands: Path, tmp_path: Path) -> None:
+    async with place(commands / "temporal-supervisor", tmp_path) as there:
+        listed = await there.show("teams")
+        lines = listed.text.splitlines()
+        assert (listed.code, len(lines) <= 24, max(map(len, lines)) <= 80) == (0, True, True)
+        for example in EXAMPLES:
+            assert lacks(example, await there.play(example)) == [], example.name
+        assert list(there.folder.iterdir()) == [], "a command left something in the folder"
+        saved = await there.show("artifacts", "project", "--save", "todo")
+        assert (saved.code, {file.name for file in (there.folder / "todo").iterdir()}) == (0, {"server.py", "todos.js"})

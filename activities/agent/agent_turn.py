@@ -327,11 +327,11 @@ class AgentTurnActivities:
             text_bytes=size(shown_text),
             record_ref=await keep(record.model_dump_json()),
         )
-        empty = None if conclusion.items or output else _emptiness(text, chain, grounds, is_ungrounded)
+        empty = None if conclusion.items or output else _emptiness(text, chain, grounds, is_ungrounded, role)
         return _Stored(finding, misfit, is_ungrounded, empty)
 
 
-def _emptiness(text: str, chain: list[Entry], grounds: Grounds, is_ungrounded: bool) -> Emptiness | None:
+def _emptiness(text: str, chain: list[Entry], grounds: Grounds, is_ungrounded: bool, role: Role) -> Emptiness | None:
     """Returns the reason why a conclusion is no finding; None if it is one."""
     if is_ungrounded and grounds.last_failed:
         return "failed_call"
@@ -343,7 +343,8 @@ def _emptiness(text: str, chain: list[Entry], grounds: Grounds, is_ungrounded: b
     asked = told(chain)
     # Read one by one: a long report is never empty, and its claims take long to read.
     made = (claim.text for claim in all_claims(text))
-    return "says_nothing" if is_empty(text, asked, made) else None
+    hands_in_code = role.grounding == "knowledge"  # it has no data to query
+    return "says_nothing" if is_empty(text, asked, made, hands_in_code=hands_in_code) else None
 
 
 async def _output(role: Role, conclusion: agent_tools.Conclusion, run_id: str) -> tuple[JsonValue, list[str]]:

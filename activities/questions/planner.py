@@ -284,7 +284,6 @@ class Planner:
             revision=self.call.revision,
         )
 
-
     def _description_of_route(self, draft: RouteDraft) -> str:
         """Returns what the role gets: the goal in the user's own words, or the model's of a goal that is too long."""
         own_words = self.goal.strip()

@@ -106,7 +106,7 @@ _TIDES_POST = f"""\
 # Why the sea breathes twice a day
 
 The Moon pulls at the water below it more strongly than at the Earth, and at the Earth more strongly than at the water \
-behind it. So there are two bulges, and a coast turns through both of them in a lunar day. That is why high water comes \
+behind it. So there are two bulges, and a coast turns through both in a lunar day. That is why high water comes \
 every 12.42 hours, and nearly an hour later each day.
 
 When the Sun pulls along the same line, at new and full moon, the tide is higher: a spring tide.
@@ -187,8 +187,8 @@ EXAMPLES = (
                 "t1",
                 "researcher",
                 "Give the market capitalisation of Microsoft, Alphabet and Amazon in USD, each with its date.",
-                "From memory, in the middle of 2025: Microsoft about USD 3.7 trillion, Alphabet about USD 2.2 trillion, "
-                "Amazon about USD 2.3 trillion.",
+                "From memory, in the middle of 2025: Microsoft about USD 3.7 trillion, Alphabet about USD 2.2 "
+                "trillion, Amazon about USD 2.3 trillion.",
                 limitations=("recalled, and out of date: nothing was looked up",),
             ),
             Part(
@@ -274,7 +274,7 @@ EXAMPLES = (
         ("900 seconds", "how far a run is"),
         ("--strategy", "route"),
         routed=True,
-        answer="**Support.** Raise the time limit of the step, up to 900 seconds, under Settings, Time limit [t1].\n\n"
+        answer="**Support.** The step may take up to 900 seconds: enter them under Settings, Time limit [t1].\n\n"
         "**Product.** Noted as a wish, not promised: to see how far a run is [t2].",
     ),
     Example(
@@ -379,11 +379,10 @@ EXAMPLES = (
                 "t1",
                 "market-analyst",
                 "From the table revenue, give the growth of each vendor from 2023 to 2025 in percent.",
-                "Kettle grew most: from 6.2 to 14.9 million euros, 140.3 %.",
-                _table(
-                    "SELECT vendor, max(revenue_meur) FILTER (year = 2023) AS first, "
-                    "max(revenue_meur) FILTER (year = 2025) AS last, round(100 * (last / first - 1), 1) AS percent "
-                    "FROM revenue GROUP BY vendor ORDER BY percent DESC"
+                "Kettle grew most: its revenue_meur went from 6.2 in 2023 to 14.9 in 2025, by 140.3 %.",
+                (
+                    *_table("SELECT vendor, year, revenue_meur FROM revenue WHERE year IN (2023, 2025) ORDER BY 1, 2"),
+                    Call("calculate", {"expression": "round((14.9 - 6.2) / 6.2 * 100, 1)"}),
                 ),
             ),
             Part(
@@ -396,8 +395,8 @@ EXAMPLES = (
             ),
         ),
         ("Kettle", "140.3", "marketplace"),
-        answer="Kettle grew most, by 140.3 %: from 6.2 to 14.9 million euros [t1]. The notes name its marketplace, "
-        "opened in March 2024, and the Halden group with 4,000 seats, which came for it [t2].",
+        answer="Kettle grew most, by 140.3 % from 2023 to 2025 [t1]. The notes name its marketplace, opened in March "
+        "2024 [t2]. The Halden group signed for 4,000 seats in January 2025, and the marketplace decided it [t2].",
     ),
     Example(
         "patient-case",
@@ -412,7 +411,9 @@ EXAMPLES = (
                 "From the table laboratory, give all values of creatinine with dates, and the rise in percent.",
                 "Creatinine rose from 92 (2025-09-02) over 118 (2025-10-14) to 161 umol/l (2025-11-25), by 75 %.",
                 (
-                    *_table("SELECT date, value, unit, low, high FROM laboratory WHERE test = 'creatinine' ORDER BY date"),
+                    *_table(
+                        "SELECT date, value, unit, low, high FROM laboratory WHERE test = 'creatinine' ORDER BY date"
+                    ),
                     Call("calculate", {"expression": "(161 - 92) / 92 * 100"}),
                 ),
             ),
@@ -422,7 +423,7 @@ EXAMPLES = (
                 "Give each criterion of the guideline that names creatinine, word for word.",
                 "K1: a rise of creatinine by half or more within 90 days is reported to the clinician on the same day "
                 "[guideline.md].",
-                (Call("read_guideline", {"document_id": "guideline.md"}),),
+                (Call("read_guideline", {"query": "criterion K1 rise of creatinine within 90 days"}),),
             ),
             Part(
                 "t3",
@@ -446,12 +447,12 @@ EXAMPLES = (
             Part(
                 "t1",
                 "analyst",
-                "From the table positions, give the value of each position and its share of the portfolio in percent.",
-                "Cedar Software has 17.8 % (EUR 127,800), Alder Shipping 17.6 % (EUR 126,000).",
+                "From the table positions, give the share of each position in the portfolio in percent.",
+                "Of the equities Cedar Software has 17.8 %, Alder Shipping 17.6 %, Birch Energy 12.8 %.",
                 _table(
-                    "SELECT position, class, quantity * price_eur AS value_eur, "
-                    "round(100 * quantity * price_eur / sum(quantity * price_eur) OVER (), 1) AS share_percent "
-                    "FROM positions ORDER BY value_eur DESC"
+                    "SELECT position, class, "
+                    "round(100 * quantity * price_eur / sum(quantity * price_eur) OVER (), 1) AS percent "
+                    "FROM positions ORDER BY percent DESC"
                 ),
             ),
             Part(
@@ -541,7 +542,7 @@ EXAMPLES = (
                 "launch-manager",
                 "Write the plan: the earliest day, the tasks that decide it, what must not be said.",
                 "The first delivery is possible after 54 days. Final packaging (10), the Safety certificate (25), "
-                "Dealer training (12) and the First delivery itself (7) decide it. \"The quietest kettle\" must not be "
+                'Dealer training (12) and the First delivery itself (7) decide it. "The quietest kettle" must not be '
                 "said: the test compared six kettles only.",
                 after=("t1", "t2"),
             ),

@@ -30,7 +30,6 @@ class Shown:
 
 def script(example: Example) -> Script:
     """Returns the replies of an example's model."""
-
     return lambda step: _counted(_reply_to(example, step))
 
 
@@ -180,7 +179,8 @@ async def _worker(program: Path, folder: Path, environ: Mapping[str, str], log: 
 def lacks(example: Example, shown: Shown) -> list[str]:
     """Returns what is wrong with what an example's command has written; empty if nothing is."""
     whole = " ".join(shown.text.split())
-    missing: list[Any] = [f"says {words}" for words in example.says if words not in whole]
+    expected = (*example.says, "completed: ")
+    missing: list[Any] = [f"says {words}" for words in expected if words not in whole]
     return [*missing, *([f"exit code {shown.code}: {shown.text[-1500:]}"] if shown.code else [])]
 
 

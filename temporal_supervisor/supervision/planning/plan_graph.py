@@ -80,14 +80,16 @@ def plan_problems(plan: Plan, max_subtasks: int, attachments: Iterable[str] = ()
 def _answer_problems(plan: Plan) -> list[str]:
     """Returns the problem of a plan that makes a finding the answer, at most one."""
     if plan.aggregation != "finding":
-        return ["answer_from is only for the aggregation \"finding\""] if plan.answer_from else []
+        return ['answer_from is only for the aggregation "finding"'] if plan.answer_from else []
     subtask = next((each for each in plan.subtasks if each.id == plan.answer_subtask), None)
     if plan.answer_subtask is None:
-        return ["aggregation is \"finding\": name in answer_from the subtask whose text is the answer"]
+        return ['aggregation is "finding": name in answer_from the subtask whose text is the answer']
     if subtask is None:
         return [f"answer_from names {quoted(plan.answer_subtask)}, which is not in the plan"]
     if subtask.for_each is not None or subtask.template is not None:
-        return [f"answer_from names {quoted(subtask.id)}, which has a finding for each item: write the answer from them"]
+        return [
+            f"answer_from names {quoted(subtask.id)}, which has a finding for each item: write the answer from them"
+        ]
     return []
 
 

@@ -82,6 +82,13 @@ def test_a_short_honest_finding_is_not_empty(text: str) -> None:
     assert not is_empty(text, ASKED)
 
 
+def test_a_program_is_the_finding_of_who_hands_in_programs() -> None:
+    program = "```python\ndef pears(crop):\n    return crop\n```"
+    assert not is_empty(program, ASKED, hands_in_code=True)
+    assert is_empty(program, ASKED), "of others it is a call that was not made"
+    assert is_empty("```\n```", ASKED, hands_in_code=True)
+
+
 def test_a_figure_of_its_own_says_something_and_one_of_the_subtask_does_not() -> None:
     assert not is_empty("I will say 23.599 years.", ASKED, ["23.599 years"])
     assert is_empty("I will look up 2015.", ASKED, ["2015"])
