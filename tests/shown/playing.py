@@ -17,7 +17,7 @@ from tests.waiting import until
 
 _OURS = ("ANTHROPIC_", "SUPERVISOR_", "OTEL_", "TEMPORAL_", "PYTHON", "VIRTUAL_ENV")
 _CLOCK = re.compile(r"^\d\d:\d\d:\d\d ", re.MULTILINE)
-_SECONDS = 120
+_SECONDS = 300
 
 
 @dataclass(frozen=True)
@@ -146,6 +146,7 @@ async def place(program: Path, folder: Path) -> AsyncIterator[Place]:
         environ = {
             **own,
             "HOME": str(home),
+            "PATH": os.pathsep.join([str(program.parent), own.get("PATH", "")]),  # as in an activated environment
             "SUPERVISOR_CACHE_DIR": str(home / "cache"),
             "SUPERVISOR_ARTIFACTS_URL": str(home / "artifacts"),
             "TEMPORAL_ADDRESS": server.address,
