@@ -47,7 +47,13 @@ class Cost:
 
     def cells(self) -> list[str]:
         """The numbers as a table has them."""
-        return [f"{self.calls}", f"{self.read:,}", f"{self.cached:,}", f"{self.written:,}", f"{self.seconds:.1f}"]
+        return [
+            f"{self.calls}",
+            f"{self.read:,}",
+            f"{self.cached:,}",
+            f"{self.written:,}",
+            f"{self.seconds:.1f}",
+        ]
 
 
 def think(request: ApiRequest) -> ApiReply:
@@ -80,7 +86,10 @@ async def bare_loop(url: str, goal: str) -> int:
         uses = [block for block in reply["content"] if block["type"] == "tool_use"]
         if not uses:
             return calls
-        messages += [{"role": "assistant", "content": reply["content"]}, {"role": "user", "content": await _read(uses)}]
+        messages += [
+            {"role": "assistant", "content": reply["content"]},
+            {"role": "user", "content": await _read(uses)},
+        ]
 
 
 async def _read(uses: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -88,7 +97,11 @@ async def _read(uses: list[dict[str, Any]]) -> list[dict[str, Any]]:
     context: Any = None  # the bench's tool needs none
     outputs = await asyncio.gather(*(lookup_long(Lookup(**use["input"]), context) for use in uses))
     return [
-        {"type": "tool_result", "tool_use_id": use["id"], "content": [{"type": "text", "text": output.text}]}
+        {
+            "type": "tool_result",
+            "tool_use_id": use["id"],
+            "content": [{"type": "text", "text": output.text}],
+        }
         for use, output in zip(uses, outputs, strict=True)
     ]
 
@@ -111,7 +124,10 @@ def _post(url: str, messages: list[dict[str, Any]]) -> dict[str, Any]:
     return answer
 
 
-WORKS = (Row("one fact", 1, 1, _LATENCY, tool=LONG), Row("a plan of ten", 10, 2, _LATENCY, tool=LONG))
+WORKS = (
+    Row("one fact", 1, 1, _LATENCY, tool=LONG),
+    Row("a plan of ten", 10, 2, _LATENCY, tool=LONG),
+)
 
 
 async def measured() -> Iterator[list[str]]:
@@ -125,8 +141,20 @@ async def measured() -> Iterator[list[str]]:
         for work in WORKS:
             pages = work.agents * work.tool_turns
             one_by_one = f"[[task i=1 n=1 t={pages} run=loop tool={LONG}]]"
-            rows.append([work.name, "temporal-supervisor", *(await _by_project(place.model, system, work)).cells()])
-            rows.append([work.name, "bare loop, a page a turn", *(await _by_loop(place.model, one_by_one)).cells()])
+            rows.append(
+                [
+                    work.name,
+                    "temporal-supervisor",
+                    *(await _by_project(place.model, system, work)).cells(),
+                ]
+            )
+            rows.append(
+                [
+                    work.name,
+                    "bare loop, a page a turn",
+                    *(await _by_loop(place.model, one_by_one)).cells(),
+                ]
+            )
             if pages > 1:
                 at_once = await _by_loop(place.model, f"{_WIDE}{pages}]]")
                 rows.append([work.name, "bare loop, all pages in one turn", *at_once.cells()])

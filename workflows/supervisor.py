@@ -22,12 +22,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.run.orphans import Orphans, OrphansInput
     from activities.run.run_activities import RunActivities
     from temporal_supervisor.supervision.base import limits
-    from temporal_supervisor.supervision.base.errors import (
-        WITHOUT_ANSWER,
-        ErrorKind,
-        SupervisionError,
-        run_kind,
-    )
+    from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionError, run_kind
     from temporal_supervisor.supervision.base.text import cut
     from temporal_supervisor.supervision.contract.progress import Phase
     from temporal_supervisor.supervision.contract.request import RunRequest, parse_request
@@ -118,8 +113,7 @@ class SupervisorWorkflow(Handlers):
             problem = _run_problem(error)
             if self._keep_findings(state, problem):
                 return await self._to_its_end(self._closed(state, "done"))
-            if self._may_end_without_answer(state, problem):
-                state.answer_that_there_is_none(problem, self._advice)
+            if self._parent is None and state.says_that_there_is_none(problem):
                 return await self._to_its_end(self._closed(state, "done", problem))
             raise await self._to_its_end(self._failed(state, problem)) from error
         except asyncio.CancelledError:
@@ -227,6 +221,7 @@ class SupervisorWorkflow(Handlers):
         )
         ceilings = None if self._nested else setup.ceilings
         state.prepared(ceilings, setup.team.name, setup.warnings, setup.model_notice, setup.extracts)
+        state.advice = setup.team.on_failure.strip()
         if setup.was_reset:
             state.restart()
             self._leave_no_orphans()
@@ -296,18 +291,8 @@ class SupervisorWorkflow(Handlers):
         state.answer_by_findings(why.message)
         return True
 
-    def _may_end_without_answer(self, state: RunState, problem: Problem) -> bool:
-        """True if the run says that there is no answer, in place of failing; a nested one is tried again above."""
-        is_asked_for = state.request.on_no_answer == "answer" and self._parent is None
-        return is_asked_for and problem.type in WITHOUT_ANSWER
-
-    @property
-    def _advice(self) -> str:
-        """The team's words to the user when there is no answer."""
-        return self._context.team.on_failure.strip() if self._context is not None else ""
-
     async def _failed(self, state: RunState, problem: Problem) -> ApplicationError:
-        advice = self._advice
+        advice = state.advice
         state.fail(problem, advice)
         message = f"{advice} ({problem.message})" if advice else problem.message
         result = await self._closed(state, "failed", problem)

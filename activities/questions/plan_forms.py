@@ -39,8 +39,8 @@ class PlanFields:
     """The parts of a plan that can apply to one run: a form has no others.
 
     `items` are the kinds of `for_each`, of `files`, `rows`, `lines` and `items`. Without `several` there is room for
-    one subtask only. `short` is the form for models with a small window. A route `describes` a goal that is too long
-    for a description: any other goal is the description, in the user's own words.
+    one subtask only. `short` is the form for models with a small window. A route `describes` a goal
+    that is too long for a description: any other goal is the description, in the user's own words.
     """
 
     roles: tuple[str, ...]
@@ -73,14 +73,18 @@ def reply_form(mode: str, fields: PlanFields) -> type[Model]:
         return _form("PlanDraft", **ends, subtasks=list[subtask])
     more: dict[str, Any] = {"new_roles": list[NewRole]} if fields.new_roles else {}
     if mode != "revision":  # the final instruction stays
-        more |= {"aggregation": Aggregation, "answer_from": _optional(str, _ANSWER_FROM)} if fields.several else {}
+        if fields.several:
+            more["aggregation"] = Aggregation
+            more["answer_from"] = _optional(str, _ANSWER_FROM)
         more |= {"final_instruction": str}
     return _form("PlanDraft", reasoning=_REASONING, **_MODE_FIELDS.get(mode, {}), subtasks=list[subtask], **more)
 
 
 def _route_form(fields: PlanFields) -> type[Model]:
     names: Any = Literal[fields.roles]
-    described = {"description": _said(str, "all of the goal, in your words")} if fields.describes else {}
+    described = {}
+    if fields.describes:
+        described["description"] = _said(str, "all of the goal, in your words")
     if fields.short:
         return _form("RouteDraft", role=names, **described)
     beside: dict[str, Any] = {"secondary_role": names | None} if fields.several and len(fields.roles) > 1 else {}

@@ -27,7 +27,8 @@ from temporal_supervisor.supervision.planning.revisions import REPLACEABLE
 from temporal_supervisor.supervision.replies.loose_form import says_nothing
 
 _ANSWER_GOAL = "Answer this goal: "
-_OWN_WORDS_CHARS = limits.DESCRIPTION_CHARS - len(_ANSWER_GOAL)  # a longer goal is described in the model's words
+# A longer goal is described in the model's words.
+_OWN_WORDS_CHARS = limits.DESCRIPTION_CHARS - len(_ANSWER_GOAL)
 _SHORT_GOAL_CHARS = 1200  # a question with the form of its answer; more is a task of several parts
 
 
@@ -59,7 +60,10 @@ class PlanDraft(Plan):
 
 
 class RouteDraft(Model):
-    """The choice of a role for the whole goal, and of one beside it; a very long goal has a `description`, too."""
+    """The choice of a role for the whole goal, and of one beside it.
+
+    A goal that is too long for a subtask has a `description`, too.
+    """
 
     role: str
     secondary_role: str | None = None
@@ -285,7 +289,7 @@ class Planner:
         )
 
     def _description_of_route(self, draft: RouteDraft) -> str:
-        """Returns what the role gets: the goal in the user's own words, or the model's of a goal that is too long."""
+        """Returns the goal in the user's own words, or the model's description of one that is too long."""
         own_words = self.goal.strip()
         if len(own_words) > _OWN_WORDS_CHARS and _is_usable(draft.description):
             return draft.description

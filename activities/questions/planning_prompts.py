@@ -66,9 +66,9 @@ needs) and which listed table, document or attachment has each of them.
 
 _AGGREGATION = """\
 - aggregation is "merge" when the answer draws on all findings, "select" when each subtask answers the same question \
-and the best answer is wanted, "reduce" when many similar findings should be condensed first, "finding" when one \
-subtask writes the whole text or program that is wanted: answer_from is its id, and its text is the answer, word for \
-word. """
+and the best answer is wanted, "reduce" when many similar findings should be condensed first, \
+"finding" when one subtask writes the whole text or program that is wanted: answer_from is its id, \
+and its text is the answer, word for word. """
 _INSTRUCTION = "final_instruction says how to write the answer from the findings."
 
 _AUTO_RULES = """\
@@ -102,8 +102,8 @@ _ROUTE_RULES = """\
 
 _OWN_WORDS = "- The role gets the goal word for word. Add nothing to it."
 _DESCRIPTION = """\
-- The goal is too long for the role to see it, so description must contain all of it: what to find out or produce, the \
-entities, period and units, and the form and language of the answer."""
+- The goal is too long for the role to see it, so description must contain all of it: what to find \
+out or produce, the entities, period and units, and the form and language of the answer."""
 
 _SECOND_ROLE = """\
 - secondary_role is a second role that works on the same goal in parallel. Choose one only when its view is really \

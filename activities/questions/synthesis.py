@@ -35,7 +35,13 @@ from activities.store.reading import (
 from temporal_supervisor.supervision.agent.agent_tools import share_of
 from temporal_supervisor.supervision.agent.turn_rules import CUT
 from temporal_supervisor.supervision.base import limits
-from temporal_supervisor.supervision.base.prompt_marks import DIGEST, DRAFT, GOAL, MISSING, PLAN_REASONING
+from temporal_supervisor.supervision.base.prompt_marks import (
+    DIGEST,
+    DRAFT,
+    GOAL,
+    MISSING,
+    PLAN_REASONING,
+)
 from temporal_supervisor.supervision.base.text import cut, size
 from temporal_supervisor.supervision.contract.base import Model
 from temporal_supervisor.supervision.contract.plan import Plan

@@ -1,8 +1,9 @@
-"""The tool that hands files over to the user: a Markdown document, or a program under a name of its own.
+"""The tool that hands files over to the user: a Markdown document, or a program under its own name.
 
-No file that it makes asks another host for anything when it is opened. In Markdown, which viewers render, links that
-nothing supports are text. A program is kept as it was written, as no viewer follows its links; what a browser, an
-office program or a notebook would open instead of showing it is kept as plain text under a name that says so.
+No file that it makes asks another host for anything when it is opened. In Markdown, which viewers
+render, links that nothing supports are text. A program is kept as it was written, as no viewer
+follows its links; what a browser, an office program or a notebook would open instead of showing it
+is kept as plain text under a name that says so.
 """
 
 import re
@@ -44,7 +45,7 @@ _TYPES = {
     ".rb": "text/x-ruby",
     ".r": "text/x-r",
 }
-"""The media types of files by their endings: of programs and settings, which are opened to be read."""
+"""The media types of files by their endings: of programs and settings, which one opens to read."""
 
 _ENDINGS = {media_type: ending for ending, media_type in reversed(_TYPES.items())}
 _NAME_CHARS = 100
@@ -60,21 +61,21 @@ class FormatDocument(Arguments):
         str,
         Field(
             min_length=1,
-            description="The text in Markdown, each section with a heading (##); of another file its whole content.",
+            description=("The text in Markdown, each section with a heading (##); of another file its whole content."),
         ),
     ]
     file_name: Annotated[
         str | None,
         Field(
             max_length=_NAME_CHARS,
-            description='Such as "primes.py", without folders. Leave it out for a Markdown document.',
+            description='Such as "primes.py", without folders. None is a Markdown document.',
         ),
     ] = None
     media_type: Annotated[
         str | None,
         Field(
             max_length=_NAME_CHARS,
-            description='Such as "text/x-python". Leave it out where the ending of file_name says it.',
+            description='Such as "text/x-python", where the ending of file_name does not say it.',
         ),
     ] = None
 
@@ -90,13 +91,19 @@ async def _format(arguments: FormatDocument, context: ToolContext) -> ToolOutput
 
 
 def _named(file_name: str, media_type: str, title: str) -> tuple[str, str]:
-    """Returns name and media type of a file, each taken from the other or from the title where it is not given."""
+    """Returns name and media type of a file.
+
+    Each is taken from the other, or from the title, where it is not given.
+    """
     media_type = media_type.partition(";")[0].strip().casefold()
     given = _NOT_IN_NAMES.sub("-", PurePosixPath(file_name.replace("\\", "/")).name).strip("-.")
     has_words = any(character.isascii() and character.isalnum() for character in title)
     titled = slug(title) if has_words else "document"
     if not given:
-        return f"{titled}{_ENDINGS.get(media_type, '.md')}", media_type if media_type in _ENDINGS else _MARKDOWN
+        return (
+            f"{titled}{_ENDINGS.get(media_type, '.md')}",
+            media_type if media_type in _ENDINGS else _MARKDOWN,
+        )
     by_name = _TYPES.get(PurePosixPath(given).suffix.casefold())
     if by_name is None:
         return f"{given}.txt", _PLAIN
@@ -105,7 +112,7 @@ def _named(file_name: str, media_type: str, title: str) -> tuple[str, str]:
 
 
 def _program(name: str, media_type: str, body: str) -> ToolOutput:
-    """Returns a file with the content as it was written, without the fence that a model may put around it."""
+    """Returns a file with the content as it was written, without a fence around it."""
     fenced = _FENCED.fullmatch(body)
     content = clean(fenced["inside"] if fenced else body).strip("\n") + "\n"
     said = f"stored for the user as {name} ({media_type}, {size(content):,} bytes)"
@@ -113,7 +120,8 @@ def _program(name: str, media_type: str, body: str) -> ToolOutput:
 
 
 _DOCUMENT = (
-    "Stores a file for the user. Without a file_name it is a Markdown document, made of a title and a text, and the "
-    "result is the document as it was stored. With one, such as that of a program, body is the whole file."
+    "Stores a file for the user. Without a file_name it is a Markdown document, made of a title and "
+    "a text, and the result is the document as it was stored. With one, such as that of a program, "
+    "body is the whole file."
 )
 DOCUMENT_FORMAT = Tool("format_document", _DOCUMENT, FormatDocument, _format, reads="public", evidence="nothing")

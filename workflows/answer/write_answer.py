@@ -105,7 +105,8 @@ async def write_answer(context: RunContext, drafts: Drafts, strategy: StrategyNa
     """Puts the answer into the run's state: a finding as it stands, where strategy or plan say so, or a written one."""
     context.enter("synthesizing")
     tables = await tabulate(context)
-    report = sole_finding(context, strategy) or _named_finding(context) or await _best_finding(context)
+    report = sole_finding(context, strategy) or _named_finding(context)
+    report = report or await _best_finding(context)
     if report is None or not await _take(context, report):
         await _write(context, drafts, tables)
 
@@ -113,7 +114,7 @@ async def write_answer(context: RunContext, drafts: Drafts, strategy: StrategyNa
 def _named_finding(context: RunContext) -> SubtaskReport | None:
     """Returns the subtask whose finding the plan makes the answer, or the one that took its place.
 
-    None if the plan names none, and if that one did not succeed: then the answer is written from the others.
+    None if the plan names none, and if that one did not succeed: then the answer is written.
     """
     board, named = context.state.board, context.state.plan.answer_subtask
     if named is None or context.setup.answer_schema_ref is not None:

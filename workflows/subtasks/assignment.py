@@ -242,7 +242,7 @@ class Assignment(Work):
         Returns False to give up.
         """
         context, subtask_id = self.context, self.subtask_id
-        # After a person's no the work is not given to another role, which would ask for the same in other words.
+        # After a person's no another role would only ask for the same in other words.
         fallback = None if self.was_denied else self.unused_fallback
         if context.is_bare:
             return False
@@ -259,7 +259,7 @@ class Assignment(Work):
             # While this waits the breaker may open or close: its permission is asked for after it.
             rewritten = await self._refined(problem)
             if needs_other_words and not self.was_refined:
-                # Another role has other tools and instructions, so it may do better with these words.
+                # Another role has other tools and instructions: it may do better with them.
                 same_role = False
             if not same_role and fallback is None:
                 return False

@@ -35,7 +35,7 @@ class Work:
     The attempt takes up the `slot`, described as in `description_ref` if that is set. In a round of review `previous`
     is the finding to improve by `feedback`, and `resume_from` where its conversation stands, for the role and the
     attempt that continue it. `results` are of all worker agents so far, candidates included, `effects` their calls
-    with effects, which each next one is told of. It `was_denied` if a person has refused a call of one of them.
+    with effects, which each next one is told of. It `was_denied` if a person has refused a call.
     """
 
     context: RunContext

@@ -233,7 +233,7 @@ async def _write_answer(
 
 
 async def _with_whole_draft(outcome: RunOutcome, store: ArtifactStore) -> RunOutcome:
-    """Returns the outcome of an open run with all of its draft: the query has the beginning only."""
+    """Returns the outcome of an open run with all of its draft: the query has its beginning."""
     result = outcome.result
     if result is None or result.status != "running" or not result.answer_ref:
         return outcome

@@ -226,7 +226,8 @@ async def taker_report(settings: Settings, name: str, goal: str, endpoint: Model
 
 def _list_rows(teams: list[Team]) -> Iterator[RenderableType]:
     """Yields a line for each team with what to ask it; teams that are roles of others come together at the end."""
-    nested = {role.team for team in teams for role in team.roles if role.team and role.team != team.name}
+    inside = [(team.name, role.team) for team in teams for role in team.roles if role.team]
+    nested = {name for outer, name in inside if name != outer}  # a team in itself is asked, too
     asked = [team for team in teams if team.name not in nested]
     width = max((len(team.name) for team in asked), default=0) + 2
     for team in asked:

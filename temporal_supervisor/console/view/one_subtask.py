@@ -1,4 +1,4 @@
-"""What `run` says of a plan with one subtask: a supervisor may not have been needed."""
+"""The note of `run` on a plan with one subtask: a supervisor may not have been needed."""
 
 from temporal_supervisor.supervision.contract.result import RunResult
 
@@ -15,6 +15,6 @@ def one_subtask_notes(result: RunResult | None) -> list[str]:
         return []
     calls = f"{own} of {result.usage.model_calls} model calls were the supervisor's own"
     return [
-        f"one subtask did all the work, and {calls}: for a goal such as this one --strategy route leaves out its "
-        "review and synthesis, and one agent alone may do (docs/one-agent.md)"
+        f"one subtask did all the work, and {calls}: for a goal such as this one --strategy route "
+        "leaves out its review and synthesis, and one agent alone may do (docs/one-agent.md)"
     ]

@@ -59,7 +59,8 @@ class PlanPage:
             if subtask.id in likely:
                 yield Text(f"    {likely[subtask.id]}", style="dim")
         if plan.answer_subtask is not None:
-            yield f"the answer is the text of {safe_line(plan.answer_subtask, limits.LINE_BYTES)}, word for word"
+            named = safe_line(plan.answer_subtask, limits.LINE_BYTES)
+            yield f"the answer is the text of {named}, word for word"
         if self.asked and self.status:
             yield ""
             for note in look_alikes("\n".join(subtask.description for subtask in plan.subtasks)):

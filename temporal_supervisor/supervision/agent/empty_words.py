@@ -117,11 +117,17 @@ _INLINE = re.compile(r"`[^`\n]*`|\b\w+_\w+\b|\b[\w/-]+\.\w{2,4}\b")  # names of 
 _CLAUSE_END = re.compile(r"(?<=[.!?。！？:])\s+|(?<=[。！？])|\n+|,\s+(?:so|but|because|since|as|while)\s+")
 
 
-def is_empty(text: str, asked: str, claims: Iterable[str] = (), *, hands_in_code: bool = False) -> bool:
+def is_empty(
+    text: str,
+    asked: str,
+    claims: Iterable[str] = (),
+    *,
+    hands_in_code: bool = False,
+) -> bool:
     """True if a conclusion says nothing of what was `asked` for; `claims` are its figures, quotations and addresses.
 
-    Claims that stand in what was asked say nothing of their own. Code does where its author `hands_in_code`: of
-    others, who have tools, it is a call that was written down in place of being made.
+    Claims that stand in what was asked say nothing of their own. Code does where its author
+    `hands_in_code`: of others, who have tools, it is a call that was written down and not made.
     """
     if hands_in_code and any(block[1].strip() for block in _CODE.finditer(text)):
         return False

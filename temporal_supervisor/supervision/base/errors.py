@@ -70,9 +70,9 @@ RUN_KINDS = frozenset(
     | {_K.ALL_SUBTASKS_FAILED, _K.QUORUM_NOT_MET, _K.DEADLINE_EXCEEDED, _K.BUDGET_EXHAUSTED}
     | {_K.PROVIDER_AUTHENTICATION, _K.PROVIDER_REJECTED}
 )
-# A run has done what it could, and there is no answer: with `on_no_answer: answer` it says so in place of failing.
+# A run has done what it could, and there is no answer: with `on_no_answer: answer` it says so.
 WITHOUT_ANSWER = frozenset(
-    {_K.ALL_SUBTASKS_FAILED, _K.QUORUM_NOT_MET, _K.NO_CAPABLE_WORKER, _K.DEADLINE_EXCEEDED, _K.BUDGET_EXHAUSTED}
+    {_K.ALL_SUBTASKS_FAILED, _K.QUORUM_NOT_MET, _K.NO_CAPABLE_WORKER} | {_K.DEADLINE_EXCEEDED, _K.BUDGET_EXHAUSTED}
 )
 # Counts against the provider's breaker.
 OUTAGES = frozenset({_K.OVERLOADED, _K.PROVIDER_ERROR, _K.PROVIDER_UNREACHABLE, _K.STREAM_BROKEN, _K.IDLE_TIMEOUT})

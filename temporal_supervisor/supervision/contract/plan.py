@@ -80,8 +80,8 @@ class NewRole(Model):
 class Plan(Model):
     """A graph of subtasks, or a direct answer and no subtask at all.
 
-    `aggregation` says how the answer is made: of all findings, by choosing the best, by condensing groups of them, or
-    that it is the text of one finding as it is, that of the subtask `answer_from`.
+    `aggregation` says how the answer is made: of all findings, by choosing the best, by condensing
+    groups of them, or that it is the text of one finding as it is, that of the subtask `answer_from`.
     """
 
     goal: Summary = ""
@@ -107,7 +107,7 @@ class Plan(Model):
 
     @property
     def answer_subtask(self) -> str | None:
-        """The subtask whose finding is the answer as it is; None if the answer is made in another way.
+        """The subtask whose finding is the answer as it is; None if it is made in another way.
 
         An only subtask need not be named.
         """

@@ -83,7 +83,7 @@ def _answer_problems(plan: Plan) -> list[str]:
         return ['answer_from is only for the aggregation "finding"'] if plan.answer_from else []
     subtask = next((each for each in plan.subtasks if each.id == plan.answer_subtask), None)
     if plan.answer_subtask is None:
-        return ['aggregation is "finding": name in answer_from the subtask whose text is the answer']
+        return ['aggregation is "finding": answer_from has to name the subtask of the answer']
     if subtask is None:
         return [f"answer_from names {quoted(plan.answer_subtask)}, which is not in the plan"]
     if subtask.for_each is not None or subtask.template is not None:

@@ -49,9 +49,9 @@ def put_right(plan: Plan, names: KnownNames) -> tuple[Plan, list[str]]:
 
 
 def _with_its_answer(plan: Plan, notes: list[str]) -> Plan:
-    """Returns the plan with a subtask that can be its answer, if its answer is to be the finding of one.
+    """Returns the plan with a subtask that can be its answer, if that is to be the finding of one.
 
-    That is the one that nothing depends on, where it names none; without such the answer is written.
+    It is the one that nothing depends on, where none is named; without such the answer is written.
     """
     if plan.aggregation != "finding":
         return plan.model_copy(update={"answer_from": None})

@@ -67,7 +67,10 @@ SENTENCES: dict[str, tuple[str, Mood]] = {
     "step_left_out": ("no {step}: it is switched off for {model}", "faint"),
     "nothing_to_add": ("the plan needs nothing more", "faint"),
     # Subtasks. The field `head` is where an attempt's conversation can be read, `trace_ref` a nested run's trace.
-    "subtask_started": ("delegating to {role}[attempt? (attempt {attempt})][description?: {description}]", "plain"),
+    "subtask_started": (
+        "delegating to {role}[attempt? (attempt {attempt})][description?: {description}]",
+        "plain",
+    ),
     "subtask_completed": ("completed after {turns:turn}", "good"),
     "subtask_failed": ("failed: {error}", "bad"),
     "subtask_retried": ("failed: {error}, trying again with {role}", "bad"),
@@ -129,7 +132,7 @@ def sentence(event: TraceEvent) -> tuple[str, Mood]:
 
 
 def planned(plan: Plan) -> list[JsonValue]:
-    """Returns the subtasks of a plan as its event has them: the first ones, each described within its share.
+    """Returns the first subtasks of a plan, as its event has them.
 
     The whole plan is at the event's `plan_ref`.
     """

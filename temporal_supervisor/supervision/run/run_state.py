@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import JsonValue
 
 from temporal_supervisor.supervision.base import limits
-from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionError
+from temporal_supervisor.supervision.base.errors import WITHOUT_ANSWER, ErrorKind, SupervisionError
 from temporal_supervisor.supervision.base.text import cut, one_line, size
 from temporal_supervisor.supervision.budget.ledger import Amount, Spending
 from temporal_supervisor.supervision.budget.time_and_budget import TimeAndBudget
@@ -100,6 +100,7 @@ class RunState:
         self.extracts = False
         self.error: Problem | None = None
         self.without_answer: Problem | None = None
+        self.advice = ""  # of the team, to the user where there is no answer
         self.result_ref: str | None = None
         self.trace_ref: str | None = None
         self.started_at = started_at
@@ -202,15 +203,18 @@ class RunState:
         if advice:
             self.answer = Answer(text=advice)
 
-    def answer_that_there_is_none(self, problem: Problem, advice: str) -> None:
-        """Makes the words to the user the answer of a run that has found none: those of its team, if it has any.
+    def says_that_there_is_none(self, problem: Problem) -> bool:
+        """Makes the team's words the answer of a run that has found none, if its request asks so.
 
-        Nothing that was found is in it, so every subtask is a gap.
+        Returns False if the run is to fail. No finding is in the answer, so every subtask is a gap.
         """
+        if self.request.on_no_answer == "fail" or problem.type not in WITHOUT_ANSWER:
+            return False
         self.without_answer = problem
-        self.answer = Answer(text=advice or f"There is no answer: {problem.message}")
+        self.answer = Answer(text=self.advice or f"There is no answer: {problem.message}")
         self.warn(f"there is no answer: {problem.type}: {problem.message}")
         self.trace.note("no_answer", error=problem.type, message=problem.message)
+        return True
 
     def finish(self) -> None:
         """Ends the time of the run."""
@@ -310,14 +314,14 @@ class RunState:
         return [*self.board.gaps(), *partial, *self.open_points, *self._lacks]
 
     def _all_as_gaps(self, problem: Problem) -> list[Gap]:
-        """Returns a gap for each subtask of the last revision; one for the answer if there was no plan."""
+        """Returns a gap for each subtask of the last revision; without a plan one for the answer."""
         of_failed = {gap.subtask_id: gap for gap in self.board.gaps()}
         reports = [report for report in self.board.current() if report.template is None]
         unused = f"its finding is not in the answer: {problem.message}"
-        gaps = [
-            of_failed.get(report.id) or Gap(subtask_id=report.id, description=report.description, reason=unused)
-            for report in reports
-        ]
+        gaps: list[Gap] = []
+        for report in reports:
+            lost = Gap(subtask_id=report.id, description=report.description, reason=unused)
+            gaps.append(of_failed.get(report.id, lost))
         return gaps or [Gap(subtask_id=ANSWER, reason=problem.message)]
 
     @property

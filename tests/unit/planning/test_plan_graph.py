@@ -278,7 +278,7 @@ def test_a_plan_names_the_finding_that_is_its_answer() -> None:
     each_file = Subtask(id="t3", description="Count the swans of each list", for_each="items:t1", depends_on=["t1"])
     assert problems(swans, pears, aggregation="finding", answer_from="t2") == []
     assert problems(swans, aggregation="finding") == []
-    unnamed = 'aggregation is "finding": name in answer_from the subtask whose text is the answer'
+    unnamed = 'aggregation is "finding": answer_from has to name the subtask of the answer'
     assert problems(swans, pears, aggregation="finding") == [unnamed]
     unknown = "answer_from names 't9', which is not in the plan"
     assert problems(swans, pears, aggregation="finding", answer_from="t9") == [unknown]
