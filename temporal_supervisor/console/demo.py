@@ -21,11 +21,8 @@ import typer
 
 from temporal_supervisor.console.base.command import FAILED, Access, CommandFailed, endpoint, perform, web_address
 from temporal_supervisor.console.base.terminal import console, print_out
-<<<<<<< HEAD
 from temporal_supervisor.console.page.page_serving import address_of, listening, page_beside
-=======
 from temporal_supervisor.console.run.request_options import parsed_plan, read_text_file
->>>>>>> 8c6effac (First minute: demo, files, words, estimates, two stores, bug reports, notebooks)
 from temporal_supervisor.console.view.answer_text import answer_report
 from temporal_supervisor.console.view.event_lines import now_line
 from temporal_supervisor.console.view.follow import follow

@@ -78,18 +78,10 @@ async def cancelled(run: Run) -> tuple[str, int]:
                 await run.handle.result()
     after = await run.describe()
     if is_open(after):
-<<<<<<< HEAD
         return f"run '{run.id}' will be cancelled as soon as a worker takes it up", DONE
-    what, helps = ("eval", hint("eval", run.id)) if is_eval else ("run", hint("result", run.id))
+    what, helps = ("eval", hint("eval", run.id)) if is_eval else ("run", hint("result", short_id(run.id)))
     said = f"{what} '{run.id}' is {state_word(after)}; its result: {helps}"
     return said, DONE if state_word(after) == "cancelled" else FAILED
-=======
-        print_err(f"run '{run.id}' will be cancelled as soon as a worker takes it up")
-        return DONE
-    what, helps = ("eval", hint("eval", run.id)) if is_eval else ("run", hint("result", short_id(run.id)))
-    print_err(f"{what} '{run.id}' is {state_word(after)}; its result: {helps}")
-    return DONE if state_word(after) == "cancelled" else FAILED
->>>>>>> 8c6effac (First minute: demo, files, words, estimates, two stores, bug reports, notebooks)
 
 
 async def extend(

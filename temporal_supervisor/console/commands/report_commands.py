@@ -52,7 +52,7 @@ from temporal_supervisor.console.view.live_view import ENDED_PHASES, LINE_CHARS,
 from temporal_supervisor.console.view.model_ways import model_notes
 from temporal_supervisor.console.view.plan_view import PlanPage, plan_page
 from temporal_supervisor.messages import NoAnswer, NoRun
-from temporal_supervisor.outcomes import is_open, state_word
+from temporal_supervisor.outcomes import RunOutcome, is_open, state_word
 from temporal_supervisor.runs import Run
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.text import money

@@ -94,10 +94,15 @@ async def test_a_document_is_rendered_and_kept_as_a_file() -> None:
     assert artifact.data.decode() == output.text == "# Life & Wealth\n\n## Figures\n\n- 82.6 years\n"
 
 
+async def _run(**arguments: str) -> ToolOutput:
+    tool = PLAIN["document_format"]
+    given = {"title": "Prime numbers", **arguments}
+    return await tool.run(tool.arguments.model_validate(given), ToolContext())
+
+
 def made(**arguments: str) -> tuple[str, str, str]:
     """The name, the media type and the content of the file that a call makes."""
-    tool = PLAIN["document_format"]
-    output = asyncio.run(tool.run(tool.arguments(**{"title": "Prime numbers", **arguments}), ToolContext()))
+    output = asyncio.run(_run(**arguments))
     (artifact,) = output.artifacts
     return artifact.name, artifact.media_type, artifact.data.decode()
 
