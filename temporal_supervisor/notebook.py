@@ -69,7 +69,7 @@ class ShownAnswer:
         return self._frame
 
     def _frame(self) -> Any:
-        import pandas  # type: ignore[import-not-found, unused-ignore]
+        import pandas  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
         return pandas.DataFrame(self.rows)
 
@@ -119,7 +119,7 @@ def _display() -> Shows:
     """Returns the function that writes into the cell; outside of a notebook it does nothing."""
     if find_spec("IPython") is None:
         return lambda _: None
-    from IPython.display import display  # type: ignore[import-not-found, unused-ignore]
+    from IPython.display import display  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
     handle = display({"text/plain": ""}, raw=True, display_id=True)
     return lambda forms: handle.update(forms, raw=True) if handle else None

@@ -26,7 +26,7 @@ def settings_with_secrets(tmp_path: Path) -> Settings:
         "model_calls": 4,
         "worker_model": "claude-haiku-5-5",
     }
-    return Settings(_env_file=None, **given)
+    return Settings(_env_file=None, **given)  # type: ignore[arg-type]
 
 
 def test_settings_are_told_without_what_they_hold(tmp_path: Path) -> None:

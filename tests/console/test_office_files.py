@@ -3,6 +3,7 @@
 import io
 
 import docx
+from pydantic import JsonValue
 from python_calamine import CalamineWorkbook
 
 from temporal_supervisor.console.view.office_files import word_document, workbook
@@ -30,7 +31,7 @@ total = 3
 
 
 def test_a_workbook_has_numbers_as_numbers_and_runs_no_text() -> None:
-    rows = [
+    rows: list[dict[str, JsonValue]] = [
         {"town": "Aarau", "rent": 1200.5, "note": "=1+1"},
         {"town": "007", "rent": None, "note": "a\x00b"},
     ]

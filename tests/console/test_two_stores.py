@@ -10,10 +10,10 @@ from activities.store.artifacts import open_store
 from temporal_supervisor.console.base.command import CommandFailed
 from temporal_supervisor.console.commands.doctor import _other_workers_store
 from temporal_supervisor.console.commands.run_commands import require_same_store
-from temporal_supervisor.console.run.pollers import WORKFLOW_QUEUE, polled
+from temporal_supervisor.console.run.pollers import polled
 from temporal_supervisor.runtime.connection import connect
 from temporal_supervisor.runtime.server.embedded_server import EmbeddedServer
-from temporal_supervisor.supervision.base.queues import other_store, process_of, worker_identity
+from temporal_supervisor.supervision.base.queues import WORKFLOW_QUEUE, other_store, process_of, worker_identity
 from tests.waiting import until
 
 

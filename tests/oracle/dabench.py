@@ -7,6 +7,7 @@ from itertools import combinations
 from pathlib import Path
 
 import duckdb
+from pydantic import JsonValue
 
 from activities.files.values import quoted, shown
 from temporal_supervisor.supervision.scores.question_sets import EvalQuestion
@@ -133,7 +134,7 @@ class _Author:
         listed = ", ".join(f"{each.sql} AS {quoted(each.name)}" for each in self.statistics)
         sql = f"SELECT {listed} FROM {quoted(self.table.name)}"
         calls: tuple[Call, ...] = (("list_tables", {}), ("query_data", {"sql": sql}))
-        fields = {each.name: each.value for each in (first, *rest)}
+        fields: dict[str, JsonValue] = {each.name: each.value for each in (first, *rest)}
         return Told(calls, ". ".join(told) + ".", f"{'; '.join(told)} [t1].", fields)
 
     def _other_column(self, of: Statistic) -> float | None:

@@ -82,12 +82,12 @@ def lines_of(found: Sequence[SetFigures]) -> list[str]:
     lines += ["", "| fault | in the finding | in the answer |", "|---|---|---|"]
     whole = _all(found).faults
     for fault in dict.fromkeys(count.fault for count in whole):
-        cells = [fault]
+        shown = [fault]
         for place in ("finding", "answer"):
             of_place = [count for count in whole if (count.fault, count.place) == (fault, place)]
             planted = sum(count.planted for count in of_place)
-            cells.append(_share(sum(count.flagged for count in of_place), planted))
-        lines.append(_row(*cells))
+            shown.append(_share(sum(count.flagged for count in of_place), planted))
+        lines.append(_row(*shown))
     return lines
 
 

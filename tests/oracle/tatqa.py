@@ -289,7 +289,7 @@ class _Author:
         lines = [_named(row, column, cell) for row, column, cell in zip(rows, columns, values, strict=True)]
         listed = list(dict.fromkeys(lines))
         query = self._query(derived, rows, whole)
-        calls = (
+        calls: tuple[Call, ...] = (
             ("list_tables", {}),
             ("query_data", {"sql": query}),
             ("calculate", {"expression": derived.expression}),

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import JsonValue
+
 from activities.files.values import literal, quoted, shown
 from temporal_supervisor.supervision.scores.figures import plain
 from temporal_supervisor.supervision.scores.question_sets import EvalQuestion
@@ -201,7 +203,7 @@ class _Author:
         calls: tuple[Call, ...] = (("list_tables", {}), ("query_data", {"sql": sql}))
         return Told(calls, f"{of}.", f"{number}{unit}: {of} [t1].", self._fields(str(number)))
 
-    def _fields(self, value: str) -> dict[str, object]:
+    def _fields(self, value: str) -> JsonValue:
         number = number_of(value)
         if self.question.answer.kind == "number":
             return {"value": number, "scale": ""}
