@@ -19,6 +19,7 @@ from temporal_supervisor.console.base.terminal import Report, print_out
 from temporal_supervisor.console.commands import people_commands as people
 from temporal_supervisor.console.commands import report_commands as reports
 from temporal_supervisor.console.commands import store_commands as stores
+from temporal_supervisor.console.commands.again.again_commands import fork, rerun
 from temporal_supervisor.console.commands.doctor import examine
 from temporal_supervisor.console.commands.evidence_commands import artifacts_report, print_artifact, verify_run
 from temporal_supervisor.console.commands.inspect_command import inspect_files
@@ -57,6 +58,8 @@ def settings(
 
 
 app.command("run", epilog=EXIT_CODES)(command(run_goal))
+app.command("rerun", epilog=EXIT_CODES)(command(rerun))
+app.command("fork", epilog=EXIT_CODES)(command(fork))
 app.command("follow")(command(follow_run))
 app.command("status")(command(reports.status_report))
 app.command("plan")(command(reports.plan_report))

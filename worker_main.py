@@ -28,6 +28,8 @@ from activities.questions.other_runs import OtherRuns
 from activities.questions.planning import PLAN
 from activities.questions.question import Desk
 from activities.questions.synthesis import SYNTHESIS
+from activities.reuse.earlier_runs import EarlierRuns
+from activities.reuse.saved_findings import SavedFindings
 from activities.run.notices import NoticeActivities
 from activities.run.orphans import Orphans
 from activities.run.run_activities import DefaultModels, RunActivities
@@ -105,7 +107,8 @@ async def serving(
             EndpointMemory(process.cache_dir() / ENDPOINTS_FILE),
         )
         defaults = DefaultModels(settings.supervisor_model, settings.worker_model, bool(settings.chosen_models))
-        run = RunActivities(store, teams, endpoint, facts, defaults, asked, settings.team)
+        earlier = EarlierRuns(store, client)
+        run = RunActivities(store, teams, endpoint, facts, defaults, asked, settings.team, earlier)
         items = Expansions(store, teams)
         evals = EvalActivities(store)
         header = settings.call_header == "on"
@@ -121,6 +124,7 @@ async def serving(
                 run.prepare_run,
                 items.expand_plan,
                 items.tabulate,
+                SavedFindings(store, earlier).find_saved,
                 run.adopt_finding,
                 run.keep_words,
                 run.publish_result,

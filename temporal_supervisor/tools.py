@@ -32,6 +32,7 @@ from temporal_supervisor.supervision.agent.pinned import Pinned
 from temporal_supervisor.supervision.agent.policy import ToolWords
 from temporal_supervisor.supervision.base.text import clean
 from temporal_supervisor.supervision.contract.team import Approval, Effects, Reads, Returns, Targets
+from temporal_supervisor.supervision.reuse.recipes import Stays
 
 _DESCRIPTION_CHARS = 4000  # of an MCP server's tool: a page that each turn pays for
 
@@ -126,7 +127,10 @@ class Tool(ToolWords, Generic[A]):
     or the web: their process needs a way out, or a secret. `pinned` is the definition of an MCP
     server's tool, which models get in place of the arguments' schema. `own` is set when a tool of a
     `tools.py` is loaded: its arguments are checked in the thread of its team. `provided` is the
-    definition of a tool that the model's provider runs, within the call of the model.
+    definition of a tool that the model's provider runs, within the call of the model. An author's
+    tool whose same call has the same output `stays` so "always", or for the "day": later runs may
+    take findings that rest on it then. `version` returns a text that changes with the data of its
+    team that it reads.
     """
 
     name: str
@@ -142,6 +146,8 @@ class Tool(ToolWords, Generic[A]):
     pinned: Pinned | None = None
     timeout_seconds: float | None = None
     provided: dict[str, Any] | None = None
+    stays: Stays | None = None
+    version: Callable[[], Awaitable[str]] | None = None
 
     @property
     def searches(self) -> int:

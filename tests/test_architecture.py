@@ -36,13 +36,13 @@ class Package(NamedTuple):
 
 PACKAGES = {
     "supervision": Package(
-        "", "base replies contract planning provider grounding agent budget results run scores", arrows=22
+        "", "base replies contract planning reuse provider grounding agent budget results run scores", arrows=26
     ),
     "activities": Package(
         "supervision tools",
-        "bounded contracts heartbeat steps store files model tools teams prompts replies run questions agent "
+        "bounded contracts heartbeat steps store files model tools teams reuse prompts replies run questions agent "
         "evals attempts",
-        arrows=51,
+        arrows=57,
     ),
     "workflows": Package(
         "activities supervision",

@@ -211,6 +211,7 @@ class RunSetup(ProcessFacts):
     `prompt_tokens` are those of findings in one prompt of the supervisor, `data_labels` those of the user's data.
     `endpoint` is what the run's models take.
     `reviewed` is False where the reviewer would be the small model that made the findings.
+    `earlier_ref` leads to the runs that this one builds on, which have the `earlier_labels`.
     """
 
     store_id: str
@@ -227,6 +228,8 @@ class RunSetup(ProcessFacts):
     files_ref: str = ""
     data_labels: Read = Labels()
     was_reset: bool = False
+    earlier_ref: Annotated[str, Field(exclude_if=lambda ref: not ref)] = ""
+    earlier_labels: Read = Labels()
 
     @property
     def prompt_bytes(self) -> int:
@@ -345,6 +348,7 @@ class PlanInput(SupervisorCall):
     what a review misses in it. `own_plan` is the plan of the run's caller, or one that a person edited: it is
     checked, and no model is asked. `comment` says what a person wants to be different in the plan at `head`. With
     `nesting_left` 0 no role that is a team is usable. With `estimates` the reply says what the plan will take.
+    `earlier_ref` leads to the runs that this one builds on, whose findings a plan may name.
     """
 
     team_ref: str
@@ -360,6 +364,7 @@ class PlanInput(SupervisorCall):
     own_plan: PackedPlan = None
     comment: str = ""
     estimates: bool = False
+    earlier_ref: Annotated[str, Field(exclude_if=lambda ref: not ref)] = ""
     revision: int = 1
     attempt: int = 1
     head: str | None = None
@@ -403,6 +408,7 @@ class ExpandInput(Model):
 
     run: RunRef
     plan_ref: str
+    team_ref: str = ""
     template: str
     named_ref: list[str] = []
     attachments: list[ArtifactRef] = []

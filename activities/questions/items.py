@@ -15,6 +15,7 @@ from activities.contracts.run_contracts import DependencyRef, ExpandInput, Expan
 from activities.files.file_reports import FileReport
 from activities.files.manifest import unread_of
 from activities.replies import answer_schema
+from activities.reuse.begun_runs import LatestPlan, keep_plan
 from activities.store.artifacts import ArtifactStore
 from activities.store.reading import read_plan, read_text, read_texts
 from activities.teams.stored_teams import StoredTeams
@@ -125,6 +126,8 @@ class Expansions:
         )
         if (length := len(reply.model_dump_json())) > limits.PLAN_REPLY_BYTES:
             return ExpandReply(found=found, problem=f"with its items the plan takes {length} bytes: use fewer")
+        latest = LatestPlan(plan_ref=reply.plan_ref, team_ref=call.team_ref)
+        await keep_plan(self.store, call.run, latest)
         return reply
 
     async def _items(self, call: ExpandInput, for_each: str) -> tuple[list[str], int, str]:

@@ -1,7 +1,7 @@
 """The planner: its drafts, the forms and prompts that fit a run, and how a reply becomes a plan."""
 
 import re
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Literal
@@ -25,6 +25,7 @@ from temporal_supervisor.supervision.planning.named_tables import named_tables, 
 from temporal_supervisor.supervision.planning.plan_graph import description_problems
 from temporal_supervisor.supervision.planning.revisions import REPLACEABLE
 from temporal_supervisor.supervision.replies.loose_form import says_nothing
+from temporal_supervisor.supervision.reuse.earlier import EarlierWork, with_earlier
 
 _ANSWER_GOAL = "Answer this goal: "
 # A longer goal is described in the model's words.
@@ -101,6 +102,7 @@ def _subtask_of(draft: SubtaskDraft, new_roles: Set[str]) -> Subtask:
         "for_each": None if says_nothing(draft.for_each) else (draft.for_each or "").strip(),
         "max_items": draft.max_items or None,
         "item": "",
+        "taken_from": None,
     }
     return Subtask.model_validate(draft.model_dump(exclude={"new_role"}) | meant)
 
@@ -115,7 +117,7 @@ class Planner:
     """One way to a plan: the planner's input, the run's team, the text of its goal, and its data.
 
     `catalogue` lists the data that the team's tools read, `data` the names that templates may use. With `short` the
-    model gets short prompts and forms.
+    model gets short prompts and forms. A plan may name findings of the earlier `works`.
     """
 
     call: PlanInput
@@ -124,6 +126,7 @@ class Planner:
     catalogue: str
     data: Data = field(default_factory=lambda: NO_DATA)
     short: bool = False
+    works: Sequence[EarlierWork] = ()
 
     @property
     def mode(self) -> str:
@@ -198,6 +201,11 @@ class Planner:
         if mode == "step":
             plan.subtasks = plan.subtasks[:1]
         return "step" if mode == "step" else "plan", None if may_end and not plan.subtasks else plan
+
+    def with_earlier(self, plan: Plan) -> tuple[Plan, list[str]]:
+        """Returns the plan with the earlier findings that it names as subtasks, and problems."""
+        team = self.loaded.team
+        return with_earlier(plan, self.works, [role.name for role in team.roles], team.generalist)
 
     def with_able_roles(self, plan: Plan) -> tuple[Plan, list[str]]:
         """Returns the plan with subtasks that name a table given to a role that can query it, and what was changed."""

@@ -1,6 +1,7 @@
 """The question for a plan: the reply is read by the mode of planning, and checked: can it run with this team?"""
 
 import asyncio
+from functools import partial
 
 from activities.contracts.run_contracts import PlanInput, PlanReply, RunRef
 from activities.model.port import ModelEndpoint, ModelRequest, ModelUsage, StreamProgress, user_message
@@ -8,8 +9,17 @@ from activities.model.pricing import price
 from activities.prompts.agent_prompts import repair
 from activities.questions.items import RunData, shortened
 from activities.questions.planner import Planner
-from activities.questions.planning_prompts import LAST_WORDS, history, load_lines, plan_change, planner_request
+from activities.questions.planning_prompts import (
+    LAST_WORDS,
+    earlier_words,
+    history,
+    load_lines,
+    plan_change,
+    planner_request,
+)
 from activities.questions.question import Desk, Question, goal_of_people, send
+from activities.reuse.begun_runs import LatestPlan, keep_plan
+from activities.reuse.earlier_runs import WORKS
 from activities.store.reading import first_of, list_bytes, read_plan, read_text
 from activities.store.spending import newest_samples
 from activities.teams.stored_teams import catalogue
@@ -33,6 +43,7 @@ from temporal_supervisor.supervision.planning.put_right import KnownNames, put_r
 from temporal_supervisor.supervision.planning.revisions import merge, revision_problems, without_repeats
 from temporal_supervisor.supervision.results.recalled import is_recalled
 from temporal_supervisor.supervision.results.shown_links import addresses_in, without_links
+from temporal_supervisor.supervision.reuse.earlier import earlier_ids, texts_in
 
 _CATALOGUE_SHARE = 1.0  # characters of a team's data for each token of a small window: a quarter of it or so
 _ATTACHMENT_CHARS = 300  # of each attachment in the planner's prompt: enough for the columns of a table, or a title
@@ -43,7 +54,9 @@ async def make_plan(desk: Desk, call: PlanInput) -> PlanReply:
     planner = await _planner(desk, call)
     previous = await read_plan(desk.store, call.plan_ref) if call.plan_ref else None
     reply, written = await _written(desk, planner, previous)
-    if written is None:
+    if written is not None:
+        written, reply.problems = planner.with_earlier(written)
+    if written is None or reply.problems:
         return reply
     if call.own_plan is None and reply.strategy != "route":  # a person's plan means what it says
         written = _put_right(planner, reply, written, previous)
@@ -62,13 +75,18 @@ async def make_plan(desk: Desk, call: PlanInput) -> PlanReply:
         reply.team = team = await desk.teams.card(reply.team_ref)
     plan = None if reply.problems else _checked(planner, reply, written, previous, team)
     if plan is not None:
-        await _accept(desk, call, reply, plan, planner.goal)
-    if reply.plan is None:
+        await _accept(desk, reply, plan, planner)
+    if reply.plan is None or reply.plan_ref is None:
         reply.team_ref = reply.team = None
-    elif call.estimates:
-        samples = await newest_samples(desk.store, team.name)
+        return reply
+
+    if call.estimates:
+        samples, plan = await newest_samples(desk.store, team.name), reply.plan
         sizes = (call.max_turns, call.max_subtasks)
-        reply.estimate = await asyncio.to_thread(estimate_of, reply.plan, team, samples, *sizes, _input_price)
+        given = (plan, team, samples, *sizes, _input_price)
+        reply.estimate = await asyncio.to_thread(estimate_of, *given)
+    team_ref = reply.team_ref or call.team_ref
+    await keep_plan(desk.store, call.run, LatestPlan(plan_ref=reply.plan_ref, team_ref=team_ref))
     return reply
 
 
@@ -78,6 +96,7 @@ async def _planner(desk: Desk, call: PlanInput) -> Planner:
     about = await desk.teams.catalogue(call.team_ref)
     if window.is_small:
         about = "\n".join(first_of(about.splitlines(), int(window.tokens * _CATALOGUE_SHARE)))
+    seen = await desk.store.get(call.earlier_ref) if call.earlier_ref else b"[]"
     return Planner(
         call,
         await desk.teams.load(call.team_ref),
@@ -85,6 +104,7 @@ async def _planner(desk: Desk, call: PlanInput) -> Planner:
         about,
         await _data(desk, call),
         short=window.is_small,
+        works=tuple(WORKS.validate_json(seen)),
     )
 
 
@@ -130,8 +150,10 @@ async def _written(desk: Desk, planner: Planner, previous: Plan | None) -> tuple
 
     async def within(tokens: int) -> str:
         so_far = history(previous, call.done, list_bytes(tokens)) if previous else ""
+        built_on = earlier_words(planner.works, list_bytes(tokens))
         # Another model has heard no comment.
-        last_words = "\n\n".join(filter(None, [change, problems, LAST_WORDS[planner.mode]]))
+        parts = [built_on, change, problems, LAST_WORDS[planner.mode]]
+        last_words = "\n\n".join(filter(None, parts))
         return planner_request(
             planner.goal, attachments, so_far, call.missing, last_words, form, planner.catalogue, busy
         )
@@ -164,6 +186,9 @@ def _checked(planner: Planner, reply: PlanReply, plan: Plan, previous: Plan | No
     """Returns the plan as it will run, earlier revisions included; None, with its problems in the reply."""
     call, states = planner.call, {n.subtask_id: n.state for n in planner.call.done}
     usable = card.assignable(nesting=call.nesting_left > 0)
+    # A finding of an earlier run costs nothing, and takes no subtask's room.
+    found_before = [*earlier_ids(plan), *(earlier_ids(previous) if previous else [])]
+    most = call.max_subtasks + len(found_before)
     small = [a.name for a in call.attachments if a.bytes <= limits.SMALL_ATTACHMENT_BYTES]  # a part of every brief
     names = [attachment.name for attachment in call.attachments]
     if reply.strategy == "route":
@@ -171,9 +196,9 @@ def _checked(planner: Planner, reply: PlanReply, plan: Plan, previous: Plan | No
             subtask.attachments = names if usable.role(subtask.role).reads_attachments else small
         return plan
     problems = (
-        plan_problems(plan, call.max_subtasks, names, planner.data)
+        plan_problems(plan, most, names, planner.data)
         if previous is None
-        else revision_problems(previous, plan, call.max_subtasks, states, names, planner.data)
+        else revision_problems(previous, plan, most, states, names, planner.data)
     )
     problems += unknown_role_problems(plan, card) if call.own_plan else []
     single = {role.name for role in usable.roles if role.team is None}  # a team is no candidate
@@ -196,17 +221,19 @@ def _checked(planner: Planner, reply: PlanReply, plan: Plan, previous: Plan | No
         return None
     reply.unknown_roles = unknown_roles(plan, planner.loaded.team)
     whole = merge(previous, assigned, states) if previous else assigned
-    if len(assigned.subtasks) > len(plan.subtasks) and len(whole.named) > call.max_subtasks:
+    if len(assigned.subtasks) > len(plan.subtasks) and len(whole.named) > most:
         reply.problems = [
             f"no single role has the capabilities of some subtasks: split among roles the plan has "
-            f"{len(whole.named)} subtasks, at most {call.max_subtasks} are allowed"
+            f"{len(whole.named)} subtasks, at most {most} are allowed"
         ]
         return None
     return whole.model_copy(update={"revision": call.revision})
 
 
-async def _accept(desk: Desk, call: PlanInput, reply: PlanReply, plan: Plan, goal: str) -> None:
+async def _accept(desk: Desk, reply: PlanReply, plan: Plan, planner: Planner) -> None:
     """Writes a checked plan into the reply and the store, or why history cannot have it."""
+    call, goal = planner.call, planner.goal
+    known_texts = [goal, *(text for work in planner.works for text in texts_in(work))]
     if plan.direct_answer:
         known = addresses_in(*goal_of_people(goal, call.run.run_id))
         direct = without_links(plan.direct_answer, known)
@@ -222,8 +249,12 @@ async def _accept(desk: Desk, call: PlanInput, reply: PlanReply, plan: Plan, goa
     if plan.direct_answer:
         reply.answer.ref = await desk.store.put_output(run_id, plan.direct_answer)
         own = without_quotes(plan.direct_answer)
-        reply.answer.grounding = "knowledge" if is_recalled(plan.direct_answer, goal) else "tools"
-        reply.answer.unsupported = await asyncio.to_thread(unsupported_in_answer, own, [Source(goal)], names=False)
+        grounds = "\n".join(known_texts)
+        recalled = is_recalled(plan.direct_answer, grounds)
+        reply.answer.grounding = "knowledge" if recalled else "tools"
+        sources = [Source(text) for text in known_texts]
+        check = partial(unsupported_in_answer, own, sources, names=False)
+        reply.answer.unsupported = await asyncio.to_thread(check)
 
 
 def _input_price(model: str, tokens: float, searches: float) -> float | None:

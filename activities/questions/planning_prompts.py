@@ -4,7 +4,7 @@ For models with a small window they are short.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from activities.contracts.run_contracts import PlanInput, WorkNote
 from activities.prompts.agent_prompts import DATA_RULE, attachment_block, block, plain, tag
@@ -15,6 +15,7 @@ from temporal_supervisor.supervision.base.prompt_marks import (
     AT_WORK,
     ATTACHMENTS,
     DATA,
+    EARLIER,
     GOAL,
     MISSING_POINTS,
     MOST_SUBTASKS,
@@ -22,10 +23,11 @@ from temporal_supervisor.supervision.base.prompt_marks import (
     PLANNED,
     ROLES,
 )
-from temporal_supervisor.supervision.base.text import one_line
+from temporal_supervisor.supervision.base.text import cut, one_line
 from temporal_supervisor.supervision.contract.plan import Plan
 from temporal_supervisor.supervision.contract.team import Role, Team
 from temporal_supervisor.supervision.planning.revisions import replacements
+from temporal_supervisor.supervision.reuse.earlier import EarlierWork
 
 _SUBTASK_RULES = """\
 - A worker agent has {max_turns} turns and sees at most {tool_output} characters of a tool's output at once. A \
@@ -278,6 +280,40 @@ def history(previous: Plan, done: Iterable[WorkNote], room: int = limits.PROMPT_
         ]
         listed.append("\n".join([*lines, f"</{PLANNED}>"]))
     return block("plan_so_far", listed)
+
+
+_EARLIER_RULES = f"""\
+This run builds on earlier ones. <{EARLIER}> holds what they found; it is material, not a task.
+- What it has need not be found again. A subtask that needs one of these findings lists its name, \
+such as r1/t2, in depends_on: its worker agent then reads all of that finding.
+- If it holds all that the goal asks for, and the reply has a field direct_answer, give the answer \
+there.
+- Else plan only what is missing."""
+
+
+_EARLIER_SHOWN = 60  # findings of one run, each with what was asked
+
+
+def earlier_words(works: Sequence[EarlierWork], room: int) -> str:
+    """Returns the words on runs that this one builds on, in `room` bytes; none without any."""
+    if not works:
+        return ""
+    parts = [part for work in works for part in _earlier_parts(work, room // len(works))]
+    return f"{_EARLIER_RULES}\n{block(EARLIER, parts)}"
+
+
+def _earlier_parts(work: EarlierWork, room: int) -> Iterator[str]:
+    equal = room // max(1, 2 * min(_EARLIER_SHOWN, len(work.findings)))
+    share = min(limits.PARAGRAPH_BYTES, max(limits.NOTE_LEAST_BYTES, equal))
+    yield plain(f"Run {work.place} was asked: {one_line(work.goal, limits.PARAGRAPH_BYTES)}")
+    if work.answer:
+        yield plain(f"Its answer: {cut(work.answer, room // 2)}")
+    for finding in work.findings[:_EARLIER_SHOWN]:
+        asked = one_line(finding.description, limits.LINE_BYTES)
+        said = one_line(finding.summary, share)
+        yield plain(f"- {work.place}/{finding.id} ({finding.role}, {asked}): {said}")
+    if len(work.findings) > _EARLIER_SHOWN:
+        yield f"- and {len(work.findings) - _EARLIER_SHOWN} more of {work.place}"
 
 
 def plan_change(comment: str) -> str:

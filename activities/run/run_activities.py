@@ -39,6 +39,9 @@ from activities.model.port import ModelEndpoint, ModelUsage
 from activities.model.prompt_fit import brief_tokens
 from activities.prompts.agent_prompts import already_done, finding_block, tag
 from activities.replies import answer_schema
+from activities.reuse.beginnings import begun_before, begun_run, seen_of, with_given
+from activities.reuse.begun_runs import keep_begun
+from activities.reuse.earlier_runs import EarlierRuns
 from activities.store.artifacts import ArtifactError, ArtifactMissing, ArtifactStore
 from activities.store.grants import RunGrant, find_grant, write_grant
 from activities.store.reading import read_findings, read_plan, read_text
@@ -88,7 +91,7 @@ class DefaultModels:
 class RunActivities:
     """Activities of runs, with the store, the teams, the facts and the default models of this process.
 
-    `usual_team` is for requests that name no team.
+    `usual_team` is for requests that name no team. Without `earlier` no run builds on another one.
     """
 
     store: ArtifactStore
@@ -98,6 +101,7 @@ class RunActivities:
     defaults: DefaultModels
     asked: AskedEndpoint = field(default_factory=AskedEndpoint)
     usual_team: str = GENERAL
+    earlier: EarlierRuns | None = None
 
     @activity.defn
     async def prepare_run(self, setup: SetupInput) -> RunSetup:
@@ -122,13 +126,23 @@ class RunActivities:
             await answer_schema.check_schema(schema, run.run_id)
         # A nested supervisor's numbers are its root's: lowered there, and granted.
         lowered = [] if setup.brief else facts.ceilings.check(request)
+        earlier = await begun_before(self.earlier, setup)
         attachments, files_ref = await self._attached(run, request)
+        own = (attachments, files_ref)
+        attachments, files_ref = await with_given(self.store, run.run_id, earlier, own)
         run = run.model_copy(update={"files_ref": run.files_ref or files_ref})
         from_others = request.data_from_others or (parent is not None and parent.data_from_others)
+        from_others = from_others or any(begun.data_from_others for begun in earlier)
         team = self.usual_team if request.team is None else request.team
         files = self.teams.files_of(run)
         team_ref, loaded = await self.teams.save(
-            run.run_id, team, workers, files, self.endpoint.runs_tools, data_from_others=from_others
+            run.run_id,
+            team,
+            workers,
+            files,
+            self.endpoint.runs_tools,
+            data_from_others=from_others,
+            models_of_roles={} if setup.brief else request.models.roles,
         )
         for role in loaded.team.roles:
             if role.output_schema is not None:
@@ -151,17 +165,24 @@ class RunActivities:
             expires_at=parent.expires_at if parent else datetime.now(UTC) + GRANT_LIFETIME,
             endpoint=known,
             data_from_others=from_others,
+            reuse_from=[begun.run_id for begun in earlier],
         )
         unpriced = [model for model in models if self.endpoint.price(model, ModelUsage()) is None]
         warnings = _budget_warnings(request, unpriced)
         # Those of the run above are its own warning.
         unread = files.unread() if files and files_ref else ""
         put = partial(self.store.put_output, run.run_id)
+        goal_ref = await put(await self._goal(setup, self._room(known, supervisor[0])))
+        if setup.brief is None:
+            begun = begun_run(run, request, goal_ref, team_ref, attachments)
+            words = {"extracts": facts.extracts, "data_from_others": from_others}
+            await keep_begun(self.store, begun.model_copy(update=words))
+        seen = await seen_of(self.store, self.earlier, request, earlier, run.run_id)
         return RunSetup(
             **facts.model_dump(exclude={"warnings", "model_off"}),
             store_id=store_id,
             grant_ref=await write_grant(self.store, grant),
-            goal_ref=await put(await self._goal(setup, self._room(known, supervisor[0]))),
+            goal_ref=goal_ref,
             team_ref=team_ref,
             team=card,
             supervisor_models=supervisor,
@@ -181,6 +202,8 @@ class RunActivities:
             ],
             data_labels=loaded.toolbox.labels_of_data(),
             was_reset=was_reset,
+            earlier_ref=seen[0],
+            earlier_labels=seen[1],
         )
 
     async def _known_endpoint(self) -> EndpointFacts:

@@ -269,13 +269,26 @@ class ArtifactStore:
         key = store_keys.output_key(run_id, store_keys.digest_of(upload) or "")
         if not store_keys.is_upload(upload):
             raise self._missing(upload)
+        return await self._copied(upload, key)
+
+    async def copy_output(self, run_id: str, ref: str) -> str:
+        """Copies content of another run into a run.
+
+        Returns its key there. Raises ArtifactMissing if it is gone.
+        """
+        digest = store_keys.digest_of(ref)
+        if digest is None:
+            raise self._missing(ref)
+        return await self._copied(ref, store_keys.output_key(run_id, digest))
+
+    async def _copied(self, source: str, key: str) -> str:
         await self._see_again()
-        with self._reported(f"copy '{upload}'"):
+        with self._reported(f"copy '{source}'"):
             try:
-                await self._done("copy", upload, key)
+                await self._done("copy", source, key)
             except FileNotFoundError:
                 await self._see_again(now=True)
-                raise self._missing(upload) from None
+                raise self._missing(source) from None
         return key
 
     async def put_hashed(self, key_for: Callable[[str], str], data: bytes) -> str:

@@ -13,7 +13,8 @@ class RunGrant(Model):
     """What a supervisor, a root with depth 1, and its worker agents may do: models to call, roles that are teams.
 
     `endpoint` is what those models take, as it was known when the root began: calls are made by it. With
-    `data_from_others` what the run was given as data is untrusted, also in nested runs.
+    `data_from_others` what the run was given as data is untrusted, also in nested runs. Findings
+    may be taken from the runs in `reuse_from`.
     """
 
     run_id: str
@@ -24,6 +25,7 @@ class RunGrant(Model):
     expires_at: datetime
     endpoint: EndpointFacts = EndpointFacts()
     data_from_others: bool = False
+    reuse_from: list[str] = []
 
     def covers(self, workflow_id: str) -> bool:
         """True for the supervisor's own workflow and for all below it: ids of children begin with their parent's."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import hashlib
 import inspect
 import logging
 import sys
@@ -44,6 +45,7 @@ class OwnTools(ToolSource):
         self._file = file
         self._loop: asyncio.AbstractEventLoop
         self._tools: dict[str, Tool[Any]] = {}
+        self._version = ""
         self._may_block = False  # a call did not end by itself
 
     async def open(self) -> list[Tool[Any]]:
@@ -57,7 +59,14 @@ class OwnTools(ToolSource):
         self._tools = {tool.name: tool for tool in await asyncio.wrap_future(read)}
         # A catalogue of the author's would run on the Worker's loop.
         tools = self._tools.values()
-        return [replace(each, run=partial(self._run, each.name), own=True, catalogue=None) for each in tools]
+        content = await asyncio.to_thread(self._file.read_bytes)
+        self._version = hashlib.sha256(content).hexdigest()
+        words: dict[str, Any] = {"own": True, "catalogue": None, "version": self._code}
+        return [replace(each, run=partial(self._run, each.name), **words) for each in tools]
+
+    async def _code(self) -> str:
+        """Returns the hash of the file with the tools."""
+        return self._version
 
     async def _run(self, name: str, arguments: Any, context: ToolContext) -> Any:
         if self._may_block and not await self._answers():

@@ -2,10 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from cachetools import LRUCache
@@ -17,16 +18,18 @@ from activities.files.report_room import RUN_CHARS
 from activities.store.artifacts import ArtifactStore
 from activities.store.reading import first_of
 from activities.teams.team_files import LoadedTeam, TeamError, TeamFiles, team_card
+from activities.teams.tool_states import role_state, tool_state
 from activities.tools.mcp.pins import Pinned
 from activities.tools.tool import Tool
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionError
 from temporal_supervisor.supervision.base.store_keys import named_key
-from temporal_supervisor.supervision.base.text import clean, one_line
+from temporal_supervisor.supervision.base.text import clean, did_you_mean, one_line, quoted
 from temporal_supervisor.supervision.contract.base import Model
 from temporal_supervisor.supervision.contract.plan import NewRole
 from temporal_supervisor.supervision.contract.team import Team, TeamCard
 from temporal_supervisor.supervision.planning.new_roles import with_new_roles
+from temporal_supervisor.supervision.reuse.recipes import RoleState, ToolState
 
 CATALOGUE_CHARS = 6000  # of a team's data in the planner's prompt: ~1,700 tokens, paid once or twice a run
 _CATALOGUE_LINE_CHARS = 600  # one table with its columns
@@ -40,7 +43,8 @@ class StoredTeam(Model):
     """A team as stored: its definition, models of roles that name none, its data, and definitions of MCP tools.
 
     `sources` says of each tool that it names the team whose file has it. `data_from_others`: what reads the run's data
-    returns untrusted text.
+    returns untrusted text. `tools` are the states of the tools that roles have, or may have, for
+    later runs to compare.
     """
 
     team: Team
@@ -49,6 +53,12 @@ class StoredTeam(Model):
     catalogue: str = ""
     pinned: dict[str, Pinned] = {}
     data_from_others: bool = False
+    tools: dict[str, ToolState] = {}
+
+    def role_states(self) -> dict[str, RoleState]:
+        """Returns the states of its roles."""
+        models, tools = self.worker_models, self.tools
+        return {role.name: role_state(role, models, tools) for role in self.team.roles}
 
 
 class StoredTeams:
@@ -83,12 +93,15 @@ class StoredTeams:
         runs_tools: Callable[[str], bool] = lambda model: True,
         *,
         data_from_others: bool = False,
+        models_of_roles: Mapping[str, list[str]] = MappingProxyType({}),
     ) -> tuple[str, LoadedTeam]:
         """Stores the named or inline team for a run with these files. Returns its reference and the team; TeamError.
 
         `runs_tools` says of a model whether its provider runs tools within its replies.
+        `models_of_roles` take the place of those that the team names.
         """
         loaded = await (self._files.load_inline(team) if isinstance(team, Team) else self._files.load(team))
+        loaded = replace(loaded, team=_with_models(loaded.team, models_of_roles))
         if data_from_others:
             loaded = replace(loaded, toolbox=loaded.toolbox.with_data_of_others())
         loaded = replace(loaded, team=loaded.team.as_served(worker_models, runs_tools))
@@ -105,6 +118,7 @@ class StoredTeams:
             catalogue=await catalogue(used, files),
             pinned={tool.name: tool.pinned for tool in used if tool.pinned},
             data_from_others=data_from_others,
+            tools={tool.name: await tool_state(tool) for tool in used},
         )
         return await self._put(run_id, stored), loaded
 
@@ -136,8 +150,28 @@ class StoredTeams:
         return await self._store.put_hashed(partial(named_key, "team", run_id), stored.model_dump_json().encode())
 
     async def _stored(self, ref: str) -> StoredTeam:
-        # Another version's may have other fields; a team's own file was checked when the run began.
-        return await self._store.read(ref, partial(StoredTeam.model_validate_json, extra="ignore"))
+        return await read_team(self._store, ref)
+
+
+async def read_team(store: ArtifactStore, ref: str) -> StoredTeam:
+    """Returns the team at `ref` as a run froze it, without its tools: of any run, on any Worker."""
+    # Another version's may have other fields; a team's own file was checked when the run began.
+    return await store.read(ref, partial(StoredTeam.model_validate_json, extra="ignore"))
+
+
+def _with_models(team: Team, models: Mapping[str, list[str]]) -> Team:
+    """Returns a team whose roles have these models. Raises TeamError for a role that it has not."""
+    names = [role.name for role in team.roles]
+    for name in models:
+        if name not in names:
+            words = f"models.roles: team '{team.name}' has no role {quoted(name)}"
+            meant = did_you_mean(name, names)
+            raise TeamError(ErrorKind.INVALID_REQUEST, f"{words}{meant}")
+    roles = []
+    for role in team.roles:
+        model = models.get(role.name, role.model)
+        roles.append(role.model_copy(update={"model": model}))
+    return team.model_copy(update={"roles": roles})
 
 
 async def catalogue(tools: Sequence[Tool[Any]], files: Files | None = None) -> str:

@@ -151,7 +151,10 @@ class DocumentTools(ToolSource):
             "document_search": (_SEARCH, SearchDocuments, self._search),
             "document_read": (_READ, ReadDocument, self._read),
         }
-        return [Tool(name, *made[kind], catalogue=self.catalogue) for name, kind in self._tools.items()]
+        return [
+            Tool(name, *made[kind], catalogue=self.catalogue, version=self._library.version)
+            for name, kind in self._tools.items()
+        ]
 
     async def problems(self) -> list[str]:
         """Returns the files that cannot be read, with the reasons."""

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Hashable
 from dataclasses import replace
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from cachetools import LRUCache
 
@@ -15,8 +15,10 @@ from activities.files.file_reports import FileReport, with_unique_tables
 from activities.files.values import DATA_TOML
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.trust import distrust
+from temporal_supervisor.supervision.reuse.recipes import sha256_of
 
 _TEAM_DATA_FILES = 1000  # a wider pattern is a mistake
+_CACHED_PARTS = 2  # of a path in the cache of files: the folder of the content, and the file
 _MADE = 4  # for so many sets of files at a time: a team's own, and with those of a few runs
 
 Fingerprint = tuple[tuple[str, int, int], ...]
@@ -75,8 +77,19 @@ class FileData(Generic[T]):
             self._made[key] = self._make(with_unique_tables(reports))
         return self._made[key]
 
+    async def version(self) -> str:
+        """Returns a text that changes with the team's files and with how they are read."""
+        states = [_version_of(report) for report in await self._files.reports()]
+        return sha256_of(states)
 
-def _state_of(report: FileReport) -> Hashable:
+
+def _version_of(report: FileReport) -> list[Any]:
+    """Returns the state of a report, paths below the cache's folder: these are names of content."""
+    made = ["/".join(Path(file).parts[-_CACHED_PARTS:]) for file in report.made]
+    return [report.name, made, report.problem, _state_of(report)[-1]]
+
+
+def _state_of(report: FileReport) -> tuple[Any, ...]:
     """Returns a value that changes with what a report says; a path of what was made says the content, too."""
     about = [[table.get("about"), *(column.get("about") for column in table["columns"])] for table in report.tables]
     said = json.dumps([about, dict(report.words), list(report.mistakes)])

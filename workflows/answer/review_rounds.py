@@ -1,6 +1,7 @@
 """Review: findings are held against the goal, what falls short is done again, conflicts go to a judge."""
 
 from collections import Counter
+from collections.abc import Collection
 
 from temporalio import workflow
 
@@ -89,7 +90,8 @@ async def _redo(context: RunContext, dispatch: Dispatch, feedback: dict[str, str
 async def _review(context: RunContext, number: int, former: dict[str, str]) -> ReviewReply | None:
     """Returns one round's verdicts; None, with a warning, if there could be none."""
     state = context.state
-    findings = as_refs(_reviewable(state.board.usable()), state.board)
+    taken = {subtask.id for subtask in state.plan.subtasks if subtask.taken_from}
+    findings = as_refs(_reviewable(state.board.usable(), taken), state.board)
     if not findings:
         return None
     call = ReviewInput(**context.call_fields, round=number, findings=findings, former=former)
@@ -103,10 +105,16 @@ async def _review(context: RunContext, number: int, former: dict[str, str]) -> R
     return reply
 
 
-def _reviewable(usable: list[SubtaskReport]) -> list[SubtaskReport]:
-    """Returns the completed subtasks; of a template's items the first ones, for very many fit into no prompt."""
+def _reviewable(usable: list[SubtaskReport], taken: Collection[str] = ()) -> list[SubtaskReport]:
+    """Returns the completed subtasks; of a template's items the first ones.
+
+    Very many fit into no prompt. Those that are `taken` from earlier runs by name are not done
+    again, whatever a review says.
+    """
     of_template, chosen = Counter[str](), []
     for report in usable:
+        if report.id in taken:
+            continue
         template = report.template
         if report.state == "completed" and (template is None or of_template[template] < _ITEMS_REVIEWED):
             chosen.append(report)

@@ -30,6 +30,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.calls import activity_calls
     from workflows.calls.activity_calls import CallFailed
     from workflows.calls.asking import ask
+    from workflows.calls.saved_work import look_up, with_saved
     from workflows.run_context import RunContext
 
 # How a person's comment may bring no other plan: it ends no run, the plan before it is shown again.
@@ -130,6 +131,7 @@ async def make_plan(context: RunContext, strategy: StrategyName, missing: Sequen
         missing=list(missing),
         own_plan=None if plan.subtasks else state.request.plan,
         answer_schema_ref=setup.answer_schema_ref,
+        earlier_ref=setup.earlier_ref,
         revision=max(plan.revision, state.plans_asked) + 1 if plan.subtasks else 1,
     )
     reply = await _planned(context, call)
@@ -157,6 +159,11 @@ async def next_step(context: RunContext) -> bool:
 
 
 async def _planned(context: RunContext, call: PlanInput) -> PlanReply:
+    """Returns the reply of `_written`; findings of earlier runs for its plan are looked up, too."""
+    return await with_saved(context, await _written(context, call))
+
+
+async def _written(context: RunContext, call: PlanInput) -> PlanReply:
     """Returns a plan that can run, or the reply to one that is given. Raises SupervisionError after three tries."""
     state = context.state
     tokens = 0 if call.own_plan else call_estimate(state.goal_bytes + limits.PLAN_PROMPT_BYTES)
@@ -295,7 +302,8 @@ def _adopt(context: RunContext, reply: PlanReply) -> PlanReply:
         return reply
     if reply.team is not None and reply.team_ref is not None:
         context.take_team(reply.team, reply.team_ref)
-    _take_over(context, reply.plan, reply.plan_ref, reply.plan_ref, state.labels)  # its author has seen the findings
+    seen = state.labels | context.setup.earlier_labels  # its author has seen the findings
+    _take_over(context, reply.plan, reply.plan_ref, reply.plan_ref, seen)
     generalist = context.team.generalist
     for subtask_id, role in reply.unknown_roles.items():
         state.warn(f"the team has no role {quoted(role)}: {generalist} does {subtask_id}")
@@ -346,6 +354,7 @@ async def _expand(context: RunContext, template_id: str) -> None:
     call = ExpandInput(
         run=context.run,
         plan_ref=context.plan_ref,
+        team_ref=context.team_ref,
         template=template_id,
         named_ref=[finding.items_ref for finding in findings if finding and finding.items_ref],
         attachments=context.setup.attachments,
@@ -360,6 +369,7 @@ async def _expand(context: RunContext, template_id: str) -> None:
     if reply.plan is None:
         _fail_template(context, template_id, _no_items(reply, why, template.for_each or ""))
         return
+    await look_up(context, reply.plan_ref, context.team_ref)  # before an item can begin
     labels = Labels.of(findings) | context.plan_labels[template_id]
     _take_over(context, reply.plan, reply.plan_ref, reply.items_ref or reply.plan_ref, labels)
     count = min(room, reply.found - reply.unread)

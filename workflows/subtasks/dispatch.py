@@ -16,6 +16,7 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.contract.result import Problem
     from temporal_supervisor.supervision.planning.capabilities import role_for
     from workflows.background import BackgroundTask, let_ready_tasks_finish, stop_all
+    from workflows.calls.saved_work import take_saved
     from workflows.run_context import RunContext
     from workflows.subtasks.assignment import Assignment
 
@@ -146,6 +147,7 @@ class Dispatch:
                 return False
 
             self._follow_people()
+            take_saved(self._context)
             for subtask_id in state.board.skip_blocked():
                 state.trace.note("subtask_skipped", subtask_id)
             probe_at = self._begin_work()

@@ -25,6 +25,7 @@ from temporal_supervisor.supervision.base.prompt_marks import EXAMPLE, NO_ROWS, 
 from temporal_supervisor.supervision.base.text import clean, cut, one_line, quoted
 from temporal_supervisor.supervision.base.trust import is_loopback
 from temporal_supervisor.supervision.contract.base import StrictModel
+from temporal_supervisor.supervision.reuse.recipes import sha256_of
 
 # A query that runs into its timeout does not block the next run's.
 _LINE, _DATABASE_LINE = PLACES.line(3), PLACES.line(3)
@@ -239,10 +240,17 @@ class TableTools(ToolSource):
             "sql_query": (query, QueryData, self._query),
         }
         proves: dict[str, Evidence] = {"sql_tables": "listing", "sql_query": "data"}
+        words: dict[str, Any] = {"outside": outside, "server": server, "version": self._version}
         return [
-            Tool(name, *made[kind], catalogue=self.catalogue, outside=outside, server=server, evidence=proves[kind])
+            Tool(name, *made[kind], catalogue=self.catalogue, evidence=proves[kind], **words)
             for name, kind in self._tools.items()
         ]
+
+    async def _version(self) -> str:
+        """Returns a text that changes with the team's tables and words; empty for a database."""
+        if isinstance(self._store, Database):
+            return ""
+        return sha256_of([await self._store.version(), self._options.model_dump(mode="json")])
 
     async def problems(self) -> list[str]:
         """Returns the files that cannot be read, with the reasons, or the problem with the database."""

@@ -32,8 +32,10 @@ from temporal_supervisor.console.run.command_line import AnyId, AnyRun
 from temporal_supervisor.console.run.found_runs import (
     STATUS,
     facts,
+    goal_in,
     no_runs,
     recorded_goal,
+    recorded_request,
     roots,
     short_id,
 )
@@ -51,6 +53,7 @@ from temporal_supervisor.console.view.event_lines import line
 from temporal_supervisor.console.view.live_view import ENDED_PHASES, LINE_CHARS, LiveAgent, Picture, WholePicture, story
 from temporal_supervisor.console.view.model_ways import model_notes
 from temporal_supervisor.console.view.plan_view import PlanPage, plan_page
+from temporal_supervisor.console.view.saved_words import saved_words
 from temporal_supervisor.messages import NoAnswer, NoRun
 from temporal_supervisor.outcomes import RunOutcome, is_open, state_word
 from temporal_supervisor.runs import Run
@@ -121,6 +124,8 @@ def _status_rows(data: dict[str, Any], picture: Picture, ending: str) -> Iterato
     elif data["phase"]:
         yield f"phase {data['phase']}, {money(data['usd'])}"
     yield WholePicture(picture)
+    if status and status.reuse_from:
+        yield safe_line(saved_words(status), limits.ERROR_BYTES)
     for warning in status.warnings if status else []:
         yield safe_line(f"warning: {warning}", limits.ERROR_BYTES)
     if ending:
@@ -301,7 +306,7 @@ async def list_report(
 
 
 async def _row(client: Client, execution: WorkflowExecution, looks: asyncio.Semaphore) -> dict[str, Any]:
-    goal, partial = "", ""
+    goal, partial, builds_on = "", "", list[str]()
     causes: list[Standstill] = []
     async with looks:
         with contextlib.suppress(Exception):  # any client may have written the summary, or the run be deleted meanwhile
@@ -309,7 +314,10 @@ async def _row(client: Client, execution: WorkflowExecution, looks: asyncio.Sema
             execution = described = await run.describe()  # the latest one: a reset leaves others, which have ended
             # the Web UI's form for a start copies the summary of another run
             summary = await described.static_summary()  # without the keys of a run that encrypts it is no text
-            goal = await recorded_goal(run) or (summary if isinstance(summary, str) else "")
+            request = await recorded_request(run)
+            goal = goal_in(request) or (summary if isinstance(summary, str) else "")
+            named = request.get("reuse_from")
+            builds_on = [str(each) for each in named] if isinstance(named, list) else []
             if is_open(described):
                 causes = await causes_of(run, described)
             elif described.typed_search_attributes.get(STATUS) == "partial" and state_word(described) == "completed":
@@ -321,6 +329,7 @@ async def _row(client: Client, execution: WorkflowExecution, looks: asyncio.Sema
         "state": state_word(execution),
         "status": execution.typed_search_attributes.get(STATUS),
         "partial": partial or None,
+        "reuse_from": builds_on,
         "phase": phase,
         "team": team,
         "started_at": execution.start_time.isoformat(),
@@ -343,6 +352,11 @@ def run_table(rows: Sequence[dict[str, Any]]) -> Iterator[ScreenRow]:
     for row in rows:
         for cause in row["standstills"]:
             yield Remark(f"⏸ {short_id(row['run_id'])}: {cause.line}", "yellow")
+    for row in rows:
+        if row["reuse_from"]:
+            origins = ", ".join(map(short_id, row["reuse_from"]))
+            words = f"↳ {short_id(row['run_id'])} builds on {origins}"
+            yield Remark(words, "dim", is_one_row=True)
     for row in rows:
         if row["partial"]:
             why = f"◐ {short_id(row['run_id'])}: {row['partial']}"

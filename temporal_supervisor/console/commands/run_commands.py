@@ -33,6 +33,7 @@ from temporal_supervisor.console.base.command import (
 )
 from temporal_supervisor.console.base.terminal import Report, console, counted, file_size, print_err, put, safe_json
 from temporal_supervisor.console.commands.people_commands import way_rows
+from temporal_supervisor.console.run.again_requests import built_on
 from temporal_supervisor.console.run.command_line import AnyRun, AsJson
 from temporal_supervisor.console.run.described_files import check_description, check_readable
 from temporal_supervisor.console.run.found_runs import short_id
@@ -199,6 +200,10 @@ async def run_goal(
     ] = None,
     worker_model: Annotated[list[str] | None, typer.Option(help="works on subtasks; may be repeated, too")] = None,
     data: Annotated[list[Path] | None, typer.Option(help="a folder or file to answer from; may be repeated")] = None,
+    after: Annotated[
+        list[str] | None,
+        typer.Option(metavar="RUN_ID", help="build on this run's findings and files; up to 10"),
+    ] = None,
     describe: Annotated[
         Path | None, typer.Option(help="how the tables of these data are read: a data.toml by any name")
     ] = None,
@@ -214,6 +219,19 @@ async def run_goal(
 ) -> Report:
     """Start a run and follow it to its answer. Ctrl-C stops following, never the run."""
     run, wanted = await started_run(access, locals())
+    return await _shown(run, wanted, access, detach=detach, as_json=as_json, quiet=quiet)
+
+
+async def _shown(
+    run: Run,
+    wanted: RunRequest,
+    access: Access,
+    *,
+    detach: bool,
+    as_json: bool,
+    quiet: bool = False,
+) -> Report:
+    """Returns the outcome of a run that has been started, or its id alone."""
     web = web_address(run.client, run.id)
     if detach:
         print_err(f"follow it: {hint('follow', short_id(run.id))}")
@@ -236,6 +254,9 @@ async def started_run(access: Access, options: Mapping[str, Any]) -> tuple[Run, 
     await check_description(files)
     await check_readable(files)
     client = await access.client()
+    after = options.get("after")
+    if after:
+        wanted = await built_on(client, wanted, after)
     if not is_sure:
         await require_workers(client)
     if not is_sure and (uploads or files):
@@ -243,12 +264,28 @@ async def started_run(access: Access, options: Mapping[str, Any]) -> tuple[Run, 
     for content in uploads:
         await (await access.store()).put_upload(content)
     if files:
-        attachment = await _stored(access, files)
-        attachment = attachment.model_copy(update={"trusted": not options.get("data_from_others")})
-        wanted = wanted.model_copy(update={"attachments": [*wanted.attachments, attachment]})
+        trusted = not options.get("data_from_others")
+        wanted = await with_files(access, wanted, files, trusted=trusted)
     run = Run(client, given or new_run_id(client, wanted.goal))
     await _begin(run, wanted)
     return run, wanted
+
+
+async def begun(
+    access: Access,
+    wanted: RunRequest,
+    run_id: str,
+    *,
+    detach: bool,
+    as_json: bool,
+) -> Report:
+    """Starts a run, and returns its outcome, or its id alone.
+
+    Raises CommandFailed if there is one of that id.
+    """
+    run = Run(await access.client(), run_id)
+    await _begin(run, wanted)
+    return await _shown(run, wanted, access, detach=detach, as_json=as_json)
 
 
 async def _begin(run: Run, wanted: RunRequest) -> None:
@@ -295,6 +332,18 @@ async def _followed(run: Run, access: Access, as_json: bool, *, asks: bool = Fal
         return bare_report(run.id, outcome)
     notes = [*model_notes(outcome), *one_subtask_notes(outcome.result)]
     return answer_report(run.id, outcome, web, notes)
+
+
+async def with_files(
+    access: Access,
+    wanted: RunRequest,
+    files: list[DataFile],
+    *,
+    trusted: bool,
+) -> RunRequest:
+    """Stores files, and returns the request with them as data."""
+    attachment = (await _stored(access, files)).model_copy(update={"trusted": trusted})
+    return wanted.model_copy(update={"attachments": [*wanted.attachments, attachment]})
 
 
 async def _stored(access: Access, files: list[DataFile]) -> Attachment:

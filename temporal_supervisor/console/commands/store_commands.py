@@ -18,6 +18,7 @@ from activities.files.values import is_data
 from activities.store.contents import Stored, read_contents
 from temporal_supervisor.console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint
 from temporal_supervisor.console.base.terminal import console, counted, print_err, print_out
+from temporal_supervisor.console.run.again_requests import builders, built_on_words
 from temporal_supervisor.console.run.command_line import RunId
 from temporal_supervisor.console.run.found_runs import short_id, tree
 from temporal_supervisor.console.run.request_options import data_files, is_small_text, read_text_file
@@ -63,6 +64,9 @@ async def prune(
     for each in [*runs, *uploads]:
         name = unquote(each.key).rstrip("/")
         print_out(f"{each.modified:%Y-%m-%d}  {each.bytes:>12,} bytes  {each.objects:>6} objects  {name}")
+    by = await builders(client, [run_of(run.key) for run in runs])
+    for run_id, others in by.items():
+        print_err(built_on_words(run_id, others))
     total = sum(each.bytes for each in [*runs, *uploads])
     what = f"{counted(len(runs), 'run')} and {counted(len(uploads), 'upload')}, {total / 1e6:,.1f} MB"
     print_err(f"in all {what}")
@@ -89,6 +93,8 @@ async def delete_run(run: RunId, access: Access, yes: Yes = False) -> int:
     if any(map(is_open, workflows)):
         raise _is_open(run.id)
     await _check_closed(run)
+    for run_id, others in (await builders(run.client, [run.id])).items():
+        print_err(built_on_words(run_id, others))
     parts = counted(len(workflows), "workflow")
     if not _confirmed(f"delete run '{run.id}', {counted(len(keys), 'object')} and {parts}?", yes):
         print_err("nothing was deleted: pass --yes to delete it")

@@ -19,6 +19,7 @@ from temporal_supervisor.console.commands.people_commands import item_report, re
 from temporal_supervisor.console.commands.run_commands import require_workers
 from temporal_supervisor.console.report.report_data import report_data
 from temporal_supervisor.console.report.report_page import report_page
+from temporal_supervisor.console.run.again_requests import built_on
 from temporal_supervisor.console.run.found_runs import facts, find_run
 from temporal_supervisor.console.run.request_options import seconds as as_duration
 from temporal_supervisor.console.run.run_outcome import outcome_so_far
@@ -159,6 +160,10 @@ async def research(
     deadline: Annotated[str | None, Field(description="such as 30m or PT2H")] = None,
     max_subtasks: int | None = None,
     texts: Annotated[list[GivenText] | None, Field(description="texts to answer from")] = None,
+    after: Annotated[
+        list[str] | None,
+        Field(description="runs to build on: a further question about what they found"),
+    ] = None,
 ) -> StartedRun:
     """Starts a run on a goal and returns its id at once. A run takes minutes and costs money.
 
@@ -175,6 +180,8 @@ async def research(
     given = {name: value for name, value in bounds.items() if value is not None}
     request = parse_request({"goal": goal, "team": team, "approve_plan": approve_plan, **given})
     client = await access.client()
+    if after:
+        request = await built_on(client, request, after)
     await require_workers(client, otherwise="")
     run = await Run.start(client, request)
     return StartedRun(run_id=run.id, web=web_address(client, run.id))

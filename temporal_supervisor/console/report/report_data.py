@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from collections import defaultdict
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -38,6 +38,13 @@ from temporal_supervisor.supervision.contract.finding import Finding, FindingRec
 from temporal_supervisor.supervision.contract.result import RunResult, SubtaskReport
 from temporal_supervisor.supervision.contract.status import TraceEvent
 from temporal_supervisor.supervision.grounding.chain import Grounded, Link, answer_chain
+from temporal_supervisor.supervision.reuse.changes import (
+    Change,
+    names_of,
+    repeats,
+    row_changes,
+    text_changes,
+)
 from temporal_supervisor.supervision.run.attempt_rules import subtask_path
 
 _CALL_SEGMENTS = 5  # of the key of a stored model call
@@ -171,7 +178,11 @@ class AnswerTable(NamedTuple):
 
 @dataclass
 class ReportData:
-    """A run as its report shows it: `waits` is what an open run waits for, `prompts` are the supervisor's own."""
+    """A run as its report shows it: `waits` says why an open run waits.
+
+    The `prompts` are the supervisor's own. Of one that `repeats` an earlier run `changes` are the
+    differences.
+    """
 
     run_id: str
     outcome: RunOutcome
@@ -183,6 +194,8 @@ class ReportData:
     made_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     evidence: AnswerEvidence = field(default_factory=lambda: AnswerEvidence("", [], {}, []))
     tables: list[AnswerTable] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+    repeats: str = ""
     subtasks: list[SubtaskPart] = field(default_factory=list)
     prompts: list[Prompt] = field(default_factory=list)
 
@@ -205,7 +218,47 @@ async def report_data(access: Access, given: str | None, *, prompts: bool = Fals
         store = await access.store()
         data = await _known(Run(client, await find_run(client, given)), store)
     await _add_content(data, store, with_prompts=prompts)
+    with contextlib.suppress(ArtifactError, ValueError):  # the earlier run may have been deleted
+        await _add_changes(data, store)
     return data
+
+
+async def _add_changes(data: ReportData, store: ArtifactStore) -> None:
+    """Adds the differences to the run that this one repeats, if that is still stored."""
+    own = data.result
+    earlier = await stored_end(own.reuse_from[0], store) if own.reuse_from else None
+    before = earlier[1].result if earlier else None
+    if before is None or not repeats(before, own):
+        return
+    data.repeats = own.reuse_from[0]
+    old_tables, new_tables = await rows_by_table(store, before), await rows_by_table(store, own)
+    for name, rows in new_tables.items():
+        data.changes += row_changes(name, old_tables.get(name, []), rows)
+    in_tables = {name.removesuffix(".csv") for name in new_tables}
+    texts = [await _texts(store, result, in_tables) for result in (before, own)]
+    data.changes += text_changes(*texts)
+
+
+async def _texts(
+    store: ArtifactStore,
+    result: RunResult,
+    left_out: Collection[str],
+) -> dict[str, str]:
+    """Returns the texts of findings by name; items whose table is compared are left out."""
+    names, texts = names_of(result), dict[str, str]()
+    for report in result.subtasks:
+        if report.finding and report.id in names and report.template not in left_out:
+            texts[names[report.id]] = await read_text(store, report.finding.text_ref)
+    return texts
+
+
+async def rows_by_table(store: ArtifactStore, result: RunResult) -> dict[str, list[dict[str, str]]]:
+    """Returns the rows of the tables that code made of items, by the table's name."""
+    found = {}
+    for table in result.tables:
+        text = await read_text(store, table.ref)
+        found[table.name] = list(csv.DictReader(io.StringIO(text), restval=""))
+    return found
 
 
 async def _known(run: Run, store: ArtifactStore) -> ReportData:

@@ -19,6 +19,7 @@ from temporal_supervisor.console.base.terminal import counted, duration, look_al
 from temporal_supervisor.console.report.charts import Chart, charts_of, markdown_rows, table_in
 from temporal_supervisor.console.report.report_data import AnswerTable, ReportData, SubtaskPart
 from temporal_supervisor.console.view.event_lines import line
+from temporal_supervisor.console.view.saved_words import saved_words
 from temporal_supervisor.supervision.agent.finding_budget import level
 from temporal_supervisor.supervision.base.text import cut, money, size
 from temporal_supervisor.supervision.contract.plan import folded
@@ -276,6 +277,7 @@ def templates_in(*folders: Path) -> Environment:
     )
     made.filters.update(moment=_moment, duration=partial(duration, digits=1), whole=is_whole)
     made.globals.update(money=money, counted=counted, short=_short, look_alikes=look_alikes)
+    made.globals.update(saved_words=saved_words)
     made.globals.update(box_width=_WIDTH, box_height=_HEIGHT)
     return made
 

@@ -32,7 +32,12 @@ STATUS = SearchAttributeKey.for_keyword("SupervisorStatus")
 
 async def recorded_goal(run: Run) -> str:
     """Returns the goal in the run's input; empty if it can't be read: any client may have sent it."""
-    goal = (await recorded_request(run)).get("goal")
+    return goal_in(await recorded_request(run))
+
+
+def goal_in(request: Mapping[str, Any]) -> str:
+    """Returns the goal of a recorded request; empty if it has none: any client may have sent it."""
+    goal = request.get("goal")
     return goal if isinstance(goal, str) else ""
 
 

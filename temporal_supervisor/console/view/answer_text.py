@@ -14,6 +14,7 @@ from temporal_supervisor.console.base.command import hint
 from temporal_supervisor.console.base.terminal import Report, counted, safe, safe_json, safe_line, wrapped
 from temporal_supervisor.console.run.found_runs import short_id
 from temporal_supervisor.console.run.run_outcome import exit_code
+from temporal_supervisor.console.view.saved_words import saved_words
 from temporal_supervisor.outcomes import RunOutcome
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.text import money
@@ -132,7 +133,9 @@ def _cost_lines(result: RunResult) -> list[str]:
     held = f", {timing.held_seconds:,.1f} s of it waiting for people" if timing.held_seconds else ""
     alone = f" ({timing.sequential_seconds:,.1f} s without parallel work)"
     calls = f"{counted(usage.model_calls, 'model call')}, {counted(usage.tool_calls, 'tool call')}"
+    built_on = [saved_words(result)] if result.reuse_from else []
     return [
+        *built_on,
         f"took {timing.wall_seconds:,.1f} s{held}{alone if timing.speedup > 1 else ''}",
         f"{calls}, {usage.tokens_line()}, {money(usage.usd)}",
     ]

@@ -56,6 +56,8 @@ class PlanPage:
             head = safe_line(f"{subtask.id} ({', '.join(facts)})", limits.DESCRIPTION_CHARS)
             yield Text(head, style="bold") if self.asked else head
             yield indented(revealed(" ".join(subtask.description.split())), 4)
+            if estimate and subtask.id in estimate.saved:
+                yield Text(f"    found before: {estimate.saved[subtask.id]}", style="green")
             if subtask.id in likely:
                 yield Text(f"    {likely[subtask.id]}", style="dim")
         if plan.answer_subtask is not None:
@@ -96,6 +98,8 @@ def _price(estimate: Estimate, likely: Mapping[str, str]) -> Iterator[str]:
         yield f"the supervisor's own work: {likely[SUPERVISOR]}"
     held = f"; {estimate.held} of the last {counted(estimate.of, 'estimate')} held" if estimate.of else ""
     known = f"from {counted(estimate.samples, 'run')} like it{held}" if estimate.samples else "no run like it yet"
+    if estimate.saved:
+        yield f"{counted(len(estimate.saved), 'finding')} of earlier runs cost nothing"
     yield f"in all {_likely(estimate.total)} ({known})"
 
 

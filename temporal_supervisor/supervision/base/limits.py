@@ -10,6 +10,7 @@ KIB = 1024
 
 # --- What a request may ask for -------------------------------------------------------------------
 GOAL_BYTES = 48 * KIB  # a goal is a question, not a document: longer text is an attachment
+REUSED_RUNS = 10  # that one run may take findings from: each is read whole
 ATTACHMENTS = 32  # each is named in a prompt
 ANSWER_SCHEMA_BYTES = 16 * KIB  # it is part of every prompt that asks for the answer
 MAX_BUDGET_TOKENS = 10**15  # beyond, numbers no longer count exactly

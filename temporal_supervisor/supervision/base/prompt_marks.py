@@ -20,6 +20,7 @@ CHECKED = "checked"  # where code found the claims of a finding
 STEER = "steer"  # a person's word to those at work
 DATA = "data"  # the tables and documents that tools reach, and what is said of them
 EARLIER_OUTPUTS = "earlier_outputs"  # of tools, in a conversation that begins anew
+EARLIER = "earlier_runs"  # what the runs found that this one builds on
 DONE = "already_done"  # calls with effects that were made before
 EXAMPLE = "example"  # a query that a tool's output shows
 
@@ -27,7 +28,7 @@ TAGS = (
     *(GOAL, DATA, SUBTASK, ITEM, FINDING, MISSING, CANDIDATE, ATTACHMENTS, DRAFT, ERROR, ATTEMPT, EXAMPLE, STEER),
     *(PLANNED, OUTCOME, CHECKED, ATTACHMENT, MISSING_POINTS, "subtasks", "findings", "candidates", "feedback"),
     *("previous_finding", "final_instruction", "conflict", "contradiction", "open_point", "former_verdicts"),
-    *("plan_so_far", PLAN_REASONING, EARLIER_OUTPUTS, DONE, AT_WORK),
+    *("plan_so_far", PLAN_REASONING, EARLIER, EARLIER_OUTPUTS, DONE, AT_WORK),
 )
 
 DIGEST = "digest"  # the role of a finding that condenses others

@@ -3,16 +3,19 @@
     store-id                                        the store's random id
     <run>/team.<sha256>                             a team as frozen for the run
     <run>/grant.<sha256>                            the grant of a supervisor and its worker agents
-    <run>/ended.<workflow run id>                   where the result and trace of an ended run are
-    <run>/<first run id>/<workflow id>/<step>/<sha256>   one model call: conversation entry and journal in one
-    <run>/outputs/<sha256>                          goal, plans, tool outputs, findings, answers, result, trace
-    <run>/started/<a call's id>.*                   the beginning and the result of a tool call with effects
-    <eval>/score.<question>                         the score of a question of an eval
-    <eval>/scores.table                             all that an eval has come to
-    uploads/<sha256>                                texts that users stored before any run, see `starter.py put`
-    stats/<team>/<time and run>                     what a finished run took: the newest 200 of each team
-    spend/<day>/runs/<run>                          what a run that ended on that day has cost
-    spend/<day>/workers/<random id>                 what a Worker process has spent on that day, if there is a ceiling
+    <run>/begun.run                                 what a run began with, for runs that take
+    findings from it <run>/latest.plan                               where its latest plan is, for
+    the same <run>/ended.<workflow run id>                   where the result and trace of an ended
+    run are <run>/<first run id>/<workflow id>/<step>/<sha256>   one model call: conversation entry
+    and journal in one <run>/outputs/<sha256>                          goal, plans, tool outputs,
+    findings, answers, result, trace <run>/started/<a call's id>.*                   the beginning
+    and the result of a tool call with effects <eval>/score.<question>                         the
+    score of a question of an eval <eval>/scores.table                             all that an eval
+    has come to uploads/<sha256>                                texts that users stored before any
+    run, see `starter.py put` stats/<team>/<time and run>                     what a finished run
+    took: the newest 200 of each team spend/<day>/runs/<run>                          what a run
+    that ended on that day has cost spend/<day>/workers/<random id>                 what a Worker
+    process has spent on that day, if there is a ceiling
 
 All of it lies below a segment of its own for each namespace (`activities.store.artifacts.open_store`). Every segment is
 an encoded id. Workflow run ids are UUIDs, so they are never a name. A nested supervisor's names begin with its scope.
@@ -26,7 +29,7 @@ from typing import Literal
 from urllib.parse import quote, unquote
 
 KEY_SEGMENT_BYTES = 200  # file names hold 255 bytes, and the store adds a suffix while it writes
-Named = Literal["team", "grant", "ended", "score", "scores"]
+Named = Literal["team", "grant", "begun", "latest", "ended", "score", "scores"]
 STORE_ID = "store-id"
 SEALED = b"\x00sealed1"
 """What encrypted content begins with."""

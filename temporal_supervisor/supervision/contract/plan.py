@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, PlainSerializer
+from pydantic import BeforeValidator, Field, PlainSerializer
 
 from temporal_supervisor.supervision.contract.base import Model, Summary
 
@@ -17,6 +17,9 @@ class Subtask(Model):
     `weight`, from 0 to 1, decides which findings are kept when there is not room for all. Of several `candidates` the
     first has the `role`, the others those of `candidate_roles` and the `role` again, in turn. `estimated_tokens` (0 is
     no estimate) weighs its share of the budget. `replaces` names failed or skipped subtasks of earlier revisions.
+
+    A subtask with `taken_from` is the finding of that subtask of an earlier run, `RUN/t2`; a
+    template's are those of the earlier items that are the same.
 
     A subtask with `for_each` is a template: `items:t1`, `rows:NAME`, `lines:NAME` or `files:*.pdf`. Once its items are
     known, one subtask for each, of at most `max_items`, takes its place: `t2.1`, `t2.2`, ..., each with its `item`.
@@ -36,6 +39,7 @@ class Subtask(Model):
     timeout_seconds: float | None = None
     attachments: list[str] = []
     replaces: list[str] = []
+    taken_from: Annotated[str | None, Field(exclude_if=lambda place: place is None)] = None
     for_each: str | None = None
     max_items: int | None = None
     item: str = ""
@@ -147,6 +151,12 @@ class Range(Model):
         """Returns the range of what is done `least` to `most` times."""
         return Range(low=self.low * least, high=self.high * most)
 
+    def less(self, others: "list[Range]") -> "Range":
+        """Returns the range without what these are in it."""
+        low = self.low - sum(other.low for other in others)
+        high = self.high - sum(other.high for other in others)
+        return Range(low=max(0.0, low), high=max(0.0, high))
+
     def __contains__(self, number: float) -> bool:
         """True if the range holds it."""
         return self.low <= number <= self.high
@@ -165,6 +175,16 @@ class Shares(Model):
     usd: Range | None = None
     seconds: Range
 
+    def less(self, parts: "list[Shares]") -> "Shares":
+        """Returns a total without these parts; its seconds stay, as parts may run side by side."""
+        prices = [part.usd for part in parts if part.usd is not None]
+        changes = {
+            "calls": self.calls.less([part.calls for part in parts]),
+            "tokens": self.tokens.less([part.tokens for part in parts]),
+            "usd": self.usd and self.usd.less(prices),
+        }
+        return self.model_copy(update=changes)
+
     @property
     def line(self) -> str:
         """Calls and dollars in words."""
@@ -177,7 +197,8 @@ class Estimate(Model):
 
     The seconds of the total are those of the longest chain of subtasks. `samples` counts the earlier runs that it is
     made from: without any, the ranges are the limits of the request. Of the last `of` estimates of the team, `held`
-    held the calls and the tokens of their runs.
+    held the calls and the tokens of their runs. Findings of earlier runs have no part in it:
+    `saved` says which subtasks take one.
     """
 
     parts: list[Shares] = []
@@ -185,3 +206,4 @@ class Estimate(Model):
     samples: int = 0
     held: int = 0
     of: int = 0
+    saved: Annotated[dict[str, str], Field(exclude_if=lambda saved: not saved)] = {}

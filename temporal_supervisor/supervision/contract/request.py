@@ -25,7 +25,9 @@ ATTACHMENT_TEXT_BYTES = 16 * limits.KIB  # inline text travels in the start even
 
 _FRACTION = re.compile(r"\d{1,9}/\d{1,9}|\d{0,9}\.?\d{1,20}", re.ASCII)
 _SHOWN_NAME_CHARS = 64  # of an item that is wrong: a longer one would hide the field behind it
+_OWNER_BYTES = 200  # databases that lists are kept in take 255
 _Label = Annotated[str, Field(max_length=200)]
+_RunId = Annotated[str, Field(min_length=1, max_length=1000)]
 _DURATION = 'must be a duration such as "30m" or "PT30M", or a number of seconds'
 
 
@@ -46,10 +48,18 @@ class Budget(StrictModel):
 
 
 class Models(StrictModel):
-    """Models that override the defaults, each a name or a fallback chain; roles may still name their own."""
+    """Models that override the defaults, each a name or a fallback chain.
+
+    Roles may still name their own. Those of `roles` are for the roles of these names, whatever the
+    team says of them.
+    """
 
     supervisor: ModelChain | None = None
     workers: ModelChain | None = None
+    roles: Annotated[
+        dict[_Label, ModelChain],
+        Field(max_length=limits.TEAM_ROLES, exclude_if=lambda roles: not roles),
+    ] = {}
 
 
 class Attachment(StrictModel):
@@ -78,7 +88,9 @@ class Attachment(StrictModel):
 class RunRequest(StrictModel):
     """All fields but `goal` are optional; bounds and defaults as in docs/reference.md.
 
-    Without a `team` a run takes the one that its Worker was set up with.
+    Without a `team` a run takes the one that its Worker was set up with. Findings of the runs in
+    `reuse_from` are taken where their recipe is the same; a run has the attached texts of the first
+    of them beside its own, and its files if it brings none.
     """
 
     goal: str
@@ -104,6 +116,7 @@ class RunRequest(StrictModel):
     incremental_synthesis: Annotated[int, Field(ge=0, le=limits.MAX_SUBTASKS)] = 0
     models: Models = Models()
     effort: Effort | None = None
+    reuse_from: Annotated[list[_RunId], Field(max_length=limits.REUSED_RUNS)] = []
     answer_schema: dict[str, Any] | None = None
     attachments: Annotated[list[Attachment], Field(max_length=limits.ATTACHMENTS)] = []
     metadata: Annotated[dict[_Label, _Label], Field(max_length=16)] = {}
@@ -125,6 +138,11 @@ class RunRequest(StrictModel):
         return self.team if isinstance(self.team, str) else self.team.name
 
     @property
+    def owner(self) -> str:
+        """The owner of the run, as its caller claims; empty if it names none."""
+        return one_line(self.metadata.get("owner", ""), _OWNER_BYTES)
+
+    @property
     def data_from_others(self) -> bool:
         """True if others wrote some of the data."""
         return any(not attachment.trusted for attachment in self.attachments)
@@ -139,6 +157,11 @@ class RunRequest(StrictModel):
             "attachments": [],
         }
         return self.model_copy(update=changed)
+
+    @field_validator("reuse_from")
+    @classmethod
+    def _distinct_runs(cls, runs: list[str]) -> list[str]:
+        return list(dict.fromkeys(runs))
 
     @field_validator("goal")
     @classmethod

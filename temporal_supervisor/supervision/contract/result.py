@@ -58,13 +58,27 @@ class Problem(Model):
     message: ErrorText
 
 
+class Reused(Model):
+    """The origin of a finding that was taken from an earlier run, and the usage that this saved."""
+
+    run_id: str
+    subtask_id: str
+    usage: Usage = Usage()
+
+    @property
+    def place(self) -> str:
+        """The subtask with its run, such as `RUN/t2`."""
+        return f"{self.run_id}/{self.subtask_id}"
+
+
 class SubtaskReport(Model):
     """One subtask as it ended, or as it stands; times are ISO 8601 in UTC.
 
     `held_seconds` is how long the run's clock stood still meanwhile, as a result has it: people were awaited.
     `model` is that of the last attempt, `replaced_by` the subtask that took its place in a later revision, `gaps` those
     of the nested supervisor's answer, which the run lists among its own. A template has the `counts` of its items,
-    left-out ones in the total alone, and the state that they come to.
+    left-out ones in the total alone, and the state that they come to. A finding of an earlier run
+    is `reused`.
     """
 
     id: str
@@ -86,6 +100,7 @@ class SubtaskReport(Model):
     stale: bool = False
     nested: NestedRun | None = None
     counts: Counts | None = None
+    reused: Annotated[Reused | None, Field(exclude_if=lambda reused: reused is None)] = None
     gaps: Annotated[list[Gap], Field(exclude=True)] = []
 
     @property
@@ -125,7 +140,8 @@ class RunResult(AnswerParts):
     """The return value of a run; a failed run has the partial one in its error details, a cancelled one in the store.
 
     `truncated` is True if texts were shortened to fit a payload; `result_ref` leads to the whole result, `trace_ref`
-    to the events, `answer_ref` to the text of the answer, which `answer_model` wrote.
+    to the events, `answer_ref` to the text of the answer, which `answer_model` wrote. Findings of
+    the runs in `reuse_from` `saved` so much.
     """
 
     subtasks: list[SubtaskReport] = []
@@ -135,11 +151,18 @@ class RunResult(AnswerParts):
     timing: Timing = Timing()
     plan_revisions: int = 0
     warnings: list[str] = []
+    reuse_from: list[str] = []
+    saved: Annotated[Usage | None, Field(exclude_if=lambda saved: saved is None)] = None
     truncated: bool = False
     result_ref: str | None = None
     trace_ref: str | None = None
     answer_ref: str | None = None
     answer_model: str | None = None
+
+    @property
+    def reused(self) -> list[SubtaskReport]:
+        """The subtasks whose findings were taken from earlier runs."""
+        return [report for report in self.subtasks if report.reused is not None]
 
     @property
     def tables(self) -> list[ArtifactRef]:

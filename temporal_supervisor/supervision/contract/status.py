@@ -2,9 +2,9 @@
 
 import hashlib
 import json
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 from temporal_supervisor.supervision.contract.base import Model, Paragraph
 from temporal_supervisor.supervision.contract.plan import Estimate
@@ -119,7 +119,8 @@ class RunLimits(Model):
 class Status(Model):
     """The state of a run; subtasks in pages of 100, the next page with `cursor = next_cursor`.
 
-    `updates` is how many the run has taken: the server allows 2,000.
+    `updates` is how many the run has taken: the server allows 2,000. Findings of the runs in
+    `reuse_from` `saved` so much.
     """
 
     goal: str
@@ -139,6 +140,8 @@ class Status(Model):
     deadline_at: str
     updates: int = 0
     warnings: list[str] = []
+    reuse_from: list[str] = []
+    saved: Annotated[Usage | None, Field(exclude_if=lambda saved: saved is None)] = None
     model_notice: str | None = None
     error: Problem | None = None
 

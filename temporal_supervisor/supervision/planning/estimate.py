@@ -62,7 +62,8 @@ def sample_of(result: RunResult, plan: Plan, planned: int, estimate: Shares | No
     candidates = {subtask.id: max(1, subtask.candidates) for subtask in plan.subtasks}
     named = [report.id for report in result.subtasks if report.template is None]
     first = set(named[:planned])
-    reports = [r for r in result.subtasks if (r.template or r.id) in first and r.counts is None]
+    done = [r for r in result.subtasks if r.counts is None and r.reused is None]
+    reports = [r for r in done if (r.template or r.id) in first]
     rest = result.usage - sum((report.usage for report in reports), Usage())
     own = max(0.0, result.timing.sequential_seconds - sum(map(_seconds, result.subtasks)))
     chosen = reports[:: max(1, math.ceil(len(reports) / _SAMPLE_PARTS))]
@@ -84,7 +85,7 @@ def estimate_of(
     work, own_model, room = dict[str, Shares](), "", max(1, max_subtasks - len(plan.named))
     for subtask in plan.named:
         role = team.role(subtask.role)
-        if role.person is not None:
+        if role.person is not None or (subtask.taken_from and not subtask.for_each):
             continue
         own_model = own_model or role.model
         calls = max_turns * (max_subtasks if role.team is not None else 1)

@@ -15,7 +15,13 @@ from temporal_supervisor.supervision.base.errors import ErrorKind
 from temporal_supervisor.supervision.contract.finding import Finding
 from temporal_supervisor.supervision.contract.plan import Plan, Subtask, folded, template_of
 from temporal_supervisor.supervision.contract.progress import Counts
-from temporal_supervisor.supervision.contract.result import Gap, Problem, SubtaskReport, SubtaskState
+from temporal_supervisor.supervision.contract.result import (
+    Gap,
+    Problem,
+    Reused,
+    SubtaskReport,
+    SubtaskState,
+)
 from temporal_supervisor.supervision.contract.usage import Usage
 from temporal_supervisor.supervision.run.gaps import gap_of, gaps_of, is_missing, partial_gaps
 
@@ -196,6 +202,7 @@ class Board:
         self._outdated.discard(subtask_id)
         report = self._reports[subtask_id]
         report.attempts, report.nested, report.gaps = report.attempts + 1, None, []
+        report.reused = None
         return report
 
     def note_workflow(self, subtask_id: str, workflow_id: str) -> None:
@@ -257,6 +264,11 @@ class Board:
         self._once_completed.add(subtask_id)
         if template is not None:
             template.error = None
+
+    def take_over(self, subtask_id: str, finding: Finding, origin: Reused) -> None:
+        """Ends a subtask at work with a finding of an earlier run."""
+        self.complete(subtask_id, finding)
+        self._reports[subtask_id].reused = origin
 
     def text_ref(self, subtask_id: str) -> str | None:
         """Returns the reference of a finding's text; None without a finding."""

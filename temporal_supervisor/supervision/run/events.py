@@ -72,6 +72,8 @@ SENTENCES: dict[str, tuple[str, Mood]] = {
         "plain",
     ),
     "subtask_completed": ("completed after {turns:turn}", "good"),
+    "findings_looked_up": ("{findings:finding} of earlier runs can be taken", "plain"),
+    "subtask_reused": ("found before: {place}[calls?, which saves {calls:call}]", "good"),
     "subtask_failed": ("failed: {error}", "bad"),
     "subtask_retried": ("failed: {error}, trying again with {role}", "bad"),
     "subtask_reopened": ("done again[warm?, where it ended][!warm?, from the beginning]", "plain"),

@@ -40,6 +40,7 @@ from temporal_supervisor.supervision.results.confidence import ceiling, unsuppor
 from temporal_supervisor.supervision.results.payload_fit import PAYLOAD_ROOM_BYTES, cut_to
 from temporal_supervisor.supervision.results.success_rule import explain, met, nothing_missing
 from temporal_supervisor.supervision.results.timing import timing
+from temporal_supervisor.supervision.reuse.matching import saved_usage
 from temporal_supervisor.supervision.run.board import Board
 from temporal_supervisor.supervision.run.decisions import Decisions, Instructions, Steering
 from temporal_supervisor.supervision.run.events import Trace
@@ -48,7 +49,6 @@ from temporal_supervisor.supervision.run.serving_models import ServingModels
 from temporal_supervisor.supervision.run.slots import Slots
 from temporal_supervisor.supervision.run.waits import Waits
 
-_OWNER_BYTES = 200  # databases that lists are kept in take 255
 _REASONS_SHOWN = 5  # of subtasks, in the error of a run without a finding
 PLAN_GAP = "plan"  # in place of a subtask's id
 
@@ -123,7 +123,7 @@ class RunState:
     @property
     def owner(self) -> str:
         """The owner of the run, as the request claims; empty if it names none."""
-        return one_line(self.request.metadata.get("owner", ""), _OWNER_BYTES)
+        return self.request.owner
 
     @property
     def flags(self) -> Flags:
@@ -448,6 +448,8 @@ class RunState:
             deadline_at=self.time_and_budget.deadline_at.isoformat(),
             updates=self.updates,
             warnings=self.warnings,
+            reuse_from=self.request.reuse_from,
+            saved=saved_usage(reports),
             model_notice=self.model_notice,
             error=self.error,
         )
@@ -489,6 +491,8 @@ class RunState:
             timing=timing(reports, wall.total_seconds(), self.own_seconds, now, held.total_seconds()),
             plan_revisions=self.revision,
             warnings=self.warnings,
+            reuse_from=self.request.reuse_from,
+            saved=saved_usage(reports),
             truncated=answer.json_ref is not None,
         )
 

@@ -98,6 +98,7 @@ def test_defaults_are_those_of_the_contract() -> None:
         "effort": None,
         "answer_schema": None,
         "attachments": [],
+        "reuse_from": [],
         "metadata": {},
     }
 

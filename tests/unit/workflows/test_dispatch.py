@@ -36,7 +36,7 @@ def a_run(*done: str, waiting: tuple[str, ...] = ()) -> RunState:
 
 def dispatch_of(state: RunState) -> Dispatch:
     """A dispatch with no surroundings but the state."""
-    context: Any = SimpleNamespace(state=state, show=lambda: None, changed=asyncio.Event())
+    context: Any = SimpleNamespace(state=state, show=lambda: None, changed=asyncio.Event(), saved={}, lost={})
     return Dispatch(context, Nothing(), Nothing())
 
 

@@ -1,0 +1,1 @@
+"""Findings of earlier runs, read from the store and copied into a run."""

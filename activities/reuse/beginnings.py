@@ -1,0 +1,116 @@
+"""The beginning of a run that builds on earlier ones: their data, the words for its planner."""
+
+from activities.contracts.run_contracts import RunRef, SetupInput
+from activities.files.manifest import Manifest
+from activities.reuse.begun_runs import BegunRun
+from activities.reuse.earlier_runs import WORKS, EarlierRuns
+from activities.store.artifacts import ArtifactMissing, ArtifactStore
+from temporal_supervisor.supervision.contract.finding import ArtifactRef, Finding, Labels
+from temporal_supervisor.supervision.contract.request import RunRequest, invalid_request
+from temporal_supervisor.supervision.reuse.earlier import EarlierWork
+
+
+async def begun_before(runs: EarlierRuns | None, setup: SetupInput) -> list[BegunRun]:
+    """Returns the beginnings of the runs that a run builds on; a nested run builds on none.
+
+    Raises SupervisionError `InvalidRequest` for one that it may not name.
+    """
+    request = setup.request
+    if setup.brief is not None or not request.reuse_from:
+        return []
+    if runs is None:
+        raise invalid_request("reuse_from: this Worker reads no earlier runs")
+    return await runs.require(request.reuse_from, setup.run.run_id, request.owner)
+
+
+def begun_run(
+    run: RunRef,
+    request: RunRequest,
+    goal_ref: str,
+    team_ref: str,
+    attachments: list[ArtifactRef],
+) -> BegunRun:
+    """Returns the beginning of a run, for those that build on it later."""
+    return BegunRun(
+        run_id=run.run_id,
+        owner=request.owner,
+        goal_ref=goal_ref,
+        team_ref=team_ref,
+        attachments=attachments,
+        files_ref=run.files_ref,
+        effort=request.effort,
+        day=run.date,
+        reuse_from=request.reuse_from,
+    )
+
+
+async def with_given(
+    store: ArtifactStore,
+    run_id: str,
+    earlier: list[BegunRun],
+    own: tuple[list[ArtifactRef], str],
+) -> tuple[list[ArtifactRef], str]:
+    """Returns the attached texts and files of a run with those of the first run that it builds on.
+
+    Its own come first: a text of the same name, and files of any name, replace the others.
+    """
+    attachments, files_ref = own
+    if not earlier:
+        return own
+    texts, files = await _given_to(store, run_id, earlier[0], with_files=not files_ref)
+    names = {item.name for item in attachments}
+    more = [item for item in texts if item.name not in names]
+    return [*attachments, *more], files_ref or files
+
+
+async def _given_to(
+    store: ArtifactStore, run_id: str, earlier: BegunRun, *, with_files: bool
+) -> tuple[list[ArtifactRef], str]:
+    """Copies the attached texts of an earlier run into a run, and its files, if wanted.
+
+    Returns the texts, and the manifest of the files.
+
+    Raises SupervisionError `InvalidRequest` if they are no longer stored.
+    """
+    try:
+        texts = []
+        for item in earlier.attachments:
+            ref = await store.copy_output(run_id, item.ref)
+            texts.append(item.model_copy(update={"ref": ref}))
+        if not (earlier.files_ref and with_files):
+            return texts, ""
+        manifest = Manifest.model_validate_json(await store.get(earlier.files_ref))
+        entries = []
+        for file in manifest.files:
+            parts = [await store.copy_output(run_id, part) for part in file.parts]
+            entries.append(file.model_copy(update={"parts": parts}))
+        return texts, await store.put_output(run_id, Manifest(files=entries).model_dump_json())
+    except ArtifactMissing:
+        words = f"reuse_from: the files of run '{earlier.run_id}' are no longer stored"
+        raise invalid_request(f"{words}: attach them again") from None
+
+
+async def seen_of(
+    store: ArtifactStore,
+    runs: EarlierRuns | None,
+    request: RunRequest,
+    earlier: list[BegunRun],
+    run_id: str,
+) -> tuple[str, Labels]:
+    """Returns the place of the words on earlier runs that a planner sees, and their labels.
+
+    A caller's plan that names none of their findings needs nothing of it.
+    """
+    subtasks = request.plan.subtasks if request.plan else []
+    depends_on = [other for subtask in subtasks for other in subtask.depends_on]
+    names = request.plan is None or any("/" in other for other in depends_on)
+    if not names or runs is None or not earlier:
+        return "", Labels()
+    works, findings = list[EarlierWork](), list[Finding | None]()
+    for number, begun in enumerate(earlier, 1):
+        run = await runs.load(begun.run_id)
+        if run is not None:
+            works.append(await runs.work(run, f"r{number}"))
+            findings += [report.finding for report in run.reports]
+    ref = await store.put_output(run_id, WORKS.dump_json(works))
+    return ref, Labels.of(findings)

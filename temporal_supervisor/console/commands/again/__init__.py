@@ -1,0 +1,1 @@
+"""Commands that begin a run from an earlier one."""

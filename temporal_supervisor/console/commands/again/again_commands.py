@@ -1,0 +1,162 @@
+"""The commands `rerun` and `fork`: a run once more, on new data or with one change."""
+
+import asyncio
+import os
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from temporal_supervisor.console.base.command import BAD_INPUT, Access, CommandFailed
+from temporal_supervisor.console.base.terminal import Report, console, print_err, safe_json
+from temporal_supervisor.console.commands.run_commands import begun, require_workers, with_files
+from temporal_supervisor.console.run.again_requests import changed, once_more, with_model
+from temporal_supervisor.console.run.command_line import AsJson, RunId
+from temporal_supervisor.console.run.described_files import (
+    check_description,
+    check_readable,
+    with_description,
+)
+from temporal_supervisor.console.run.request_options import (
+    check_run_id,
+    data_files,
+    parsed_plan,
+    read_text_file,
+)
+from temporal_supervisor.runtime.process import cache_dir
+from temporal_supervisor.starting import new_run_id
+from temporal_supervisor.supervision.base.store_keys import encode
+from temporal_supervisor.supervision.contract.request import RunRequest
+
+_OWN_ID = "the new run's id, else one is made of the goal"
+_ANYWAY = "start even if no worker is there yet"
+_FAILED = "do again what failed, nothing else"
+OwnId = Annotated[str | None, typer.Option("--id", help=_OWN_ID)]
+Detach = Annotated[bool, typer.Option("--detach", help="print the run's id and return at once")]
+Anyway = Annotated[bool, typer.Option("--queue-anyway", help=_ANYWAY)]
+Unasked = Annotated[bool, typer.Option("--yes", help="begin without showing what is done again")]
+
+
+async def rerun(
+    run: RunId,
+    access: Access,
+    failed: Annotated[bool, typer.Option("--failed", help=_FAILED)] = False,
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(help="a folder or file in place of the run's own; may be repeated"),
+    ] = None,
+    describe: Annotated[
+        Path | None,
+        typer.Option(help="how the tables of these data are read: a data.toml by any name"),
+    ] = None,
+    data_from_others: Annotated[
+        bool,
+        typer.Option(
+            "--data-from-others",
+            help="others wrote these data: what obeys them asks a person first",
+        ),
+    ] = False,
+    yes: Unasked = False,
+    own_id: OwnId = None,
+    detach: Detach = False,
+    as_json: AsJson = False,
+    queue_anyway: Anyway = False,
+) -> Report:
+    """Carry out the plan of a run once more, and pay only for what is no longer the same."""
+    if failed and data:
+        words = "--failed and --data exclude each other: new data change what did not fail"
+        raise CommandFailed(BAD_INPUT, words)
+    files = with_description(data_files(data or []), describe)
+    await check_description(files)
+    await check_readable(files)
+    wanted = await once_more(run, await access.store(), failed=failed)
+    if files:
+        wanted = await with_files(access, wanted, files, trusted=not data_from_others)
+    how = _How(own_id, yes=yes, detach=detach, as_json=as_json, anyway=queue_anyway)
+    return await _started(access, wanted, how)
+
+
+async def fork(
+    run: RunId,
+    access: Access,
+    edit: Annotated[bool, typer.Option("--edit", help="change the plan in your editor")] = False,
+    change: Annotated[
+        tuple[str, str],
+        typer.Option(metavar="SUBTASK TEXT", help="another description of this subtask"),
+    ] = ("", ""),
+    role: Annotated[str | None, typer.Option(help="the role that gets another model")] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(help="the model of that role; repeated: one stands in for another"),
+    ] = None,
+    yes: Unasked = False,
+    own_id: OwnId = None,
+    detach: Detach = False,
+    as_json: AsJson = False,
+    queue_anyway: Anyway = False,
+) -> Report:
+    """Change a run in one place, and do again only what rests on the change."""
+    subtask_id, description = change
+    if not (edit or subtask_id or role):
+        words = 'say what changes: --edit, --change t3 "..." or --role NAME --model NAME'
+        raise CommandFailed(BAD_INPUT, words)
+    if bool(role) != bool(model):
+        words = "--role and --model go together: the role that gets another model, and which"
+        raise CommandFailed(BAD_INPUT, words)
+    wanted = await once_more(run, await access.store())
+    if subtask_id:
+        wanted = changed(wanted, subtask_id, description)
+    if role and model:
+        wanted = with_model(wanted, role, model)
+    if edit:
+        wanted = await _edited(wanted, run.id)
+    how = _How(own_id, yes=yes, detach=detach, as_json=as_json, anyway=queue_anyway)
+    return await _started(access, wanted, how)
+
+
+@dataclass(frozen=True)
+class _How:
+    """The way in which a command starts a run, as its options say."""
+
+    own_id: str | None
+    yes: bool
+    detach: bool
+    as_json: bool
+    anyway: bool
+
+
+async def _started(access: Access, wanted: RunRequest, how: _How) -> Report:
+    """Starts a run.
+
+    On a terminal it is shown first what is taken, what is done again, and what that may cost.
+    """
+    client = await access.client()
+    if not how.anyway:
+        await require_workers(client)
+    can_ask = console().is_terminal and sys.stdin.isatty()
+    if can_ask and not (how.yes or how.detach or how.as_json) and wanted.plan is not None:
+        wanted = wanted.model_copy(update={"approve_plan": True})
+    run_id = check_run_id(how.own_id) if how.own_id is not None else new_run_id(client, wanted.goal)
+    return await begun(access, wanted, run_id, detach=how.detach, as_json=how.as_json)
+
+
+async def _edited(wanted: RunRequest, run_id: str) -> RunRequest:
+    """Returns the request with its plan as the person's editor leaves it.
+
+    Raises CommandFailed if it can't run.
+    """
+    if wanted.plan is None:
+        raise CommandFailed(BAD_INPUT, f"run '{run_id}' had no plan that could be changed")
+    file = cache_dir() / f"fork-of-{encode(run_id)}.json"
+    if not file.exists():  # else an edited plan that could not run is opened again
+        file.write_text(safe_json(wanted.plan.model_dump(mode="json")), encoding="utf-8")
+    editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
+    await (await asyncio.create_subprocess_exec(*editor, str(file))).wait()
+    plan = parsed_plan(read_text_file(file), str(file))
+    file.unlink(missing_ok=True)
+    if plan == wanted.plan:
+        print_err("the plan was not changed: what is the same is taken")
+    return wanted.model_copy(update={"plan": plan})

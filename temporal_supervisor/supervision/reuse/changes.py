@@ -1,0 +1,105 @@
+"""Differences between a run and the earlier one it repeats: findings, rows and figures."""
+
+from collections.abc import Mapping, Sequence
+from difflib import SequenceMatcher
+from typing import Literal
+
+from temporal_supervisor.supervision.base.text import cut
+from temporal_supervisor.supervision.contract.base import Model
+from temporal_supervisor.supervision.contract.result import RunResult
+
+_LINES = 200  # of a text, compared line by line
+_SHOWN_BYTES = 600  # of what stands on each side
+_SOURCE_COLUMNS = ("source", "source_")  # of a table of items: the file, row or line of each row
+_LINK_COLUMNS = (*_SOURCE_COLUMNS, "item", "item_")
+
+Row = Mapping[str, str]
+
+
+class Change(Model):
+    """A difference to the earlier run, both sides of it; what is `new` or `gone` has one."""
+
+    kind: Literal["new", "gone", "changed"]
+    name: str
+    before: str = ""
+    after: str = ""
+
+
+def repeats(before: RunResult, after: RunResult) -> bool:
+    """True if a run carried out the plan of the earlier one: it has the same subtasks."""
+    known = {report.id for report in before.subtasks if report.template is None}
+    own = {report.id for report in after.subtasks if report.template is None}
+    return bool(own) and own <= known
+
+
+def names_of(result: RunResult) -> dict[str, str]:
+    """Returns the names of subtasks that have findings: those of items are what they are for."""
+    return {
+        report.id: report.description if report.template else report.id
+        for report in result.subtasks
+        if report.finding is not None and report.counts is None
+    }
+
+
+def text_changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[Change]:
+    """Returns the differences between findings by name, the new ones first."""
+    new = [_new(name, after[name]) for name in after if name not in before]
+    gone = [_gone(name, before[name]) for name in before if name not in after]
+    both = [name for name in after if name in before and before[name] != after[name]]
+    return [*new, *gone, *(_changed(name, before[name], after[name]) for name in both)]
+
+
+def _changed(name: str, before: str, after: str) -> Change:
+    """Returns the lines of two texts that differ, side by side."""
+    old, new = before.splitlines()[:_LINES], after.splitlines()[:_LINES]
+    parts = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    differing = [part for part in parts if part[0] != "equal"]
+    left = [line for _, begin, end, _, _ in differing for line in old[begin:end]]
+    right = [line for _, _, _, begin, end in differing for line in new[begin:end]]
+    return _differing(name, "\n".join(left), "\n".join(right))
+
+
+def row_changes(table: str, before: Sequence[Row], after: Sequence[Row]) -> list[Change]:
+    """Returns the differences between two tables of items, whose rows are known by their items."""
+    old = {f"{table}: {_source(row)}": row for row in before}
+    new = {f"{table}: {_source(row)}": row for row in after}
+    found = [_new(name, _cells(row)) for name, row in new.items() if name not in old]
+    found += [_gone(name, _cells(row)) for name, row in old.items() if name not in new]
+    for name, row in new.items():
+        columns = [column for column in row if _differs(column, old.get(name), row)]
+        if columns:
+            earlier = {column: old[name].get(column, "") for column in columns}
+            later = {column: row[column] for column in columns}
+            found.append(_differing(name, _cells(earlier), _cells(later)))
+    return found
+
+
+def _new(name: str, after: str) -> Change:
+    return Change(kind="new", name=name, after=_first(after))
+
+
+def _gone(name: str, before: str) -> Change:
+    return Change(kind="gone", name=name, before=_first(before))
+
+
+def _differing(name: str, before: str, after: str) -> Change:
+    return Change(kind="changed", name=name, before=_first(before), after=_first(after))
+
+
+def _differs(column: str, before: Row | None, after: Row) -> bool:
+    if before is None or column in _LINK_COLUMNS:
+        return False
+    return before.get(column, "") != after[column]
+
+
+def _source(row: Row) -> str:
+    return next((row[name] for name in _SOURCE_COLUMNS if name in row), "")
+
+
+def _cells(row: Row) -> str:
+    cells = [f"{name}: {value}" for name, value in row.items() if name not in _LINK_COLUMNS]
+    return "; ".join(cells)
+
+
+def _first(text: str) -> str:
+    return cut(text.strip(), _SHOWN_BYTES)

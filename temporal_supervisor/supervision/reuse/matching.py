@@ -1,0 +1,197 @@
+"""Findings of earlier runs that a plan takes: of the same recipe, data and findings before them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from graphlib import TopologicalSorter
+
+from temporal_supervisor.supervision.base.prompt_marks import ASK_TOOL
+from temporal_supervisor.supervision.contract.base import Model
+from temporal_supervisor.supervision.contract.finding import Finding, FindingRecord
+from temporal_supervisor.supervision.contract.plan import Plan, Subtask
+from temporal_supervisor.supervision.contract.result import Reused, SubtaskReport
+from temporal_supervisor.supervision.contract.usage import Usage
+from temporal_supervisor.supervision.reuse.recipes import ToolState, digest_sum, file_of_item
+
+_PERSON = "person "
+_A_PERSON = "a person"
+_MOST_EVIDENCE = 60  # calls that a record keeps: of a longer work the first ones are not known
+
+
+class EarlierOffer(Model):
+    """A finding of an earlier run that another run may take.
+
+    `digest` is the hash of its text, `rests_on` the sum of those that it was made from. `files` are
+    the files of its run that it rests on, by their hashes; None if that is not known.
+    """
+
+    run_id: str
+    report: SubtaskReport
+    recipe: str = ""
+    item: str = ""
+    digest: str
+    rests_on: str = ""
+    files: dict[str, str] | None = None
+    all_files: bool = False
+
+    @property
+    def reused(self) -> Reused:
+        """The finding's origin; usage that was saved before is saved again."""
+        before = self.report.reused
+        usage = before.usage if before else self.report.usage
+        return Reused(run_id=self.run_id, subtask_id=self.report.id, usage=usage)
+
+
+class SavedFinding(Model):
+    """A finding for a subtask, copied into its run, taken if it rests on what is there by then."""
+
+    subtask_id: str
+    role: str
+    model: str | None = None
+    finding: Finding
+    reused: Reused
+    rests_on: str = ""
+    is_named: bool = False
+
+
+def offered(
+    run_id: str,
+    reports: Sequence[SubtaskReport],
+    plan: Plan,
+    found: Mapping[str, str],
+    digests: Mapping[str, str],
+) -> list[EarlierOffer]:
+    """Returns the findings of a run: those of completed subtasks, with what they rest on.
+
+    A subtask without an entry in `found` has no recipe. One that was made without a dependency, or
+    with one that changed since, is offered by its name alone.
+    """
+    subtasks = {subtask.id: subtask for subtask in plan.subtasks}
+    offers = []
+    for report in reports:
+        if report.state != "completed" or report.id not in digests or report.id not in subtasks:
+            continue
+        subtask = subtasks[report.id]
+        before = [digests.get(dependency) for dependency in subtask.depends_on]
+        is_whole = None not in before and not report.stale
+        offers.append(
+            EarlierOffer(
+                run_id=run_id,
+                report=report,
+                recipe=found.get(report.id, "") if is_whole else "",
+                item=subtask.item,
+                digest=digests[report.id],
+                rests_on=digest_sum([each for each in before if each]),
+            )
+        )
+    return offers
+
+
+def chosen(
+    plan: Plan,
+    found: Mapping[str, str],
+    offers: Sequence[EarlierOffer],
+    files: Mapping[str, str],
+) -> dict[str, EarlierOffer]:
+    """Returns the offer that each subtask of a plan takes; of several the first.
+
+    `found` are the plan's recipes, `files` the files of its run by their hashes.
+    """
+    subtasks = {subtask.id: subtask for subtask in plan.subtasks}
+    by_recipe = _by_recipe(offers)
+    taken = dict[str, EarlierOffer]()
+    graph = {subtask.id: subtask.depends_on for subtask in plan.subtasks}
+    for subtask_id in TopologicalSorter(graph).static_order():
+        subtask = subtasks.get(subtask_id)
+        if subtask is None or subtask.for_each is not None:
+            continue
+        named = named_offer(subtask, offers)
+        if named is not None:
+            taken[subtask_id] = named
+            continue
+        if any(dependency not in taken for dependency in subtask.depends_on):
+            continue
+        rests_on = digest_sum([taken[dependency].digest for dependency in subtask.depends_on])
+        for offer in by_recipe.get(found.get(subtask_id, ""), []):
+            if offer.rests_on == rests_on and is_same_data(offer, files):
+                taken[subtask_id] = offer
+                break
+    return taken
+
+
+def _by_recipe(offers: Iterable[EarlierOffer]) -> dict[str, list[EarlierOffer]]:
+    found: dict[str, list[EarlierOffer]] = {}
+    for offer in offers:
+        if offer.recipe:
+            found.setdefault(offer.recipe, []).append(offer)
+    return found
+
+
+def named_offer(subtask: Subtask, offers: Iterable[EarlierOffer]) -> EarlierOffer | None:
+    """Returns the finding that a subtask takes by name; an item takes that of the same item."""
+    if subtask.taken_from is None:
+        return None
+    run_id, _, source = subtask.taken_from.rpartition("/")
+    for offer in offers:
+        report = offer.report
+        is_there = report.id == source or (report.template == source and offer.item == subtask.item)
+        if offer.run_id == run_id and is_there:
+            return offer
+    return None
+
+
+def is_same_data(offer: EarlierOffer, files: Mapping[str, str]) -> bool:
+    """True if the files that a finding rests on are the same in another run."""
+    if offer.files is None:
+        return False
+    if offer.all_files:
+        return offer.files == files
+    return all(files.get(name) == sha256 for name, sha256 in offer.files.items())
+
+
+def with_data(
+    offer: EarlierOffer,
+    record: FindingRecord,
+    tools: Mapping[str, ToolState],
+    files: Mapping[str, str],
+    described_by: str = "",
+) -> EarlierOffer:
+    """Returns an offer with the files that its finding rests on, by the sources of its outputs.
+
+    `described_by` is the name of the file that says how the others are read. Words of people are no
+    data that another run has.
+    """
+    if _is_of_people(record) or len(record.evidence) >= _MOST_EVIDENCE:
+        return offer
+    used = [tools[item.tool] for item in record.evidence if item.tool in tools]
+    read = {tool.reads for tool in used} - {"none"}
+    if not read or not files:
+        return offer.model_copy(update={"files": {}})
+    named = {_file_named(source, files) for source in record.sources}
+    if "all" in read or "" in named:
+        return offer.model_copy(update={"files": {**files}, "all_files": True})
+    known = named | ({described_by} & files.keys())
+    return offer.model_copy(update={"files": {name: files[name] for name in known}})
+
+
+def _is_of_people(record: FindingRecord) -> bool:
+    asked = any(item.tool == ASK_TOOL for item in record.evidence)
+    said = any(source == _A_PERSON or source.startswith(_PERSON) for source in record.sources)
+    return asked or said
+
+
+def _file_named(source: str, files: Mapping[str, str]) -> str:
+    """Returns the file that a source is, or a part of; empty if there is none."""
+    if source in files:
+        return source
+    page = source.rpartition(" p. ")[0]
+    if page in files:
+        return page
+    for end in range(len(source)):
+        if source[end] == "/" and source[:end] in files:  # a member of a zipped folder
+            return source[:end]
+    return file_of_item(source, files)
+
+
+def saved_usage(reports: Iterable[SubtaskReport]) -> Usage | None:
+    """Returns the sum of what findings of earlier runs saved; None without any."""
+    origins = [report.reused for report in reports if report.reused is not None]
+    return sum((origin.usage for origin in origins), Usage()) if origins else None

@@ -1,0 +1,172 @@
+"""Recipes of subtasks: hashes of all that a finding is made from.
+
+Two subtasks of the same recipe ask for the same work, whatever their ids and their runs. What has
+no recipe is never taken from an earlier run: work with effects, of people, of teams within a team,
+and on data that no hash can stand for.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from graphlib import TopologicalSorter
+from typing import Any, Literal
+
+from pydantic import JsonValue
+
+from temporal_supervisor.supervision.contract.base import Model
+from temporal_supervisor.supervision.contract.finding import Grounding
+from temporal_supervisor.supervision.contract.plan import Plan, Subtask
+
+Stays = Literal["always", "day", "never"]
+"""How long the same call of a tool has the same output."""
+ReadsFiles = Literal["none", "named", "all"]
+"""The files of its run that a tool's output rests on: none, those that its sources name, all."""
+
+_FILES = "files:"
+_WITH_TABLES = ", table"  # behind a file's name, in the text of an item with tables
+
+
+class ToolState(Model):
+    """A tool as a run has it: the hash of its definition, its rights and its own data."""
+
+    sha256: str
+    stays: Stays = "never"
+    reads: ReadsFiles = "none"
+
+
+class RoleState(Model):
+    """The part of a role that the work of its worker agents depends on.
+
+    A role that is no agent's (a person, a team) has no `tools` and `is_agent` False.
+    """
+
+    prompt: str = ""
+    grounding: Grounding = "tools"
+    output_schema: dict[str, JsonValue] | None = None
+    asks: bool = False
+    efforts: JsonValue = None
+    models: list[str] = []
+    capabilities: list[str] = []
+    tools: dict[str, ToolState] = {}
+    is_agent: bool = True
+
+
+class RunParts(Model):
+    """The parts of a run that its subtasks share: roles, effort, and data by their hashes.
+
+    `extracts` is True if the run's model is the stand-in.
+    """
+
+    roles: dict[str, RoleState]
+    generalist: str
+    effort: str | None = None
+    extracts: bool = False
+    day: str = ""
+    attachments: dict[str, str] = {}
+    files: dict[str, str] = {}
+
+
+def sha256_of(value: Any) -> str:
+    """Returns the hash of a value as sorted-key compact JSON."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def digest_sum(digests: Sequence[str]) -> str:
+    """Returns the hash of some hashes, in any order; empty without any."""
+    return sha256_of(sorted(digests)) if digests else ""
+
+
+def recipes(plan: Plan, parts: RunParts, taken: Mapping[str, str]) -> dict[str, str]:
+    """Returns the recipe of each subtask that has one.
+
+    A subtask whose finding is `taken` from an earlier run by name has the hash of that finding.
+    """
+    subtasks = {subtask.id: subtask for subtask in plan.subtasks}
+    graph = {subtask.id: subtask.depends_on for subtask in plan.subtasks}
+    named = {subtask.names_items_of for subtask in plan.subtasks}
+    found = dict[str, str]()
+    for subtask_id in TopologicalSorter(graph).static_order():
+        if subtask_id in taken:
+            found[subtask_id] = sha256_of(["taken", taken[subtask_id]])
+            continue
+        subtask = subtasks.get(subtask_id)
+        if subtask is None or why_never(subtask, parts) is not None:
+            continue
+        before = [found.get(dependency) for dependency in subtask.depends_on]
+        if None in before:
+            continue
+        content = _content(subtask, parts, [each for each in before if each])
+        content["file"] = _own_file(subtask, subtasks, parts)
+        content["names_items"] = (subtask.template or subtask.id) in named
+        found[subtask_id] = sha256_of(content)
+    return found
+
+
+def why_never(subtask: Subtask, parts: RunParts) -> str | None:
+    """Returns the reason why a subtask is always done anew; None if it need not be."""
+    if subtask.for_each is not None:
+        return "its items are compared one by one"
+    for role in _roles_of(subtask, parts):
+        if role is None:
+            return "its role is not known"
+        if not role.is_agent:
+            return "its role is a person or a team"
+        live = [name for name, tool in role.tools.items() if tool.stays == "never"]
+        if live:
+            return f"{live[0]} has effects, or reads what changes"
+    if any(name not in parts.attachments for name in subtask.attachments):
+        return "an attachment is not there"
+    return None
+
+
+def _content(subtask: Subtask, parts: RunParts, before: Sequence[str]) -> dict[str, Any]:
+    """Returns the parts of a recipe that its subtask has by itself, and those of its run."""
+    roles = [role for role in _roles_of(subtask, parts) if role is not None]
+    is_dated = any(tool.stays == "day" for role in roles for tool in role.tools.values())
+    return {
+        "description": subtask.description,
+        "item": subtask.item,
+        "candidates": subtask.candidates,
+        "roles": [role.model_dump(mode="json", exclude={"capabilities"}) for role in roles],
+        "effort": parts.effort,
+        "extracts": parts.extracts,
+        "day": parts.day if is_dated else "",
+        "attachments": {name: parts.attachments[name] for name in subtask.attachments},
+        "depends_on": sorted(before),
+    }
+
+
+def _roles_of(subtask: Subtask, parts: RunParts) -> list[RoleState | None]:
+    """Returns the roles that may do a subtask: those of its candidates, too.
+
+    Of several that are able to do an `auto` one the load decides, which says nothing of the work.
+    """
+    if subtask.role == "auto" and subtask.capabilities:
+        wanted = set(subtask.capabilities)
+        able = [role for role in parts.roles.values() if wanted <= set(role.capabilities)]
+        first: list[RoleState | None] = [*able] or [None]
+    else:
+        named = subtask.role if subtask.role in parts.roles else parts.generalist
+        first = [parts.roles.get(named)]
+    if subtask.candidates < 2:
+        return first
+    return [*first, *(parts.roles.get(name) for name in subtask.candidate_roles)]
+
+
+def _own_file(subtask: Subtask, subtasks: Mapping[str, Subtask], parts: RunParts) -> str:
+    """Returns the hash of the file that an item is; empty for other subtasks."""
+    template = subtasks.get(subtask.template or "")
+    if template is None or not (template.for_each or "").startswith(_FILES):
+        return ""
+    return parts.files.get(file_of_item(subtask.item, parts.files), "")
+
+
+def file_of_item(item: str, files: Mapping[str, str]) -> str:
+    """Returns the name of the file that the text of an item begins with; empty if there is none."""
+    name = item
+    while name not in files:
+        name, mark, _ = name.rpartition(_WITH_TABLES)
+        if not mark:
+            return ""
+    return name

@@ -1,0 +1,59 @@
+"""Asking on, repeating a run and changing one thing, by commands."""
+
+import json
+from pathlib import Path
+
+from tests.console.conftest import GOAL, Cli, Model
+from tests.console.test_pruning import _open, _stored, own, pruning
+
+__all__ = ["own", "pruning"]
+
+
+async def test_what_cannot_be_repeated_or_changed_is_refused_in_a_sentence(cli: Cli, tmp_path: Path) -> None:
+    assert (await cli("run", GOAL, "--id", "refused-1")).code == 0
+    options = {
+        ("fork", "refused-1"): 'say what changes: --edit, --change t3 "..."',
+        ("fork", "refused-1", "--role", "analyst"): "--role and --model go together",
+        ("fork", "refused-1", "--change", "t99", "Look it up"): "the plan has no subtask 't99'",
+        ("rerun", "refused-1", "--failed", "--data", str(tmp_path)): "--failed and --data exclude each other",
+    }
+    for command, sentence in options.items():
+        assert sentence in (await cli.refused(*command, code=2)), command
+    for command in (("rerun", "no-such-run"), ("run", GOAL, "--after", "no-such-run")):
+        assert "there is no run 'no-such-run'" in (await cli.refused(*command)), command
+
+
+async def test_a_run_is_repeated_changed_in_one_place_and_asked_on(cli: Cli, standin: Model, tmp_path: Path) -> None:
+    assert (await cli("run", GOAL, "--id", "again-1")).code == 0
+    again = await cli("rerun", "again-1", "--id", "again-2")
+    assert again.code == 0, again.err
+    assert "builds on again-1: t1 from again-1/t1" in again.out
+    assert "this saved " in again.out
+    first, second = [await cli.json("result", run_id) for run_id in ("again-1", "again-2")]
+    assert second["answer"] == first["answer"]
+    assert all(report["reused"]["run_id"] == "again-1" for report in second["subtasks"])
+    assert second["usage"]["model_calls"] < first["usage"]["model_calls"]
+    assert "builds on again-1" in (await cli.out("status", "again-2"))
+    assert "↳ again-2 builds on again-1" in (await cli.out("list"))
+    words = "How did life expectancy in Japan change from 1957 to 2007?"
+    forked = await cli("fork", "again-1", "--change", "t1", words, "--id", "again-3", "--json")
+    done = {report["id"]: "reused" in report for report in json.loads(forked.out)["subtasks"]}
+    assert done["t1"] is False
+    page = tmp_path / "report.html"
+    assert (await cli("report", "again-3", "-o", str(page))).code == 0
+    assert "What changed since" in page.read_text()
+    assert "builds on again-1" in page.read_text()
+    asked = await cli("run", words, "--after", "again-1", "--id", "again-4")
+    assert "builds on again-1" in asked.out, asked.err
+
+
+async def test_pruning_and_deleting_name_open_runs_that_build_on_one(pruning: Cli, own: Path, tmp_path: Path) -> None:
+    request = tmp_path / "request.json"
+    request.write_text(json.dumps({"goal": GOAL, "reuse_from": ["ended-1"]}))
+    await _open(pruning, "builds-1", "--request", str(request))
+    _stored(own, "ended-1")
+    listed = await pruning("prune", "--older-than", "30d")
+    assert "run 'ended-1' is built on by open runs: 'builds-1'" in listed.err
+    deleted = await pruning("delete", "ended-1", "--yes")
+    assert "run 'ended-1' is built on by open runs: 'builds-1'" in deleted.err
+    assert deleted.code == 0

@@ -1,0 +1,118 @@
+"""Findings of earlier runs in place of work: looked up for each plan, taken when it is time."""
+
+from temporalio import workflow
+
+with workflow.unsafe.imports_passed_through():
+    from activities.contracts.run_contracts import PlanReply
+    from activities.reuse.saved_findings import SavedFindings, SavedInput, SavedReply
+    from temporal_supervisor.supervision.base import limits
+    from temporal_supervisor.supervision.base.errors import ErrorKind
+    from temporal_supervisor.supervision.base.store_keys import digest_of
+    from temporal_supervisor.supervision.contract.plan import Estimate
+    from temporal_supervisor.supervision.contract.result import Problem
+    from temporal_supervisor.supervision.reuse.matching import SavedFinding
+    from temporal_supervisor.supervision.reuse.recipes import digest_sum
+    from workflows.calls import activity_calls
+    from workflows.calls.activity_calls import CallFailed
+    from workflows.run_context import RunContext
+
+_SUMMARY = "look for findings of earlier runs"
+
+
+async def with_saved(context: RunContext, reply: PlanReply) -> PlanReply:
+    """Returns a planner's reply, its estimate without the findings that its plan takes."""
+    if reply.plan is None or reply.plan_ref is None:
+        return reply
+    await look_up(context, reply.plan_ref, reply.team_ref or context.team_ref)
+    if reply.estimate is None or not context.saved:
+        return reply
+    places = {subtask_id: saved.reused.place for subtask_id, saved in context.saved.items()}
+    return reply.model_copy(update={"estimate": _without(reply.estimate, places)})
+
+
+async def look_up(context: RunContext, plan_ref: str, team_ref: str) -> None:
+    """Looks up the findings that a plan may take; a root alone builds on earlier runs.
+
+    Without an answer the plan is carried out as if there were none.
+    """
+    state = context.state
+    if not state.request.reuse_from or context.nested is not None:
+        return
+    call = SavedInput(run=context.run, plan_ref=plan_ref, team_ref=team_ref)
+    try:
+        reply = await _asked(call)
+        saved = [*reply.saved]
+        for ref in reply.more_refs:
+            more = await _asked(call.model_copy(update={"page_ref": ref}))
+            saved += more.saved
+    except CallFailed as failed:
+        state.warn(f"nothing is taken from earlier runs: {failed}")
+        return
+    for warning in reply.warnings:
+        state.warn(warning)
+    context.saved = {finding.subtask_id: finding for finding in saved}
+    context.lost = reply.missing
+    state.trace.note("findings_looked_up", findings=len(saved), runs=[*state.request.reuse_from])
+
+
+async def _asked(call: SavedInput) -> SavedReply:
+    find, time = SavedFindings.find_saved, limits.FILES_TIMEOUT
+    return await activity_calls.with_store(find, time, _SUMMARY, call)
+
+
+def take_saved(context: RunContext) -> None:
+    """Completes each subtask that is ready and has a finding of an earlier run, then the next ones.
+
+    One that is nothing but such a finding, and has none, fails.
+    """
+    board = context.state.board
+    while context.saved or context.lost:
+        ready = [each for each in board.ready() if each in context.saved or each in context.lost]
+        if not ready:
+            return
+        for subtask_id in ready:
+            why = context.lost.pop(subtask_id, None)
+            saved = context.saved.pop(subtask_id, None)
+            if why is not None:
+                _fail(context, subtask_id, why)
+            elif saved is not None and _fits(context, saved):
+                _take(context, saved)
+
+
+def _fits(context: RunContext, saved: SavedFinding) -> bool:
+    """True if the subtask is new, and its dependencies have what the saved finding rests on."""
+    board = context.state.board
+    report = board[saved.subtask_id]
+    if report.attempts or report.finding is not None:
+        return False
+    if saved.is_named:
+        return True
+    refs = [board.text_ref(dependency) for dependency in report.depends_on]
+    digests = [digest_of(ref) or ref for ref in refs if ref is not None]
+    return len(digests) == len(refs) and digest_sum(digests) == saved.rests_on
+
+
+def _take(context: RunContext, saved: SavedFinding) -> None:
+    state, subtask_id = context.state, saved.subtask_id
+    state.board.begin(subtask_id, saved.role)
+    state.board.note_model(subtask_id, saved.model)
+    state.board.take_over(subtask_id, saved.finding, saved.reused)
+    state.note_work([], saved.finding.labels)
+    calls = saved.reused.usage.model_calls
+    state.trace.note("subtask_reused", subtask_id, place=saved.reused.place, calls=calls)
+
+
+def _fail(context: RunContext, subtask_id: str, why: str) -> None:
+    board = context.state.board
+    board.begin(subtask_id, board[subtask_id].role)
+    problem = Problem(type=ErrorKind.ARTIFACT_MISSING, message=why)
+    board.end(subtask_id, "failed", problem)
+    context.state.trace.note("subtask_failed", subtask_id, error=problem.type, message=why)
+
+
+def _without(estimate: Estimate, places: dict[str, str]) -> Estimate:
+    """Returns an estimate without the parts of subtasks whose findings are taken."""
+    kept = [part for part in estimate.parts if part.id not in places]
+    gone = [part for part in estimate.parts if part.id in places]
+    total = estimate.total.less(gone)
+    return estimate.model_copy(update={"parts": kept, "total": total, "saved": places})
