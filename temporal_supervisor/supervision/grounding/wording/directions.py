@@ -11,9 +11,9 @@ _FALL = re.compile(
     r"reduc\w*|shr[iau]nk\w*|"
     r"loss\w*|lost|los[et]s?|negativ\w*|minus|deficit\w*|invers\w*|below|under|short\w*|cut\w*|"
     r"differen\w*|gap|apart|distance|range\w*|deviat\w*|absolut\w*|magnitude|"
-    r"gesunken|sank|sinkt|gefallen|fiel\w*|rückgang\w*|weniger|verlust\w*|niedriger|unter\w*|"
+    r"gesunken|sank|sinkt|gefallen|fiel\w*|rückgang\w*|weniger|verlust\w*|verlor\w*|niedriger|unter\w*|"
     r"differenz|"
-    r"baiss\w*|diminu\w*|moins|perte\w*|écart|caída|cay\w*|menos|pérdida\w*|diferencia)\b"
+    r"baiss\w*|diminu\w*|moins|perte\w*|perd\w*|écart|caída|cay\w*|menos|pérdida\w*|diferencia)\b"
     r"|下降|减少|亏损|差",
     re.IGNORECASE,
 )
@@ -28,7 +28,7 @@ _OUT = re.compile(
 # The verb of a change from one value to another, its two values in this order.
 _FROM_TO = re.compile(
     r"\b(?P<verb>rose|rises|risen|increased|increases|grew|grows|fell|falls|fallen|decreased|"
-    r"decreases|declined|dropped|drops|shrank)\b(?:\sby\s(?:[^.;\n]|\.(?=\d)){1,60}?)?,?\sfrom\s"
+    r"decreases|declined|dropped|drops|shrank)\b(?:\sby\s(?:[^.,;\n]|[.,](?=\d)){1,60}?)?,?\sfrom\s"
     r"[$€£¥]?(?P<old>-?[\d,.]{0,24}\d)(?:[^.;\n\d]{0,40}"
     r"(?:(?:19|20)\d\d[^.;\n\d]{0,20})?)\sto\s[$€£¥]?(?P<new>-?[\d,.]{0,24}\d)",
     re.IGNORECASE,
