@@ -11,7 +11,8 @@ _FALL = re.compile(
     r"reduc\w*|shr[iau]nk\w*|"
     r"loss\w*|lost|los[et]s?|negativ\w*|minus|deficit\w*|invers\w*|below|under|short\w*|cut\w*|"
     r"differen\w*|gap|apart|distance|range\w*|deviat\w*|absolut\w*|magnitude|"
-    r"gesunken|sank|sinkt|gefallen|fiel\w*|rückgang\w*|weniger|verlust\w*|verlor\w*|niedriger|unter\w*|"
+    r"gesunken|sank|sinkt|gefallen|fiel\w*|rückgang\w*|weniger|verlust\w*|verlor\w*|"
+    r"niedriger|unter\w*|"
     r"differenz|"
     r"baiss\w*|diminu\w*|moins|perte\w*|perd\w*|écart|caída|cay\w*|menos|pérdida\w*|diferencia)\b"
     r"|下降|减少|亏损|差",
