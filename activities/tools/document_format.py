@@ -61,7 +61,7 @@ class FormatDocument(Arguments):
         str,
         Field(
             min_length=1,
-            description=("The text in Markdown, each section with a heading (##); of another file its whole content."),
+            description="Markdown, each section with a heading (##); of another file all of it.",
         ),
     ]
     file_name: Annotated[
@@ -82,7 +82,8 @@ class FormatDocument(Arguments):
 
 async def _format(arguments: FormatDocument, context: ToolContext) -> ToolOutput:
     known = await context.links() if context.links else set()
-    title = one_line(without_links(clean(arguments.title), known), limits.SENTENCE_BYTES).lstrip("# ")
+    shown = without_links(clean(arguments.title), known)
+    title = one_line(shown, limits.SENTENCE_BYTES).lstrip("# ")
     name, media_type = _named(arguments.file_name or "", arguments.media_type or "", title)
     if media_type != _MARKDOWN:
         return _program(name, media_type, arguments.body)
@@ -120,8 +121,15 @@ def _program(name: str, media_type: str, body: str) -> ToolOutput:
 
 
 _DOCUMENT = (
-    "Stores a file for the user. Without a file_name it is a Markdown document, made of a title and "
-    "a text, and the result is the document as it was stored. With one, such as that of a program, "
+    "Stores a file for the user. Without a file_name it is a Markdown document, made of a title "
+    "and a text, and the result is the document as it was stored. With one, such as that of a program, "
     "body is the whole file."
 )
-DOCUMENT_FORMAT = Tool("format_document", _DOCUMENT, FormatDocument, _format, reads="public", evidence="nothing")
+DOCUMENT_FORMAT = Tool(
+    "format_document",
+    _DOCUMENT,
+    FormatDocument,
+    _format,
+    reads="public",
+    evidence="nothing",
+)
