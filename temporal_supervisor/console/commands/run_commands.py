@@ -193,7 +193,7 @@ async def run_goal(
     approval_timeout: Annotated[str | None, typer.Option(help="such as 2d, default 7d")] = None,
     on_approval_timeout: Annotated[str | None, typer.Option(help="reject or approve; default reject")] = None,
     on_no_answer: Annotated[
-        str | None, typer.Option(help="fail or answer: what a run without an answer does; default fail")
+        str | None, typer.Option(help="fail or answer: a run without an answer; default fail")
     ] = None,
     supervisor_model: Annotated[
         list[str] | None, typer.Option(help="plans and writes the answer; repeated: one stands in for another")

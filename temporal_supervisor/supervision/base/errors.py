@@ -72,7 +72,10 @@ RUN_KINDS = frozenset(
 )
 # A run has done what it could, and there is no answer: with `on_no_answer: answer` it says so.
 WITHOUT_ANSWER = frozenset(
-    {_K.ALL_SUBTASKS_FAILED, _K.QUORUM_NOT_MET, _K.NO_CAPABLE_WORKER} | {_K.DEADLINE_EXCEEDED, _K.BUDGET_EXHAUSTED}
+    (
+        *(_K.ALL_SUBTASKS_FAILED, _K.QUORUM_NOT_MET, _K.NO_CAPABLE_WORKER),
+        *(_K.DEADLINE_EXCEEDED, _K.BUDGET_EXHAUSTED),
+    )
 )
 # Counts against the provider's breaker.
 OUTAGES = frozenset({_K.OVERLOADED, _K.PROVIDER_ERROR, _K.PROVIDER_UNREACHABLE, _K.STREAM_BROKEN, _K.IDLE_TIMEOUT})

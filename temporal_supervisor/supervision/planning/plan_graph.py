@@ -87,9 +87,8 @@ def _answer_problems(plan: Plan) -> list[str]:
     if subtask is None:
         return [f"answer_from names {quoted(plan.answer_subtask)}, which is not in the plan"]
     if subtask.for_each is not None or subtask.template is not None:
-        return [
-            f"answer_from names {quoted(subtask.id)}, which has a finding for each item: write the answer from them"
-        ]
+        many = "which has a finding for each item: write the answer from them"
+        return [f"answer_from names {quoted(subtask.id)}, {many}"]
     return []
 
 

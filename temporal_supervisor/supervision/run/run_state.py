@@ -314,7 +314,7 @@ class RunState:
         return [*self.board.gaps(), *partial, *self.open_points, *self._lacks]
 
     def _all_as_gaps(self, problem: Problem) -> list[Gap]:
-        """Returns a gap for each subtask of the last revision; without a plan one for the answer."""
+        """Returns a gap for each subtask of the last revision; without a plan one in all."""
         of_failed = {gap.subtask_id: gap for gap in self.board.gaps()}
         reports = [report for report in self.board.current() if report.template is None]
         unused = f"its finding is not in the answer: {problem.message}"
