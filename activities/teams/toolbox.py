@@ -22,7 +22,8 @@ from activities.tools.files import FolderFiles
 from activities.tools.plain_tools import PLAIN
 from activities.tools.provider_tools import ProviderOptions, ProviderTools
 from activities.tools.secrets import Secrets
-from activities.tools.sql.sql_tools import Database, QueryData, TableOptions, TableTools
+from activities.tools.sql.sql_tools import Database, QueryData, TableTools
+from activities.tools.sql.table_words import TableOptions
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
 from activities.tools.web.web_tools import WebOptions, WebTools
 from temporal_supervisor.supervision.agent import policy

@@ -19,7 +19,8 @@ from activities.teams.stored_teams import StoredTeams, catalogue
 from activities.teams.team_files import TeamFiles
 from activities.tools.documents import DocumentOptions, DocumentTools
 from activities.tools.files import FolderFiles
-from activities.tools.sql.sql_tools import ListTables, TableOptions, TableTools
+from activities.tools.sql.sql_tools import ListTables, TableTools
+from activities.tools.sql.table_words import TableOptions
 from activities.tools.tool import ToolContext
 from temporal_supervisor.supervision.base import limits
 from tests.activity.files.test_conversion import zipped

@@ -18,7 +18,7 @@ import duckdb
 
 from activities.files.values import shown
 from activities.tools.plain_tools import evaluate
-from activities.tools.sql import sql_tools
+from activities.tools.sql import table_words
 from temporal_supervisor.supervision.agent.empty_words import is_empty
 from temporal_supervisor.supervision.contract.finding import CheckedClaim
 from temporal_supervisor.supervision.grounding.claims import claims
@@ -113,7 +113,7 @@ def output_of(sql: str) -> str:
     cursor = _database().execute(sql)
     columns = [column[0] for column in cursor.description or []]
     rows = [[shown(value) for value in row] for row in cursor.fetchall()]
-    return sql_tools._markdown({"columns": columns, "rows": rows, "more": False})
+    return table_words.markdown_rows({"columns": columns, "rows": rows, "more": False})
 
 
 @cache

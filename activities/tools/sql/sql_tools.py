@@ -3,28 +3,43 @@
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import cache
 from importlib.util import find_spec
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from activities.bounded.child_processes import BoundExceeded, ChildProcesses, Failed
 from activities.bounded.fair_pool import PLACES
 from activities.files.file_cache import Files
-from activities.files.file_reports import FileReport, contents, reading_line
+from activities.files.file_reports import FileReport, contents
 from activities.tools.files import FileData
 from activities.tools.secrets import Secrets
 from activities.tools.sql.query_hints import hints_below, with_quoted_names
+from activities.tools.sql.table_words import (
+    CATALOGUE_VALUES,
+    SUMMARY_CHARS,
+    TableOptions,
+    about_table,
+    all_described,
+    column_summary,
+    described,
+    example_block,
+    markdown_rows,
+    meaning,
+    overview,
+    readings_of,
+    until_full,
+    word_lines,
+)
 from activities.tools.tool import Arguments, Evidence, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
 from temporal_supervisor.supervision.base import limits
-from temporal_supervisor.supervision.base.prompt_marks import EXAMPLE, NO_ROWS, NO_TABLES
+from temporal_supervisor.supervision.base.prompt_marks import NO_TABLES
 from temporal_supervisor.supervision.base.text import clean, cut, one_line, quoted
 from temporal_supervisor.supervision.base.trust import is_loopback
-from temporal_supervisor.supervision.contract.base import StrictModel
 from temporal_supervisor.supervision.reuse.recipes import sha256_of
 
 # A query that runs into its timeout does not block the next run's.
@@ -41,12 +56,7 @@ SQL_CHARS = 5000  # more is a program, not a question
 SQL_CHILD_BYTES = 768 * 1024 * 1024  # of a process: the engine's own accounting does not cover its strings
 SQL_CELL_CHARS = 300
 _WORDS_BYTES = 2000  # of words of the house in one output
-_SUMMARY_CHARS = 1000  # of a table's columns in the catalogue, whose lines are shorter
-_LEAST_SHOWN = 100  # of a table among many; of the rest there are names alone
-_NAMES_CHARS = 2000
 _ONE_TABLE_CHARS = 200_000  # of a table that is asked for by name: as much as a tool's output is kept
-_NOTED_COLUMNS = 3  # of those that the same note is on
-_CATALOGUE_VALUES = 5  # of a text column: enough to see what kind of names there are
 _REST_CHARS = 6000  # room for words of the house, example queries and the files that can't be read
 CHILD = "activities.tools.sql.sql_process"
 _FENCE = re.compile(r"\A\s*+```\w*|```\s*+\Z")  # Markdown's
@@ -140,37 +150,6 @@ async def _answer(children: ChildProcesses, owner: str, time: timedelta, functio
         problem = reply["error"].split("\n\nLINE ")[0]  # what follows points into the query with a caret
         raise (ValueError if "down" in reply else ToolMisuse)(one_line(clean(problem), limits.SENTENCE_BYTES))
     return reply
-
-
-class QueryExample(StrictModel):
-    """A question and the query that answers it, to show how the tables are meant."""
-
-    question: str
-    sql: str
-
-
-class TableOptions(StrictModel):
-    """Options of both kinds: which of the team's files are tables, their content and source, and example queries.
-
-    Without `tables` the tools read the files of the run alone, which they read besides in any case. With a `database`
-    they read its tables and no files; `url` names the secret that is its connection string.
-    """
-
-    tables: str = ""
-    database: Literal["", "postgres"] = ""
-    url: Annotated[str, Field(pattern=r"^([A-Za-z_][A-Za-z0-9_]*)?$")] = ""
-    descriptions: dict[str, str] = {}
-    sources: dict[str, str] = {}
-    examples: list[QueryExample] = []
-
-    @model_validator(mode="after")
-    def _is_whole(self) -> Self:
-        if bool(self.database) != bool(self.url) or (self.database and self.tables):
-            raise ValueError(
-                'the tables are of files (tables = "data/*.csv") or of a database '
-                '(database = "postgres" and url = "NAME_OF_A_SECRET")'
-            )
-        return self
 
 
 class ListTables(Arguments):
@@ -285,28 +264,28 @@ class TableTools(ToolSource):
             store = await self._store.get(run)
         except ToolMisuse as problem:
             return {f"database {self._options.url}": str(problem)}
-        lines = {f"words {said}": f"a word of the owner of these data: {said}" for said in _words(store.words)}
+        lines = {f"words {said}": f"a word of the owner of these data: {said}" for said in word_lines(store.words)}
         for table in store.tables:
-            about = _about(table, self._options)
-            columns = "; ".join(_until(map(_summary, table["columns"]), _SUMMARY_CHARS))
+            about = about_table(table, self._options)
+            columns = "; ".join(until_full(map(column_summary, table["columns"]), SUMMARY_CHARS))
             lines[f"table {table['name']}"] = (
                 f"table {table['name']} ({columns}; rows: {table['rows']}){': ' if about else ''}{about}"
             )
-            said = (f"{column['sql']}: {words}" for column in table["columns"] if (words := _meaning(column)))
-            if about_columns := _until(said, _SUMMARY_CHARS):
+            said = (f"{column['sql']}: {words}" for column in table["columns"] if (words := meaning(column)))
+            if about_columns := until_full(said, SUMMARY_CHARS):
                 lines[f"table {table['name']}, columns"] = f"of table {table['name']}: {'; '.join(about_columns)}"
         return lines
 
     async def _list(self, arguments: ListTables, context: ToolContext) -> ToolOutput:
         store = await self._store.get(context.files)
         if named := [table for table in store.tables if table["name"] == arguments.table]:
-            return ToolOutput("\n".join(_until(_described(named[0], self._options), _ONE_TABLE_CHARS)))
+            return ToolOutput("\n".join(until_full(described(named[0], self._options), _ONE_TABLE_CHARS)))
         room = limits.TOOL_OUTPUT_CHARS - _REST_CHARS
-        shown = _all_described(store.tables, self._options, room) or [NO_TABLES]
+        shown = all_described(store.tables, self._options, room) or [NO_TABLES]
         if store.words:
-            shown += ["\nWords of the owner of these data:", cut("\n".join(_words(store.words)), _WORDS_BYTES)]
+            shown += ["\nWords of the owner of these data:", cut("\n".join(word_lines(store.words)), _WORDS_BYTES)]
         if self._options.examples:
-            shown += ["\nExample queries:", *map(_example, self._options.examples)]
+            shown += ["\nExample queries:", *map(example_block, self._options.examples)]
         if store.unread:
             shown += ["\nFiles that cannot be read:", *store.unread]
         return ToolOutput("\n".join(shown))
@@ -319,14 +298,14 @@ class TableTools(ToolSource):
         except ToolMisuse as misuse:
             unread = f"\nFiles that cannot be read: {'; '.join(store.unread)}" if store.unread else ""
             texts = _texts_compared(str(misuse), store.tables)
-            raise ToolMisuse(f"{misuse}\n{texts}{_overview(store.tables)}{unread}") from misuse
+            raise ToolMisuse(f"{misuse}\n{texts}{overview(store.tables)}{unread}") from misuse
         files = {table["name"]: table["source"] for table in store.tables}
         sources = dict.fromkeys(self._options.sources.get(table, files[table]) for table in rows["read"])
-        readings = _readings(
+        readings = readings_of(
             [table for table in store.tables if table["name"] in rows["read"]], rows.get("columns_read")
         )
         asked = [table for table in store.tables if table["name"] in rows["read"]]
-        text = "\n".join([_markdown(rows), *hints_below(sql, rows, asked)])
+        text = "\n".join([markdown_rows(rows), *hints_below(sql, rows, asked)])
         return ToolOutput(text, sources=list(sources), readings=readings)
 
     async def _rows(self, store: TableStore | Database, sql: str, run_id: str) -> Json:
@@ -354,7 +333,7 @@ def _texts_compared(problem: str, tables: Sequence[Json]) -> str:
     if named is None:
         return ""
     columns = [column for column in _columns_of(tables) if column["name"] == named["column"]]
-    if not columns or not (known := contents(columns[0], _CATALOGUE_VALUES)):
+    if not columns or not (known := contents(columns[0], CATALOGUE_VALUES)):
         return ""
     return f"Column {columns[0]['sql']} has texts: {known}. Compare it with a text in quotes.\n"
 
@@ -362,133 +341,3 @@ def _texts_compared(problem: str, tables: Sequence[Json]) -> str:
 def _plain_quotes(sql: str) -> str:
     """Returns a query with double quotes around names in place of MySQL's back quotes, which no engine here knows."""
     return _QUOTED.sub(lambda part: part[0] if part["name"] is None else f'"{part["name"]}"', sql)
-
-
-def _about(table: Json, options: TableOptions) -> str:
-    """Returns what the team says of a table, else its owner or its database, else what stands above it."""
-    about: str = options.descriptions.get(table["name"]) or table.get("about", "")
-    return (about or cut(" / ".join(table.get("above", [])), limits.LINE_BYTES)).rstrip(".")
-
-
-def _words(words: Mapping[str, str]) -> list[str]:
-    """Returns a line for each word of the house with its meaning."""
-    return [one_line(clean(f"{word} = {meaning}"), limits.SENTENCE_BYTES) for word, meaning in words.items()]
-
-
-def _meaning(column: Json) -> str:
-    """Returns what is said of a column; empty if nothing is."""
-    about: str = column.get("about", "")
-    return about.rstrip(".")
-
-
-def _summary(column: Json) -> str:
-    known = contents(column, _CATALOGUE_VALUES)
-    return f"{column['sql']}: {known}{_unit(column)}" if known else f"{column['sql']} {column['type']}"
-
-
-def _unit(column: Json) -> str:
-    """Returns the unit of a column's values behind a blank, empty if they have none."""
-    unit = column.get("unit", "")
-    return f" {unit}" if unit else ""
-
-
-def _readings(tables: list[Json], names: list[str] | None) -> list[str]:
-    """Returns how the columns of these names were read from their texts, those whose value looks different first."""
-    told = list[tuple[bool, str]]()
-    for table in tables:
-        for column in table["columns"]:
-            reading = column.get("reading") or {}
-            if not reading.get("written") or (names is not None and column["name"].lower() not in names):
-                continue
-            same = reading["written"] == reading["value"]
-            told.append((same, f"{table['name']}.{column['sql']}: {reading_line(reading)}"))
-    return [line for _, line in sorted(told, key=lambda each: each[0])]
-
-
-def _all_described(tables: list[Json], options: TableOptions, room: int) -> list[str]:
-    """Returns descriptions of all tables, cut if they have more characters than there is room.
-
-    No more is made of a table than is shown: of many tables it would take longer than the event loop may be silent.
-    """
-    shown = _until(("\n".join(_until(_described(table, options), room)) for table in tables), room)
-    if sum(map(len, shown)) <= room:
-        return shown
-    share = max(room // len(tables), _LEAST_SHOWN)
-    listed, others = tables[: room // share], tables[room // share :]
-    shown = [cut("\n".join(_until(_described(table, options), share)), share) for table in listed]
-    if others:
-        names = ", ".join(_until((table["name"] for table in others), _NAMES_CHARS))
-        shown.append(f"and {len(others)} more tables: {cut(names, _NAMES_CHARS)}")
-    return [*shown, "Tables are cut: this tool shows all of one if you give its name as `table`."]
-
-
-def _described(table: Json, options: TableOptions) -> Iterator[str]:
-    """Yields the lines that describe a table."""
-    name = table["name"]
-    columns = ", ".join(f"{column['sql']} {column['type']}" for column in table["columns"])
-    about = _about(table, options) or "no description"
-    source = options.sources.get(name, table["source"])
-    yield f"table {name} ({columns}): {about}. Rows: {table['rows']}. Source: {source}"
-    for column in table["columns"]:
-        if known := contents(column):
-            yield f"  {column['sql']}: {known}{_unit(column)}"
-    for column in table["columns"]:
-        if words := _meaning(column):
-            yield f"  Note: {column['sql']}: {words}"
-    yield from (f"  Note: {note}" for note in _notes(table))
-
-
-def _notes(table: Json) -> Iterator[str]:
-    """Yields the notes on a table; a note on many of its columns comes once.
-
-    Example: `2004, 2005, 2006 and 7 more columns: commas group thousands`.
-    """
-    names = {column["name"] for column in table["columns"]}
-    by_words = dict[str, list[str]]()
-    for note in table["notes"]:
-        name, _, words = note.partition(": ")
-        if name in names:
-            by_words.setdefault(words, []).append(name)
-        else:
-            by_words.setdefault(note, [])
-
-    for words, noted in by_words.items():
-        more = len(noted) - _NOTED_COLUMNS
-        shown = ", ".join(noted[:_NOTED_COLUMNS])
-        shown += f" and {more} more columns" if more > 0 else ""
-        yield f"{shown}: {words}" if noted else words
-
-
-def _until(parts: Iterable[str], room: int) -> list[str]:
-    """Returns the first parts, up to the one with which they have so many characters. No more of them are made."""
-    found = list[str]()
-    for part in parts:
-        found.append(part)
-        room -= len(part)
-        if room < 0:
-            break
-    return found
-
-
-def _example(example: QueryExample) -> str:
-    question = one_line(example.question, limits.SENTENCE_BYTES).replace('"', "'")
-    return f'<{EXAMPLE} question="{question}">\n{example.sql.strip()}\n</{EXAMPLE}>'
-
-
-def _overview(tables: list[Json]) -> str:
-    """Returns the names of tables and columns, for a query that failed."""
-    named = (f"{table['name']} ({', '.join(column['sql'] for column in table['columns'])})" for table in tables)
-    return f"Tables: {'; '.join(_until(named, limits.TOOL_OUTPUT_CHARS))}"
-
-
-def _markdown(result: Json) -> str:
-    head = [_line(result["columns"]), _line(["---"] * len(result["columns"]))]
-    rows = list(map(_line, result["rows"]))
-    plural = "" if len(rows) == 1 else "s"
-    count = f"first {len(rows)} rows of more" if result["more"] else f"{len(rows)} row{plural}"
-    count = count if rows else NO_ROWS
-    return "\n".join([*head, *rows, count])
-
-
-def _line(cells: list[str]) -> str:
-    return "| " + " | ".join(clean(cell).replace("\n", " ").replace("|", "\\|") for cell in cells) + " |"

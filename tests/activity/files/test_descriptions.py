@@ -19,7 +19,8 @@ from activities.files.manifest import RunFiles, adopt_files, found_files, put_fi
 from activities.store.artifacts import open_store
 from activities.teams.stored_teams import catalogue
 from activities.tools.files import FolderFiles
-from activities.tools.sql.sql_tools import TableOptions, TableTools
+from activities.tools.sql.sql_tools import TableTools
+from activities.tools.sql.table_words import TableOptions
 from activities.tools.tool import ToolContext
 from tests.activity.files.test_conversion import zipped
 

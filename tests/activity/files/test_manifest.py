@@ -31,7 +31,8 @@ from activities.files.manifest import (
 from activities.store.artifacts import ArtifactMissing, ArtifactStore, open_store
 from activities.tools.documents import DocumentOptions, DocumentTools
 from activities.tools.files import FolderFiles
-from activities.tools.sql.sql_tools import TableOptions, TableTools
+from activities.tools.sql.sql_tools import TableTools
+from activities.tools.sql.table_words import TableOptions
 from activities.tools.tool import ToolContext
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.store_keys import upload_key

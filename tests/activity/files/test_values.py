@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from activities.files.file_cache import FileCache
 from activities.files.values import shown
 from activities.tools.files import FolderFiles
-from activities.tools.sql.sql_tools import TableOptions, TableTools
+from activities.tools.sql.sql_tools import TableTools
+from activities.tools.sql.table_words import TableOptions
 from activities.tools.tool import ToolContext
 from temporal_supervisor.supervision.grounding.claims import claims
 from temporal_supervisor.supervision.grounding.sources import Source

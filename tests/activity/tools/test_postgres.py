@@ -15,7 +15,8 @@ from activities.teams.team_files import TeamError, TeamFiles
 from activities.tools.secrets import Secrets
 from activities.tools.sql import sql_tools
 from activities.tools.sql.sql_check import Refused, check
-from activities.tools.sql.sql_tools import Database, TableOptions, TableTools
+from activities.tools.sql.sql_tools import Database, TableTools
+from activities.tools.sql.table_words import TableOptions
 from activities.tools.tool import Tool, ToolContext, ToolMisuse
 from tests.activity.tools.test_sql import CANARY, FORBIDDEN, HOSTILE, KINDS, at
 from tests.postgres import Postgres, programs, running

@@ -12,7 +12,8 @@ from activities.teams.toolbox import TOOL_KEPT_CHARS
 from activities.tools.files import FolderFiles
 from activities.tools.sql import sql_tools
 from activities.tools.sql.sql_check import Refused, check
-from activities.tools.sql.sql_tools import TableOptions, TableTools
+from activities.tools.sql.sql_tools import TableTools
+from activities.tools.sql.table_words import TableOptions
 from activities.tools.tool import Tool, ToolContext, ToolMisuse, ToolOutput
 from temporal_supervisor.supervision.base import limits
 from tests.activity.files.made_tables import CACHE, tables_of

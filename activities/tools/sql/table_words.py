@@ -1,0 +1,184 @@
+"""How models are told of tables: what the team has to say of them, their lists, and what queries bring."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from activities.files.file_reports import contents, reading_line
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.prompt_marks import EXAMPLE, NO_ROWS
+from temporal_supervisor.supervision.base.text import clean, cut, one_line
+from temporal_supervisor.supervision.contract.base import StrictModel
+
+Json = dict[str, Any]
+
+SUMMARY_CHARS = 1000  # of a table's columns in the catalogue, whose lines are shorter
+_LEAST_SHOWN = 100  # of a table among many; of the rest there are names alone
+_NAMES_CHARS = 2000
+_NOTED_COLUMNS = 3  # of those that the same note is on
+CATALOGUE_VALUES = 5  # of a text column: enough to see what kind of names there are
+
+
+class QueryExample(StrictModel):
+    """A question and the query that answers it, to show how the tables are meant."""
+
+    question: str
+    sql: str
+
+
+class TableOptions(StrictModel):
+    """Options of both kinds: which of the team's files are tables, their content and source, and example queries.
+
+    Without `tables` the tools read the files of the run alone, which they read besides in any case. With a `database`
+    they read its tables and no files; `url` names the secret that is its connection string.
+    """
+
+    tables: str = ""
+    database: Literal["", "postgres"] = ""
+    url: Annotated[str, Field(pattern=r"^([A-Za-z_][A-Za-z0-9_]*)?$")] = ""
+    descriptions: dict[str, str] = {}
+    sources: dict[str, str] = {}
+    examples: list[QueryExample] = []
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        if bool(self.database) != bool(self.url) or (self.database and self.tables):
+            raise ValueError(
+                'the tables are of files (tables = "data/*.csv") or of a database '
+                '(database = "postgres" and url = "NAME_OF_A_SECRET")'
+            )
+        return self
+
+
+def about_table(table: Json, options: TableOptions) -> str:
+    """Returns what the team says of a table, else its owner or its database, else what stands above it."""
+    about: str = options.descriptions.get(table["name"]) or table.get("about", "")
+    return (about or cut(" / ".join(table.get("above", [])), limits.LINE_BYTES)).rstrip(".")
+
+
+def word_lines(words: Mapping[str, str]) -> list[str]:
+    """Returns a line for each word of the house with its meaning."""
+    return [one_line(clean(f"{word} = {meaning}"), limits.SENTENCE_BYTES) for word, meaning in words.items()]
+
+
+def meaning(column: Json) -> str:
+    """Returns what is said of a column; empty if nothing is."""
+    about: str = column.get("about", "")
+    return about.rstrip(".")
+
+
+def column_summary(column: Json) -> str:
+    """Returns a column with its range or first values, for a line of the catalogue."""
+    known = contents(column, CATALOGUE_VALUES)
+    return f"{column['sql']}: {known}{_unit(column)}" if known else f"{column['sql']} {column['type']}"
+
+
+def _unit(column: Json) -> str:
+    """Returns the unit of a column's values behind a blank, empty if they have none."""
+    unit = column.get("unit", "")
+    return f" {unit}" if unit else ""
+
+
+def readings_of(tables: list[Json], names: list[str] | None) -> list[str]:
+    """Returns how the columns of these names were read from their texts, those whose value looks different first."""
+    told = list[tuple[bool, str]]()
+    for table in tables:
+        for column in table["columns"]:
+            reading = column.get("reading") or {}
+            if not reading.get("written") or (names is not None and column["name"].lower() not in names):
+                continue
+            same = reading["written"] == reading["value"]
+            told.append((same, f"{table['name']}.{column['sql']}: {reading_line(reading)}"))
+    return [line for _, line in sorted(told, key=lambda each: each[0])]
+
+
+def all_described(tables: list[Json], options: TableOptions, room: int) -> list[str]:
+    """Returns descriptions of all tables, cut if they have more characters than there is room.
+
+    No more is made of a table than is shown: of many tables it would take longer than the event loop may be silent.
+    """
+    shown = until_full(("\n".join(until_full(described(table, options), room)) for table in tables), room)
+    if sum(map(len, shown)) <= room:
+        return shown
+    share = max(room // len(tables), _LEAST_SHOWN)
+    listed, others = tables[: room // share], tables[room // share :]
+    shown = [cut("\n".join(until_full(described(table, options), share)), share) for table in listed]
+    if others:
+        names = ", ".join(until_full((table["name"] for table in others), _NAMES_CHARS))
+        shown.append(f"and {len(others)} more tables: {cut(names, _NAMES_CHARS)}")
+    return [*shown, "Tables are cut: this tool shows all of one if you give its name as `table`."]
+
+
+def described(table: Json, options: TableOptions) -> Iterator[str]:
+    """Yields the lines that describe a table."""
+    name = table["name"]
+    columns = ", ".join(f"{column['sql']} {column['type']}" for column in table["columns"])
+    about = about_table(table, options) or "no description"
+    source = options.sources.get(name, table["source"])
+    yield f"table {name} ({columns}): {about}. Rows: {table['rows']}. Source: {source}"
+    for column in table["columns"]:
+        if known := contents(column):
+            yield f"  {column['sql']}: {known}{_unit(column)}"
+    for column in table["columns"]:
+        if words := meaning(column):
+            yield f"  Note: {column['sql']}: {words}"
+    yield from (f"  Note: {note}" for note in _notes(table))
+
+
+def _notes(table: Json) -> Iterator[str]:
+    """Yields the notes on a table; a note on many of its columns comes once.
+
+    Example: `2004, 2005, 2006 and 7 more columns: commas group thousands`.
+    """
+    names = {column["name"] for column in table["columns"]}
+    by_words = dict[str, list[str]]()
+    for note in table["notes"]:
+        name, _, words = note.partition(": ")
+        if name in names:
+            by_words.setdefault(words, []).append(name)
+        else:
+            by_words.setdefault(note, [])
+
+    for words, noted in by_words.items():
+        more = len(noted) - _NOTED_COLUMNS
+        shown = ", ".join(noted[:_NOTED_COLUMNS])
+        shown += f" and {more} more columns" if more > 0 else ""
+        yield f"{shown}: {words}" if noted else words
+
+
+def until_full(parts: Iterable[str], room: int) -> list[str]:
+    """Returns the first parts, up to the one with which they have so many characters. No more of them are made."""
+    found = list[str]()
+    for part in parts:
+        found.append(part)
+        room -= len(part)
+        if room < 0:
+            break
+    return found
+
+
+def example_block(example: QueryExample) -> str:
+    """Returns an example query as it is shown to models."""
+    question = one_line(example.question, limits.SENTENCE_BYTES).replace('"', "'")
+    return f'<{EXAMPLE} question="{question}">\n{example.sql.strip()}\n</{EXAMPLE}>'
+
+
+def overview(tables: list[Json]) -> str:
+    """Returns the names of tables and columns, for a query that failed."""
+    named = (f"{table['name']} ({', '.join(column['sql'] for column in table['columns'])})" for table in tables)
+    return f"Tables: {'; '.join(until_full(named, limits.TOOL_OUTPUT_CHARS))}"
+
+
+def markdown_rows(result: Json) -> str:
+    """Returns the result of a query as a Markdown table, with the number of rows at the end."""
+    head = [_line(result["columns"]), _line(["---"] * len(result["columns"]))]
+    rows = list(map(_line, result["rows"]))
+    plural = "" if len(rows) == 1 else "s"
+    count = f"first {len(rows)} rows of more" if result["more"] else f"{len(rows)} row{plural}"
+    count = count if rows else NO_ROWS
+    return "\n".join([*head, *rows, count])
+
+
+def _line(cells: list[str]) -> str:
+    return "| " + " | ".join(clean(cell).replace("\n", " ").replace("|", "\\|") for cell in cells) + " |"
