@@ -106,17 +106,6 @@ async def query(client: Client, run_id: str, name: str, kind: type[_T], *argumen
         raise _not_open(run_id, error) from error
 
 
-async def waits_of(client: Client, run_id: str) -> list[Item]:
-    """Returns the waits for people in a run; raises as `query`."""
-    items: list[Item] = []
-    cursor: int | None = 0
-    while cursor is not None:
-        page = await query(client, run_id, "status", Status, cursor)
-        items += [Item(run_id, page.goal, wait) for wait in page.waiting if wait.for_person]
-        cursor = page.next_cursor if page.waiting else None
-    return items
-
-
 async def news_of(handle: WorkflowHandle[Any, Any]) -> AsyncIterator[Status | TraceEvent]:
     """Yields the events of a run as they happen, and its status after each group of them."""
     cursor, known = 0, -1

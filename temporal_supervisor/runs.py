@@ -34,7 +34,6 @@ from temporal_supervisor.messages import (
     query,
     send,
     send_many,
-    waits_of,
 )
 from temporal_supervisor.outcomes import (
     WAS_CANCELLED,
@@ -74,6 +73,7 @@ from temporal_supervisor.supervision.contract.updates import (
     read_update,
 )
 from temporal_supervisor.supervision.run.attempt_rules import supervisor_of
+from temporal_supervisor.trees import all_pages, tree_status, waits_of
 
 _OPEN_REASON = re.compile(r"^it is (\w+)$")  # the reason of a subtask that has not ended
 _T = TypeVar("_T")
@@ -152,14 +152,12 @@ class Run:
         return await self._read("status", Status, cursor)
 
     async def whole_status(self) -> Status:
-        """Returns the status with all its pages in one."""
-        status = await self.status()
-        while status.next_cursor is not None:
-            page = await self.status(status.next_cursor)
-            status.subtasks += page.subtasks
-            status.waiting += page.waiting
-            status.next_cursor = page.next_cursor
-        return status
+        """Returns the status with all its pages in one, and with what waits in nested runs."""
+        return await self._answered(tree_status(self.client, self.id), self.id)
+
+    async def own_status(self) -> Status:
+        """Returns the status with all its pages in one, without what nested runs show."""
+        return await self._answered(all_pages(self.client, self.id), self.id)
 
     async def plan(self) -> Plan:
         """Returns the plan, which is empty while it is being made."""
@@ -403,7 +401,7 @@ class Run:
         *teams, subtask_id = path.split("/")
         run = self
         for team in teams:
-            reports = (await run.whole_status()).subtasks
+            reports = (await run.own_status()).subtasks
             nested = {report.id: report.workflow_id for report in reports if report.nested}
             workflow_id = nested.get(team)
             if workflow_id is None:
@@ -419,12 +417,15 @@ class Run:
         workflow_id: str | None = None,
     ) -> _T:
         asked_id = workflow_id or self.id
+        return await self._answered(query(self.client, asked_id, name, kind, *arguments), asked_id)
+
+    async def _answered(self, asking: Awaitable[_T], workflow_id: str) -> _T:
         try:
-            return await query(self.client, asked_id, name, kind, *arguments)
+            return await asking
         except NoRun as error:
-            raise self._unknown(asked_id) from error
+            raise self._unknown(workflow_id) from error
         except UpdateRefused as error:
-            raise NoAnswer(asked_id, str(error)) from error.__cause__
+            raise NoAnswer(workflow_id, str(error)) from error.__cause__
 
     async def _partial(self, kept: Kept | None) -> RunResult | None:
         """Returns a result without an end: the kept one, else a Worker's."""

@@ -79,17 +79,17 @@ def test_parts_of_a_run_change_by_their_own_methods(module: Module) -> None:
 @pytest.mark.parametrize(
     ("code", "is_breach"),
     [
-        ("self._state.slots.starved = True", True),
-        ("slots.starved, other = True, 1", True),
+        ("self._state.slots.held = 3", True),
+        ("slots.held, other = 3, 1", True),
         ("context.state.answer = answer", True),
         ("state.requests['a'] = 'b'", True),
         ("del state.requests['a']", True),
         ("state.refused.add('t1')", True),
-        ("budget.agents_waiting += 1", True),
+        ("budget.stopped_because += 'x'", True),
         ("self._state = state", False),
         ("state = context.state", False),
         ("state.board.extend(plan)", False),
-        ("link.terms = terms", False),
+        ("mailbox.workflow_id = child_id", False),
         ("progress.results.append(result)", False),
     ],
 )

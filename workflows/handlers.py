@@ -1,7 +1,7 @@
 """The messages that a run takes: queries, updates, and the signals between supervisors."""
 
 import asyncio
-from typing import Any
+from typing import Any, TypeVar
 
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
@@ -33,6 +33,7 @@ with workflow.unsafe.imports_passed_through():
         UpdateReply,
         read_update,
     )
+    from temporal_supervisor.supervision.planning.capabilities import teams_without_room
     from temporal_supervisor.supervision.planning.new_roles import unknown_role_problems
     from temporal_supervisor.supervision.planning.plan_graph import plan_problems
     from temporal_supervisor.supervision.results.payload_fit import fit
@@ -41,13 +42,14 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.run.events import said
     from temporal_supervisor.supervision.run.run_state import RunState
     from temporal_supervisor.supervision.run.web_details import markdown
-    from workflows.children.child_contracts import NestedReport, NestedTerms
-    from workflows.children.links import ChildLinks, ParentLink
+    from workflows.children.child_contracts import NestedInput, NestedReport
+    from workflows.children.links import ChildLinks
     from workflows.run_context import RunContext
 
 
 UPDATES_SHOWN_EACH = 100  # in the memo, once there are many
 _REFUSALS_SHOWN = 5  # of a list of decisions of which none can be taken
+_M = TypeVar("_M", bound=BaseModel)
 _BY_SIGNAL = "Decides as the update of this name, where a run takes no more updates."
 
 
@@ -56,21 +58,12 @@ def _told(kind: type[Update]) -> str:
     return one_line(kind.__doc__ or "", limits.SENTENCE_BYTES)
 
 
-def _signal(name: str, kind: type[BaseModel]) -> Any:
-    """Returns the handler of a signal between supervisors. What does not fit is ignored: an error would block the run.
-
-    It takes anything, undecoded as yet, as it may come before the run has begun.
-    """
-
-    async def handle(self: Any, message: object = None, *surplus: object) -> None:
-        try:
-            valid = kind.model_validate(message)
-        except ValidationError:
-            return
-        if isinstance(self._state, RunState):
-            await self._hear(self._state, valid)
-
-    return workflow.signal(name=name)(handle)
+def _read(kind: type[_M], message: object) -> _M | None:
+    """Returns the message in a signal; None if it does not fit: an error would block the run."""
+    try:
+        return kind.model_validate(message)
+    except ValidationError:
+        return None
 
 
 class Handlers:
@@ -78,7 +71,7 @@ class Handlers:
 
     _state: RunState | SupervisionError
     _changed: asyncio.Event
-    _parent: ParentLink | None
+    _nested: NestedInput | None
     _children: ChildLinks
     _context: RunContext | None
     _show: Any  # a method that makes a change of the state visible
@@ -261,16 +254,17 @@ class Handlers:
 
     def _check_level(self, state: RunState, update: Update) -> None:
         """Raises ValueError if only the root takes such an update."""
-        if self._parent is None or isinstance(update, Decide | Decided | Steer | RetrySubtask | SkipSubtask):
+        is_of_any_run = isinstance(update, Decide | Decided | Steer | RetrySubtask | SkipSubtask)
+        if self._nested is None or is_of_any_run:
             return
         if not isinstance(update, Resume) or state.steering.paused:
-            raise ValueError(f"this is a nested run: send this to its root '{self._parent.root_id}'")
+            raise ValueError(f"this is a nested run: send this to its root '{self._root_id}'")
 
     def _check_decision(self, state: RunState, update: Decided) -> None:
         """Raises ValueError if a decision cannot be taken here and now."""
         decision = decision_in(update, self._path)
         self._check_place(decision.id)
-        state.decisions.check(decision, state.waits.own)
+        state.decisions.check(decision, state.waits.current)
         if isinstance(update, DecidePlan) and update.plan is not None:
             self._check_plan(state, update.plan)
 
@@ -290,18 +284,21 @@ class Handlers:
 
     def _check_place(self, wait_id: str) -> None:
         """Raises ValueError, with the right run, if a wait of that id stands in another run than this one."""
-        own_id = workflow.info().workflow_id
-        root_id = self._parent.root_id if self._parent else own_id
-        there = supervisor_of(root_id, wait_id)
-        if there != own_id:
+        there = supervisor_of(self._root_id, wait_id)
+        if there != workflow.info().workflow_id:
             raise ValueError(f"'{wait_id}' waits in the run '{there}': send this to it (-w {there})")
 
     @property
     def _path(self) -> str:
         """The path of this run from the root, with a slash at its end; empty for the root."""
-        if self._parent is None:
+        if self._nested is None:
             return ""
-        return workflow.info().workflow_id.removeprefix(f"{self._parent.root_id}/") + "/"
+        return workflow.info().workflow_id.removeprefix(f"{self._root_id}/") + "/"
+
+    @property
+    def _root_id(self) -> str:
+        """The workflow id of the run that the whole tree works for."""
+        return self._nested.run.run_id if self._nested else workflow.info().workflow_id
 
     def _count(self, state: RunState) -> None:
         """Counts an update that is taken; shows the number, once it is large, where `describe` finds it."""
@@ -316,6 +313,8 @@ class Handlers:
             if not any(subtask.for_each for subtask in plan.subtasks):
                 attachments = [attachment.name for attachment in self._context.setup.attachments]
                 problems += plan_problems(plan, state.request.max_subtasks, attachments)
+                roles = self._context.assignable_roles
+                problems += teams_without_room(plan, roles, state.request.max_subtasks)
             if problems:
                 why = f"the plan cannot run: {'; '.join(problems)}"
                 raise ValueError(cut(why, limits.ERROR_BYTES))
@@ -328,10 +327,9 @@ class Handlers:
         steering = state.steering
         match update:
             case DecidePlan() | Reply() | DecideToolCall():
-                message = state.decisions.take(decision_in(update, self._path), state.waits.own)
+                message = state.decisions.take(decision_in(update, self._path), state.waits.current)
             case ExtendLimits():
                 state.extend(update.budget, update.deadline)
-                self._children.limits_changed()
                 deadline_at = state.time_and_budget.deadline_at
                 message = f"{state.time_and_budget.spent_line()}; deadline {deadline_at:%Y-%m-%d %H:%M:%S} UTC"
             case Pause():
@@ -371,7 +369,7 @@ class Handlers:
         for each in update.decisions:
             decision = decision_in(each, self._path)
             refusal = self._refusal(state, each)
-            said = refusal or state.decisions.take(decision, state.waits.own)
+            said = refusal or state.decisions.take(decision, state.waits.current)
             results.append(DecisionReply(id=decision.id, accepted=refusal is None, message=said))
         return results
 
@@ -384,15 +382,34 @@ class Handlers:
 
     def _heed(self, state: RunState) -> None:
         """Has all work here and below look at what people said; the clock stands still in a pause."""
-        if state.time_and_budget.hold("paused", state.steering.paused):
-            self._children.limits_changed()
-        self._children.send_instructions()
+        state.time_and_budget.hold("paused", state.steering.paused)
+        self._children.post()
         self._changed.set()
         self._show()
 
-    nested_report = _signal("nested_report", NestedReport)
-    nested_terms = _signal("nested_terms", NestedTerms)
-    instructions = _signal("instructions", Instructions)
+    # Signals between supervisors take anything, undecoded: one may come before the run has begun.
+
+    @workflow.signal(name="nested_report")
+    def hear_nested_run(self, report: object = None, *surplus: object) -> None:
+        """A nested run's waits and spending. A report of any other workflow is ignored."""
+        told = _read(NestedReport, report)
+        if told is None or not isinstance(self._state, RunState):
+            return
+        is_known = self._state.nested.report(
+            told.workflow_id, told.waits, told.spent, waits_for_people=told.waits_for_people
+        )
+        if is_known:
+            self._changed.set()  # the dispatch holds the clock if only people can help, or lets it go
+            self._show()
+
+    @workflow.signal(name="instructions")
+    def hear_instructions(self, instructions: object = None, *surplus: object) -> None:
+        """Words of people to the runs above, and the root's time. A root takes none."""
+        told = _read(Instructions, instructions)
+        if told is None or self._nested is None or not isinstance(self._state, RunState):
+            return
+        self._state.follow(told)
+        self._heed(self._state)
 
     @workflow.signal(name="decide", description=_BY_SIGNAL)
     def decide_by_signal(self, decisions: object = None, *surplus: object) -> None:
@@ -410,29 +427,6 @@ class Handlers:
             why = one_line(refused.message, limits.SENTENCE_BYTES)
             self._state.trace.note("decision_refused", id=refused.id, why=why)
         self._done(self._state, update, "taken")
-
-    async def _hear(self, state: RunState, message: BaseModel) -> None:
-        """Takes a report of a nested supervisor, or what the ones above have sent."""
-        if isinstance(message, NestedReport):
-            if self._children.take(message):
-                self._changed.set()  # of its slots some may be free now, or more may be wanted
-                self._show()
-                await self._children.fund(message)
-        elif self._parent is None:
-            return
-        elif isinstance(message, NestedTerms):
-            deadline_at = self._parent.terms.deadline_at
-            if self._parent.take(message):
-                if message.deadline_at != deadline_at:
-                    self._children.limits_changed()
-                self._changed.set()
-                self._show()
-        elif isinstance(message, Instructions):
-            if not self._parent.knows(message):
-                return
-            if state.steering.take(message):
-                state.models.retry_all()
-            self._heed(state)
 
     def _run_state(self) -> RunState:
         if isinstance(self._state, SupervisionError):

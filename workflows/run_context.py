@@ -16,7 +16,7 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionError
     from temporal_supervisor.supervision.contract.finding import Labels
     from temporal_supervisor.supervision.contract.model_choice import Effort, OptionalStep, is_off
-    from temporal_supervisor.supervision.contract.plan import Plan
+    from temporal_supervisor.supervision.contract.plan import Plan, Subtask
     from temporal_supervisor.supervision.contract.progress import Phase
     from temporal_supervisor.supervision.contract.status import TraceEvent, Wait, WaitKind
     from temporal_supervisor.supervision.contract.team import TeamCard
@@ -28,7 +28,7 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.run.waits import AWAITED
     from workflows.background import in_background
     from workflows.children.child_contracts import NestedInput
-    from workflows.children.links import ChildLinks, ParentLink
+    from workflows.children.links import ChildLinks
     from workflows.people import Awaited, Words
 
 _log = logging.getLogger("supervisor.run")
@@ -76,7 +76,6 @@ class RunContext:
     team_ref: str
     words: Words
     nested: NestedInput | None = None
-    parent: ParentLink | None = None
     plan_ref: str = ""
     described_in: dict[str, str] = field(default_factory=dict)
     plan_labels: dict[str, Labels] = field(default_factory=dict)
@@ -152,11 +151,16 @@ class RunContext:
         """Returns when the time for work is over, or for the `last` call, the answer. Both move when limits change."""
         return self.state.time_and_budget.deadline_at if last else self.state.time_and_budget.work_until
 
-    async def more_budget(self, tokens: int) -> bool:
-        """True if so many tokens are free, perhaps since a nested supervisor was given more."""
-        if self.parent is not None:
-            return await self.parent.more_budget(tokens)
-        return self.state.time_and_budget.ledger.has_room(tokens)
+    def may_be_team(self, subtask: Subtask) -> bool:
+        """True if a subtask goes to a role that is a team, as far as that is decided."""
+        roles = self.assignable_roles
+        if subtask.role == "auto":
+            return any(role.team for role in roles.roles)
+        return roles.role(subtask.role).team is not None
+
+    def subtasks_for(self, subtask_id: str) -> int:
+        """Returns the number of subtasks that a nested run may name; 0 if there are too few."""
+        return self.state.subtasks_for(subtask_id, self.may_be_team)
 
     @contextlib.contextmanager
     def own_work(self) -> Iterator[None]:
@@ -175,7 +179,7 @@ class RunContext:
         if not slot.held:
             self.state.slots.ask(slot)
             if not slot.held:
-                self.changed.set()  # the report asks for slots
+                self.changed.set()  # the dispatch holds the clock if a nested run keeps it for people
             await workflow.wait_condition(lambda: slot.held)
 
     def free(self, slot: Slot) -> None:
@@ -215,7 +219,7 @@ class RunContext:
         last: bool = False,
         content: str | None = None,
     ) -> None:
-        """Shows a wait, here and in the runs above, until it is `over` or the time `until` has come.
+        """Shows a wait until it is `over` or the time `until` has come.
 
         `content` is all of what is asked, for the query `waiting`. Raises SupervisionError `DeadlineExceeded` if the
         run's time is over first.
@@ -307,7 +311,19 @@ class RunContext:
     def hold_clock(self, why: str, wanted: bool = True) -> None:
         """Holds the run's clock for a reason, or no longer for that one; nested runs follow."""
         if self.state.time_and_budget.hold(why, wanted):
-            self.children.limits_changed()
+            self.children.post()
+
+    def wait_for_people(self, wanted: bool) -> None:
+        """Lets the clock stand still while only people can help, or go on.
+
+        A nested run has its root's clock: it tells the run above that it waits.
+        """
+        has_changed = wanted != self.state.waits_for_people
+        self.state.note_waits_for_people(wanted)
+        if self.nested is None:
+            self.hold_clock("people", wanted)
+        elif has_changed:
+            self.show()
 
 
 def log_event(run_id: str, event: TraceEvent) -> None:

@@ -81,7 +81,7 @@ class SupervisorWorkflow(Handlers):
             run_id = self._nested.run.run_id if self._nested else workflow.info().workflow_id
             state.trace.show_to(partial(log_event, run_id))
             state.models.wake(self._changed.set)
-            self._children = ChildLinks(state, self._parent)
+            self._children = ChildLinks(state)
             self._store_wait = StoreWait(self._own_run(), state, self._hold_clock, self._show)
             workflow.register_random_seed_callback(lambda seed: self._reset.set())
         except SupervisionError as error:
@@ -91,10 +91,12 @@ class SupervisorWorkflow(Handlers):
 
     def _new_state(self, request: RunRequest) -> RunState:
         nested = self._nested
-        state = RunState(request, workflow.now, workflow.info().start_time, nested.terms.grant if nested else None)
+        grant = nested.grant if nested else None
+        state = RunState(request, workflow.now, workflow.info().start_time, grant)
         if nested is not None:
-            state.begin_nested(nested.brief.labels, nested.terms.root_has_finding, nested.instructions)
-            self._parent = ParentLink(nested, state)
+            labels = nested.brief.labels
+            state.begin_nested(labels, nested.instructions, has_finding=nested.has_finding)
+            self._parent = ParentLink(state)
         return state
 
     @workflow.run
@@ -151,7 +153,7 @@ class SupervisorWorkflow(Handlers):
     def _hold_clock(self, why: str, wanted: bool) -> None:
         """Holds the run's clock for a reason, or no longer for that one; nested runs and the dispatch follow."""
         if self._run_state().time_and_budget.hold(why, wanted):
-            self._children.limits_changed()
+            self._children.post()
         self._changed.set()
 
     async def _restart_after_resets(self, state: RunState) -> None:
@@ -164,6 +166,7 @@ class SupervisorWorkflow(Handlers):
             self._reset.clear()
             state.restart()
             self._leave_no_orphans()
+            self._children.post()  # the deadline has begun again
             self._changed.set()
             self._show()
 
@@ -226,7 +229,7 @@ class SupervisorWorkflow(Handlers):
             state.restart()
             self._leave_no_orphans()
         self._visibility.usable = [] if self._nested else setup.search_attributes
-        self._notices = Notices(run, state) if setup.notices and not self._nested else None
+        self._notices = Notices(run, state, is_root=self._nested is None) if setup.notices else None
         self._context = RunContext(
             state=state,
             setup=setup,
@@ -239,7 +242,6 @@ class SupervisorWorkflow(Handlers):
             team_ref=setup.team_ref,
             words=Words(partial(activity_calls.keep_words, run)),
             nested=self._nested,
-            parent=self._parent,
             is_bare=self._is_bare,
         )
         return self._context
@@ -285,7 +287,7 @@ class SupervisorWorkflow(Handlers):
 
     def _keep_findings(self, state: RunState, why: Problem) -> bool:
         """True if the findings of a nested supervisor stand in for its answer, so that they are not lost upward."""
-        if self._parent is None or not state.board.usable():
+        if self._nested is None or not state.board.usable():
             return False
         state.board.close(why)
         state.answer_by_findings(why.message)
@@ -308,7 +310,8 @@ class SupervisorWorkflow(Handlers):
         if why is not None:
             state.board.close(why)
         self._enter(state, phase)
-        result = await _published(state, self._context, self._parent, patience, self._hurry)
+        is_nested = self._nested is not None
+        result = await _published(state, self._context, patience, self._hurry, is_nested=is_nested)
         if self._orphans is not None:
             if self._context is not None:  # else the run ended before it could know of any
                 left = patience.total_seconds() if patience else None
@@ -340,13 +343,12 @@ class SupervisorWorkflow(Handlers):
         self._show()
 
     def _show(self) -> None:
-        """Makes a change visible: in the lists, in the parent's status. Queries render what is asked."""
+        """Makes a change visible: in the lists, to the parent. Queries render what is asked."""
         self._visibility.waiting(self._run_state())
         if self._notices is not None:
             self._notices.look()
         if self._parent is not None:
             self._parent.report()
-        self._children.update()
 
 
 def _run_problem(error: SupervisionError | CallFailed) -> Problem:
@@ -377,9 +379,10 @@ def _bare_input(surplus: tuple[object, ...]) -> tuple[bool, tuple[object, ...]]:
 async def _published(
     state: RunState,
     context: RunContext | None,
-    parent: ParentLink | None,
     patience: timedelta | None,
     hurry: asyncio.Event,
+    *,
+    is_nested: bool,
 ) -> RunResult:
     """Returns the result as it fits into a payload, after all of it was stored; a nested one is for its parent.
 
@@ -405,7 +408,7 @@ async def _published(
         # A call that was cancelled may have been answered while this waited, or just now: what it cost is booked.
         await let_ready_tasks_finish()
         result.usage, result.spend, result.warnings = state.usage, state.spending.rows(), [*state.warnings]
-    if parent is not None:
+    if is_nested:
         return nested_result(state, result, fit(result, _NESTED_RESULT_BYTES), record_ref)
     return fit(result, room)
 

@@ -53,15 +53,14 @@ class WorkerAgentWorkflow:
 
     @workflow.signal
     def instructions(self, instructions: object = None, *surplus: object) -> None:
-        """Instructions of people. What does not fit, or is a stranger's, is ignored: an error would block it."""
+        """Instructions of people. What does not fit is ignored: an error would block it."""
         try:
             new = Instructions.model_validate(instructions)
         except ValueError:
             return
         if self._loop is None:
             return
-        known = self._loop.instructions
-        if known.key and new.key == known.key and new.number > known.number:
+        if new.number > self._loop.instructions.number:  # a smaller one comes late
             self._loop.instructions = new
 
     @workflow.query

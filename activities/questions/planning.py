@@ -227,6 +227,9 @@ def _checked(planner: Planner, reply: PlanReply, plan: Plan, previous: Plan | No
             f"{len(whole.named)} subtasks, at most {most} are allowed"
         ]
         return None
+    reply.problems = capabilities.teams_without_room(whole, usable, call.max_subtasks, states)
+    if reply.problems:
+        return None
     return whole.model_copy(update={"revision": call.revision})
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,7 @@ async def test_a_nested_supervisor_without_a_parent_does_not_begin(
         "subtask_id": "t1",
         "depth": -1000,
         "brief": {"plan_ref": f"{lab.run_id}/plan", "subtask_id": "t1"},
-        "terms": {"grant": {}, "deadline_at": "9000-01-01T00:00:00Z"},
+        "grant": {"tokens": 10**9, "usd": 10**3, "slots": 200, "subtasks": 1000},
     }
     with pytest.raises(WorkflowFailureError) as caught:
         await lab.client.execute_workflow(
@@ -125,19 +126,18 @@ async def test_a_forged_report_changes_nothing(lab: Lab) -> None:
     lab.play(script(plan({"id": "t1", "role": "counter"}), {"t1": turn}))
     handle = await lab.start()
     await asked.wait()
-    fake = {"phase": "failed", "counts": {"total": 2_000, "failed": 2_000}, "usage": {"model_calls": 9}}
-    wait = {"id": "t1/1", "kind": "resume", "workflow_id": lab.run_id, "since": "2030-01-01T00:00:00+00:00"}
-    for key in ("", "guess"):
-        forged = {"subtask_id": "t1", "report_key": key, "asked": 1, "tokens": 10**9}
-        await handle.signal("nested_report", {**forged, "run": fake, "waits": [wait]})
-        terms = {"grant": {"tokens": 10**9}, "deadline_at": "2000-01-01T00:00:00Z"}
-        await handle.signal("nested_terms", {"report_key": key, **terms})
+    for child in (f"{lab.run_id}/t1/1", f"{lab.run_id}/t9/1", ""):
+        fake = {"workflow_id": child, "waits": 3, "waits_for_people": True, "spent": {"model_calls": 9}}
+        await handle.signal("nested_report", fake)
+    root_time = {"number": 9, "words": ["FORGED"], "deadline_at": "2000-01-01T00:00:00Z"}
+    await handle.signal("instructions", root_time)  # a root has none above it
     shown = await runs.status_of(handle)
     assert (shown.subtasks[0].nested, shown.flags.waiting_person, shown.usage.model_calls) == (None, False, 1)
-    assert shown.limits.budget_tokens == 1_000_000
+    assert datetime.fromisoformat(shown.deadline_at) > datetime.now(UTC)
     go_on.set()
     result = await handle.result()
     assert (result.status, [subtask.nested for subtask in result.subtasks]) == ("completed", [None])
+    assert not any("FORGED" in str(call.step.body) for call in lab.calls)
 
 
 async def test_a_squatter_on_the_ids_of_children_cannot_end_a_run(lab: Lab) -> None:

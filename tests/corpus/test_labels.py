@@ -24,7 +24,7 @@ from tests.scripted_model import Reply, Step, answer, as_json, plan, script, tex
 from tests.serving import store_of
 from tests.waiting import until
 from tests.workflow.plan.test_approval import asked
-from tests.workflow.runs import Handle, Lab, closed, status_of
+from tests.workflow.runs import Handle, Lab, closed, waits_of
 from tests.workflow.scripts import Turns, item, plans, subtasks, with_replies
 
 CHANNELS = {
@@ -63,7 +63,7 @@ async def denied(client: Client, handle: Handle) -> list[Wait]:
     seen: dict[str, Wait] = {}
 
     async def ended() -> bool:
-        waits = [wait for wait in (await status_of(handle)).waiting if wait.kind == "tool" and wait.id not in seen]
+        waits = [wait for wait in await waits_of(handle) if wait.kind == "tool" and wait.id not in seen]
         seen.update({wait.id: wait for wait in waits})
         for wait in waits:
             body = {"id": wait.id, "decision": "deny", "sha256": wait.sha256}

@@ -256,7 +256,7 @@ REPORTS = [
 
 
 async def test_signals_before_the_first_workflow_task_are_ignored(lab: Lab) -> None:
-    sent = [(name, inputs) for name in ("nested_terms", "nested_report", "no_such_signal") for inputs in REPORTS]
+    sent = [(name, inputs) for name in ("instructions", "nested_report", "no_such_signal") for inputs in REPORTS]
 
     async def one(number: int, name: str, inputs: list[Payload]) -> str:
         own = f"{lab.run_id}-{number}"
@@ -406,7 +406,7 @@ async def test_odd_queries_are_refused(lab: Lab, open_run: OpenRun) -> None:
 async def test_odd_signals_are_ignored(lab: Lab, open_run: OpenRun) -> None:
     before = await open_run.status()
     for inputs in [*([odd] for odd in ODD.values()), *REPORTS]:
-        for name in ("nested_terms", "nested_report", "no_such_signal"):
+        for name in ("instructions", "nested_report", "no_such_signal"):
             await signal(lab.client, lab.run_id, name, inputs)
         if sum(len(odd.data) for odd in inputs) > 10_000:  # one workflow task may not get more than the server sends
             await open_run.status()

@@ -151,6 +151,7 @@ def case(seed: int) -> Case:
         "max_parallel": shape.waits or dice.choice([1, 2, 4, 8]),
         "max_turns": dice.choice([1, 2, 3, 4]),
         "max_depth": dice.choice(shape.depths),
+        "max_subtasks": _most_subtasks(seed, shape),
         "max_reviews": dice.choice([0, 0, 0, 1, 2]),
         "max_replans": dice.choice([0, 0, 1, 2]),
         "success": dice.choice(["any", "any", "any", "all", "1/2"]),
@@ -186,6 +187,11 @@ def case(seed: int) -> Case:
         unpaid_from=dice.randint(1, shape.calls) if dice.random() < 0.08 else None,
         reset_at_end=reset_at_end,
     )
+
+
+def _most_subtasks(seed: int, shape: Shape) -> int:
+    """Returns the limit of all levels together; a small one refuses plans that leave teams too few."""
+    return Random(f"subtasks {seed}").choice([12, 60, 60]) if shape is TREE else 12
 
 
 def _deeds(dice: Random, calls: int) -> tuple[Deed, ...]:

@@ -52,6 +52,7 @@ async def broken(client: Client, ending: Ending, artifacts: Path) -> list[str]:
     if result is None:
         return [f"it {ending.kind} with {ending.error}, without a result", *failures[:2]]
     wrong = [*failures, *_wrong_end(ending, result), *_wrong_states(result), *_wrong_queries(ending, result)]
+    wrong += _too_many_subtasks(ending, result)
     wrong += _lost_findings(ending.run_id, result, root)
     for record in records.values():
         wrong += [fault async for fault in _open_children(client, record, was_reset=ending.was_reset)]
@@ -102,6 +103,15 @@ def _wrong_states(result: RunResult) -> Iterator[str]:
         named_as = template_of(report.id) or report.id
         if report.state != "completed" and report.replaced_by is None and named_as not in named:
             yield f"{report.id} is {report.state} and no gap"
+
+
+def _too_many_subtasks(ending: Ending, result: RunResult) -> Iterator[str]:
+    """Yields a sentence if the plans of all levels named more subtasks than the run may have."""
+    most = ending.case.request["max_subtasks"]
+    named = sum(report.template is None for report in result.subtasks)
+    below = sum(report.nested.named for report in result.subtasks if report.nested)
+    if named + below > most:
+        yield f"its plans name {named} subtasks, and those below {below}: {most} are allowed"
 
 
 def _wrong_queries(ending: Ending, result: RunResult) -> Iterator[str]:

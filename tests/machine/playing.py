@@ -26,10 +26,12 @@ from temporalio.client import (
 from temporalio.exceptions import ApplicationError, CancelledError
 from temporalio.service import RPCError
 
+from temporal_supervisor.client import NoAnswer, UpdateRefused
 from temporal_supervisor.supervision.contract.plan import Plan
 from temporal_supervisor.supervision.contract.request import RunRequest
 from temporal_supervisor.supervision.contract.result import RunResult
 from temporal_supervisor.supervision.contract.status import Status, Wait
+from temporal_supervisor.trees import tree_status
 from tests.machine.cases import BLOCK, Case, Deed, Surroundings, case, surroundings
 from tests.machine.model_replies import ModelReplies, Served
 from tests.machine.replaced_workers import ReplacedWorkers
@@ -51,7 +53,13 @@ EDITED = "edited at the plan"
 PATIENCE = 400
 """Seconds for one run among others, on a machine that has much else to do: most take two."""
 
-_TOO_LATE = (RPCError, WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError)
+_TOO_LATE = (
+    RPCError,
+    WorkflowUpdateFailedError,
+    WorkflowUpdateRPCTimeoutOrCancelledError,
+    NoAnswer,
+    UpdateRefused,
+)
 
 
 @dataclass
@@ -303,7 +311,8 @@ class _Play:
         while not self._is_over:
             await asyncio.sleep(DECIDED_EACH)
             with contextlib.suppress(*_TOO_LATE):
-                waits = [wait for wait in (await handle.query(SupervisorWorkflow.status)).waiting if wait.for_decision]
+                shown = await tree_status(self._client, handle.id)
+                waits = [wait for wait in shown.waiting if wait.for_decision]
                 for workflow_id, here in groupby(waits, lambda wait: wait.workflow_id):
                     with contextlib.suppress(*_TOO_LATE):
                         await self._decide(self._client.get_workflow_handle(workflow_id), [*here])
@@ -380,7 +389,7 @@ class _Play:
         while not self._is_over:
             await asyncio.sleep(0.5)
             with contextlib.suppress(*_TOO_LATE):
-                shown = await handle.query(SupervisorWorkflow.status)
+                shown = await tree_status(self._client, handle.id)
                 if any(wait.kind == "resume" for wait in shown.waiting):
                     self._replies.mend_account()
                     await handle.execute_update("resume", {"request_id": uuid4().hex})

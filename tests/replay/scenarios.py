@@ -250,19 +250,23 @@ def _nested() -> dict[str, Scenario]:
 
     account = one_waits()
 
-    async def others_go_on(client: Client, handle: Handle, model: ScriptedModel) -> None:
-        await until(functools.partial(is_in, handle, "completed", "t2"))
+    async def asks_for_people(handle: Handle) -> bool:
+        return (await runs.status_of(handle)).flags.waiting_person
+
+    async def paid(client: Client, handle: Handle, model: ScriptedModel) -> None:
+        await until(functools.partial(asks_for_people, handle))
         account.paid = True
         await handle.execute_update(SupervisorWorkflow.resume, Resume())
 
     deep: dict[str, Any] = {"max_depth": 3}
+    wide: dict[str, Any] = {**deep, "max_subtasks": 30}
     late = tree(PLANS, **{"l1/1/turn.1": when(held, text("late pears"))})
     return {
         "nested": Scenario(tree(PLANS), deep, team="house"),
-        "nested_refilled": Scenario(tree(shapes), {**deep, "budget": {"tokens": 300_000}}, team="house"),
-        "slot_left_by_a_nested_run": Scenario(account.reply, {"max_parallel": 1}, others_go_on, team="house"),
+        "nested_on_a_small_budget": Scenario(tree(shapes), {**wide, "budget": {"tokens": 300_000}}, team="house"),
+        "slot_kept_by_a_nested_run": Scenario(account.reply, {"max_parallel": 1}, paid, team="house"),
         "nested_extended": Scenario(late, deep, extended, team="house"),
-        "slots_of_a_tree": Scenario(tree(shapes), {**deep, "max_parallel": 2}, team="house"),
+        "slots_of_a_tree": Scenario(tree(shapes), {**wide, "max_parallel": 2}, team="house"),
         "nested_cancelled": Scenario(tree(PLANS, **{"l1/1/turn.1": hang()}), deep, _cancel, team="house"),
     }
 
@@ -271,7 +275,7 @@ async def _decide(client: Client, handle: Handle, model: ScriptedModel) -> None:
     """Decides about all that waits, until the run has ended."""
     while not await runs.closed(handle):
         await asyncio.sleep(0.05)
-        for wait in (await runs.status_of(handle)).waiting:
+        for wait in await runs.waits_of(handle):
             asked = client.get_workflow_handle(wait.workflow_id)
             if wait.kind == "plan":
                 choice = {"decision": "change", "comment": "more"} if wait.id == "plan.1" else {"decision": "approve"}

@@ -1,6 +1,7 @@
 """Starting runs of a test team, and looking at them the way people do: result, error, queries, history, Web UI."""
 
 import asyncio
+import contextlib
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -23,12 +24,14 @@ from temporalio.client import (
 from temporalio.common import SearchAttributeKey
 from temporalio.exceptions import ApplicationError
 
+from temporal_supervisor.client import NoAnswer
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.contract.finding import Finding
 from temporal_supervisor.supervision.contract.request import RunRequest
 from temporal_supervisor.supervision.contract.result import RunResult
-from temporal_supervisor.supervision.contract.status import Status
+from temporal_supervisor.supervision.contract.status import Status, Wait
 from temporal_supervisor.supervision.contract.updates import ExtendLimits
+from temporal_supervisor.trees import tree_status
 from tests.scripted_model import Call, Script, ScriptedModel
 from tests.waiting import until
 from workflows.supervisor import SupervisorWorkflow
@@ -91,6 +94,13 @@ async def end_soon(handle: Handle, seconds: float = 0.5) -> None:
 async def status_of(handle: Handle) -> Status:
     """Returns the status that a run shows."""
     return await handle.query(SupervisorWorkflow.status)
+
+
+async def waits_of(handle: Handle) -> list[Wait]:
+    """Returns what waits in a run and in those nested in it; nothing while no Worker says so."""
+    with contextlib.suppress(NoAnswer):
+        return (await tree_status(handle._client, handle.id)).waiting
+    return []
 
 
 async def is_in(handle: Handle, state: str, subtask_id: str) -> bool:

@@ -35,10 +35,9 @@ async def ask(
     if last and (left := budget.ledger.for_synthesis.tokens) is not None:
         tokens = min(tokens, max(left, 1))
     # Reserved before the await: other calls and grants are decided while this one is under way.
-    while not budget.ledger.reserve_call(tokens, synthesis=last):
-        if not await context.more_budget(tokens):
-            room = f"the budget has no room for {name}, which sets {tokens:,} tokens aside"
-            raise SupervisionError(ErrorKind.BUDGET_EXHAUSTED, f"{room}: {budget.spent_line()}")
+    if not budget.ledger.reserve_call(tokens, synthesis=last):
+        room = f"the budget has no room for {name}, which sets {tokens:,} tokens aside"
+        raise SupervisionError(ErrorKind.BUDGET_EXHAUSTED, f"{room}: {budget.spent_line()}")
     work = object()
     try:
         return await _patiently(context, question, call, last, work)

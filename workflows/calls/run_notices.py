@@ -1,4 +1,4 @@
-"""Notices to the operator: what a root run begins to wait for, and how it has ended."""
+"""Notices to the operator: what a run begins to wait for, and how the root has ended."""
 
 import asyncio
 import contextlib
@@ -24,11 +24,15 @@ class _Cause(NamedTuple):
 
 
 class Notices:
-    """Notices to the operator: what a root run begins to wait for, and how it has ended."""
+    """Notices to the operator: what a run begins to wait for, and how the root has ended.
 
-    def __init__(self, run: RunRef, state: RunState) -> None:
+    Each run of a tree sends those of its own waits. A pause and the end are the root's.
+    """
+
+    def __init__(self, run: RunRef, state: RunState, *, is_root: bool) -> None:
         self._run = run
         self._state = state
+        self._is_root = is_root
         self._known: dict[_Cause, None] = {}
         self._sending: list[asyncio.Task[None]] = []
 
@@ -47,9 +51,10 @@ class Notices:
     def _causes(self) -> Iterator[_Cause]:
         state = self._state
         if state.ending is not None:
-            yield _Cause("ended", of=state.ending)
+            if self._is_root:
+                yield _Cause("ended", of=state.ending)
             return
-        if state.steering.paused:
+        if self._is_root and state.steering.paused:
             yield _Cause("paused")
         # The wait for a model ends with each try, the outage when one has succeeded.
         yield from (cause for cause in self._known if state.models.outage(cause.of))

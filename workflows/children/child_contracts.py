@@ -16,11 +16,10 @@ from temporal_supervisor.supervision.contract.finding import Finding, Labels, Re
 from temporal_supervisor.supervision.contract.model_choice import Effort
 from temporal_supervisor.supervision.contract.progress import NestedRun
 from temporal_supervisor.supervision.contract.result import Gap, Problem, RunResult
-from temporal_supervisor.supervision.contract.status import Wait
 from temporal_supervisor.supervision.contract.team import RoleCard
 from temporal_supervisor.supervision.contract.usage import Spend, Usage
 from temporal_supervisor.supervision.run.decisions import Instructions
-from temporal_supervisor.supervision.run.slots import SlotLease
+from temporal_supervisor.supervision.run.nested_runs import NestedGrant
 
 
 class LoopProgress(Model):
@@ -153,14 +152,15 @@ class WorkerAgentResult(Model):
 class NestedInput(Model):
     """The input of a nested supervisor beside its request; only a parent workflow may give it.
 
-    `run` is the root's, with the grant of the supervisor above. Only the two supervisors know the `report_key` of the
-    terms: a message without it is a stranger's, or of another attempt.
+    `run` is the root's, with the rights of the supervisor above; `grant` is what the nested run may
+    use until its end. `has_finding`: there was a finding above when it began.
     """
 
     run: RunRef
     depth: int
     brief: SubtaskBrief
-    terms: "NestedTerms"
+    grant: NestedGrant
+    has_finding: bool = False
     instructions: Instructions = Instructions()
 
 
@@ -174,31 +174,16 @@ class BareInput(Model):
 
 
 class NestedReport(Model):
-    """The report of a nested supervisor: sums and waits of all levels, slots, need of budget.
+    """The report of a nested supervisor at work, of all levels from it on.
 
-    `asked` counts its requests for budget; the last one is for `tokens`.
+    `waits` is how many of its waits need people; `waits_for_people` is True while nothing else
+    could continue. `spent` is what it has used of its grant.
     """
 
-    report_key: str = ""
-    run: NestedRun
-    waits: list[Wait] = []
-    lease: SlotLease = SlotLease()
-    asked: int = 0
-    tokens: int = 0
-
-
-class NestedTerms(Model):
-    """The terms of a nested supervisor from now on: its whole grant, its deadline, its slots.
-
-    `answered` is the number of its last request that was decided.
-    """
-
-    report_key: str = ""
-    grant: Amount
-    deadline_at: AwareDatetime
-    root_has_finding: bool = False
-    answered: int = 0
-    lease: SlotLease = SlotLease()
+    workflow_id: str
+    waits: int = 0
+    waits_for_people: bool = False
+    spent: Usage = Usage()
 
 
 class NestedResult(RunResult):

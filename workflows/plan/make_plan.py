@@ -65,9 +65,9 @@ class Replanning(BackgroundTask):
     @property
     def _possible(self) -> bool:
         state = self._context.state
-        room = state.board.named < state.request.max_subtasks
         budget = state.time_and_budget
-        return bool(self._left and room and budget.time_left and not budget.ledger.exhausted)
+        has_room = state.subtasks_left > 0 and not budget.ledger.exhausted
+        return bool(self._left and has_room and budget.time_left)
 
     def _is_due(self) -> bool:
         expandable = bool(self._context.state.board.expandable())
@@ -122,7 +122,7 @@ async def make_plan(context: RunContext, strategy: StrategyName, missing: Sequen
         **context.call_fields,
         team_ref=context.team_ref,
         attachments=setup.attachments,
-        max_subtasks=state.request.max_subtasks,
+        max_subtasks=state.request.max_subtasks - state.nested.subtasks,
         max_turns=state.request.max_turns,
         max_tokens=state.request.max_tokens or limits.PLAN_MAX_TOKENS,
         estimates=state.request.approve_plan and context.nested is None,
@@ -144,10 +144,8 @@ async def make_plan(context: RunContext, strategy: StrategyName, missing: Sequen
 async def next_step(context: RunContext) -> bool:
     """Asks the planner for the next subtask. Returns False if it needs none, or gives no usable answer."""
     state = context.state
-    room = state.board.named < state.request.max_subtasks
-    if not room or not state.time_and_budget.time_left:
-        return False
-    if not await context.more_budget(limits.LEAST_GRANT_TOKENS):
+    budget = state.time_and_budget
+    if state.subtasks_left == 0 or not budget.time_left or budget.ledger.exhausted:
         return False
     try:
         return not (await make_plan(context, "step")).finished

@@ -130,9 +130,17 @@ class Assignment(Work):
             if fallback is None or not state.waits.breaker(fallback.name).admits():
                 return False
             self._fall_back(fallback)
-        self.slot, self.is_admitted = state.slots.take(), True
+        self.slot = state.slots.take(self.subtask_id, self._places())
+        self.is_admitted = True
         state.waits.breaker(self.role.name).admit(self)
         return True
+
+    def _places(self) -> int:
+        """Returns the number of slots for the next attempt: a nested run keeps all to its end."""
+        state = self.context.state
+        if self.role.team is None:
+            return 1
+        return state.slots.share(1 + state.board.ready_beside(self.subtask_id))
 
     def next_probe_at(self) -> datetime | None:
         """Returns when the first breaker that keeps the subtask waiting admits an attempt; None if no time is set."""
@@ -247,7 +255,9 @@ class Assignment(Work):
         if context.is_bare:
             return False
         again = is_tried_again(problem.type, self.failures, self.declined)
-        same_role = again and self.role.person is None  # who has not answered is not asked again
+        # Who has not answered is not asked again, and a team needs subtasks for its own plan.
+        has_room = self.role.team is None or context.subtasks_for(subtask_id) > 0
+        same_role = again and self.role.person is None and has_room
         if not same_role and fallback is None:
             return False
 

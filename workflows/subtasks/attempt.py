@@ -19,6 +19,7 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.contract.team import RoleCard
     from temporal_supervisor.supervision.run.attempt_rules import AfterAgent, after_agent, child_id
     from temporal_supervisor.supervision.run.decisions import Decision
+    from temporal_supervisor.supervision.run.nested_runs import NestedGrant
     from temporal_supervisor.supervision.run.slots import Slot
     from workflows.background import stop_all
     from workflows.calls.activity_calls import CallFailed
@@ -58,13 +59,14 @@ class Work:
 
 async def run_agents(work: Work, count: int) -> WorkerAgentResult:
     """Runs an attempt by one worker agent or by several candidates, and returns the best result."""
-    role, slot = work.role, work.slot or Slot()
+    role, slot = work.role, work.slot or Slot(work.subtask_id)
     if count == 1:
         return await _Agent(work, role, 0, slot).run()
     subtask = work.context.state.board.subtask(work.subtask_id)
     named = [work.context.team.find(name) for name in subtask.candidate_roles]
     roles = [role, *[other for other in named if other is not None]]
-    slots = [slot, *(Slot() for _ in range(1, count))]  # the first candidate has the attempt's own
+    # The first candidate has the attempt's own slot.
+    slots = [slot, *(Slot(work.subtask_id) for _ in range(1, count))]
     places = zip(cycle(roles), slots, strict=False)
     agents = [_Agent(work, role, number, slot) for number, (role, slot) in enumerate(places, 1)]
     return await _run_candidates(work, agents)
@@ -231,11 +233,10 @@ class _Agent:
     async def _fund(self) -> Amount | None:
         """Returns a slice of the budget, and holds the slot; at its end the last grant for work under way, else None.
 
-        While the run is paused it waits, without a slot. A nested supervisor asks for more first. While other worker
-        agents hold grants it waits: some may be returned.
+        While the run is paused it waits, without a slot. While other work holds grants it waits:
+        some may be returned.
         """
-        context = self._context
-        budget, board, refused = self._state.time_and_budget, self._state.board, context.parent is None
+        context, budget = self._context, self._state.time_and_budget
         self._last = False
         while True:
             if self._state.steering.paused:
@@ -244,31 +245,35 @@ class _Agent:
             await context.hold(self._slot)
             if self._state.steering.paused:
                 continue
-            shares = budget.shares(board.agents(self._state.request.max_parallel))
-            grant = budget.ledger.grant(self.workflow_id, shares)
+            grant = budget.ledger.grant(self.workflow_id, self._slices())
             if grant is not None:
                 return grant
-            if refused and not budget.ledger.open_grants:
+            if not budget.ledger.open_grants:
                 self._last = self._progress.turn > 0
                 return budget.ledger.last_grant(self.workflow_id) if self._last else None
-            refused = not await self._wait_for_budget()
+            await self._wait_for_budget()
 
-    async def _wait_for_budget(self) -> bool:
-        """Returns when there may be some: False if the supervisor above has none left.
+    def _slices(self) -> float:
+        """Returns the number of slices of the free budget, of which this work gets one."""
+        if self.role.team:
+            return self._state.slices_for(self._subtask_id)
+        agents = self._state.board.agents(self._state.request.max_parallel)
+        return self._state.time_and_budget.shares(agents)
+
+    async def _wait_for_budget(self) -> None:
+        """Returns when other work has returned budget, or nobody holds a grant any more.
 
         It holds no slot: agents with budget may need it, to end and return some.
         """
         budget = self._state.time_and_budget
         self._context.free(self._slot)
-        budget.count_waiting_agents(1)
+        budget.agent_waits(self._subtask_id)
+        self._context.changed.set()  # nothing else begins that could not be paid, too
         try:
-            if await self._context.more_budget(limits.LEAST_GRANT_TOKENS):
-                return True
             # Several may wake from this wait at once, and the first takes what is free: so they ask again.
             await workflow.wait_condition(lambda: not budget.ledger.exhausted or not budget.ledger.open_grants)
-            return False
         finally:
-            budget.count_waiting_agents(-1)
+            budget.agent_waits_no_longer(self._subtask_id)
             self._context.changed.set()
 
     def _book(self, result: WorkerAgentResult) -> None:
@@ -291,9 +296,27 @@ class _Agent:
     async def _run_child(self, grant: Amount) -> WorkerAgentResult:
         """Runs the child: a worker agent, or the supervisor of a team. Its id is the same after each wait."""
         if self.role.team:
-            return await run_nested(self._context, self.role, self._brief(), self.workflow_id, self._booked, grant)
+            return await self._run_nested(grant)
         self._state.board.note_model(self._subtask_id, self._model)
         return await run_worker_agent(self._context, self._agent_input(grant), self.workflow_id, self._booked)
+
+    async def _run_nested(self, budget: Amount) -> WorkerAgentResult:
+        """Runs the supervisor of a team, with a grant that it keeps until its end."""
+        subtasks = self._context.subtasks_for(self._subtask_id)
+        if not subtasks:
+            return WorkerAgentResult(problem=self._no_subtasks_left())
+        given = {"slots": self._slot.places, "subtasks": subtasks}
+        grant = NestedGrant(tokens=budget.tokens, usd=budget.usd, **given)
+        context, name = self._context, self.workflow_id
+        return await run_nested(context, self.role, self._brief(), name, self._booked, grant)
+
+    def _no_subtasks_left(self) -> Problem:
+        message = (
+            f"the role '{self.role.name}' is a team, whose plan needs at least "
+            f"{limits.NESTED_SUBTASKS_LEAST} subtasks: {self._state.subtasks_left} are left of the "
+            f"{self._state.request.max_subtasks} of max_subtasks"
+        )
+        return Problem(type=ErrorKind.INVALID_PLAN, message=message)
 
     def _brief(self) -> SubtaskBrief:
         context, board, work = self._context, self._state.board, self._work

@@ -17,9 +17,9 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.base import limits
     from temporal_supervisor.supervision.base.errors import ErrorKind
     from temporal_supervisor.supervision.base.text import cut, label
-    from temporal_supervisor.supervision.budget.ledger import Amount
     from temporal_supervisor.supervision.contract.result import Problem
     from temporal_supervisor.supervision.contract.team import RoleCard
+    from temporal_supervisor.supervision.run.nested_runs import NestedGrant
     from workflows.background import let_ready_tasks_finish
     from workflows.calls import activity_calls
     from workflows.calls.activity_calls import CallFailed, details_of, problem_of
@@ -43,37 +43,50 @@ async def run_worker_agent(
 
 
 async def run_nested(
-    context: RunContext, role: RoleCard, brief: SubtaskBrief, name: str, booked: WorkerAgentResult, grant: Amount
+    context: RunContext,
+    role: RoleCard,
+    brief: SubtaskBrief,
+    name: str,
+    booked: WorkerAgentResult,
+    grant: NestedGrant,
 ) -> WorkerAgentResult:
     """Runs the supervisor of a role that is a team, and returns its result, its answer as the finding.
 
-    It gets the subtask as its goal and a slice of the deadline. Its workflow id `name` is that of its account, too; the
-    `grant` grows if it asks for more.
+    It gets the subtask as its goal, and the `grant` until its end.
     """
-    subtask_id, links = brief.subtask_id, context.children
-    terms = links.open(subtask_id, name, grant)
-    request = context.state.request.model_copy(
+    state, subtask_id = context.state, brief.subtask_id
+    # Its deadline comes with its instructions, unless the clock stands still when it starts.
+    time = state.time_and_budget
+    longest = time.deadline_at - workflow.now()
+    request = state.request.model_copy(
         update={
-            "goal": cut(context.state.board.subtask(subtask_id).description, limits.GOAL_BYTES),
+            "goal": cut(state.board.subtask(subtask_id).description, limits.GOAL_BYTES),
             "team": role.team,
             "strategy": "auto",
             "plan": None,
             "approve_plan": False,
             "success": "any",
-            "deadline": terms.deadline_at - workflow.now(),
+            "deadline": max(longest, limits.MIN_DEADLINE),
             "incremental_synthesis": 0,
             "answer_schema": None,
             "attachments": [],
         }
     )
-    nested = NestedInput(run=context.run, depth=context.depth + 1, brief=brief, terms=terms)
+    nested = NestedInput(
+        run=context.run,
+        depth=context.depth + 1,
+        brief=brief,
+        grant=grant,
+        has_finding=state.has_finding,
+    )
     start = {"workflow": "SupervisorWorkflow", "args": [request, nested], "result_type": WorkerAgentResult}
     child = _Child(context, subtask_id, name, booked, f"team {request.team_name}", start, NESTED_PRIORITY)
+    state.nested.begin(name, subtask_id, grant)
     result = WorkerAgentResult()
     try:
         result = await child.run()
     finally:
-        links.close(terms.report_key, result.nested)
+        state.nested.end(name, result.nested)
     return result
 
 
@@ -164,7 +177,10 @@ class _Child:
                 if self.is_cancelled:  # while others started
                     return WorkerAgentResult(stopped=True)
                 # As they are now: the run may have been paused meanwhile.
-                self.start["args"][-1].instructions = self.context.children.listen(self.workflow_id, self.subtask_id)
+                is_nested = self.priority == NESTED_PRIORITY
+                self.start["args"][-1].instructions = self.context.children.listen(
+                    self.workflow_id, self.subtask_id, is_nested=is_nested
+                )
                 description = self.context.state.board.subtask(self.subtask_id).description
                 handle: workflow.ChildWorkflowHandle[Any, Any] = await workflow.start_child_workflow(
                     id=self.workflow_id,

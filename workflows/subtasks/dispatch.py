@@ -95,15 +95,14 @@ class Dispatch:
         """Returns when every subtask has ended; raises SupervisionError if the provider refuses all work."""
         try:
             in_time = await self._dispatch()
-            self._context.hold_clock("people", False)
+            self._context.wait_for_people(False)
         except (SupervisionError, asyncio.CancelledError) as error:
-            self._context.hold_clock("people", False)
+            self._context.wait_for_people(False)
             why = "the run was cancelled" if isinstance(error, asyncio.CancelledError) else str(error)
             await self._stop(Problem(type=ErrorKind.CANCELLED, message=why))
             raise
         self._alarm.cancel()
         self._state.steering.forget_retries()  # asked for when no time was left
-        self._state.slots.note_starved(False)
         why = self._state.time_and_budget.stopped_because or "the run's deadline came first"
         why_stopped = Problem(type=ErrorKind.DEADLINE_EXCEEDED, message=why)
         if in_time:
@@ -153,8 +152,7 @@ class Dispatch:
             probe_at = self._begin_work()
             self._context.show()
             is_idle = not (self._running or self._replanning.running or state.steering.paused)
-            # A nested run that gave its slots back while all its work waited waits for others.
-            if is_idle and probe_at is None and not state.slots.starved:
+            if is_idle and probe_at is None:
                 return True
 
             # Whatever happens while this waits (a plan adopted, a subtask held back, limits changed) ends one of the
@@ -166,7 +164,7 @@ class Dispatch:
                     continue
                 idle_since = workflow.now()
                 probe_at = min(probe_at, idle_since + self._rest_left)
-            self._context.hold_clock("people", self._only_people_can_help(probe_at))
+            self._context.wait_for_people(self._only_people_can_help(probe_at))
             await self._wait(probe_at)
             if idle_since is not None:
                 self._rest_left -= workflow.now() - idle_since
@@ -200,17 +198,10 @@ class Dispatch:
 
     def _only_people_can_help(self, probe_at: datetime | None) -> bool:
         """True if all that could continue waits for a person's decision: then the run's clock stands still."""
-        state, waits = self._state, self._state.waits
-        asked = waits.of_subtasks()
-        if not asked and not state.proposed:
+        is_planning = self._replanning.running and self._state.proposed is None
+        if self._drafts.running or is_planning or probe_at is not None:
             return False
-        needs_slots = state.slots.held or state.slots.starved
-        at_work = needs_slots or state.time_and_budget.agents_waiting or self._drafts.running
-        planning = self._replanning.running and state.proposed is None
-        if at_work or planning or probe_at is not None:
-            return False
-        all_ask = asked.issuperset(self._running)
-        return all_ask and all(wait.for_decision for wait in waits.current)
+        return self._state.only_people_can_help
 
     def _give_up_resting(self) -> None:
         """Fails the subtasks that wait for roles whose breakers are open: the run has stood still long enough."""
@@ -233,13 +224,11 @@ class Dispatch:
         """
         board, slots = self._state.board, self._state.slots
         probes: list[datetime] = []
-        slots.note_starved(False)
         in_flight = board.in_flight()  # once: while a role rests, each of its subtasks is looked at every time
         if self._state.time_and_budget.agents_waiting or (self._state.refused and not self._state.has_finding):
             return None  # others could not be paid now, or would be refused, too
         for subtask_id in board.ready():
             if slots.full:
-                slots.note_starved(True)
                 break
             if self._replanning.running and board.missing_for(subtask_id):
                 continue

@@ -273,7 +273,7 @@ async def _behind(access: Access, run: Run, wait: Wait) -> tuple[str, dict[str, 
     if wait.subtask_id is None:
         return "the supervisor", {}
     level, subtask_id = await run.level(wait.subtask_id)
-    reports = {report.id: report for report in (await level.whole_status()).subtasks}
+    reports = {report.id: report for report in (await level.own_status()).subtasks}
     asking = reports[subtask_id]
     built_on = [reports[name] for name in asking.depends_on if name in reports] if wait.kind == "finding" else []
     refs = {report.id: report.finding.text_ref for report in built_on if report.finding}

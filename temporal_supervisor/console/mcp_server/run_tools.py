@@ -242,7 +242,7 @@ async def wait(
     phase, _, usd = await facts(described)
     standing = RunStanding(run_id=run.id, state=state_word(described), phase=phase, usd=usd, notes=notes)
     with contextlib.suppress(NoAnswer):  # what the server knows is all then
-        status = await run.status()
+        status = await run.whole_status()
         standing.subtasks, standing.usd = status.counts, status.usage.usd
         if is_open(described):
             items, causes = await _asked(run), await causes_of(run, described, status)

@@ -109,7 +109,7 @@ async def causes_of(
     waits = described.typed_search_attributes.get(WAITING)
     if status is None and waits:
         with contextlib.suppress(NoAnswer):  # then the server's knowledge says whom it waits for
-            status = await run.status()
+            status = await run.whole_status()
     return grouped([*(stated(status, run.id) if status else []), *causes])
 
 

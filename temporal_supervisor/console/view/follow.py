@@ -189,7 +189,7 @@ class RunPoller:
             agent.tail = "" if ended else await tail_of(self._run, described)
             if nested is not None and agent.moment != _moment(described):
                 below = Run(self._run.client, workflow_id)
-                status = await (below.whole_status() if is_open(described) else below.status())
+                status = await (below.own_status() if is_open(described) else below.status())
                 nested |= {report.id: report for report in status.subtasks}
                 if status.next_cursor is not None:
                     _take_states(nested, await below.result_so_far())

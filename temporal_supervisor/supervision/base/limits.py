@@ -95,6 +95,7 @@ GAPS_SHOWN = 100  # missing findings named one by one in a prompt; the answer's 
 PROVIDER_PAUSE = timedelta(seconds=30)  # first durable wait for a provider; grows by PROVIDER_PAUSE_FACTOR
 PROVIDER_PAUSE_FACTOR = 1.5  # some ten waits for an outage of an hour
 PROVIDER_PAUSE_MAX = timedelta(minutes=10)  # the longest that a provider is back unnoticed
+NESTED_SUBTASKS_LEAST = 2  # of a nested run: with one it does no more than a worker agent
 NESTED_DEADLINE_SHARE = 0.9  # of what is left: the parent must still write its answer
 ROLE_BREAKER_FAILURES = 3  # failed attempts in a row, by contract
 ROLE_BREAKER_COOLDOWN = timedelta(seconds=10)  # a role that fails at once may not burn a run's attempts in seconds

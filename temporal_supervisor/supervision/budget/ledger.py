@@ -108,6 +108,10 @@ class Ledger:
         """How many grants are not settled."""
         return len(self._grants)
 
+    def has_grant(self, account: str | None) -> bool:
+        """True if that account has a grant that is not settled."""
+        return account in self._grants
+
     @property
     def exhausted(self) -> bool:
         """True if not even the smallest grant is free; running worker agents may still give some back."""
@@ -133,36 +137,25 @@ class Ledger:
         return available.usd is None or 0 < available.usd >= tokens * token_price(self._spent)
 
     def grant(self, subtask_id: str, share_of: float) -> Amount | None:
-        """Returns one of `share_of` slices of what is free; None if not even the smallest is free, or ValueError."""
+        """Returns one of `share_of` slices of what is free; None if not even the smallest is free.
+
+        Raises ValueError if the subtask has a grant that is not settled.
+        """
         if subtask_id in self._grants:
             raise ValueError(f"'{subtask_id}' has a grant that is not settled")
         if self.exhausted:
             return None
-        self._promise(subtask_id, Amount(tokens=0, usd=0.0))
-        return self.top_up(subtask_id, share_of, limits.LEAST_GRANT_TOKENS)
 
-    def top_up(self, subtask_id: str, share_of: float, least_tokens: int) -> Amount | None:
-        """Returns an open grant with a slice or `least_tokens` more; None if nothing is free or there is no grant."""
-        grant = self._grants.get(subtask_id)
-        if grant is None or self.exhausted:
-            return None
-        free, share = self.free, max(1, share_of)
-        tokens = usd = None
-        if free.tokens is not None and grant.tokens is not None:
-            tokens = grant.tokens + min(free.tokens, max(int(free.tokens // share), least_tokens))
-        if free.usd is not None and grant.usd is not None:
-            wanted = max(free.usd / share, least_tokens * token_price(self._spent))
-            usd = grant.usd + min(free.usd, wanted)
+        free = self.free
+        share = max(1, share_of)
+        tokens = None
+        if free.tokens is not None:
+            tokens = min(free.tokens, max(int(free.tokens // share), limits.LEAST_GRANT_TOKENS))
+        usd = None
+        if free.usd is not None:
+            least = limits.LEAST_GRANT_TOKENS * token_price(self._spent)
+            usd = min(free.usd, max(free.usd / share, least))
         return self._promise(subtask_id, Amount(tokens=tokens, usd=usd))
-
-    def shortfall(self, tokens: int) -> int:
-        """Returns by how much the total must grow until that many tokens are free."""
-        if self._total.tokens is None:
-            return 0
-        needed = self._gone()[0] + tokens
-        share, held_back = SYNTHESIS_HOLDBACK_SHARE, SYNTHESIS_HOLDBACK_TOKENS
-        total = min(2 * needed, max(math.ceil(needed / (1 - share)) + 1, needed + held_back))  # as `_reserve` has it
-        return max(0, total - self._total.tokens)
 
     def last_grant(self, subtask_id: str) -> Amount:
         """Returns whatever is free, even nothing: for the one call in which an attempt can still conclude."""
@@ -202,14 +195,6 @@ class Ledger:
         """Sets new totals; raises ValueError as `check`."""
         self.check(tokens, usd)
         self._total = Amount(tokens=tokens, usd=usd)
-
-    def raise_to(self, grant: Amount) -> Amount:
-        """Raises the totals to those of `grant` where they are below; None is no limit. Returns the totals."""
-        old = self._total
-        tokens = None if None in (grant.tokens, old.tokens) else max(grant.tokens or 0, old.tokens or 0)
-        usd = None if None in (grant.usd, old.usd) else max(grant.usd or 0.0, old.usd or 0.0)
-        self._total = Amount(tokens=tokens, usd=usd)
-        return self._total
 
     def _free_beside(self, reserve: Amount) -> Amount:
         tokens_gone, usd_gone = self._gone()

@@ -1,5 +1,6 @@
 """What a run may still use: time until its deadline, and budget. Both can be extended while it runs."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
@@ -12,12 +13,14 @@ from temporal_supervisor.supervision.contract.status import RunLimits
 from temporal_supervisor.supervision.contract.updates import NewBudget
 from temporal_supervisor.supervision.contract.usage import Usage
 
+_ROOT = "root"  # holds a nested run's clock
+
 
 class TimeAndBudget:
-    """Deadline and budget of one supervisor. `now` is the run's clock; `grant` is a nested supervisor's slice.
+    """Deadline and budget of one supervisor. `now` is the run's clock.
 
-    `agents_waiting` is how many worker agents wait for budget that others may return, `stopped_because` why no more
-    work may begin, whatever time is left. While the clock is held, the deadline stays as far away as it was.
+    A nested supervisor has its `grant` as the budget. `stopped_because` says why no more work may
+    begin, whatever time is left. While the clock is held, the deadline stays as far away as it was.
     """
 
     def __init__(
@@ -26,10 +29,12 @@ class TimeAndBudget:
         self._now = now
         self._started_at = started_at
         self.deadline = request.deadline
-        self.budget = Budget.model_construct(**grant.model_dump()) if grant else request.budget
+        self.budget = request.budget
+        if grant is not None:
+            self.budget = Budget.model_construct(tokens=grant.tokens, usd=grant.usd)
         self.ledger = Ledger(self.budget.tokens, self.budget.usd)
         self._ceilings = Ceilings()
-        self.agents_waiting = 0
+        self._agents_waiting: Counter[str] = Counter()
         self.stopped_because = ""
         self._held_by: set[str] = set()
         self._held_since = started_at
@@ -56,16 +61,24 @@ class TimeAndBudget:
         return bool(self._held_by)
 
     def hold(self, why: str, wanted: bool = True) -> bool:
-        """Holds the clock for a reason, or no longer for that one. Returns True if the deadline has moved."""
+        """Holds the clock for a reason, or no longer for that one.
+
+        Returns True if it stands still since now, or goes again.
+        """
         was_held = self.held
-        (self._held_by.add if wanted else self._held_by.discard)(why)
-        if self.held and not was_held:
+        if wanted:
+            self._held_by.add(why)
+        else:
+            self._held_by.discard(why)
+        if self.held == was_held:
+            return False
+
+        if self.held:
             self._held_since = self._now()
-        has_moved = was_held and not self.held
-        if has_moved:
+        else:
             self._held_before += self._now() - self._held_since
             self._holds.append((self._held_since, self._now()))
-        return has_moved
+        return True
 
     def held_time(self, begin: datetime, end: datetime) -> timedelta:
         """Returns how long the clock stood still between two times."""
@@ -76,7 +89,32 @@ class TimeAndBudget:
     @property
     def work_until(self) -> datetime:
         """When work on subtasks ends, so that there is time for the synthesis."""
-        return self.deadline_at - min(limits.SYNTHESIS_RESERVE, self.deadline * limits.SYNTHESIS_RESERVE_SHARE)
+        return self.deadline_at - self._for_synthesis
+
+    @property
+    def _for_synthesis(self) -> timedelta:
+        return min(limits.SYNTHESIS_RESERVE, self.deadline * limits.SYNTHESIS_RESERVE_SHARE)
+
+    @property
+    def elapsed(self) -> timedelta:
+        """The time that the run's clock shows: without that in which it stood still."""
+        return self._now() - self._started_at - self._held
+
+    def nested_deadline(self, began: timedelta, own: timedelta | None) -> datetime:
+        """Returns when a nested run that began at that `elapsed` time must answer.
+
+        It gets a share of the time that was left then, and no more than its subtask's `own` time.
+        """
+        left = (self.deadline - self._for_synthesis - began) * limits.NESTED_DEADLINE_SHARE
+        if own is not None:
+            left = min(left, own)
+        return self._started_at + self._held + began + max(left, limits.MIN_DEADLINE)
+
+    def follow_root(self, deadline_at: datetime | None) -> None:
+        """Sets the deadline of a nested supervisor; None while the root's clock stands still."""
+        self.hold(_ROOT, deadline_at is None)
+        if deadline_at is not None:
+            self.deadline = deadline_at - self._started_at - self._held
 
     @property
     def closing_time(self) -> timedelta:
@@ -93,9 +131,20 @@ class TimeAndBudget:
         """Lets no more work begin, whatever time is left."""
         self.stopped_because = why
 
-    def count_waiting_agents(self, more: int) -> None:
-        """Counts worker agents that begin, or with a negative number end, to wait for budget."""
-        self.agents_waiting += more
+    @property
+    def agents_waiting(self) -> set[str]:
+        """The subtasks of which worker agents wait for budget that others may return."""
+        return set(self._agents_waiting)
+
+    def agent_waits(self, subtask_id: str) -> None:
+        """Notes that a worker agent begins to wait for budget."""
+        self._agents_waiting[subtask_id] += 1
+
+    def agent_waits_no_longer(self, subtask_id: str) -> None:
+        """Notes that a worker agent has ended its wait for budget."""
+        self._agents_waiting[subtask_id] -= 1
+        if not self._agents_waiting[subtask_id]:
+            del self._agents_waiting[subtask_id]
 
     def affordable(self, tokens: int, ended: Sequence[Usage]) -> int | None:
         """Returns how many subtasks of so many `tokens`, or of the mean of `ended` ones, are free; None if unknown."""
@@ -136,11 +185,6 @@ class TimeAndBudget:
             self.ledger.extend(self.budget.tokens, self.budget.usd)
         if deadline is not None:
             self.deadline = deadline
-
-    def set_slice(self, grant: Amount, deadline_at: datetime) -> None:
-        """Sets the deadline of a nested supervisor, and raises its slice to `grant`."""
-        self.budget = Budget.model_construct(**self.ledger.raise_to(grant).model_dump())
-        self.deadline = deadline_at - self._started_at - self._held
 
     def restart_clock(self) -> None:
         """Begins the whole deadline again: the run was reset."""

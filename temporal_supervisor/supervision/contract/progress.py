@@ -37,15 +37,18 @@ class Counts(Model):
 
 
 class NestedRun(Model):
-    """The nested supervisor of a subtask's present or last attempt, as it last reported.
+    """The nested supervisor of a subtask's present or last attempt.
 
-    `counts` are of the subtasks on all levels below, `usage` includes them. The subtasks themselves are in the queries
-    of the nested run, which is the workflow of the subtask, and at its end in the result at `result_ref`.
+    While it works: how many of its `waits` need people, and what is `spent`, on all levels below;
+    all else is in the queries of the workflow itself. Once it has ended: its `status`, the `counts`
+    of its subtasks, how many of them its plans `named`, and its result at `result_ref`.
     """
 
-    phase: Phase = "planning"
+    workflow_id: str = ""
+    waits: int = 0
+    spent: Usage = Usage()
     status: RunStatus = "running"
     counts: Counts = Counts()
-    usage: Usage = Usage()
+    named: int = 0
     result_ref: str | None = None
     trace_ref: str | None = None

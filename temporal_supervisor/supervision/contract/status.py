@@ -24,6 +24,10 @@ class Flags(Model):
     waiting_person: bool = False
     waiting_store: bool = False
 
+    def __or__(self, other: "Flags") -> "Flags":
+        """Returns the conditions that hold in one or the other."""
+        return Flags(**{name: value or getattr(other, name) for name, value in self})
+
     @property
     def most_urgent(self) -> str | None:
         """The condition that the server's lists show."""

@@ -5,6 +5,7 @@ roles that have all of them are able. If no single role has them all, the subtas
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from types import MappingProxyType
 
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.text import cut, one_line, quoted
@@ -124,6 +125,27 @@ def incapable(plan: Plan, team: TeamCard) -> list[str]:
         for subtask in plan.subtasks
         if subtask.role == "auto" and not able(team.roles, subtask.capabilities)
         if not (_may_be_split(subtask) and shares(team.roles, subtask.capabilities))
+    ]
+
+
+def teams_without_room(
+    plan: Plan, team: TeamCard, max_subtasks: int, states: Mapping[str, str] = MappingProxyType({})
+) -> list[str]:
+    """Returns a sentence if the plan leaves too few subtasks to its roles that are teams.
+
+    A team plans subtasks of its own, which count like those of the plan. One that has begun, by the
+    `states` of subtasks, has its part already.
+    """
+    waiting = [each for each in plan.named if states.get(each.id, "waiting") == "waiting"]
+    teams = [each.id for each in waiting if team.role(each.role).team is not None]
+    needed = len(plan.named) + limits.NESTED_SUBTASKS_LEAST * len(teams)
+    if not teams or needed <= max_subtasks:
+        return []
+    listed = one_line(", ".join(teams), limits.PARAGRAPH_BYTES)
+    return [
+        f"{listed}: their roles are teams, each of which plans at least "
+        f"{limits.NESTED_SUBTASKS_LEAST} subtasks of its own: with the plan's {len(plan.named)} "
+        f"these are {needed}, at most {max_subtasks} are allowed"
     ]
 
 

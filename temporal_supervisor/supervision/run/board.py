@@ -14,7 +14,7 @@ from itertools import chain, islice
 from temporal_supervisor.supervision.base.errors import ErrorKind
 from temporal_supervisor.supervision.contract.finding import Finding
 from temporal_supervisor.supervision.contract.plan import Plan, Subtask, folded, template_of
-from temporal_supervisor.supervision.contract.progress import Counts
+from temporal_supervisor.supervision.contract.progress import Counts, NestedRun
 from temporal_supervisor.supervision.contract.result import (
     Gap,
     Problem,
@@ -213,6 +213,10 @@ class Board:
         """Sets the model that works on a subtask."""
         self._reports[subtask_id].model = model
 
+    def note_nested(self, subtask_id: str, run: NestedRun) -> None:
+        """Sets the facts known of the nested run that works on a subtask, or worked on it last."""
+        self._reports[subtask_id].nested = run
+
     def put_back(self, subtask_id: str) -> None:
         """Puts a subtask whose attempt has ended back among those that wait."""
         self._move(subtask_id, "waiting")
@@ -374,10 +378,17 @@ class Board:
         waiting = (report.id for report in self._reports.values() if report.state == "waiting")
         return sum(self._subtasks[each].candidates for each in islice(chain(self.running(), waiting), slots))
 
-    @property
-    def under_way(self) -> int:
-        """The number of subtasks that are worked on, or could begin at once."""
-        return self._states["running"] + len(self._ready)
+    def ready_beside(self, subtask_id: str) -> int:
+        """Returns the number of other subtasks that could begin at once."""
+        return len(self._ready - {self._place[subtask_id]})
+
+    def unfinished(self) -> list[SubtaskReport]:
+        """Returns the subtasks that wait or are worked on; items instead of their template."""
+        return [
+            report
+            for report in self._reports.values()
+            if report.state in ("waiting", "running") and report.counts is None
+        ]
 
     @property
     def has_finding(self) -> bool:

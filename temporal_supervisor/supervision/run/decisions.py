@@ -1,7 +1,9 @@
 """Messages of people to a run: decisions, words to its agents, subtasks to repeat or to skip."""
 
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, Field
 
 from temporal_supervisor.supervision.base.errors import ErrorKind
 from temporal_supervisor.supervision.base.text import did_you_mean, quoted
@@ -149,17 +151,18 @@ def _waiting(waits: Sequence[Wait]) -> str:
 class Instructions(Model):
     """All words to the agents of a subtask so far: the signal `instructions`, also to nested supervisors.
 
-    Only a child and the supervisor above it know the `key`: without it a signal is a stranger's. The `number` grows
-    with each word, pause and resume: a smaller one comes late. While `paused` they begin no call; `now`, they also
-    stop the one in flight. `resumes` is how often the waits for a provider were ended.
+    The `number` grows with each word, pause and resume: a smaller one comes late. While `paused`
+    they begin no call; `now`, they also stop the one in flight. `resumes` is how often the waits
+    for a provider were ended. `deadline_at` is for nested supervisors: None while the root's clock
+    stands still.
     """
 
-    key: str = ""
     number: int = 0
     paused: bool = False
     now: bool = False
     resumes: int = 0
     words: list[str] = []
+    deadline_at: Annotated[AwareDatetime | None, Field(exclude_if=lambda time: time is None)] = None
 
 
 class Steering:
@@ -192,9 +195,13 @@ class Steering:
         """Adds a word to the agents of a subtask, or to all."""
         self._words.append((to, text))
 
+    def comes_late(self, new: Instructions) -> bool:
+        """True if later instructions of the supervisor above have come already."""
+        return new.number < self._above.number
+
     def take(self, new: Instructions) -> bool:
         """Takes over the instructions to the supervisor above: they hold for all work here. True if it was resumed."""
-        if new.number < self._above.number:
+        if self.comes_late(new):
             return False
         for word in new.words[len(self._above.words) :]:
             self.say(word)

@@ -1,64 +1,121 @@
-"""The nested supervisors below a run: what each last reported, in sums and as waits, never their subtasks."""
+"""The nested supervisors of a run: their grants, what each reports and gives back.
 
-from temporal_supervisor.supervision.contract.progress import Counts, NestedRun, Phase
-from temporal_supervisor.supervision.contract.status import Wait
+A nested supervisor is a run with a fixed grant. While it works its supervisor knows two things of
+it: how many of its waits need people, and what is spent.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from temporal_supervisor.supervision.base.limits import NESTED_SUBTASKS_LEAST
+from temporal_supervisor.supervision.budget.ledger import Amount
+from temporal_supervisor.supervision.contract.progress import NestedRun
 from temporal_supervisor.supervision.contract.usage import Usage
 from temporal_supervisor.supervision.run.board import Board
 
-NESTED_STEPS = 20  # reports of a nested run on its progress: each costs two histories some five events
+SPENT_STEPS = 20  # reports on what is spent: each costs two histories some five events
+_STEP_WITHOUT_BUDGET = 50_000  # tokens
+
+
+class NestedGrant(Amount):
+    """The grant of a nested run, which never changes: budget, worker agents at a time, subtasks.
+
+    `subtasks` are those that plans name, on all levels from it on.
+    """
+
+    slots: int
+    subtasks: int
+
+
+@dataclass
+class _AtWork:
+    """A nested run at work; `waits_for_people` is True while nothing else could continue in it."""
+
+    subtask_id: str
+    grant: NestedGrant
+    waits_for_people: bool = False
 
 
 class NestedRuns:
-    """Nested supervisors by the subtask that they work on, or worked on last, which shows them on the `board`."""
+    """The nested runs of a supervisor. The `board` shows each at the subtask that it works on."""
 
     def __init__(self, board: Board) -> None:
         self._board = board
-        self._runs: dict[str, NestedRun] = {}
-        self._waits: dict[str, list[Wait]] = {}  # of those at work
+        self._at_work: dict[str, _AtWork] = {}  # by workflow id
+        self._named = 0  # by those that have ended
 
-    def begin(self, subtask_id: str) -> None:
-        """Takes up the nested supervisor that begins to work on a subtask."""
-        self._waits[subtask_id] = []
-        self._set(subtask_id, NestedRun())
+    def begin(self, workflow_id: str, subtask_id: str, grant: NestedGrant) -> None:
+        """Takes up a nested run that begins to work on a subtask."""
+        self._at_work[workflow_id] = _AtWork(subtask_id, grant)
+        self._board.note_nested(subtask_id, NestedRun(workflow_id=workflow_id))
 
-    def report(self, subtask_id: str, run: NestedRun, waits: list[Wait]) -> None:
-        """Takes over what a nested supervisor at work reports."""
-        self._waits[subtask_id] = [wait.below(subtask_id) for wait in waits]
-        self._set(subtask_id, run)
+    def report(self, workflow_id: str, waits: int, spent: Usage, *, waits_for_people: bool) -> bool:
+        """Takes over the report of a run at work. Returns False if there is none of that id."""
+        run = self._at_work.get(workflow_id)
+        if run is None:
+            return False
+        run.waits_for_people = waits_for_people
+        shown = NestedRun(workflow_id=workflow_id, waits=waits, spent=spent)
+        self._board.note_nested(run.subtask_id, shown)
+        return True
 
-    def end(self, subtask_id: str, run: NestedRun | None = None) -> None:
-        """Ends the nested supervisor of a subtask; without a `run` it has left nothing."""
-        del self._waits[subtask_id]
-        left = {"phase": "failed", "status": "partial"}
-        self._set(subtask_id, run or self._runs[subtask_id].model_copy(update=left))
+    def end(self, workflow_id: str, left: NestedRun | None = None) -> None:
+        """Ends a nested run, which has `left` this; what it did not use is free again."""
+        run = self._at_work.pop(workflow_id, None)
+        if run is None:
+            return
+        known = left or self._shown(run).model_copy(update={"waits": 0, "status": "partial"})
+        self._named += known.named
+        shown = known.model_copy(update={"workflow_id": workflow_id})
+        self._board.note_nested(run.subtask_id, shown)
 
-    def _set(self, subtask_id: str, run: NestedRun) -> None:
-        self._runs[subtask_id] = self._board[subtask_id].nested = run
+    def _shown(self, run: _AtWork) -> NestedRun:
+        return self._board[run.subtask_id].nested or NestedRun()
 
     @property
-    def counts(self) -> Counts:
-        """The subtasks of all of them, on all levels."""
-        return sum((run.counts for run in self._runs.values()), Counts())
+    def spent(self) -> Usage:
+        """The usage of those at work, as last reported; that of ended ones is booked."""
+        return sum((self._shown(run).spent for run in self._at_work.values()), Usage())
 
     @property
-    def usage(self) -> Usage:
-        """The usage of those at work so far; that of ended ones is booked."""
-        return sum((self._runs[subtask_id].usage for subtask_id in self._waits), Usage())
+    def waits(self) -> int:
+        """The number of waits that need people in those at work."""
+        return sum(self._shown(run).waits for run in self._at_work.values())
 
     @property
-    def has_finding(self) -> bool:
-        """True if there is a finding in one of those at work."""
-        return any(self._runs[subtask_id].counts.completed for subtask_id in self._waits)
+    def waiting_for_people(self) -> set[str]:
+        """The subtasks whose nested runs can only continue with what people say."""
+        return {run.subtask_id for run in self._at_work.values() if run.waits_for_people}
 
-    def waits(self) -> list[Wait]:
-        """Returns the waits of those at work, on all levels."""
-        return [wait for waits in self._waits.values() for wait in waits]
+    @property
+    def slots_waiting_for_people(self) -> int:
+        """The number of slots that these nested runs keep."""
+        return sum(run.grant.slots for run in self._at_work.values() if run.waits_for_people)
+
+    @property
+    def subtasks(self) -> int:
+        """The number of subtasks that nested runs have named, or may still name."""
+        return self._named + sum(run.grant.subtasks for run in self._at_work.values())
 
 
-def milestone(phase: Phase, counts: Counts) -> tuple[object, ...]:
-    """Returns a value that changes when a report is worth sending.
+def portion(weight: float, others: Sequence[float]) -> float:
+    """Returns the share of a subtask of that weight among `others` that have not started."""
+    total = weight + sum(others)
+    return weight / total if total else 1 / (1 + len(others))
 
-    Ended subtasks count in steps of a NESTED_STEPS-th of all: reports would otherwise grow with the run.
+
+def share_of_subtasks(free: int, weight: float, others: Sequence[float]) -> int:
+    """Returns the share of `free` subtasks for a nested run beside `others` that may be given some.
+
+    Each gets the least number, and what is left is divided by weight.
     """
-    step = max(1, counts.total // NESTED_STEPS)
-    return phase, counts.running > 0, counts.completed > 0, counts.ended // step
+    spare = free - NESTED_SUBTASKS_LEAST * (1 + len(others))
+    if spare < 0:
+        return min(free, NESTED_SUBTASKS_LEAST)
+    return NESTED_SUBTASKS_LEAST + int(spare * portion(weight, others))
+
+
+def spent_step(spent: Usage, budget_tokens: int | None) -> int:
+    """Returns a number that grows whenever what is spent is worth a report."""
+    total = budget_tokens or SPENT_STEPS * _STEP_WITHOUT_BUDGET
+    return spent.tokens // max(1, total // SPENT_STEPS)

@@ -1,5 +1,6 @@
 """The state of a run as its workflow keeps it: what the queries show and the result is made of."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
@@ -10,11 +11,11 @@ from pydantic import JsonValue
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.errors import WITHOUT_ANSWER, ErrorKind, SupervisionError
 from temporal_supervisor.supervision.base.text import cut, one_line, size
-from temporal_supervisor.supervision.budget.ledger import Amount, Spending
+from temporal_supervisor.supervision.budget.ledger import Spending
 from temporal_supervisor.supervision.budget.time_and_budget import TimeAndBudget
 from temporal_supervisor.supervision.contract.ceilings import Ceilings
 from temporal_supervisor.supervision.contract.finding import ArtifactRef, Labels
-from temporal_supervisor.supervision.contract.plan import Estimate, Plan
+from temporal_supervisor.supervision.contract.plan import Estimate, Plan, Subtask
 from temporal_supervisor.supervision.contract.progress import Phase
 from temporal_supervisor.supervision.contract.request import RunRequest
 from temporal_supervisor.supervision.contract.result import (
@@ -44,7 +45,12 @@ from temporal_supervisor.supervision.reuse.matching import saved_usage
 from temporal_supervisor.supervision.run.board import Board
 from temporal_supervisor.supervision.run.decisions import Decisions, Instructions, Steering
 from temporal_supervisor.supervision.run.events import Trace
-from temporal_supervisor.supervision.run.nested_runs import NestedRuns
+from temporal_supervisor.supervision.run.nested_runs import (
+    NestedGrant,
+    NestedRuns,
+    portion,
+    share_of_subtasks,
+)
 from temporal_supervisor.supervision.run.serving_models import ServingModels
 from temporal_supervisor.supervision.run.slots import Slots
 from temporal_supervisor.supervision.run.waits import Waits
@@ -67,9 +73,16 @@ class RunState:
     """
 
     def __init__(
-        self, request: RunRequest, now: Callable[[], datetime], started_at: datetime, grant: Amount | None = None
+        self,
+        request: RunRequest,
+        now: Callable[[], datetime],
+        started_at: datetime,
+        grant: NestedGrant | None = None,
     ) -> None:
-        """`grant` is a nested supervisor's slice, in place of the request's budget."""
+        """`grant` is a nested supervisor's, in place of limits of the request."""
+        if grant is not None:
+            given = {"max_parallel": grant.slots, "max_subtasks": grant.subtasks}
+            request = request.model_copy(update=given)
         self.request = request
         self.goal_bytes = size(request.goal)
         self.plan = Plan(goal=request.goal)
@@ -78,7 +91,7 @@ class RunState:
         self.spending = Spending()
         self.models = ServingModels(now)
         self.nested = NestedRuns(self.board)
-        self.waits = Waits(now, self.nested.waits)
+        self.waits = Waits(now)
         self.trace = Trace(now)
         self.decisions = Decisions()
         self.steering = Steering(self.board)
@@ -92,7 +105,8 @@ class RunState:
         self.phase: Phase = "planning"
         self.slots = Slots(lambda: self.request.max_parallel)
         self.refused: set[str] = set()
-        self.root_has_finding = False
+        self.had_finding_above = False  # when a nested run began
+        self.waits_for_people = False
         self.labels = Labels()
         self.own_seconds = 0.0
         self.warnings: list[str] = []
@@ -132,7 +146,7 @@ class RunState:
         return Flags(
             paused=paused,
             waiting_provider=self.waits.for_provider,
-            waiting_person=self.waits.for_person,
+            waiting_person=self.people_awaited > 0,
             waiting_store=self.waits.for_store,
         )
 
@@ -145,25 +159,90 @@ class RunState:
         return None if status == "running" else status
 
     @property
+    def people_awaited(self) -> int:
+        """The number of waits that need people, here and in nested runs."""
+        return self.waits.for_people + self.nested.waits
+
+    @property
     def has_finding(self) -> bool:
-        """True once there is a finding on any level: then the run waits for `resume` instead of failing."""
-        return self.root_has_finding or self.board.has_finding or self.nested.has_finding
+        """True once there is a finding: then the run waits for `resume` instead of failing.
+
+        A nested run has one also if there was one above when it began.
+        """
+        return self.had_finding_above or self.board.has_finding
 
     @property
     def finding_may_come(self) -> bool:
         """True while work is under way that is not refused."""
         return self.slots.held > 0 or not self.refused.issuperset(self.board.running())
 
-    def begin_nested(self, labels: Labels, root_has_finding: bool, instructions: Instructions) -> None:
-        """Takes over the labels of a nested run's brief, and the instructions of people above."""
+    def begin_nested(self, labels: Labels, instructions: Instructions, *, has_finding: bool) -> None:
+        """Takes over the labels of a nested run's brief, and what is so above: a finding, a pause."""
         self.labels = labels
-        self.note_root_finding(root_has_finding)
-        self.steering.take(instructions)
+        self.had_finding_above = has_finding
+        self.follow(instructions)
         self.time_and_budget.hold("paused", self.steering.paused)
 
-    def note_root_finding(self, has_finding: bool) -> None:
-        """Notes that there is a finding in the tree above, from then on."""
-        self.root_has_finding = self.root_has_finding or has_finding
+    def follow(self, instructions: Instructions) -> None:
+        """Takes over what people said to the runs above, and the root's time."""
+        if not self.steering.comes_late(instructions):
+            self.time_and_budget.follow_root(instructions.deadline_at)
+        if self.steering.take(instructions):
+            self.models.retry_all()
+
+    def note_waits_for_people(self, waits: bool) -> None:
+        """Sets `waits_for_people`: True while the run can only continue with what people say."""
+        self.waits_for_people = waits
+
+    @property
+    def only_people_can_help(self) -> bool:
+        """True if all that is at work on subtasks, or lacks a slot or budget, waits for people.
+
+        A slot or budget that a nested run keeps while it waits for people comes free when they have
+        decided.
+        """
+        asks = self.waits.of_subtasks() | self.nested.waiting_for_people
+        if not asks and self.proposed is None:
+            return False
+        if self.slots.held > self.nested.slots_waiting_for_people:
+            return False
+        stands = asks | self.slots.queued | self.time_and_budget.agents_waiting
+        if not stands.issuperset(self.board.running()):
+            return False
+        return all(wait.for_decision for wait in self.waits.current)
+
+    @property
+    def subtasks_left(self) -> int:
+        """The number of subtasks that later plans may name, here or in nested runs that begin."""
+        return max(0, self.request.max_subtasks - self.board.named - self.nested.subtasks)
+
+    def subtasks_for(self, subtask_id: str, is_team: Callable[[Subtask], bool]) -> int:
+        """Returns the number of subtasks that a nested run may name, which begins on a subtask.
+
+        Others that have not started get their part if their role `is_team`; 0 are too few.
+        """
+        others = [each.weight for each in self._others_without_grant(subtask_id) if is_team(each)]
+        weight = self.board.subtask(subtask_id).weight
+        share = share_of_subtasks(self.subtasks_left, weight, others)
+        return share if share >= limits.NESTED_SUBTASKS_LEAST else 0
+
+    def slices_for(self, subtask_id: str) -> float:
+        """Returns into how many slices the free budget is divided, of which a nested run gets one."""
+        others = [each.weight for each in self._others_without_grant(subtask_id)]
+        own = portion(self.board.subtask(subtask_id).weight, others)
+        return 1 / own if own else math.inf
+
+    def _others_without_grant(self, subtask_id: str) -> list[Subtask]:
+        """Returns the other subtasks that have not started, or hold no budget at the moment.
+
+        Several may begin at once: each counts until it has its own grant.
+        """
+        ledger = self.time_and_budget.ledger
+        return [
+            self.board.subtask(report.id)
+            for report in self.board.unfinished()
+            if report.id != subtask_id and not ledger.has_grant(report.workflow_id)
+        ]
 
     def prepared(
         self,
@@ -439,7 +518,7 @@ class RunState:
             counts=self.board.counts(),
             subtasks=reports[cursor:following],
             next_cursor=following if following < max(len(reports), len(waiting)) else None,
-            usage=self.usage + self.nested.usage,
+            usage=self.usage + self.nested.spent,
             spend=self.spending.rows(),
             limits=self.time_and_budget.card(self.request),
             waiting=[self._until_deadline(wait) for wait in waiting[cursor:following]],

@@ -81,13 +81,12 @@ class RoleBreaker:
 
 
 class Waits:
-    """The breakers of a run's roles, and its waits; `below` returns those of nested supervisors."""
+    """The breakers of a run's roles, and its waits: those of nested runs are shown and decided there."""
 
-    def __init__(self, now: Callable[[], datetime], below: Callable[[], list[Wait]]) -> None:
+    def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
-        self._below = below
         self._breakers: dict[str, RoleBreaker] = {}
-        self._own: dict[int, Asked] = {}
+        self._shown: dict[int, Asked] = {}
 
     def breaker(self, role: str) -> RoleBreaker:
         """Returns the breaker of a role."""
@@ -98,37 +97,32 @@ class Waits:
     def show(self, wait: Wait, expires_at: datetime | None, content: str | None = None) -> None:
         """Shows a wait, with when it ends by itself as that is known now; `content` is all of what is asked."""
         shown = wait.model_copy(update={"expires_at": expires_at.isoformat() if expires_at else None})
-        self._own[id(wait)] = Asked(wait=shown, content=content)
+        self._shown[id(wait)] = Asked(wait=shown, content=content)
 
     def end(self, wait: Wait) -> None:
         """Ends a wait."""
-        self._own.pop(id(wait), None)
+        self._shown.pop(id(wait), None)
 
     def asked(self, wait_id: str) -> Asked:
         """Returns a wait of this run with all of what is asked. Raises ValueError if there is none of that id."""
-        for asked in self._own.values():
+        for asked in self._shown.values():
             if asked.wait.id == wait_id:
                 return asked
         raise ValueError(f"nothing with the id '{wait_id}' waits")
 
     def for_help(self, subtask_id: str) -> Wait | None:
         """Returns the wait of a subtask that failed for good, and that a person may have tried again."""
-        failed = (wait for wait in self.own if wait.subtask_id == subtask_id and "retry" in wait.choices)
+        failed = (wait for wait in self.current if wait.subtask_id == subtask_id and "retry" in wait.choices)
         return next(failed, None)
 
-    @property
-    def own(self) -> list[Wait]:
-        """The waits of this run, which are decided here."""
-        return [asked.wait for asked in self._own.values()]
-
     def of_subtasks(self) -> set[str]:
-        """Returns the subtasks of which some work waits for a person's decision, here or in a nested run."""
-        return {wait.subtask_id.split("/")[0] for wait in self.current if wait.subtask_id and wait.for_decision}
+        """Returns the subtasks of which some work waits for a person's decision."""
+        return {wait.subtask_id for wait in self.current if wait.subtask_id and wait.for_decision}
 
     @property
     def current(self) -> list[Wait]:
-        """All waits, here and in nested supervisors."""
-        return [*self.own, *self._below()]
+        """All waits of this run, which are decided here."""
+        return [asked.wait for asked in self._shown.values()]
 
     @property
     def for_provider(self) -> bool:
@@ -141,9 +135,9 @@ class Waits:
         return any(wait.kind == "store" for wait in self.current)
 
     @property
-    def for_person(self) -> bool:
-        """True if something waits for a person."""
-        return any(wait.for_person for wait in self.current)
+    def for_people(self) -> int:
+        """The number of waits that need people."""
+        return sum(wait.for_person for wait in self.current)
 
     def cards(self) -> list[dict[str, JsonValue]]:
         """Returns the breakers that are open or have counted failures, of roles and of providers."""

@@ -1,5 +1,6 @@
 """The ledger and the deadline of a run: what is left, and what a person may set them to."""
 
+import math
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -233,15 +234,6 @@ def test_an_own_call_is_reserved_until_it_is_settled() -> None:
     assert not ledger.has_room(80_001)
 
 
-def test_totals_are_raised_and_never_lowered() -> None:
-    ledger = Ledger(100, 1.0)
-    assert ledger.raise_to(Amount(tokens=50, usd=2.0)) == Amount(tokens=100, usd=2.0)
-    assert ledger.raise_to(Amount(tokens=150, usd=0.5)) == Amount(tokens=150, usd=2.0)
-    assert ledger.raise_to(Amount(tokens=None, usd=3.0)) == Amount(tokens=None, usd=3.0)
-    assert Ledger(None, None).shortfall(50) == Ledger(10**6, None).shortfall(50) == 0
-    assert Ledger(0, 0.0).raise_to(Amount(tokens=0, usd=0.0)) == Amount(tokens=0, usd=0.0)
-
-
 def test_with_dollars_for_less_than_the_smallest_grant_no_agent_can_be_paid() -> None:
     ledger = Ledger(None, 10.0)
     ledger.settle_call(0, call(limits.LEAST_GRANT_TOKENS, 4.5))  # 4.5 is free, and the smallest grant costs as much
@@ -304,7 +296,7 @@ def test_work_ends_before_the_deadline_and_children_have_a_part_of_what_is_left_
 
 def test_a_stop_ends_the_time_for_work_alone_whatever_the_deadline_becomes() -> None:
     run = a_run()
-    assert (run.stopped_because, run.agents_waiting) == ("", 0)
+    assert (run.stopped_because, run.agents_waiting) == ("", set())
     run.stopped_because = "its history is full"
     assert (run.time_left, run.stopped_because) == (False, "its history is full")
     assert (run.deadline_at, run.closing_time) == (START + HOUR, limits.CHILD_CLOSE_WAIT)
@@ -329,49 +321,19 @@ def test_a_budget_must_cover_what_is_spent_and_stay_below_the_ceilings() -> None
     assert (run.ledger.free.tokens, run.ledger.for_synthesis.tokens) == (0, 500)
 
 
-@given(total=st.integers(0, 2_000_000), used=st.integers(0, 400_000), tokens=st.integers(1, 200_000))
-def test_a_total_that_grew_by_the_shortfall_has_room_and_hardly_more(total: int, used: int, tokens: int) -> None:
-    ledger = Ledger(total, None)
-    ledger.settle_call(0, call(used))
-    shortfall = ledger.shortfall(tokens)
-    assert ledger.has_room(tokens) == (shortfall == 0) or shortfall <= 2
-    ledger.raise_to(Amount(tokens=total + shortfall))
-    assert ledger.has_room(tokens)
-    if shortfall > 2:
-        smaller = Ledger(total + shortfall - 3, None)
-        smaller.settle_call(0, call(used))
-        assert not smaller.has_room(tokens)
-
-
-@given(total=st.integers(50_000, 1_000_000), share=st.integers(1, 20), least=st.integers(0, 500_000))
-def test_a_raised_grant_stays_within_what_is_free(total: int, share: int, least: int) -> None:
-    ledger = Ledger(total, 2.0)
-    first = ledger.grant("t1", 20)
-    assert first is not None
-    free = ledger.free
-    raised = ledger.top_up("t1", share, least)
-    assert raised is not None
-    assert None not in (first.tokens, raised.tokens, free.tokens, free.usd, first.usd, raised.usd)
-    grown = (raised.tokens or 0) - (first.tokens or 0)
-    assert grown == min(free.tokens or 0, max((free.tokens or 0) // share, least))
-    assert (raised.usd or 0) - (first.usd or 0) == pytest.approx((free.usd or 0) / share)
-    assert ledger.open_grants == 1
-    ledger.settle("t1", call(0))
-    assert ledger.free.tokens == total - max(SYNTHESIS_HOLDBACK_TOKENS, -(-total // 10))
-
-
-def test_only_an_open_grant_is_raised_and_only_while_something_is_free() -> None:
+def test_a_grant_is_open_until_it_is_settled_and_nothing_is_given_where_nothing_is_free() -> None:
     ledger = Ledger(50_000, None)
-    assert ledger.top_up("t1", 1, 0) is None
     assert ledger.grant("t1", 2) == Amount(tokens=15_000)
+    assert (ledger.has_grant("t1"), ledger.has_grant("t2"), ledger.has_grant(None)) == (True, False, False)
     with pytest.raises(ValueError, match="not settled"):
         ledger.grant("t1", 1)
-    assert ledger.top_up("t1", 2, 1_000) == Amount(tokens=22_500)
-    assert ledger.top_up("t1", 2, 90_000) == Amount(tokens=30_000)
-    assert ledger.top_up("t1", 1, 1_000) is None
-    assert ledger.last_grant("t2") == Amount(tokens=0)
-    ledger.extend(None, 1.0)
-    assert ledger.top_up("t1", 1, 1_000) == Amount(), "what has no limit any more, or had none, is not counted"
+    assert ledger.grant("t2", math.inf) == Amount(tokens=limits.LEAST_GRANT_TOKENS)
+    assert ledger.grant("t3", 1) == Amount(tokens=11_000)
+    assert ledger.grant("t4", 1) is None
+    assert ledger.last_grant("t4") == Amount(tokens=0)
+    ledger.settle("t1", call(5_000))
+    assert not ledger.has_grant("t1")
+    assert ledger.grant("t5", 1) == Amount(tokens=10_000)
 
 
 # --- the clock, and what is left for further subtasks --------------------------------------------------
@@ -382,7 +344,7 @@ def test_the_clock_stands_still_while_anything_holds_it() -> None:
     time = TimeAndBudget(RunRequest(goal="x", deadline=timedelta(minutes=10)), clock, START)
     end, latest = time.deadline_at, time.latest_deadline_at
     clock.tick(60)
-    assert not time.hold("people")
+    assert time.hold("people")
     clock.tick(3600)
     assert time.held
     assert time.time_left
@@ -409,13 +371,50 @@ def test_the_clock_stands_still_while_anything_holds_it() -> None:
     clock.tick(10)
     assert time.deadline_at == clock.at + timedelta(minutes=10)
     assert time.held_time(START, clock.at) == 5430 * SECOND
-    for grant, total in (((9_000, 1.0), (10**6, 5.0)), ((10**7, None), (10**7, None))):  # of a run above
-        time.hold("people")
-        clock.tick(100)
-        time.hold("people", False)
-        time.set_slice(Amount(tokens=grant[0], usd=grant[1]), clock.at + timedelta(minutes=3))
-        assert time.deadline_at == clock.at + timedelta(minutes=3)
-        assert (time.budget.tokens, time.budget.usd) == total
+
+
+def test_a_nested_run_has_the_time_of_its_root_which_stands_still_with_it() -> None:
+    clock, minute = Clock(), timedelta(minutes=1)
+    nested = a_run(clock)
+    nested.follow_root(START + 3 * minute)
+    assert nested.deadline_at == START + 3 * minute
+    clock.tick(60)
+    nested.follow_root(None)
+    clock.tick(3600)
+    assert (nested.held, nested.time_left, nested.deadline_at - clock.at) == (True, True, 2 * minute)
+    nested.follow_root(clock.at + 2 * minute)
+    assert (nested.held, nested.deadline_at) == (False, clock.at + 2 * minute)
+
+
+def test_a_nested_run_has_a_share_of_the_time_left_when_it_began_and_more_if_its_root_has_more() -> None:
+    clock = Clock()
+    root = a_run(clock, deadline=100 * SECOND)
+    work = root.work_until - START
+    clock.tick(10)
+    began = root.elapsed
+    given = (work - began) * limits.NESTED_DEADLINE_SHARE
+    assert root.nested_deadline(began, None) == clock.at + given
+    assert root.nested_deadline(began, 20 * SECOND) == clock.at + 20 * SECOND
+    clock.tick(5)
+    assert root.nested_deadline(began, None) == START + began + given, "as before"
+    root.hold("people")
+    clock.tick(50)
+    root.hold("people", False)
+    assert root.nested_deadline(began, 20 * SECOND) == START + began + 70 * SECOND
+    root.extend(None, 1000 * SECOND)
+    assert root.nested_deadline(began, None) > START + 800 * SECOND
+    clock.tick(2000)
+    assert root.nested_deadline(root.elapsed, None) == clock.at + limits.MIN_DEADLINE
+
+
+def test_agents_that_wait_for_budget_are_counted_by_subtask() -> None:
+    run = a_run()
+    for _ in range(2):
+        run.agent_waits("t1")
+    run.agent_waits_no_longer("t1")
+    assert run.agents_waiting == {"t1"}
+    run.agent_waits_no_longer("t1")
+    assert run.agents_waiting == set()
 
 
 def test_a_look_at_the_deadline_takes_no_longer_after_many_holds() -> None:

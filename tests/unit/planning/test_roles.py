@@ -18,6 +18,7 @@ from temporal_supervisor.supervision.planning.capabilities import (
     incapable,
     role_for,
     settled,
+    teams_without_room,
     unreadable,
 )
 from temporal_supervisor.supervision.planning.new_roles import (
@@ -322,3 +323,21 @@ def test_what_makes_it_hard_to_choose_is_a_hint(roles: list[Role], hint: str) ->
 @pytest.mark.parametrize("file", sorted(BUILTIN_TEAMS.glob("*/team.toml")), ids=lambda file: file.parent.name)
 def test_no_bundled_team_gets_a_hint(file: Path) -> None:
     assert team_hints(Team.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))) == []
+
+
+@pytest.mark.parametrize(
+    ("most", "states", "is_refused"),
+    [
+        (5, {}, True),  # two are named, and each of two teams needs two
+        (6, {}, False),
+        (4, {"t1": "completed"}, False),  # it has its part already
+        (3, {"t1": "running"}, True),
+    ],
+)
+def test_a_plan_leaves_each_team_two_subtasks_of_its_own(most: int, states: dict[str, str], is_refused: bool) -> None:
+    team = TeamCard(name="x", generalist="hand", roles=[card("hand"), card("crew").model_copy(update={"team": "crew"})])
+    shape = plan(subtask("t1", role="crew"), subtask("t2", role="crew"))
+    problems = teams_without_room(shape, team, most, states)
+    assert bool(problems) is is_refused
+    if is_refused:
+        assert problems[0].endswith(f"at most {most} are allowed")

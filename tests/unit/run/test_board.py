@@ -130,13 +130,13 @@ def test_each_candidate_is_a_worker_agent_and_running_subtasks_come_first() -> N
     assert [board.agents(slots) for slots in (0, 1, 2, 3, 9)] == [0, 3, 4, 6, 6]
 
 
-def test_under_way_is_what_is_worked_on_or_could_be() -> None:
-    board = Board(plan(subtask("a"), subtask("b", "a"), subtask("d", candidates=2), subtask("e")), Clock())
+def test_others_that_are_ready_could_begin_at_once() -> None:
+    board = Board(plan(subtask("a"), subtask("b", "a"), subtask("d"), subtask("e")), Clock())
     board.start("e", "hand")
-    assert board.under_way == 3
+    assert (board.ready_beside("a"), board.ready_beside("e")) == (1, 2)
     work(board, "a")
-    end(board, "e")
-    assert board.under_way == 2
+    assert board.ready_beside("a") == 2
+    assert [each.id for each in board.unfinished()] == ["b", "d", "e"]
 
 
 # --- revisions ----------------------------------------------------------------------------------------

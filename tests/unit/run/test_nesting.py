@@ -1,108 +1,233 @@
-"""Supervisors in supervisors: sums and waits of those below, and slots, given in order and lent to them."""
+"""Nested runs: what each is given at its start, what it reports and gives back; slots, in order."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from temporal_supervisor.supervision.contract.plan import Plan, Subtask
+from temporal_supervisor.supervision.base.limits import NESTED_SUBTASKS_LEAST
 from temporal_supervisor.supervision.contract.progress import Counts, NestedRun
+from temporal_supervisor.supervision.contract.request import RunRequest
 from temporal_supervisor.supervision.contract.status import Wait
 from temporal_supervisor.supervision.contract.usage import Usage
 from temporal_supervisor.supervision.run.board import Board
-from temporal_supervisor.supervision.run.nested_runs import NESTED_STEPS, NestedRuns, milestone
-from temporal_supervisor.supervision.run.slots import Slot, SlotLease, Slots
-from tests.unit.shapes import Clock
+from temporal_supervisor.supervision.run.decisions import Instructions
+from temporal_supervisor.supervision.run.nested_runs import (
+    SPENT_STEPS,
+    NestedGrant,
+    NestedRuns,
+    portion,
+    share_of_subtasks,
+    spent_step,
+)
+from temporal_supervisor.supervision.run.run_state import RunState
+from temporal_supervisor.supervision.run.slots import Slot, Slots
+from tests.unit.shapes import FINDING, START, Clock, plan, subtask
 
-
-def wait(name: str, why: str = "no credit") -> Wait:
-    return Wait(id=name, kind="resume", workflow_id="r/t1/1", prompt_preview=why, since="")
+GRANT = NestedGrant(tokens=1000, slots=2, subtasks=5)
 
 
 def runs(*subtask_ids: str) -> NestedRuns:
-    """Nested supervisors at work."""
-    plan = Plan(subtasks=[Subtask(id=name, description="d", role="r") for name in subtask_ids])
-    nested = NestedRuns(Board(plan, Clock()))
+    """Nested runs at work on these subtasks."""
+    nested = NestedRuns(Board(plan(*map(subtask, subtask_ids)), Clock()))
     for subtask_id in subtask_ids:
-        nested.begin(subtask_id)
+        nested.begin(f"r/{subtask_id}/1", subtask_id, GRANT)
     return nested
 
 
-def test_sums_are_over_all_levels_and_what_has_ended_is_booked_elsewhere() -> None:
-    nested = runs("t1", "t2", "t3")
-    nested.report("t3", NestedRun(counts=Counts(total=2, running=2)), [])
-    assert not nested.has_finding
-    nested.end("t3")
-    left = nested._board["t3"].nested
-    assert left is not None
-    assert (left.phase, left.status, left.counts.total) == ("failed", "partial", 2)
-    for subtask_id in ("t1", "t2"):
-        run = NestedRun(counts=Counts(total=3, completed=2, running=1), usage=Usage(model_calls=4))
-        nested.report(subtask_id, run, [])
-    assert nested.counts == Counts(total=8, completed=4, running=4)
-    assert nested.usage.model_calls == 8
-    assert nested.has_finding
-    last = NestedRun(phase="done", counts=Counts(total=3, completed=3), usage=Usage(model_calls=5))
-    nested.end("t1", last)
-    assert nested.usage.model_calls == 4
-    assert nested.counts.completed == 5
-    assert nested._board["t1"].nested == last
+def test_a_nested_run_tells_how_many_waits_need_people_and_what_is_spent() -> None:
+    nested = runs("t1", "t2")
+    for subtask_id, waits in (("t1", 2), ("t2", 1)):
+        spent = Usage(model_calls=4)
+        assert nested.report(f"r/{subtask_id}/1", waits, spent, waits_for_people=waits == 2)
+    assert (nested.waits, nested.spent.model_calls) == (3, 8)
+    assert nested.waiting_for_people == {"t1"}
+    assert nested.slots_waiting_for_people == GRANT.slots
+    assert nested._board["t2"].nested == NestedRun(workflow_id="r/t2/1", waits=1, spent=Usage(model_calls=4))
 
 
-def test_waits_are_those_of_the_last_report_and_none_once_it_has_ended() -> None:
+def test_a_report_of_a_run_that_is_not_at_work_is_ignored() -> None:
     nested = runs("t1")
-    for waits in ([wait("a"), wait("b")], [wait("b", "still no credit")]):
-        nested.report("t1", NestedRun(), waits)
-        assert nested.waits() == [one.below("t1") for one in waits]
-    nested.end("t1")
-    assert nested.waits() == []
+    assert not nested.report("r/t1/2", 9, Usage(model_calls=9), waits_for_people=True)
+    nested.end("r/t1/1")
+    assert not nested.report("r/t1/1", 9, Usage(model_calls=9), waits_for_people=True)
+    assert (nested.waits, nested.spent, nested.waiting_for_people) == (0, Usage(), set())
 
 
-def test_milestones_are_as_many_for_a_large_run_and_count_that_work_begins_or_rests() -> None:
-    for total in (20, 400, 1000):
-        seen = {milestone("executing", Counts(total=total, completed=done, running=1)) for done in range(total + 1)}
-        assert NESTED_STEPS <= len(seen) <= NESTED_STEPS + 2
-    resting, one, many = (milestone("executing", Counts(total=400, running=n)) for n in (0, 1, 8))
-    assert resting != one
-    assert one == many
-    found, failed = Counts(total=400, completed=1), Counts(total=400, failed=1)
-    assert milestone("executing", found) != milestone("executing", failed), "the first finding is one"
+def test_a_nested_run_gives_back_what_it_did_not_use() -> None:
+    nested = runs("t1")
+    nested.report("r/t1/1", 1, Usage(model_calls=3), waits_for_people=True)
+    assert nested.subtasks == 5
+    last = NestedRun(status="completed", counts=Counts(total=3, completed=3), named=3)
+    nested.end("r/t1/1", last)
+    assert (nested.subtasks, nested.waits, nested.spent) == (3, 0, Usage())
+    assert nested._board["t1"].nested == last.model_copy(update={"workflow_id": "r/t1/1"})
 
 
-# --- slots -------------------------------------------------------------------------------------------
+def test_of_a_nested_run_that_left_nothing_the_last_report_stays() -> None:
+    nested = runs("t1")
+    nested.report("r/t1/1", 1, Usage(model_calls=3), waits_for_people=True)
+    nested.end("r/t1/1")
+    left = nested._board["t1"].nested
+    assert left is not None
+    assert (left.status, left.waits, left.spent.model_calls) == ("partial", 0, 3)
+
+
+def test_reports_on_what_is_spent_are_as_many_for_a_large_budget() -> None:
+    for total in (20_000, 1_000_000, None):
+        sizes = range(0, total or 1_000_000, 1000)
+        seen = {spent_step(Usage(input_tokens=size), total) for size in sizes}
+        assert len(seen) == SPENT_STEPS
+
+
+# --- grants ---------------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 60), st.lists(st.floats(0, 1), min_size=1, max_size=6))
+def test_nested_runs_never_get_more_subtasks_than_are_free_and_each_gets_the_least(
+    free: int, weights: list[float]
+) -> None:
+    left, given_out = free, []
+    while weights:
+        weight, *weights = weights
+        share = share_of_subtasks(left, weight, weights)
+        given_out.append(share)
+        left -= share
+    assert left >= 0
+    if free >= NESTED_SUBTASKS_LEAST * len(given_out):
+        assert min(given_out) >= NESTED_SUBTASKS_LEAST
+
+
+def test_subtasks_are_divided_by_weight_and_a_lone_run_gets_all() -> None:
+    assert share_of_subtasks(10, 0.5, []) == 10
+    assert share_of_subtasks(10, 0.6, [0.2]) == 2 + 4
+    assert share_of_subtasks(1, 0.5, []) == 1
+    assert portion(0.0, [0.0]) == 0.5
+
+
+def a_run(*subtasks: str, **fields: object) -> RunState:
+    """A run with a plan of these subtasks."""
+    run = RunState(RunRequest.model_validate({"goal": "g", **fields}), Clock(), START)
+    run.adopt(plan(*map(subtask, subtasks)))
+    return run
+
+
+def test_the_caps_of_a_run_hold_for_its_nested_runs_too() -> None:
+    run = a_run("t1", "t2", "t3", max_subtasks=12)
+    teams = {"t1", "t2"}
+    run.board.start("t1", "team")
+    first = run.subtasks_for("t1", lambda each: each.id in teams)
+    assert first == 2 + 2  # of the nine that are free: two each, and a half of what is left
+    run.nested.begin("r/t1/1", "t1", NestedGrant(slots=1, subtasks=first))
+    assert run.subtasks_left == 5
+    run.nested.end("r/t1/1", NestedRun(named=3))
+    run.board.complete("t1", FINDING)
+    assert run.subtasks_left == 6
+    assert run.subtasks_for("t2", lambda each: each.id in teams) == 6
+    short = a_run("t1", "t2", max_subtasks=3)
+    assert short.subtasks_for("t1", lambda each: True) == 0, "one is no plan"
+
+
+def test_budget_is_divided_by_weight_over_what_has_not_started() -> None:
+    run = a_run("t1", "t2", "t3")
+    ledger = run.time_and_budget.ledger
+    for subtask_id in ("t1", "t2"):  # at once: before either has its grant
+        run.board.start(subtask_id, "team")
+        run.board.note_workflow(subtask_id, f"r/{subtask_id}/1")
+    assert run.slices_for("t1") == pytest.approx(3)
+    assert ledger.grant("r/t1/1", 3)
+    assert run.slices_for("t2") == 2
+    assert ledger.grant("r/t2/1", 2)
+    assert run.slices_for("t3") == 1, "a lone one gets all"
+
+
+def test_a_nested_run_has_its_grant_as_its_limits() -> None:
+    request = RunRequest(goal="g", max_parallel=8, max_subtasks=12)
+    limits = RunState(request, Clock(), START, GRANT).status().limits
+    assert (limits.max_parallel, limits.max_subtasks) == (2, 5)
+    assert (limits.budget_tokens, limits.budget_usd) == (1000, None)
+
+
+# --- people ---------------------------------------------------------------------------------------
+
+
+def ask(run: RunState, subtask_id: str) -> None:
+    """Shows a question of a subtask."""
+    asked = Wait(id=f"{subtask_id}/1:1.0", kind="question", workflow_id="r", since="")
+    run.waits.show(asked.model_copy(update={"subtask_id": subtask_id}), None)
+
+
+def test_only_people_can_help_once_all_that_works_waits_for_them() -> None:
+    run = a_run("t1", "t2", "t3", max_parallel=2)
+    assert not run.only_people_can_help
+    run.board.start("t1", "team")
+    assert run.slots.take("t1", 2)
+    run.nested.begin("r/t1/1", "t1", GRANT)
+    run.board.start("t2", "hand")
+    run.nested.report("r/t1/1", 1, Usage(), waits_for_people=True)
+    assert run.people_awaited == 1
+    assert run.flags.waiting_person
+    assert not run.only_people_can_help, "t2 is at work"
+    ask(run, "t2")
+    assert run.only_people_can_help
+    run.nested.report("r/t1/1", 1, Usage(), waits_for_people=False)
+    assert not run.only_people_can_help, "the nested run works"
+
+
+@pytest.mark.parametrize("lacks", ["slot", "budget"])
+def test_work_that_lacks_what_a_waiting_nested_run_keeps_waits_for_people(lacks: str) -> None:
+    run = a_run("t1", "t2", max_parallel=2)
+    run.board.start("t1", "team")
+    assert run.slots.take("t1", 2)
+    run.nested.begin("r/t1/1", "t1", GRANT)
+    run.nested.report("r/t1/1", 1, Usage(), waits_for_people=True)
+    run.board.start("t2", "hand")
+    assert not run.only_people_can_help
+    if lacks == "slot":
+        run.slots.ask(Slot("t2"))
+    else:
+        run.time_and_budget.agent_waits("t2")
+    assert run.only_people_can_help
+
+
+def test_a_wait_for_the_provider_lets_the_clock_run() -> None:
+    run = a_run("t1")
+    run.board.start("t1", "hand")
+    ask(run, "t1")
+    assert run.only_people_can_help
+    run.waits.show(Wait(id="t1/1", kind="resume", workflow_id="r", since=""), None)
+    assert not run.only_people_can_help
+
+
+def test_a_nested_run_follows_its_root_and_no_late_word() -> None:
+    run = a_run("t1")
+    later = START.replace(hour=3)
+    run.follow(Instructions(number=2, words=["one", "two"], deadline_at=later))
+    assert run.time_and_budget.deadline_at == later
+    run.follow(Instructions(number=1, words=["one"], paused=True))
+    assert (run.time_and_budget.held, run.steering.paused) == (False, False)
+    run.follow(Instructions(number=3, words=["one", "two"], paused=True))
+    assert (run.time_and_budget.held, run.steering.paused) == (True, True)
+    assert run.steering.words_to_all == ["one", "two"]
+
+
+# --- slots ----------------------------------------------------------------------------------------
 
 
 def slots(total: int = 2) -> Slots:
     return Slots(lambda: total)
 
 
-def test_a_nested_run_that_can_go_on_gets_what_is_free() -> None:
-    some = slots(6)
-    assert some.take()
-    lease = some.lend("t1", 2)
-    assert [some.take() is not None for _ in range(4)] == [True, True, True, False]
-    lease.returned, lease.wanted = lease.given, True
-    assert some.take()
-    some.serve()
-    assert (lease.slots, lease.given, lease.wanted, some.held) == (2, 2, False, 6)
-
-
-def test_a_nested_run_without_work_keeps_its_slots_and_asks_for_none() -> None:
-    for lease, returned in ((SlotLease(), 0), (SlotLease(returned=1), 1)):
-        Slots(lambda: 2, lease).settle()
-        assert (lease.given, lease.returned, lease.wanted) == (1, returned, False)
-
-
 def test_slots_are_given_in_the_order_of_asking() -> None:
     one = slots(1)
-    holder = one.take()
-    first, second = Slot(), Slot()
+    holder = one.take("t1")
+    first, second = Slot("t2"), Slot("t3")
     one.ask(first)
     one.ask(second)
     assert holder
-    assert (first.held, second.held) == (False, False)
+    assert (first.held, second.held, one.queued) == (False, False, {"t2", "t3"})
     one.give_back(holder)
     one.give_back(holder)
-    assert (first.held, second.held, one.take()) == (True, False, None)
+    assert (first.held, second.held, one.take("t4")) == (True, False, None)
 
 
 @given(st.integers(1, 4), st.lists(st.tuples(st.booleans(), st.integers(0, 9))))
@@ -118,138 +243,40 @@ def test_limits_hold_and_nobody_waits_who_could_work(total: int, steps: list[tup
 
 
 @pytest.mark.parametrize(
-    ("total", "others", "agents", "lent"), [(8, 0, 1, 8), (8, 0, 3, 2), (8, 6, 2, 2), (2, 1, 9, 1), (1, 0, 1, 1)]
+    ("total", "taken", "ready", "share"),
+    [(8, 0, 1, 8), (8, 0, 3, 2), (8, 6, 2, 1), (2, 1, 9, 1), (1, 0, 1, 1), (8, 2, 1, 6)],
 )
-def test_a_nested_run_is_lent_its_share_and_no_more_than_is_free(
-    total: int, others: int, agents: int, lent: int
+def test_a_nested_run_gets_the_free_slots_divided_by_what_is_ready(
+    total: int, taken: int, ready: int, share: int
 ) -> None:
     some = slots(total)
-    for _ in range(others + 1):
-        assert some.take()
-    assert some.lend("t1", agents).held == lent
-    assert some.held == others + lent <= total
+    for _ in range(taken):
+        assert some.take("t0")
+    slot = some.take("t1", some.share(ready))
+    assert slot is not None
+    assert (slot.places, some.held) == (share, taken + share)
+    some.give_back(slot)
+    assert some.held == taken
 
 
-def test_a_nested_run_grows_by_what_is_free_alone() -> None:
-    some = slots(8)
-    assert all(some.take() for _ in range(5))
-    some.lend("t1", 5)
-    some.grow(1)
-    assert some.held == 8
+def test_a_nested_run_that_waited_gets_no_more_than_is_free() -> None:
+    some = slots(3)
+    held = [some.take("t0") for _ in range(3)]
+    asked = Slot("t1", places=3)
+    some.ask(asked)
+    assert held[0] is not None
+    some.give_back(held[0])
+    assert (asked.held, asked.places, some.held) == (True, 1, 3)
 
 
-def test_a_nested_run_has_more_as_other_work_ends_and_is_told_so() -> None:
-    some = slots(8)
-    held = [slot for _ in range(5) if (slot := some.take())]
-    below = some.lend("t1", 5).model_copy()
-    for ended, agents, grown in ((0, 5, 1), (1, 4, 2), (2, 2, 4), (1, 1, 8)):
-        for _ in range(ended):
-            some.give_back(held.pop())
-        some.grow(agents)
-        below.take(some.leases["t1"])
-        assert (below.held, some.held) == (grown, len(held) - 1 + grown)
-    below.take(SlotLease(slots=2))
-    assert below.held == 8, "a late word takes nothing away"
-
-
-def test_late_words_leave_slots_idle_and_never_count_one_twice() -> None:
-    lease = SlotLease(slots=3, given=2, returned=1)
-    lease.take(SlotLease(slots=3, returned=1, wanted=True))
-    assert (lease.held, lease.wanted) == (3, False), "it has been given them since"
-    lease.take(SlotLease(slots=3, given=2, returned=2, wanted=True))
-    assert (lease.held, lease.wanted) == (0, True)
-    lease.take(SlotLease(slots=4, given=5, returned=3))
-    assert (lease.held, lease.wanted) == (4, False), "of a run that was reset the other side knows more"
-
-
-# --- trees ----------------------------------------------------------------------------------------------
-
-
-class Branch:
-    """A supervisor of a tree: `own` worker agents that it could use at once, and others below it."""
-
-    def __init__(self, most: int, own: int, below: "list[Branch] | None" = None) -> None:
-        self.slots = Slots(lambda: most)
-        self.slots.is_waiting = lambda: not self.busy
-        self.own = own
-        self.below = below or []
-        self.begun: list[Branch] = []
-        self.held: list[Slot] = []
-
-    @property
-    def busy(self) -> bool:
-        """True if it or one below could work."""
-        return bool(self.own) or any(branch.busy for branch in self.below)
-
-    def begin(self) -> None:
-        """Begins what there are slots for, nested ones first; counts what is left."""
-        self.slots.serve()
-        for branch in self.below:
-            if branch not in self.begun and branch.busy and self.slots.take():
-                branch.slots.lease = self.slots.lend(str(id(branch)), 2)
-                self.begun.append(branch)
-        while len(self.held) < self.own and (slot := self.slots.take()):
-            self.held.append(slot)
-        waiting = [branch for branch in self.below if branch.busy and branch not in self.begun]
-        self.slots.starved = self.own + len(waiting) > len(self.held)
-        self.slots.grow(self.own + sum(branch.busy for branch in self.below))
-        for branch in self.begun:
-            branch.begin()
-            branch.slots.settle()
-
-    def end(self, agents: int) -> None:
-        """Ends so many of the own worker agents."""
-        for _ in range(min(agents, len(self.held))):
-            self.own -= 1
-            self.slots.give_back(self.held.pop())
-
-    @property
-    def working(self) -> int:
-        """How many worker agents work, here and below."""
-        return len(self.held) + sum(branch.working for branch in self.begun)
-
-    def settle(self) -> None:
-        """Lets messages pass until nothing changes any more."""
-        for _ in range(12):
-            self.begin()
-
-
-def test_who_has_only_work_that_waits_returns_all_and_asks_again() -> None:
-    deep = Branch(2, 1)
-    middle = Branch(2, 0, [deep])
-    root = Branch(2, 2, [middle])
-    root.settle()
-    assert (deep.working, root.working) == (1, 2)
-    deep.own = 0
-    deep.slots.give_back(deep.held.pop())  # it waits for a provider
-    root.settle()
-    assert (deep.slots.total, middle.slots.total, len(root.held)) == (0, 0, 2)
-    deep.own = 1
-    root.settle()
-    assert deep.working == 0, "nobody is stopped for it"
-    root.end(1)
-    root.settle()
-    assert (deep.working, root.working) == (1, 2)
-
-
-@given(
-    st.integers(1, 4),
-    st.lists(st.tuples(st.integers(0, 6), st.lists(st.integers(1, 6), max_size=3)), max_size=4),
-    st.lists(st.integers(0, 9), max_size=30),
-)
-def test_a_tree_never_has_more_at_work_than_its_root_and_always_gets_on(
-    total: int, shape: list[tuple[int, list[int]]], ends: list[int]
-) -> None:
-    branches = [Branch(total, own, [Branch(total, leaf) for leaf in leaves]) for own, leaves in shape]
-    root = Branch(total, 2, branches)
-    every = [root, *branches, *[leaf for branch in branches for leaf in branch.below]]
-    for index in ends:
-        root.settle()
-        assert root.working <= total
-        assert root.working or not root.busy
-        every[index % len(every)].end(1)
-    while root.busy:
-        root.settle()
-        assert 0 < root.working <= total
-        for branch in every:
-            branch.end(9)
+@given(st.integers(1, 4), st.lists(st.integers(1, 6), max_size=5))
+def test_all_levels_together_never_have_more_than_the_root(total: int, wanted: list[int]) -> None:
+    """A nested run's worker agents work within its places, whatever it could use."""
+    root, at_work = slots(total), 0
+    for number, agents in enumerate(wanted):
+        slot = root.take(f"t{number}", root.share(len(wanted) - number))
+        if slot is None:
+            break
+        below = slots(slot.places)
+        at_work += sum(below.take("t1") is not None for _ in range(agents))
+    assert at_work <= root.held <= total

@@ -197,21 +197,25 @@ def test_an_id_says_in_which_run_it_waits(wait_id: str, there: str) -> None:
 
 
 def test_waits_are_asked_for_by_their_ids() -> None:
-    nested = QUESTION.model_copy(update={"id": "t8/1/t7/1/t1/1:1.0"}).below("t7").below("t8")
-    waits = Waits(Clock(), lambda: [nested])
+    waits = Waits(Clock())
     waits.show(CALL, None, '{"to": "all"}')
     waits.show(OUTAGE, START)
     waits.show(Wait(id="plan.2", kind="plan", workflow_id="r", since="now"), None)
-    assert waits.of_subtasks() == {"t8", "t2"}
+    assert waits.of_subtasks() == {"t2"}
     assert waits.asked(CALL.id).content == '{"to": "all"}'
-    assert [wait.id for wait in waits.own] == [CALL.id, OUTAGE.id, "plan.2"]
-    for unknown in ("t1", nested.id):
+    assert [wait.id for wait in waits.current] == [CALL.id, OUTAGE.id, "plan.2"]
+    for unknown in ("t1", "t8/1/t7/1/t1/1:1.0"):
         with pytest.raises(ValueError, match=f"'{unknown}' waits"):
             waits.asked(unknown)
 
 
+def test_a_wait_of_a_nested_run_is_shown_above_under_the_path_of_its_subtask() -> None:
+    nested = QUESTION.below("t7").below("t8")
+    assert (nested.subtask_id, nested.id) == (f"t8/t7/{QUESTION.subtask_id}", QUESTION.id)
+
+
 def test_only_a_subtask_that_failed_for_good_asks_for_help() -> None:
-    waits = Waits(Clock(), list)
+    waits = Waits(Clock())
     waits.show(QUESTION, None)
     waits.show(HELP, None)
     assert waits.for_help("t4") == HELP
@@ -402,8 +406,11 @@ FOR_A_PERSON = TIMED.model_copy(
 )
 
 
-def waits(*below: Wait) -> Waits:
-    return Waits(Clock(), lambda: [*below])
+def waits(*shown: Wait) -> Waits:
+    some = Waits(Clock())
+    for wait in shown:
+        some.show(wait, datetime.fromisoformat(wait.expires_at) if wait.expires_at else None)
+    return some
 
 
 def fail(some: Waits, role: str, times: int) -> None:
@@ -427,8 +434,8 @@ def test_a_wait_is_shown_until_its_end_with_its_latest_time() -> None:
 
 def test_one_wait_for_a_provider_or_a_person_among_others_is_enough() -> None:
     asked = FOR_A_PERSON.model_copy(update={"kind": "question"})
-    shown = [(some.for_provider, some.for_person) for some in (waits(TIMED, asked), waits(TIMED), waits(asked))]
-    assert shown == [(True, True), (True, False), (False, True)]
+    shown = [(some.for_provider, some.for_people) for some in (waits(TIMED, asked), waits(TIMED), waits(asked))]
+    assert shown == [(True, 1), (True, 0), (False, 1)]
 
 
 def test_breakers_of_failing_roles_and_of_providers_have_cards_and_open_ones_and_people_notes() -> None:

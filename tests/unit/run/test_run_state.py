@@ -11,14 +11,16 @@ from hypothesis import strategies as st
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.errors import SupervisionError
 from temporal_supervisor.supervision.contract.ceilings import Ceilings
-from temporal_supervisor.supervision.contract.finding import ArtifactRef
+from temporal_supervisor.supervision.contract.finding import ArtifactRef, Labels
 from temporal_supervisor.supervision.contract.plan import Plan
-from temporal_supervisor.supervision.contract.progress import Counts, NestedRun, Phase
+from temporal_supervisor.supervision.contract.progress import Phase
 from temporal_supervisor.supervision.contract.request import RunRequest
 from temporal_supervisor.supervision.contract.result import Citation, Contradiction, Timing
 from temporal_supervisor.supervision.contract.usage import Usage
 from temporal_supervisor.supervision.results.answer import Answer
 from temporal_supervisor.supervision.results.timing import longest_chain, timing
+from temporal_supervisor.supervision.run.decisions import Instructions
+from temporal_supervisor.supervision.run.nested_runs import NestedGrant
 from temporal_supervisor.supervision.run.run_state import RunState
 from temporal_supervisor.supervision.run.serving_models import Outage
 from temporal_supervisor.supervision.run.web_details import markdown
@@ -53,7 +55,7 @@ def test_a_finding_may_come_while_work_is_under_way_that_is_not_refused() -> Non
     assert run.finding_may_come
     run.refused.add("t1")
     assert not run.finding_may_come
-    assert run.slots.take()
+    assert run.slots.take("t2")
     assert run.finding_may_come
 
 
@@ -143,18 +145,14 @@ def test_the_plans_own_time_of_a_subtask_goes_before_the_requests(
     assert state(plan(item), subtask_timeout=usual).timeout_of("a") == seconds
 
 
-@pytest.mark.parametrize("where", ["root", "board", "nested"])
-def test_a_finding_on_any_level_counts(where: str) -> None:
+def test_a_finding_counts_here_and_above_when_a_nested_run_began() -> None:
     run = state(plan(subtask("a")))
     assert not run.has_finding
-    if where == "root":
-        run.root_has_finding = True
-    elif where == "board":
-        work(run.board, "a")
-    else:
-        run.nested.begin("a")
-        run.nested.report("a", NestedRun(counts=Counts(total=2, completed=1)), [])
+    work(run.board, "a")
     assert run.has_finding
+    nested = state()
+    nested.begin_nested(Labels(), Instructions(), has_finding=True)
+    assert nested.has_finding
 
 
 def test_a_model_is_away_longer_after_each_failed_try_and_without_a_time_until_a_person_resumes() -> None:
@@ -286,8 +284,8 @@ def test_a_status_says_what_was_used_on_all_levels_of_which_revision() -> None:
     run.adopt(Plan(direct_answer="Yes."))
     assert run.result().plan_revisions == 1
     run = state(plan(subtask("a"), subtask("b")), max_reviews=2, goal="x" * 500)
-    run.nested.begin("a")
-    run.nested.report("a", NestedRun(usage=Usage(model_calls=2)), [])
+    run.nested.begin("r/a/1", "a", NestedGrant(slots=1, subtasks=2))
+    run.nested.report("r/a/1", 0, Usage(model_calls=2), waits_for_people=False)
     status = run.status()
     assert (status.revision, status.review, status.usage.model_calls) == (1, "up to 2 rounds", 2)
     assert len(status.goal.encode()) == 400

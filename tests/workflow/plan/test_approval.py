@@ -9,18 +9,18 @@ from temporalio.service import RPCError
 from temporal_supervisor.supervision.contract.status import Wait
 from tests.scripted_model import Reply, Script, Step, as_json, plan, script, status, stop
 from tests.waiting import until
-from tests.workflow.runs import Handle, Lab, failure, partial_result, refusal, status_of
+from tests.workflow.runs import Handle, Lab, failure, partial_result, refusal, status_of, waits_of
 from tests.workflow.scripts import item, plans, subtasks
 
 ONE = {"id": "t1"}
 
 
 async def asked(handle: Handle, wait_id: str = "plan.1") -> Wait:
-    """Returns the wait of that id, once it is there."""
+    """Returns the wait of that id, here or in a nested run, once it is there."""
     found: list[Wait] = []
 
     async def waits() -> bool:
-        found[:] = [wait for wait in (await status_of(handle)).waiting if wait.id == wait_id]
+        found[:] = [wait for wait in await waits_of(handle) if wait.id == wait_id]
         return bool(found)
 
     await until(waits)

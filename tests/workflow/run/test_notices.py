@@ -20,7 +20,7 @@ from temporal_supervisor.runtime.settings import Settings
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.contract.request import describe_errors
 from tests.activity.model.http_fixture import Exchange, model_server
-from tests.scripted_model import plan, script
+from tests.scripted_model import Reply, Step, plan, script
 from tests.serving import own_server
 from tests.waiting import until
 from tests.workflow.plan.test_approval import asked, decide
@@ -44,14 +44,22 @@ def telling(settings: Settings, target: str) -> Settings:
     return settings.model_copy(update={"notify": SecretStr(target)})
 
 
-async def test_a_command_gets_a_line_for_each_wait_and_each_end(
+def nested_asking(step: Step) -> Reply:
+    """A team below asks a question."""
+    if step.kind == "turn":
+        return asking(step)
+    is_root = step.call == f"{step.run_id}/plan.1.1"
+    return script(plan({"id": "t1", "role": "group"} if is_root else {"id": "n1", "role": "asker"}))(step)
+
+
+async def test_a_command_gets_a_line_for_each_wait_on_any_level_and_each_end(
     lab: Lab, settings: Settings, elsewhere: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret")
     monkeypatch.setenv("NOTIFY_TOKEN", "for the command")
     file, other = tmp_path / "notices", lab.named(f"{lab.run_id}-2").on(elsewhere)
     lab, target = lab.on(elsewhere), f'{sys.executable} -c "{KEEPING}" {file}'
-    lab.play(script(plan({"id": "t1", "role": "asker"}), {"t1": asking}))
+    lab.play(nested_asking)
     other.play(script(plan({"id": "t1"})))
     async with serving(elsewhere, telling(settings, target)):
         handle = await lab.start(team="people", approve_plan=True, metadata={"owner": "ann"})
@@ -59,8 +67,8 @@ async def test_a_command_gets_a_line_for_each_wait_and_each_end(
         await handle.execute_update("pause", {})
         await handle.execute_update("resume", {})
         await decide(handle, 1, "approve")
-        await asked(handle, "t1/1:1.0")
-        await reply(handle, "t1/1:1.0", "2026")
+        question = await asked(handle, "t1/1/n1/1:1.0")
+        await reply(elsewhere.get_workflow_handle(question.workflow_id), question.id, "2026")
         confidence = (await handle.result()).confidence
         rejected = await other.start(approve_plan=True)
         await asked(rejected)
@@ -73,7 +81,7 @@ async def test_a_command_gets_a_line_for_each_wait_and_each_end(
         ("ended", "ended", None, "completed", None, confidence),
         ("waiting", "paused", None, "running", None, None),
         ("waiting", "plan", "plan.1", "running", None, None),
-        ("waiting", "question", "t1/1:1.0", "running", None, None),
+        ("waiting", "question", "t1/1/n1/1:1.0", "running", None, None),
     ]
     assert sorted(told[4:]) == [  # each is an activity of its own, and may come after the next
         ("failed", "ended", None, "failed", "PlanRejected", None),

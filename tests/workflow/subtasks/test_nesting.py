@@ -3,34 +3,40 @@
 import asyncio
 import functools
 import logging
-import math
-import re
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import datetime, timedelta
 
 import pytest
 from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError
 from temporalio.worker import Worker
 
+from temporal_supervisor.client import decide, waiting
 from temporal_supervisor.standin.server.api_reply import ApiReply
 from temporal_supervisor.supervision.base.queues import fairness_key
-from temporal_supervisor.supervision.budget.ledger import Amount
 from temporal_supervisor.supervision.contract.finding import Finding
 from temporal_supervisor.supervision.contract.progress import Counts
-from temporal_supervisor.supervision.contract.request import Attachment, RunRequest
+from temporal_supervisor.supervision.contract.request import Attachment
 from temporal_supervisor.supervision.contract.result import RunResult
-from temporal_supervisor.supervision.contract.status import Wait
 from temporal_supervisor.supervision.contract.updates import ExtendLimits, NewBudget
-from temporal_supervisor.supervision.run.run_state import RunState
-from tests.scripted_model import Reply, Script, answer, hang, plan, status, text, when
+from temporal_supervisor.trees import tree_status
+from tests.scripted_model import Reply, Script, Step, answer, hang, plan, status, text, tools, when
 from tests.waiting import until
 from tests.workflow import runs
 from tests.workflow.resets import reset, workflow_tasks
-from tests.workflow.runs import GOAL, Caller, Lab, closed, end_soon, found, is_in, refusal, scheduled, status_of
+from tests.workflow.runs import (
+    GOAL,
+    Caller,
+    Lab,
+    closed,
+    end_soon,
+    found,
+    is_in,
+    refusal,
+    scheduled,
+    status_of,
+    waits_of,
+)
 from tests.workflow.scripts import item, subtasks
 from tests.workflow.subtasks.trees import DEEP, PLANS, leaves, nested_handle, nested_status, one_waits, tree
-from workflows.children.child_contracts import NestedInput, NestedTerms
-from workflows.children.links import ParentLink
 from workflows.supervisor import SupervisorWorkflow
 
 USUAL = {"team": "house", "max_depth": 3}
@@ -56,7 +62,7 @@ async def test_three_levels_answer_upward_and_are_one_tree_in_status_and_result(
         }  # fmt: skip
 
     async def counted() -> bool:
-        nested = (await status_of(handle)).subtasks[0].nested
+        nested = (await tree_status(lab.client, lab.run_id)).subtasks[0].nested
         return nested is not None and nested.counts == Counts(total=4, running=2, completed=2)
 
     await until(seen)
@@ -73,6 +79,8 @@ async def test_three_levels_answer_upward_and_are_one_tree_in_status_and_result(
     assert (nested.workflow_id, nested.turns) == (f"{lab.run_id}/t1/1", 5)
     assert nested.nested is not None
     assert (nested.nested.status, nested.nested.counts) == ("completed", Counts(total=4, completed=4))
+    assert (nested.nested.workflow_id, nested.nested.named) == (f"{lab.run_id}/t1/1", 4)
+    assert nested.nested.spent == nested.usage
     assert await lab.started_children() == [f"{lab.run_id}/t1/1", f"{lab.run_id}/t2/1"]
     child = await lab.client.get_workflow_handle(f"{lab.run_id}/t1/1").describe()
     assert (child.workflow_type, child.parent_id, child.root_id) == ("SupervisorWorkflow", lab.run_id, lab.run_id)
@@ -175,23 +183,44 @@ async def test_a_nested_supervisor_answers_at_its_own_deadline_before_the_parent
     assert "answer of t1/1" in lab.prompt("synthesis.1")
 
 
-async def test_a_nested_run_waits_for_budget_that_other_work_returns(lab: Lab) -> None:
+async def test_a_nested_run_ends_partial_with_its_budget_and_a_retry_has_a_new_grant(lab: Lab) -> None:
     hold = asyncio.Event()
-    plans = {
-        "": subtasks(item("t1", "storey"), item("t2")),
-        "t1/1": subtasks(item("f1", "walker"), item("f2", "walker", depends_on=["f1"])),
-    }
-    calls = {"t2/1/turn.1": when(hold, text("late")), "f1/1/turn.1": text("dear pears", tokens=47_000)}
+    below = subtasks(item("f1", "walker"), item("f2", "walker", depends_on=["f1"]))
+    plans = {"": subtasks(item("t1", "storey"), item("t2")), "t1/1": below, "t1/2": below}
+    calls = {"t2/1/turn.1": when(hold, text("late")), "t1/1/f1/1/turn.1": text("dear pears", tokens=47_000)}
     lab.play(tree(plans, **calls))
-    handle = await lab.start(max_parallel=2, budget={"tokens": 300_000})
-    await until(lambda: "t1/1/f1/1/turn.1" in lab.steps)
-    refused = await refusal(handle.execute_update("extend_limits", {"budget": {"tokens": 1}}))
-    least = int(re.findall(r"must be at least (\d+)", refused)[0])
-    await handle.execute_update("extend_limits", {"budget": {"tokens": math.ceil(least / 0.9) + 10}})
-    await until(functools.partial(is_in, nested_handle(lab.client, f"{lab.run_id}/t1/1"), "completed", "f1"))
-    await asyncio.sleep(1)  # it has asked by then, and nothing is free
+    handle = await lab.start(max_parallel=2, budget={"tokens": 200_000})
+    nested = nested_handle(lab.client, f"{lab.run_id}/t1/1")
+    await until(lab.sent("t1/1/f1/1/turn.1"))
+    await until(functools.partial(closed, nested))
+    first = (await status_of(nested)).subtasks[1]
+    assert first.error is not None
+    assert (first.state, first.error.type) == ("failed", "BudgetExhausted")
+    await handle.execute_update("extend_limits", {"budget": {"tokens": 900_000}})
+    await handle.execute_update("retry_subtask", {"subtask_id": "t1"})
+    await until(lab.sent("t1/2/plan.1.1"))
     hold.set()
-    assert (await handle.result()).gaps == []
+    result = await handle.result()
+    assert (result.gaps, result.subtasks[0].attempts) == ([], 2)
+    again = await nested_status(lab.client, f"{lab.run_id}/t1/2")
+    assert (again.limits.budget_tokens or 0) > 2 * ((await status_of(nested)).limits.budget_tokens or 0)
+
+
+async def test_the_subtasks_of_all_levels_are_within_the_runs_limit(lab: Lab) -> None:
+    """The root names two of seven, so t1 may plan the other five, and f1 what is left of them."""
+    lab.play(tree(PLANS))
+    result = await lab.run(max_subtasks=7)
+    assert result.status == "completed"
+    limits = [(await nested_status(lab.client, f"{lab.run_id}/{where}")).limits.max_subtasks for where in DEEP]
+    assert limits == [5, 3]
+
+
+async def test_a_plan_that_leaves_a_team_too_few_subtasks_is_refused(lab: Lab) -> None:
+    lab.play(tree({"": subtasks(item("t1", "storey"), item("t2"))}))
+    error = await lab.failure(max_subtasks=3)
+    assert error.type == "InvalidPlan"
+    assert "t1: their roles are teams" in error.message
+    assert lab.steps == ["plan.1.1", "plan.1.2", "plan.1.3"]
 
 
 # --- failure and cancellation ---------------------------------------------------------------------------
@@ -353,19 +382,6 @@ async def test_limits_that_a_person_changes_at_the_root_reach_every_level(lab: L
     assert (await handle.result()).status == "completed"
 
 
-def test_what_people_decide_is_shown_above_before_any_number_of_waits_for_a_provider() -> None:
-    now = datetime.now(UTC)
-    state = RunState(RunRequest(goal=GOAL), lambda: now, now, None)
-    fields = {"workflow_id": "r/t1/1", "since": ""}
-    waits = [Wait(id=f"t{n}/1", kind="provider" if n < 60 else "question", **fields) for n in range(61)]
-    for wait in waits:
-        state.waits.show(wait, None)
-    terms = NestedTerms(grant=Amount(tokens=None, usd=None), deadline_at=now)
-    values: Any = {"terms": terms, "subtask_id": "t1"}
-    report = ParentLink(NestedInput.model_construct(**values), state)._latest()
-    assert [wait.id for wait in report.waits] == ["t60/1", *[f"t{n}/1" for n in range(49)]]
-
-
 # --- slots -------------------------------------------------------------------------------------------
 
 
@@ -401,11 +417,41 @@ async def test_a_nested_run_has_its_share_of_the_slots(lab: Lab) -> None:
     assert (result.status, turns.most) == ("completed", 3)
 
 
-async def test_a_nested_run_that_waits_leaves_its_slot_to_others(lab: Lab) -> None:
+async def test_a_nested_run_keeps_its_slots_while_it_waits(lab: Lab) -> None:
     account, turns = one_waits(), Turns(together=1, held=0)
     lab.play(turns.within(account.reply))
     handle = await lab.start(max_parallel=1)
-    await until(functools.partial(is_in, handle, "completed", "t2"))
+
+    async def asks_for_people() -> bool:
+        return (await status_of(handle)).flags.waiting_person
+
+    await until(asks_for_people)
+    shown = await tree_status(lab.client, lab.run_id)
+    assert [(wait.kind, wait.subtask_id) for wait in shown.waiting] == [("resume", "t1/f1")]
+    assert await is_in(handle, "waiting", "t2")
     account.paid = True
     await handle.execute_update(SupervisorWorkflow.resume)
     assert ((await handle.result()).status, turns.most) == ("completed", 1)
+
+
+async def test_work_that_lacks_a_slot_of_a_nested_run_that_waits_for_people_holds_the_clock(lab: Lab) -> None:
+    def play(step: Step) -> Reply:
+        if step.kind == "turn" and step.call.endswith("/n1/1/turn.1"):
+            return tools(("ask_person", {"question": "Which one?"}))
+        return usual(step)
+
+    usual = tree({"": subtasks(item("t1", "group"), item("t2", "hand")), "t1/1": subtasks(item("n1", "asker"))})
+    lab.play(play)
+    handle = await lab.start(team="people", max_depth=2, max_parallel=1, deadline="PT1M")
+
+    async def asks() -> bool:
+        return bool(await waits_of(handle))
+
+    await until(asks)
+    (asked,) = await waiting(lab.client, lab.run_id)
+    await asyncio.sleep(2)  # time is what this test is about
+    assert (asked.wait.subtask_id, asked.wait.workflow_id) == ("t1/n1", f"{lab.run_id}/t1/1")
+    assert await is_in(handle, "waiting", "t2")
+    await decide(lab.client, asked, "reply", "the second")
+    result = await handle.result()
+    assert (result.status, result.timing.held_seconds > 1) == ("completed", True)

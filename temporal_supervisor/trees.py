@@ -1,0 +1,55 @@
+"""A run with the runs nested in it, each asked for what it shows of itself.
+
+A run knows of a nested one how many of its waits need people and what is spent. So clients put the
+whole together: waits, breakers and counts of nested runs, under the subtasks that they work on.
+"""
+
+from contextlib import suppress
+
+from temporalio.client import Client
+
+from temporal_supervisor.messages import Item, UpdateRefused, query
+from temporal_supervisor.supervision.contract import Status, SubtaskReport
+
+
+async def all_pages(client: Client, run_id: str) -> Status:
+    """Returns the status of a run with all its pages in one, without what nested runs show."""
+    status = await query(client, run_id, "status", Status)
+    while status.next_cursor is not None:
+        page = await query(client, run_id, "status", Status, status.next_cursor)
+        status.subtasks += page.subtasks
+        status.waiting += page.waiting
+        status.next_cursor = page.next_cursor
+    return status
+
+
+async def tree_status(client: Client, run_id: str) -> Status:
+    """Returns the status of a run with what its open nested runs show of themselves."""
+    status = await all_pages(client, run_id)
+    for report in status.subtasks:
+        nested = report.nested
+        if nested is None or nested.status != "running" or not report.workflow_id:
+            continue
+        with suppress(UpdateRefused):  # it is about to start, or has just ended
+            _add_nested(status, report, await tree_status(client, report.workflow_id))
+    return status
+
+
+async def waits_of(client: Client, run_id: str) -> list[Item]:
+    """Returns the waits for people in one run, on all levels."""
+    status = await tree_status(client, run_id)
+    return [Item(run_id, status.goal, wait) for wait in status.waiting if wait.for_person]
+
+
+def _add_nested(status: Status, report: SubtaskReport, below: Status) -> None:
+    """Adds the status of a nested run to that of the run above, whose subtask `report` is."""
+    nested = report.nested
+    assert nested is not None
+    status.waiting += [wait.below(report.id) for wait in below.waiting]
+    status.breakers += below.breakers
+    status.usage = status.usage - nested.spent + below.usage
+    status.flags = status.flags | below.flags
+    deeper = [each.nested.counts for each in below.subtasks if each.nested]
+    nested.counts = sum(deeper, below.counts)
+    nested.spent = below.usage
+    nested.waits = sum(wait.for_person for wait in below.waiting)
