@@ -107,7 +107,8 @@ async def ask(goal: str, *, data: str | Path | None = None, **fields: Any) -> Sh
     """
     access = Access()
     try:
-        run, _ = await started_run(access, {"goal": goal, "data": [Path(data)] if data else None, **fields})
+        folder = [Path(data)] if data else None
+        run, _ = await started_run(access, {"goal": goal, "data": folder, **fields})
         web, store = web_address(run.client, run.id), await access.store_or_none()
         outcome = await follow(run, CellScreen(_display()), store, web)
     except (CommandFailed, NoRun) as failed:
@@ -119,7 +120,7 @@ def _display() -> Shows:
     """Returns the function that writes into the cell; outside of a notebook it does nothing."""
     if find_spec("IPython") is None:
         return lambda _: None
-    from IPython.display import display  # type: ignore[import-not-found, import-untyped, unused-ignore]
+    from IPython.display import display  # type: ignore[import-not-found, unused-ignore]
 
     handle = display({"text/plain": ""}, raw=True, display_id=True)
     return lambda forms: handle.update(forms, raw=True) if handle else None

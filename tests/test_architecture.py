@@ -76,12 +76,13 @@ BESIDE = {
     "own_packages": "",
     "tools": "supervision",
     "client": "runs outcomes starting messages supervision runtime",
-    "runs": "outcomes starting messages supervision",
+    "runs": "outcomes starting messages trees supervision",
+    "trees": "messages supervision",
     "outcomes": "supervision",
     "starting": "supervision runtime",
     "messages": "supervision",
     "bundled": "",
-    "notebook": "console supervision",
+    "notebook": "console messages outcomes supervision",
 }
 # what clients and process mains may know of the workflows: their types, not what they are made of
 WORKFLOWS_IN_PUBLIC = (
@@ -122,6 +123,7 @@ PARSERS_ELSEWHERE = {
     "temporal_supervisor/console/evals/set_files.py": ("tomllib", "the same goals as a set of questions"),
     "activities/tools/plain_tools.py": ("simpleeval", "a short expression of a model, measured by the corpus"),
     f"{ABOVE}/supervision/results/answer_table.py": ("csv", "writes tables"),
+    f"{ABOVE}/console/view/office_files.py": ("csv markdown_it", "writes files, in a command"),
     f"{ABOVE}/console/report/report_data.py": ("csv", "a command or page of the user, no Worker"),
     f"{ABOVE}/console/report/report_page.py": ("markdown_it", "a command or page of the user, no Worker"),
     f"{ABOVE}/console/mcp_server/mcp_serving.py": ("mcp mcp_types", "a server of the user's own client, no Worker"),

@@ -23,14 +23,15 @@ class RestOfPlan:
 def to_go(reports: Iterable[SubtaskReport], now: datetime, at_a_time: int) -> RestOfPlan | None:
     """Returns the guess; None where no subtask is open, or none has ended that could tell."""
     counted = [report for report in reports if report.counts is None and report.replaced_by is None]
-    took = [seconds for report in counted if (seconds := _seconds(report)) is not None]
+    took = [seconds for seconds in map(_seconds, counted) if seconds is not None]
     open_ones = [report for report in counted if report.state in ("waiting", "running")]
     if not took or not open_ones:
         return None
     usual = fmean(took)
     left = {report.id: _left(report, usual, now) for report in open_ones}
     seconds = max(_longest_chain(open_ones, left), sum(left.values()) / at_a_time)
-    return RestOfPlan(seconds, _cost(counted, sum(left.values()) / usual if usual else len(left)))
+    subtasks_left = sum(left.values()) / usual if usual else len(left)
+    return RestOfPlan(seconds, _cost(counted, subtasks_left))
 
 
 def _seconds(report: SubtaskReport) -> float | None:

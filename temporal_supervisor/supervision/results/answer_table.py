@@ -70,7 +70,10 @@ def markdown_table(rows: Sequence[Row]) -> str:
 
 
 def _markdown_cell(value: JsonValue) -> str:
-    text = "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if value is None:
+        return ""
+
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return " ".join(clean(text).split()).replace("|", "\\|")
 
 
