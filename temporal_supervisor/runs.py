@@ -92,9 +92,8 @@ class FileStore(Protocol):
 class Run:
     """A run by its id, which need not exist yet. With a `store` its files can be read.
 
-    Reading raises NoRun if there is no such run, NoAnswer if no Worker answers or the run did not
-    begin. Changing raises UpdateRefused with the run's own words, NoAnswer, and ValueError for an
-    update that can't be one, before it is sent.
+    Reading raises NoRun without such a run, NoAnswer if no Worker answers or it did not begin.
+    Changing raises UpdateRefused with its own words, NoAnswer, and ValueError for what is no update.
     """
 
     def __init__(self, client: Client, run_id: str, store: FileStore | None = None) -> None:

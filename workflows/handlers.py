@@ -41,6 +41,7 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.run.decisions import ALL, Decision, Instructions, decision_in
     from temporal_supervisor.supervision.run.events import said
     from temporal_supervisor.supervision.run.run_state import RunState
+    from temporal_supervisor.supervision.run.run_views import result_of, status_of
     from temporal_supervisor.supervision.run.web_details import markdown
     from workflows.children.child_contracts import NestedInput, NestedReport
     from workflows.children.links import ChildLinks
@@ -79,7 +80,7 @@ class Handlers:
     @workflow.query
     def status(self, cursor: int = 0) -> Status:
         """Where the run stands; subtasks 100 a page."""
-        return self._run_state().status(cursor)
+        return status_of(self._run_state(), cursor)
 
     @workflow.query
     def plan(self) -> Plan:
@@ -103,7 +104,7 @@ class Handlers:
     @workflow.query
     def result(self) -> RunResult:
         """The result so far."""
-        return fit(self._run_state().result())
+        return fit(result_of(self._run_state()))
 
     def details(self) -> str:
         """Returns the Markdown for the Web UI: what the SDK's own query for metadata shows."""

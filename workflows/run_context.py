@@ -20,7 +20,7 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.contract.progress import Phase
     from temporal_supervisor.supervision.contract.status import TraceEvent, Wait, WaitKind
     from temporal_supervisor.supervision.contract.team import TeamCard
-    from temporal_supervisor.supervision.reuse.matching import SavedFinding
+    from temporal_supervisor.supervision.reuse.matching import SavedWork
     from temporal_supervisor.supervision.run.decisions import Decision
     from temporal_supervisor.supervision.run.events import decided
     from temporal_supervisor.supervision.run.run_state import RunState
@@ -60,9 +60,8 @@ class RunContext:
     `plan_labels` has for each subtask those of what its description was made from.
     A run that `is_bare` makes one attempt, whose finding is not sent back.
     `written_by` has the models of the supervisor's own conversations, by their heads, `heard` how many of people's
-    words are in them. `saved` are the findings of earlier runs that subtasks are to take, `lost`
-    are the subtasks whose finding is not there, each with the reason. `people` wakes the work that
-    waits for a person's decision, `words` stores what they wrote.
+    words are in them. `saved` has the findings of earlier runs that subtasks are to take. `people`
+    wakes the work that waits for a person's decision, `words` stores what they wrote.
     """
 
     state: RunState
@@ -83,8 +82,7 @@ class RunContext:
     is_bare: bool = False
     written_by: dict[str, str] = field(default_factory=dict)
     heard: dict[str, int] = field(default_factory=dict)
-    saved: dict[str, SavedFinding] = field(default_factory=dict)
-    lost: dict[str, str] = field(default_factory=dict)
+    saved: SavedWork = field(default_factory=SavedWork)
     people: Awaited = field(default_factory=Awaited)
     _showing: asyncio.Task[None] | None = None
 

@@ -30,6 +30,7 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.contract.strategy import STRATEGIES, Strategy, StrategyName
     from temporal_supervisor.supervision.results.payload_fit import fit
     from temporal_supervisor.supervision.run.run_state import RunState
+    from temporal_supervisor.supervision.run.run_views import result_of
     from workflows.answer.publish import PUBLISH_BYTES, in_time, stored_result
     from workflows.answer.review_rounds import review
     from workflows.answer.write_answer import Drafts, sole_finding, tabulate, write_answer
@@ -201,8 +202,7 @@ class SupervisorWorkflow(Handlers):
             await self._work(context, drafts, reply.strategy)
         if not state.plan.direct_answer or context.setup.answer_schema_ref is not None:
             await write_answer(context, drafts, reply.strategy)
-        # What is being stored says that the run has completed: a cancellation from here on does not
-        # change that.
+        # What is stored tells of a completed run: a cancellation from here on changes nothing.
         return await self._to_its_end(self._closed(state, "done"))
 
     async def _prepare(self, state: RunState) -> RunContext:
@@ -219,12 +219,11 @@ class SupervisorWorkflow(Handlers):
                 own_first_run_id=info.first_execution_run_id,
             ),
         )
-        run = run.model_copy(
-            update={"store_id": setup.store_id, "grant_ref": setup.grant_ref, "files_ref": setup.files_ref}
-        )
+        kept = setup.model_dump(include={"store_id", "grant_ref", "files_ref"})
+        run = run.model_copy(update=kept)
         ceilings = None if self._nested else setup.ceilings
-        state.prepared(ceilings, setup.team.name, setup.warnings, setup.model_notice, setup.extracts)
-        state.advice = setup.team.on_failure.strip()
+        advice, team = setup.team.on_failure, setup.team.name
+        state.prepared(ceilings, team, advice, setup.warnings, setup.model_notice, setup.extracts)
         if setup.was_reset:
             state.restart()
             self._leave_no_orphans()
@@ -294,9 +293,8 @@ class SupervisorWorkflow(Handlers):
         return True
 
     async def _failed(self, state: RunState, problem: Problem) -> ApplicationError:
-        advice = state.advice
-        state.fail(problem, advice)
-        message = f"{advice} ({problem.message})" if advice else problem.message
+        state.fail(problem)
+        message = f"{state.advice} ({problem.message})" if state.advice else problem.message
         result = await self._closed(state, "failed", problem)
         return ApplicationError(message, result, type=problem.type, non_retryable=True)
 
@@ -392,7 +390,7 @@ async def _published(
     if context is not None and not state.tables:
         with contextlib.suppress(CallFailed):
             await in_time(tabulate(context, patience), hurry)
-    result, room, record_ref = state.result(), limits.PAYLOAD_AIM_BYTES, ""
+    result, room, record_ref = result_of(state), limits.PAYLOAD_AIM_BYTES, ""
     if context is not None:
         try:
             stored = await in_time(stored_result(state, context, result, patience), hurry)

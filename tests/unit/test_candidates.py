@@ -12,6 +12,7 @@ from temporal_supervisor.supervision.contract.progress import Phase
 from temporal_supervisor.supervision.contract.request import RunRequest
 from temporal_supervisor.supervision.results.answer import Answer
 from temporal_supervisor.supervision.run.run_state import RunState
+from temporal_supervisor.supervision.run.run_views import result_of
 from tests.unit.shapes import START, Clock
 from workflows.children.child_contracts import WorkerAgentResult
 from workflows.children.links import nested_result
@@ -25,7 +26,7 @@ def handed_up(phase: Phase, answer: Answer) -> WorkerAgentResult:
     state = RunState(RunRequest(goal="g"), Clock(), START)
     state.phase, state.answer, state.finished_at = phase, answer, START + timedelta(seconds=1)
     state.warn("w" * 1_000)
-    return WorkerAgentResult.model_validate(nested_result(state, state.result(), state.result(), "").model_dump())
+    return WorkerAgentResult.model_validate(nested_result(state, result_of(state), result_of(state), "").model_dump())
 
 
 def test_an_answer_is_a_finding_with_the_warnings_as_its_limitations() -> None:

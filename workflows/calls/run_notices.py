@@ -10,6 +10,7 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import Notice, NoticeKind, RunRef
     from temporal_supervisor.supervision.run.run_state import RunState
+    from temporal_supervisor.supervision.run.run_views import result_of
     from workflows.background import in_background
     from workflows.calls import activity_calls
     from workflows.calls.activity_calls import CallFailed
@@ -74,7 +75,7 @@ class Notices:
             id=cause.id or None,
             status=state.ending or "running",
             error=state.error.type if state.error else None,
-            confidence=state.result().confidence if has_ended else None,
+            confidence=result_of(state).confidence if has_ended else None,
             owner=state.owner,
             at=workflow.now().isoformat(),
         )

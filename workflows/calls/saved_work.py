@@ -24,9 +24,10 @@ async def with_saved(context: RunContext, reply: PlanReply) -> PlanReply:
     if reply.plan is None or reply.plan_ref is None:
         return reply
     await look_up(context, reply.plan_ref, reply.team_ref or context.team_ref)
-    if reply.estimate is None or not context.saved:
+    findings = context.saved.findings
+    if reply.estimate is None or not findings:
         return reply
-    places = {subtask_id: saved.reused.place for subtask_id, saved in context.saved.items()}
+    places = {subtask_id: saved.reused.place for subtask_id, saved in findings.items()}
     return reply.model_copy(update={"estimate": _without(reply.estimate, places)})
 
 
@@ -50,8 +51,7 @@ async def look_up(context: RunContext, plan_ref: str, team_ref: str) -> None:
         return
     for warning in reply.warnings:
         state.warn(warning)
-    context.saved = {finding.subtask_id: finding for finding in saved}
-    context.lost = reply.missing
+    context.saved.look_up_again(saved, reply.missing)
     state.trace.note("findings_looked_up", findings=len(saved), runs=[*state.request.reuse_from])
 
 
@@ -66,13 +66,10 @@ def take_saved(context: RunContext) -> None:
     One that is nothing but such a finding, and has none, fails.
     """
     board = context.state.board
-    while context.saved or context.lost:
-        ready = [each for each in board.ready() if each in context.saved or each in context.lost]
-        if not ready:
-            return
+    # One that is completed may make others ready.
+    while ready := context.saved.among(board.ready()):
         for subtask_id in ready:
-            why = context.lost.pop(subtask_id, None)
-            saved = context.saved.pop(subtask_id, None)
+            saved, why = context.saved.hand_out(subtask_id)
             if why is not None:
                 _fail(context, subtask_id, why)
             elif saved is not None and _fits(context, saved):

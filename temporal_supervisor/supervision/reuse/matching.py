@@ -52,6 +52,30 @@ class SavedFinding(Model):
     is_named: bool = False
 
 
+class SavedWork:
+    """The findings of earlier runs that subtasks are to take, and the subtasks that lack theirs.
+
+    `lost` has for each of these the reason.
+    """
+
+    def __init__(self) -> None:
+        self.findings: dict[str, SavedFinding] = {}
+        self.lost: dict[str, str] = {}
+
+    def look_up_again(self, findings: Iterable[SavedFinding], lost: Mapping[str, str]) -> None:
+        """Takes over what was found for the plan of now."""
+        self.findings = {finding.subtask_id: finding for finding in findings}
+        self.lost = dict(lost)
+
+    def among(self, subtask_ids: Iterable[str]) -> list[str]:
+        """Returns the subtasks that take a finding, or lack it."""
+        return [each for each in subtask_ids if each in self.findings or each in self.lost]
+
+    def hand_out(self, subtask_id: str) -> tuple[SavedFinding | None, str | None]:
+        """Returns the finding of a subtask, or why it lacks one. It is handed out once."""
+        return self.findings.pop(subtask_id, None), self.lost.pop(subtask_id, None)
+
+
 def offered(
     run_id: str,
     reports: Sequence[SubtaskReport],

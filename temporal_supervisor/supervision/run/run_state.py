@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.errors import WITHOUT_ANSWER, ErrorKind, SupervisionError
-from temporal_supervisor.supervision.base.text import cut, one_line, size
+from temporal_supervisor.supervision.base.text import cut, size
 from temporal_supervisor.supervision.budget.ledger import Spending
 from temporal_supervisor.supervision.budget.time_and_budget import TimeAndBudget
 from temporal_supervisor.supervision.contract.ceilings import Ceilings
@@ -22,26 +22,17 @@ from temporal_supervisor.supervision.contract.result import (
     Contradiction,
     Gap,
     Problem,
-    RunResult,
-    SubtaskReport,
     Unsupported,
 )
-from temporal_supervisor.supervision.contract.status import Flags, Status, Wait
+from temporal_supervisor.supervision.contract.status import Flags
 from temporal_supervisor.supervision.contract.updates import NewBudget
 from temporal_supervisor.supervision.contract.usage import Usage
 from temporal_supervisor.supervision.results.answer import (
     ANSWER,
-    ANSWER_JSON,
     Answer,
     findings_as_answer,
-    grounding_of,
-    with_gaps,
 )
-from temporal_supervisor.supervision.results.confidence import ceiling, unsupported_in
-from temporal_supervisor.supervision.results.payload_fit import PAYLOAD_ROOM_BYTES, cut_to
 from temporal_supervisor.supervision.results.success_rule import explain, met, nothing_missing
-from temporal_supervisor.supervision.results.timing import timing
-from temporal_supervisor.supervision.reuse.matching import saved_usage
 from temporal_supervisor.supervision.run.board import Board
 from temporal_supervisor.supervision.run.decisions import Decisions, Instructions, Steering
 from temporal_supervisor.supervision.run.events import Trace
@@ -123,9 +114,9 @@ class RunState:
         self.updates = 0  # that were taken: the server allows so many
         self.plans_asked = 0  # the number of the last plan that a person was asked about
         self.effects: list[str] = []
-        self._now = now
+        self.now = now
         self._open_points: dict[str, Gap] = {}
-        self._lacks: list[Gap] = []
+        self.lacks: list[Gap] = []
         self.contradictions: list[Contradiction] = []
         self._numbers: Counter[str] = Counter()
 
@@ -155,8 +146,16 @@ class RunState:
         """The status with which the run has ended; None while it is open."""
         if self.phase == "failed" or self.phase == "cancelled":
             return self.phase
-        status = self._status()
-        return None if status == "running" else status
+        return None if self.outcome == "running" else self.outcome
+
+    @property
+    def outcome(self) -> Literal["completed", "partial", "running"]:
+        """The status of the result as it is now."""
+        if self.phase not in ("done", "failed", "cancelled"):
+            return "running"
+        written = self.phase == "done" and bool(self.answer.text) and not self.answer.is_findings
+        complete = written and not self.gaps and nothing_missing(self.board.current())
+        return "completed" if complete else "partial"
 
     @property
     def people_awaited(self) -> int:
@@ -248,6 +247,7 @@ class RunState:
         self,
         ceilings: Ceilings | None,
         team: str,
+        advice: str = "",
         warnings: Sequence[str] = (),
         notice: str | None = None,
         extracts: bool = False,
@@ -256,8 +256,10 @@ class RunState:
 
         A Worker holds many runs for days. Limits of the request are lowered to the operator's
         `ceilings`.
-        `team` is the name of the team that the run took where its request names none.
+        `team` is the name of the team that the run took where its request names none, `advice` its
+        words to a user without an answer.
         """
+        self.advice = advice.strip()
         self.request = self.request.without_content()
         if self.request.team is None:
             self.request = self.request.model_copy(update={"team": team})
@@ -273,14 +275,14 @@ class RunState:
         self.phase = phase
         self.trace.note("phase", phase=phase)
 
-    def fail(self, problem: Problem, advice: str) -> None:
+    def fail(self, problem: Problem) -> None:
         """Sets the reason why the run fails.
 
-        The `advice` of its team, if there is one, takes the place of the answer.
+        The words of its team, if there are any, take the place of the answer.
         """
         self.error = problem
-        if advice:
-            self.answer = Answer(text=advice)
+        if self.advice:
+            self.answer = Answer(text=self.advice)
 
     def says_that_there_is_none(self, problem: Problem) -> bool:
         """Makes the team's words the answer of a run that has found none, if its request asks so.
@@ -297,7 +299,7 @@ class RunState:
 
     def finish(self) -> None:
         """Ends the time of the run."""
-        self.finished_at = self._now()
+        self.finished_at = self.now()
 
     def stored(self, result_ref: str, trace_ref: str | None, answer_ref: str | None) -> None:
         """Sets the references of the stored result, trace and answer."""
@@ -315,7 +317,7 @@ class RunState:
 
     def spend_own_time(self, began: datetime) -> None:
         """Counts the time since `began`, without pauses, as the supervisor's own."""
-        now = self._now()
+        now = self.now()
         held = self.time_and_budget.held_time(began, now)
         self.own_seconds += (now - began - held).total_seconds()
 
@@ -352,7 +354,7 @@ class RunState:
             return
         own = limits.PROVIDER_PAUSE * limits.PROVIDER_PAUSE_FACTOR ** min(outage.rounds, 20)  # no date holds more
         least = max(timedelta(seconds=seconds), min(own, limits.PROVIDER_PAUSE_MAX))
-        outage.last_until(self._now() + least * (1 + limits.RETRY_JITTER * chance))
+        outage.last_until(self.now() + least * (1 + limits.RETRY_JITTER * chance))
 
     def restart(self) -> None:
         """Begins the deadline again after `temporal workflow reset`."""
@@ -378,7 +380,7 @@ class RunState:
     def plan_lacks(self, points: Sequence[str]) -> None:
         """Sets the gaps of the plan itself: what the goal asks for and no subtask covers."""
         reason = "no subtask of the plan covers it"
-        self._lacks = [Gap(subtask_id=PLAN_GAP, description=point, reason=reason) for point in points]
+        self.lacks = [Gap(subtask_id=PLAN_GAP, description=point, reason=reason) for point in points]
 
     def close_point(self, subtask_id: str) -> None:
         """Takes back the gap in a subtask that has a better finding now."""
@@ -390,7 +392,7 @@ class RunState:
         if self.without_answer is not None:
             return self._all_as_gaps(self.without_answer)
         partial = [gap for gap in self.board.partial_findings() if gap.subtask_id not in self._open_points]
-        return [*self.board.gaps(), *partial, *self.open_points, *self._lacks]
+        return [*self.board.gaps(), *partial, *self.open_points, *self.lacks]
 
     def _all_as_gaps(self, problem: Problem) -> list[Gap]:
         """Returns a gap for each subtask of the last revision; without a plan one in all."""
@@ -504,109 +506,3 @@ class RunState:
         """Adds a contradiction; the first between the same subtasks stands."""
         if all({*known.subtask_ids} != {*contradiction.subtask_ids} for known in self.contradictions):
             self.contradictions.append(contradiction)
-
-    def status(self, cursor: int = 0) -> Status:
-        """Returns the status, with the page at `cursor` of the subtasks and of the waits."""
-        reports, waiting, cursor = self.board.reports(), self.waits.current, max(0, cursor)
-        following = cursor + limits.STATUS_PAGE
-        status = Status(
-            goal=one_line(self.request.goal, 400),
-            team=self.request.team_name,
-            phase=self.phase,
-            flags=self.flags,
-            revision=self.revision,
-            counts=self.board.counts(),
-            subtasks=reports[cursor:following],
-            next_cursor=following if following < max(len(reports), len(waiting)) else None,
-            usage=self.usage + self.nested.spent,
-            spend=self.spending.rows(),
-            limits=self.time_and_budget.card(self.request),
-            waiting=[self._until_deadline(wait) for wait in waiting[cursor:following]],
-            breakers=[*self.waits.cards()[: limits.STATUS_PAGE]],
-            review=f"up to {self.request.max_reviews} rounds" if self.request.max_reviews else "off",
-            deadline_at=self.time_and_budget.deadline_at.isoformat(),
-            updates=self.updates,
-            warnings=self.warnings,
-            reuse_from=self.request.reuse_from,
-            saved=saved_usage(reports),
-            model_notice=self.model_notice,
-            error=self.error,
-        )
-        return cut_to(status, PAYLOAD_ROOM_BYTES)
-
-    def _until_deadline(self, wait: Wait) -> Wait:
-        """Returns a wait with the end that the run's deadline sets it, if that comes first and the clock runs."""
-        if self.time_and_budget.held or wait.expires_at is None:
-            return wait
-        deadline = self.time_and_budget.work_until
-        if datetime.fromisoformat(wait.expires_at) <= deadline:
-            return wait
-        return wait.model_copy(update={"expires_at": deadline.isoformat()})
-
-    def result(self) -> RunResult:
-        """Returns the result so far; final once the phase is `done`."""
-        now = self.finished_at or self._now()
-        reports = [self._timed(report, now) for report in self.board.reports()]
-        gaps, answer = self.gaps, self._shown_answer()
-        wall, held = now - self.started_at, self.time_and_budget.held_time(self.started_at, now)
-        return RunResult(
-            status=self._status(),
-            answer=with_gaps(answer.text, gaps) if self.answer.text else answer.text,
-            answer_json=answer.as_json,
-            answer_ref=answer.ref,
-            answer_model=answer.model,
-            result_ref=self.result_ref,
-            trace_ref=self.trace_ref,
-            confidence=self._confidence(),
-            grounding=grounding_of(answer, self.board.current()),
-            gaps=gaps,
-            contradictions=self.contradictions,
-            citations=answer.citations,
-            unsupported=unsupported_in(answer, self.board.current()),
-            subtasks=reports,
-            artifacts=[*self.tables, *(each for r in reports if r.finding for each in r.finding.artifacts)],
-            usage=self.usage,
-            spend=self.spending.rows(),
-            timing=timing(reports, wall.total_seconds(), self.own_seconds, now, held.total_seconds()),
-            plan_revisions=self.revision,
-            warnings=self.warnings,
-            reuse_from=self.request.reuse_from,
-            saved=saved_usage(reports),
-            truncated=answer.json_ref is not None,
-        )
-
-    def _shown_answer(self) -> Answer:
-        """Returns the answer; until there is one, the draft of it."""
-        is_open = self._status() == "running"
-        return self.draft if is_open and not self.answer.text else self.answer
-
-    def _timed(self, report: SubtaskReport, now: datetime) -> SubtaskReport:
-        if report.started_at is None:
-            return report
-        end = datetime.fromisoformat(report.finished_at) if report.finished_at else now
-        held = self.time_and_budget.held_time(datetime.fromisoformat(report.started_at), end).total_seconds()
-        return report.model_copy(update={"held_seconds": round(held, 3)}) if held else report
-
-    def _confidence(self) -> float | None:
-        """Returns the model's confidence, capped at the computed upper bound.
-
-        The bound if the model gave none.
-
-        None without an answer, and for an extract.
-        """
-        if self.without_answer is not None:
-            return 0.0
-        if self.extracts or not self.answer.text or self.phase == "failed":
-            return None
-
-        points = [point for point in (*self.open_points, *self._lacks) if point.subtask_id not in (ANSWER, ANSWER_JSON)]
-        by_id = self.plan.importance
-        bound = ceiling(self.answer, self.board.current(), by_id, self.contradictions, points)
-        return bound if self.answer.confidence is None else min(self.answer.confidence, bound)
-
-    def _status(self) -> Literal["completed", "partial", "running"]:
-        if self.phase not in ("done", "failed", "cancelled"):
-            return "running"
-        written = self.phase == "done" and bool(self.answer.text) and not self.answer.is_findings
-        complete = written and not self.gaps and nothing_missing(self.board.current())
-        return "completed" if complete else "partial"

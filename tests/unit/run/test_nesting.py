@@ -20,6 +20,7 @@ from temporal_supervisor.supervision.run.nested_runs import (
     spent_step,
 )
 from temporal_supervisor.supervision.run.run_state import RunState
+from temporal_supervisor.supervision.run.run_views import status_of
 from temporal_supervisor.supervision.run.slots import Slot, Slots
 from tests.unit.shapes import FINDING, START, Clock, plan, subtask
 
@@ -142,7 +143,7 @@ def test_budget_is_divided_by_weight_over_what_has_not_started() -> None:
 
 def test_a_nested_run_has_its_grant_as_its_limits() -> None:
     request = RunRequest(goal="g", max_parallel=8, max_subtasks=12)
-    limits = RunState(request, Clock(), START, GRANT).status().limits
+    limits = status_of(RunState(request, Clock(), START, GRANT)).limits
     assert (limits.max_parallel, limits.max_subtasks) == (2, 5)
     assert (limits.budget_tokens, limits.budget_usd) == (1000, None)
 

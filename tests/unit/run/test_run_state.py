@@ -22,6 +22,7 @@ from temporal_supervisor.supervision.results.timing import longest_chain, timing
 from temporal_supervisor.supervision.run.decisions import Instructions
 from temporal_supervisor.supervision.run.nested_runs import NestedGrant
 from temporal_supervisor.supervision.run.run_state import RunState
+from temporal_supervisor.supervision.run.run_views import result_of, status_of
 from temporal_supervisor.supervision.run.serving_models import Outage
 from temporal_supervisor.supervision.run.web_details import markdown
 from tests.unit.shapes import ERROR, FINDING, START, Clock, plan, report, subtask, work
@@ -41,7 +42,7 @@ def test_pages_of_the_status_show_every_subtask_once(count: int) -> None:
     seen: list[str] = []
     cursor: int | None = 0
     while cursor is not None:
-        page = run.status(cursor)
+        page = status_of(run, cursor)
         assert bool(count) <= len(page.subtasks) <= limits.STATUS_PAGE
         assert page.counts.total == count
         seen += [report.id for report in page.subtasks]
@@ -61,7 +62,7 @@ def test_a_finding_may_come_while_work_is_under_way_that_is_not_refused() -> Non
 
 def test_a_full_status_page_stays_below_the_hard_cap() -> None:
     long = [subtask(f"t{n}", description="漢字 " * 1000) for n in range(250)]
-    page = state(plan(*long)).status()
+    page = status_of(state(plan(*long)))
     assert len(page.model_dump_json().encode()) <= limits.PAYLOAD_HARD_BYTES
 
 
@@ -83,7 +84,7 @@ def test_a_result_is_completed_only_with_an_answer_and_every_subtask(
     run = state(plan(subtask("a")))
     work(run.board, "a", outcome)
     run.phase, run.answer = phase, Answer(text=answer)
-    result = run.result()
+    result = result_of(run)
     assert (result.status, run.ending) == (status, ending)
     assert [gap.subtask_id for gap in result.gaps] == ([] if outcome == "completed" else ["a"])
     assert ("Missing from this answer" in result.answer) == (bool(answer) and outcome == "failed")
@@ -96,7 +97,7 @@ def test_the_first_contradiction_between_the_same_subtasks_stands() -> None:
     run.add_contradiction(Contradiction(subtask_ids=["b", "a"], description="again"))
     other = Contradiction(subtask_ids=["a", "c"], description="red or green")
     run.add_contradiction(other)
-    assert run.result().contradictions == [first, other]
+    assert result_of(run).contradictions == [first, other]
 
 
 # --- Points, warnings -------------------------------------------------------------------
@@ -220,26 +221,26 @@ def answered(confidence: float | None) -> RunState:
 def test_an_answer_with_a_fault_is_no_surer_than_its_basis_allows() -> None:
     run = answered(0.95)
     run.open_point("a", "no unit")
-    bounded = run.result().confidence
+    bounded = result_of(run).confidence
     assert bounded is not None
     assert 0 < bounded < 0.95
 
 
 def test_without_a_confidence_of_its_own_an_answer_has_the_bound_that_code_computes() -> None:
     run = answered(None)
-    assert run.result().confidence == 1.0
+    assert result_of(run).confidence == 1.0
     run.open_point("a", "no unit")
-    assert run.result().confidence == 0.65
+    assert result_of(run).confidence == 0.65
     run.extracts = True
-    assert run.result().confidence is None, "an extract is no answer"
+    assert result_of(run).confidence is None, "an extract is no answer"
 
 
 def test_a_run_without_an_answer_has_no_confidence() -> None:
     run = answered(None)
     run.answer = Answer()
-    assert run.result().confidence is None
+    assert result_of(run).confidence is None
     run.answer, run.phase = Answer(text="Ask the librarian."), "failed"
-    assert run.result().confidence is None
+    assert result_of(run).confidence is None
 
 
 @pytest.mark.parametrize("gap", ["none", "of the plan", "of a review"])
@@ -250,7 +251,7 @@ def test_an_answer_that_lists_what_is_missing_is_partial(gap: str) -> None:
         run.plan_lacks(["the weight of the basket"])
     elif gap == "of a review":
         run.open_point("a", "a review still finds: no unit")
-    assert (run.result().status == "partial") == bool(run.gaps) == (gap != "none")
+    assert (result_of(run).status == "partial") == bool(run.gaps) == (gap != "none")
 
 
 # --- What is shown --------------------------------------------------------------------------------
@@ -280,13 +281,13 @@ def test_a_run_has_an_owner_is_paused_until_its_end_and_keeps_to_the_operators_c
 
 def test_a_status_says_what_was_used_on_all_levels_of_which_revision() -> None:
     run = state(max_reviews=0)
-    assert (run.status().revision, run.status().review, run.planned) == (0, "off", 0)
+    assert (status_of(run).revision, status_of(run).review, run.planned) == (0, "off", 0)
     run.adopt(Plan(direct_answer="Yes."))
-    assert run.result().plan_revisions == 1
+    assert result_of(run).plan_revisions == 1
     run = state(plan(subtask("a"), subtask("b")), max_reviews=2, goal="x" * 500)
     run.nested.begin("r/a/1", "a", NestedGrant(slots=1, subtasks=2))
     run.nested.report("r/a/1", 0, Usage(model_calls=2), waits_for_people=False)
-    status = run.status()
+    status = status_of(run)
     assert (status.revision, status.review, status.usage.model_calls) == (1, "up to 2 rounds", 2)
     assert len(status.goal.encode()) == 400
     run.adopt(plan(subtask("a"), subtask("b"), subtask("c")))
@@ -306,8 +307,8 @@ def test_a_result_has_the_artifacts_and_the_time_without_that_of_people() -> Non
     clock.tick(1.23456)
     run.time_and_budget.hold("q", wanted=False)
     run.tables, run.answer = [table], Answer(text="Yes.", json_ref="r3")
-    result = run.result()
-    assert (result.artifacts, result.truncated, state().result().truncated) == ([table, one], True, False)
+    result = result_of(run)
+    assert (result.artifacts, result.truncated, result_of(state()).truncated) == ([table, one], True, False)
     assert [report.held_seconds for report in result.subtasks] == [0, 1.235, 0]
     assert result.timing.sequential_seconds == 4
 

@@ -1,0 +1,125 @@
+"""Views of a run: the status and the result, made of its state whenever somebody asks."""
+
+from datetime import datetime
+
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.text import one_line
+from temporal_supervisor.supervision.contract.result import RunResult, SubtaskReport
+from temporal_supervisor.supervision.contract.status import Status, Wait
+from temporal_supervisor.supervision.results.answer import (
+    ANSWER,
+    ANSWER_JSON,
+    Answer,
+    grounding_of,
+    with_gaps,
+)
+from temporal_supervisor.supervision.results.confidence import ceiling, unsupported_in
+from temporal_supervisor.supervision.results.payload_fit import PAYLOAD_ROOM_BYTES, cut_to
+from temporal_supervisor.supervision.results.timing import timing
+from temporal_supervisor.supervision.reuse.matching import saved_usage
+from temporal_supervisor.supervision.run.run_state import RunState
+
+
+def status_of(state: RunState, cursor: int = 0) -> Status:
+    """Returns the status, with the page at `cursor` of the subtasks and of the waits."""
+    reports, waiting, cursor = state.board.reports(), state.waits.current, max(0, cursor)
+    following = cursor + limits.STATUS_PAGE
+    status = Status(
+        goal=one_line(state.request.goal, 400),
+        team=state.request.team_name,
+        phase=state.phase,
+        flags=state.flags,
+        revision=state.revision,
+        counts=state.board.counts(),
+        subtasks=reports[cursor:following],
+        next_cursor=following if following < max(len(reports), len(waiting)) else None,
+        usage=state.usage + state.nested.spent,
+        spend=state.spending.rows(),
+        limits=state.time_and_budget.card(state.request),
+        waiting=[_until_deadline(state, wait) for wait in waiting[cursor:following]],
+        breakers=[*state.waits.cards()[: limits.STATUS_PAGE]],
+        review=f"up to {state.request.max_reviews} rounds" if state.request.max_reviews else "off",
+        deadline_at=state.time_and_budget.deadline_at.isoformat(),
+        updates=state.updates,
+        warnings=state.warnings,
+        reuse_from=state.request.reuse_from,
+        saved=saved_usage(reports),
+        model_notice=state.model_notice,
+        error=state.error,
+    )
+    return cut_to(status, PAYLOAD_ROOM_BYTES)
+
+
+def _until_deadline(state: RunState, wait: Wait) -> Wait:
+    """Returns a wait with the end that the run's deadline sets it, if that comes first and the clock runs."""
+    if state.time_and_budget.held or wait.expires_at is None:
+        return wait
+    deadline = state.time_and_budget.work_until
+    if datetime.fromisoformat(wait.expires_at) <= deadline:
+        return wait
+    return wait.model_copy(update={"expires_at": deadline.isoformat()})
+
+
+def result_of(state: RunState) -> RunResult:
+    """Returns the result so far; final once the phase is `done`."""
+    now = state.finished_at or state.now()
+    reports = [_timed(state, report, now) for report in state.board.reports()]
+    gaps, answer = state.gaps, _shown_answer(state)
+    wall, held = now - state.started_at, state.time_and_budget.held_time(state.started_at, now)
+    return RunResult(
+        status=state.outcome,
+        answer=with_gaps(answer.text, gaps) if state.answer.text else answer.text,
+        answer_json=answer.as_json,
+        answer_ref=answer.ref,
+        answer_model=answer.model,
+        result_ref=state.result_ref,
+        trace_ref=state.trace_ref,
+        confidence=_confidence(state),
+        grounding=grounding_of(answer, state.board.current()),
+        gaps=gaps,
+        contradictions=state.contradictions,
+        citations=answer.citations,
+        unsupported=unsupported_in(answer, state.board.current()),
+        subtasks=reports,
+        artifacts=[*state.tables, *(each for r in reports if r.finding for each in r.finding.artifacts)],
+        usage=state.usage,
+        spend=state.spending.rows(),
+        timing=timing(reports, wall.total_seconds(), state.own_seconds, now, held.total_seconds()),
+        plan_revisions=state.revision,
+        warnings=state.warnings,
+        reuse_from=state.request.reuse_from,
+        saved=saved_usage(reports),
+        truncated=answer.json_ref is not None,
+    )
+
+
+def _shown_answer(state: RunState) -> Answer:
+    """Returns the answer; until there is one, the draft of it."""
+    is_open = state.outcome == "running"
+    return state.draft if is_open and not state.answer.text else state.answer
+
+
+def _timed(state: RunState, report: SubtaskReport, now: datetime) -> SubtaskReport:
+    if report.started_at is None:
+        return report
+    end = datetime.fromisoformat(report.finished_at) if report.finished_at else now
+    held = state.time_and_budget.held_time(datetime.fromisoformat(report.started_at), end).total_seconds()
+    return report.model_copy(update={"held_seconds": round(held, 3)}) if held else report
+
+
+def _confidence(state: RunState) -> float | None:
+    """Returns the model's confidence, capped at the computed upper bound.
+
+    The bound if the model gave none.
+
+    None without an answer, and for an extract.
+    """
+    if state.without_answer is not None:
+        return 0.0
+    if state.extracts or not state.answer.text or state.phase == "failed":
+        return None
+
+    points = [point for point in (*state.open_points, *state.lacks) if point.subtask_id not in (ANSWER, ANSWER_JSON)]
+    by_id = state.plan.importance
+    bound = ceiling(state.answer, state.board.current(), by_id, state.contradictions, points)
+    return bound if state.answer.confidence is None else min(state.answer.confidence, bound)
