@@ -38,6 +38,7 @@ _ADDRESS = re.compile(
 _TRAILING = ".,;:!?)]}*_'\"’”"
 _MARK = re.compile(r"\[([\w.,;: /-]{1,80})\](?!\()")  # [t2], [12], [a-document]
 _MARKS_END = re.compile(r"\s?[,;]\s?")
+_SENTENCE_END = re.compile(r"[.!?]\s|\n")
 _FILE = re.compile(r"[\w./ -]{1,76}\.[A-Za-z]{2,5}(?: p\. \d{1,5})?")
 _FOOTNOTE = re.compile(r"^[ \t]{0,3}\[(\d{1,3})\](?=:?[ \t]+\D)", re.MULTILINE)
 _YEARS = range(1500, 2101)
@@ -107,6 +108,16 @@ def small_claims(text: str) -> Iterator[Claim]:
             yield Claim("figure", clause, figure, near[figure.start])
 
 
+def _has_beside(date: range, dates: Sequence[range], text: str) -> bool:
+    """True if the sentence of a date has another one."""
+    for other in dates:
+        first, last = sorted((date, other), key=lambda each: each.start)
+        between = text[first.stop : last.start]
+        if other != date and not _SENTENCE_END.search(between):
+            return True
+    return False
+
+
 def _near_each(text: str, rest: str, found: Sequence[Figure]) -> dict[int, Near]:
     """Returns the words near each figure but years; the day of a date parts no words from the figure behind it."""
     if not found:
@@ -121,7 +132,8 @@ def _near_each(text: str, rest: str, found: Sequence[Figure]) -> dict[int, Near]
         words |= {figure.start: own for figure, own in zip(chosen, near, strict=True)}
     for figure in apart:
         whole = next((date for date in dates if figure.start in date), None)
-        if whole is not None:  # the day of one of two dates has nothing to do with the other one
+        if whole is not None and _has_beside(whole, dates, text):
+            # The day of one of two dates has nothing to do with the words beside the other one.
             words[figure.start] = Near(own=text[whole.start : whole.stop])
         else:
             year = bound_year(text, Extent(figure.start, figure.end))
