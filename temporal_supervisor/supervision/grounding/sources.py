@@ -61,6 +61,7 @@ _GROUPED = re.compile(
     r"\D{0,4}\d{1,3}(?:,\d{3})+\s?-?(?:thousand|million|billion|trillion|bn|[mk])\b",
     re.IGNORECASE,
 )
+_HUNDRED_IN_TEXT = re.compile(r"(?<![\d.])100(?![\d.])")
 _DIVISOR = re.compile(r"/\s?\(?\s?(\d{1,24}(?:\.\d{1,24})?)")
 _YEAR_OR_DAY = re.compile(r"\d{1,4}")
 
@@ -135,10 +136,10 @@ class Read:
     @cached_property
     def _gives_shares(self) -> bool:
         """True if figures without a unit may be percentages: there is a share, or a hundred."""
+        if _HUNDRED_IN_TEXT.search(self.source.arguments):
+            return True
         if self.source.kind != "computed":
             return speaks_of_shares(self.source.text) or speaks_of_shares(self.source.arguments)
-        if re.search(r"(?<![\d.])100(?![\d.])", self._arguments):
-            return True
         divisors = [Decimal(match[1]) for match in _DIVISOR.finditer(self._arguments)]
         if any(not is_constant(divisor) for divisor in divisors):
             return False  # 0.78 of a ratio are 78 %
