@@ -33,6 +33,7 @@ def begun_run(
     """Returns the beginning of a run, for those that build on it later."""
     return BegunRun(
         run_id=run.run_id,
+        first_run_id=run.first_run_id,
         owner=request.owner,
         goal_ref=goal_ref,
         team_ref=team_ref,

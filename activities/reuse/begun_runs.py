@@ -7,20 +7,25 @@ from temporalio import activity
 
 from activities.contracts.run_contracts import RunRef
 from activities.store.artifacts import ArtifactStore
-from temporal_supervisor.supervision.base.store_keys import digest_of, named_key
+from temporal_supervisor.supervision.base.store_keys import (
+    digest_of,
+    is_named,
+    named_key,
+    run_prefix,
+)
 from temporal_supervisor.supervision.contract.base import Model
 from temporal_supervisor.supervision.contract.finding import ArtifactRef
-
-_RUN, _PLAN = "run", "plan"
 
 
 class BegunRun(Model):
     """A run as it began: its `owner` as the request claims, what its subtasks share.
 
+    Of runs that had the same id each is known by its `first_run_id`.
     `data_from_others`: what it was given as data is untrusted.
     """
 
     run_id: str
+    first_run_id: str = ""
     owner: str = ""
     goal_ref: str = ""
     team_ref: str = ""
@@ -48,13 +53,27 @@ class LatestPlan(Model):
 async def keep_begun(store: ArtifactStore, begun: BegunRun) -> None:
     """Stores the beginning of a run; after a reset to its first step once more."""
     data = begun.model_dump_json().encode("utf-8", "replace")
-    await store.put(named_key("begun", begun.run_id, _RUN), data)
+    await store.put(named_key("begun", begun.run_id, begun.first_run_id), data)
+
+
+async def own_beginning(store: ArtifactStore, run: RunRef) -> BegunRun | None:
+    """Returns the beginning of the run that an activity works for; None if it was deleted."""
+    found = await store.find(named_key("begun", run.run_id, run.first_run_id))
+    return None if found is None else BegunRun.model_validate_json(found)
 
 
 async def find_begun(store: ArtifactStore, run_id: str) -> BegunRun | None:
-    """Returns the beginning of a run; None if the store has no such run, or it was deleted."""
-    found = await store.find(named_key("begun", run_id, _RUN))
-    return None if found is None else BegunRun.model_validate_json(found)
+    """Returns the beginning of the last run of an id; None if the store has none, or it was deleted.
+
+    Also None if runs of several owners had the id: their ends cannot be told apart, and one owner
+    would get the findings of another.
+    """
+    objects = store.objects(run_prefix(run_id))
+    found = [meta async for meta in objects if is_named("begun", meta["path"])]
+    found.sort(key=lambda meta: meta["last_modified"])
+    runs = [BegunRun.model_validate_json(await store.get(meta["path"])) for meta in found]
+    owners = {run.owner for run in runs}
+    return runs[-1] if len(owners) == 1 else None
 
 
 async def keep_plan(store: ArtifactStore, run: RunRef, latest: LatestPlan) -> None:
@@ -65,10 +84,10 @@ async def keep_plan(store: ArtifactStore, run: RunRef, latest: LatestPlan) -> No
     if activity.info().workflow_id != run.run_id:
         return
     data = latest.model_dump_json().encode("utf-8", "replace")
-    await store.put(named_key("latest", run.run_id, _PLAN), data)
+    await store.put(named_key("latest", run.run_id, run.first_run_id), data)
 
 
-async def find_plan(store: ArtifactStore, run_id: str) -> LatestPlan | None:
+async def find_plan(store: ArtifactStore, begun: BegunRun) -> LatestPlan | None:
     """Returns the place of the latest plan of a run; None if it has none."""
-    found = await store.find(named_key("latest", run_id, _PLAN))
+    found = await store.find(named_key("latest", begun.run_id, begun.first_run_id))
     return None if found is None else LatestPlan.model_validate_json(found)

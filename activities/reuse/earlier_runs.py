@@ -129,7 +129,7 @@ class EarlierRuns:
         """Returns a run; None if it is no longer in the store, or has no plan yet."""
         try:
             begun = await find_begun(self._store, run_id)
-            latest = await find_plan(self._store, run_id)
+            latest = None if begun is None else await find_plan(self._store, begun)
             if begun is None or latest is None:
                 return None
             plan = await read_plan(self._store, latest.plan_ref)

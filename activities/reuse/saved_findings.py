@@ -7,7 +7,7 @@ from pydantic import TypeAdapter
 from temporalio import activity
 
 from activities.contracts.run_contracts import RunRef
-from activities.reuse.begun_runs import find_begun
+from activities.reuse.begun_runs import own_beginning
 from activities.reuse.earlier_runs import EarlierRun, EarlierRuns, files_of, parts_of
 from activities.store.artifacts import ArtifactMissing, ArtifactStore
 from activities.store.grants import find_grant
@@ -68,7 +68,7 @@ class SavedFindings:
             return SavedReply(saved=_Page.validate_json(await self.store.get(call.page_ref)))
         run_id = call.run.run_id
         grant = await find_grant(self.store, run_id, call.run.grant_ref)
-        begun = await find_begun(self.store, run_id)
+        begun = await own_beginning(self.store, call.run)
         if grant is None or begun is None or not grant.reuse_from:
             return SavedReply()
         reply = SavedReply()

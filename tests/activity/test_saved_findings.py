@@ -11,7 +11,7 @@ from temporalio.testing import ActivityEnvironment
 from activities.contracts.run_contracts import Published, RunRef
 from activities.files.file_cache import FileEntry
 from activities.files.manifest import Manifest
-from activities.reuse.begun_runs import BegunRun, LatestPlan, keep_begun, keep_plan
+from activities.reuse.begun_runs import BegunRun, LatestPlan, find_begun, keep_begun, keep_plan
 from activities.reuse.earlier_runs import EarlierRuns
 from activities.reuse.saved_findings import SavedFindings, SavedInput, SavedReply
 from activities.store.artifacts import ArtifactStore, open_store
@@ -43,7 +43,7 @@ class Earlier:
         team_ref, _ = await self.teams.save(run_id, "again", ["small"])
         entries = [FileEntry(name=name, sha256=sha256) for name, sha256 in leases.items()]
         files_ref = await self.store.put_output(run_id, Manifest(files=entries).model_dump_json())
-        fields = {"run_id": run_id, "team_ref": team_ref, "files_ref": files_ref, **begun}
+        fields = {"run_id": run_id, "first_run_id": "first", "team_ref": team_ref, "files_ref": files_ref, **begun}
         await keep_begun(self.store, BegunRun(**fields))
         items = [
             TEMPLATE.model_copy(update={"id": f"t1.{at}", "item": name, "for_each": None})
@@ -51,7 +51,7 @@ class Earlier:
         ]
         plan = Plan(subtasks=[TEMPLATE, *items])
         plan_ref = await self.store.put_output(run_id, plan.model_dump_json())
-        run = RunRef(run_id=run_id, files_ref=files_ref)
+        run = RunRef(run_id=run_id, first_run_id="first", files_ref=files_ref)
         environment = ActivityEnvironment()
         environment.info = dataclasses.replace(environment.info, workflow_id=run_id)
         await environment.run(keep_plan, self.store, run, LatestPlan(plan_ref=plan_ref, team_ref=team_ref))
@@ -179,3 +179,10 @@ async def test_unknown_runs_those_of_others_and_the_run_itself_are_refused_alike
     for run_id, own_id, owner in (("first", "second", "eve"), ("none", "second", "anna"), ("first", "first", "anna")):
         with pytest.raises(SupervisionError, match="reuse_from: there is no run '(first|none)' that this one could"):
             await runs.require([run_id], own_id, owner)
+
+
+async def test_an_id_that_runs_of_several_owners_had_is_refused(earlier: Earlier) -> None:
+    await keep_begun(earlier.store, BegunRun(run_id="monday", first_run_id="a", owner="ann"))
+    assert (await find_begun(earlier.store, "monday")) is not None
+    await keep_begun(earlier.store, BegunRun(run_id="monday", first_run_id="b", owner="bob"))
+    assert await find_begun(earlier.store, "monday") is None
