@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from temporalio.api.enums.v1 import PendingActivityState
 from temporalio.api.workflow.v1 import PendingActivityInfo
+from temporalio.converter import DataConverter
 
 from temporal_supervisor.console.run.at_work import is_at_work, tail_of
+from temporal_supervisor.runs import Run
 
 STARTED = PendingActivityState.PENDING_ACTIVITY_STATE_STARTED
 WAITING = PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED
@@ -23,13 +25,12 @@ def pending(attempt: int = 1, beat_after: float = 1.0, state: Any = STARTED) -> 
 
 
 async def said(*calls: tuple[PendingActivityInfo, dict[str, Any]]) -> str:
-    beats = iter([beat for _, beat in calls])
-
-    async def beat(_: PendingActivityInfo) -> dict[str, Any]:
-        return next(beats)
-
-    described = SimpleNamespace(raw_description=SimpleNamespace(pending_activities=[call for call, _ in calls]))
-    return await tail_of(SimpleNamespace(beat=beat), described)  # type: ignore[arg-type]
+    for call, beat in calls:
+        call.heartbeat_details.payloads.extend(await DataConverter.default.encode([beat]))
+    pending_activities = [call for call, _ in calls]
+    described: Any = SimpleNamespace(raw_description=SimpleNamespace(pending_activities=pending_activities))
+    client: Any = SimpleNamespace(data_converter=DataConverter.default)
+    return await tail_of(Run(client, "a-run"), described)
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ async def test_its_tool_can_be_tried_without_a_run(library: Cli) -> None:
     schema = await library("tool", "library/find_books")
     assert '"description": "A word of the title."' in schema.out
     wrong = await library("tool", "library/find_book")
-    assert (wrong.code, wrong.err.rpartition(": ")[2]) == (1, "calculate, find_books, search_rules\n")
+    assert (wrong.code, wrong.err.rpartition(": ")[2]) == (2, "calculate, find_books, search_rules\n")
 
 
 async def test_it_is_listed(alone: Cli, tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ async def test_its_two_questions_are_answered(library: Cli) -> None:
     assert shelf.code == 0, shelf.err
     assert "shelf 3" in shelf.out, shelf.out
     misspelled = await library("run", "--team", "libary", "On which shelf is Emma?")
-    assert (misspelled.code, "did you mean 'library'?" in misspelled.err) == (1, True)
+    assert (misspelled.code, "did you mean 'library'?" in misspelled.err) == (2, True)
     fee = await library.out("run", "--team", "library", "What does a book cost that comes back late?")
     assert "0.20 for each day" in fee
 
