@@ -93,7 +93,7 @@ class Run:
     """A run by its id, which need not exist yet. With a `store` its files can be read.
 
     Reading raises NoRun without such a run, NoAnswer if no Worker answers or it did not begin.
-    Changing raises UpdateRefused with its own words, NoAnswer, and ValueError for what is no update.
+    Changing raises UpdateRefused with its words, NoAnswer, ValueError for what is no update.
     """
 
     def __init__(self, client: Client, run_id: str, store: FileStore | None = None) -> None:

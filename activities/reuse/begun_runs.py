@@ -63,7 +63,7 @@ async def own_beginning(store: ArtifactStore, run: RunRef) -> BegunRun | None:
 
 
 async def find_begun(store: ArtifactStore, run_id: str) -> BegunRun | None:
-    """Returns the beginning of the last run of an id; None if the store has none, or it was deleted.
+    """Returns the beginning of the last run of an id; None if the store has none (any more).
 
     Also None if runs of several owners had the id: their ends cannot be told apart, and one owner
     would get the findings of another.

@@ -122,7 +122,7 @@ def _program(name: str, media_type: str, body: str) -> ToolOutput:
 
 _DOCUMENT = (
     "Stores a file for the user. Without a file_name it is a Markdown document, made of a title "
-    "and a text, and the result is the document as it was stored. With one, such as that of a program, "
+    "and a text, and the result is the document as it was stored. With one, as that of a program, "
     "body is the whole file."
 )
 DOCUMENT_FORMAT = Tool(

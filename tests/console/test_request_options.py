@@ -27,10 +27,12 @@ def test_every_option_of_the_request_is_a_parameter_of_the_command() -> None:
     parameters = set(inspect.signature(run_goal).parameters) - {"access"}
     same = parameters & RunRequest.model_fields.keys()
     read = same | {option for parts in _PARTS.values() for option in parts.values()}
-    no_option = {"budget", "models", "attachments", "metadata", "on_subtask_failure"}
+    no_option = {"budget", "models", "attachments", "metadata", "on_subtask_failure", "reuse_from"}
     assert RunRequest.model_fields.keys() - same == no_option
     others = {"request", "attach", "data"}
-    assert parameters - read - others == {"run_id", "detach", "as_json", "queue_anyway", "describe", "data_from_others"}
+    of_the_command = {"run_id", "detach", "as_json", "queue_anyway", "quiet"}
+    of_its_data = {"describe", "data_from_others", "after"}
+    assert parameters - read - others == of_the_command | of_its_data
 
 
 def test_options_become_fields_and_others_keep_their_defaults(tmp_path: Path) -> None:

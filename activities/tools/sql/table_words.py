@@ -1,4 +1,4 @@
-"""How models are told of tables: what the team has to say of them, their lists, and what queries bring."""
+"""The words on tables that models read: the team's, lists of tables, the results of queries."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal, Self
@@ -28,10 +28,11 @@ class QueryExample(StrictModel):
 
 
 class TableOptions(StrictModel):
-    """Options of both kinds: which of the team's files are tables, their content and source, and example queries.
+    """Options of both tools: which of the team's files are tables, their content, example queries.
 
-    Without `tables` the tools read the files of the run alone, which they read besides in any case. With a `database`
-    they read its tables and no files; `url` names the secret that is its connection string.
+    Without `tables` the tools read the files of the run alone, which they read in any case. With a
+    `database` they read its tables and no files; `url` names the secret that is its connection
+    string.
     """
 
     tables: str = ""
@@ -52,18 +53,19 @@ class TableOptions(StrictModel):
 
 
 def about_table(table: Json, options: TableOptions) -> str:
-    """Returns what the team says of a table, else its owner or its database, else what stands above it."""
+    """Returns the team's words on a table, else its owner's or database's, else its heading."""
     about: str = options.descriptions.get(table["name"]) or table.get("about", "")
     return (about or cut(" / ".join(table.get("above", [])), limits.LINE_BYTES)).rstrip(".")
 
 
 def word_lines(words: Mapping[str, str]) -> list[str]:
     """Returns a line for each word of the house with its meaning."""
-    return [one_line(clean(f"{word} = {meaning}"), limits.SENTENCE_BYTES) for word, meaning in words.items()]
+    said = [clean(f"{word} = {meaning}") for word, meaning in words.items()]
+    return [one_line(line, limits.SENTENCE_BYTES) for line in said]
 
 
 def meaning(column: Json) -> str:
-    """Returns what is said of a column; empty if nothing is."""
+    """Returns the words of a column's description, empty without any."""
     about: str = column.get("about", "")
     return about.rstrip(".")
 
@@ -71,7 +73,9 @@ def meaning(column: Json) -> str:
 def column_summary(column: Json) -> str:
     """Returns a column with its range or first values, for a line of the catalogue."""
     known = contents(column, CATALOGUE_VALUES)
-    return f"{column['sql']}: {known}{_unit(column)}" if known else f"{column['sql']} {column['type']}"
+    if not known:
+        return f"{column['sql']} {column['type']}"
+    return f"{column['sql']}: {known}{_unit(column)}"
 
 
 def _unit(column: Json) -> str:
@@ -81,12 +85,13 @@ def _unit(column: Json) -> str:
 
 
 def readings_of(tables: list[Json], names: list[str] | None) -> list[str]:
-    """Returns how the columns of these names were read from their texts, those whose value looks different first."""
+    """Returns the readings of the columns of these names, those first that changed their text."""
     told = list[tuple[bool, str]]()
     for table in tables:
         for column in table["columns"]:
             reading = column.get("reading") or {}
-            if not reading.get("written") or (names is not None and column["name"].lower() not in names):
+            is_asked = names is None or column["name"].lower() in names
+            if not reading.get("written") or not is_asked:
                 continue
             same = reading["written"] == reading["value"]
             told.append((same, f"{table['name']}.{column['sql']}: {reading_line(reading)}"))
@@ -96,14 +101,16 @@ def readings_of(tables: list[Json], names: list[str] | None) -> list[str]:
 def all_described(tables: list[Json], options: TableOptions, room: int) -> list[str]:
     """Returns descriptions of all tables, cut if they have more characters than there is room.
 
-    No more is made of a table than is shown: of many tables it would take longer than the event loop may be silent.
+    No more is made of a table than is shown: all of many would keep the event loop too long.
     """
-    shown = until_full(("\n".join(until_full(described(table, options), room)) for table in tables), room)
+    wholes = ("\n".join(until_full(described(table, options), room)) for table in tables)
+    shown = until_full(wholes, room)
     if sum(map(len, shown)) <= room:
         return shown
     share = max(room // len(tables), _LEAST_SHOWN)
     listed, others = tables[: room // share], tables[room // share :]
-    shown = [cut("\n".join(until_full(described(table, options), share)), share) for table in listed]
+    parts = [until_full(described(table, options), share) for table in listed]
+    shown = [cut("\n".join(part), share) for part in parts]
     if others:
         names = ", ".join(until_full((table["name"] for table in others), _NAMES_CHARS))
         shown.append(f"and {len(others)} more tables: {cut(names, _NAMES_CHARS)}")
@@ -148,7 +155,7 @@ def _notes(table: Json) -> Iterator[str]:
 
 
 def until_full(parts: Iterable[str], room: int) -> list[str]:
-    """Returns the first parts, up to the one with which they have so many characters. No more of them are made."""
+    """Returns the first parts that have so many characters. No more of them are made."""
     found = list[str]()
     for part in parts:
         found.append(part)
@@ -166,8 +173,13 @@ def example_block(example: QueryExample) -> str:
 
 def overview(tables: list[Json]) -> str:
     """Returns the names of tables and columns, for a query that failed."""
-    named = (f"{table['name']} ({', '.join(column['sql'] for column in table['columns'])})" for table in tables)
+    named = map(_with_columns, tables)
     return f"Tables: {'; '.join(until_full(named, limits.TOOL_OUTPUT_CHARS))}"
+
+
+def _with_columns(table: Json) -> str:
+    columns = ", ".join(column["sql"] for column in table["columns"])
+    return f"{table['name']} ({columns})"
 
 
 def markdown_rows(result: Json) -> str:
@@ -181,4 +193,5 @@ def markdown_rows(result: Json) -> str:
 
 
 def _line(cells: list[str]) -> str:
-    return "| " + " | ".join(clean(cell).replace("\n", " ").replace("|", "\\|") for cell in cells) + " |"
+    plain = [clean(cell).replace("\n", " ").replace("|", "\\|") for cell in cells]
+    return f"| {' | '.join(plain)} |"

@@ -1,9 +1,11 @@
 """Views of a run: the status and the result, made of its state whenever somebody asks."""
 
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.text import one_line
+from temporal_supervisor.supervision.contract.finding import ArtifactRef
 from temporal_supervisor.supervision.contract.result import RunResult, SubtaskReport
 from temporal_supervisor.supervision.contract.status import Status, Wait
 from temporal_supervisor.supervision.results.answer import (
@@ -51,7 +53,7 @@ def status_of(state: RunState, cursor: int = 0) -> Status:
 
 
 def _until_deadline(state: RunState, wait: Wait) -> Wait:
-    """Returns a wait with the end that the run's deadline sets it, if that comes first and the clock runs."""
+    """Returns a wait that ends with the run's deadline, if that comes first and the clock runs."""
     if state.time_and_budget.held or wait.expires_at is None:
         return wait
     deadline = state.time_and_budget.work_until
@@ -81,7 +83,7 @@ def result_of(state: RunState) -> RunResult:
         citations=answer.citations,
         unsupported=unsupported_in(answer, state.board.current()),
         subtasks=reports,
-        artifacts=[*state.tables, *(each for r in reports if r.finding for each in r.finding.artifacts)],
+        artifacts=[*state.tables, *_artifacts_of(reports)],
         usage=state.usage,
         spend=state.spending.rows(),
         timing=timing(reports, wall.total_seconds(), state.own_seconds, now, held.total_seconds()),
@@ -91,6 +93,12 @@ def result_of(state: RunState) -> RunResult:
         saved=saved_usage(reports),
         truncated=answer.json_ref is not None,
     )
+
+
+def _artifacts_of(reports: Iterable[SubtaskReport]) -> Iterator[ArtifactRef]:
+    for report in reports:
+        if report.finding:
+            yield from report.finding.artifacts
 
 
 def _shown_answer(state: RunState) -> Answer:
@@ -103,7 +111,8 @@ def _timed(state: RunState, report: SubtaskReport, now: datetime) -> SubtaskRepo
     if report.started_at is None:
         return report
     end = datetime.fromisoformat(report.finished_at) if report.finished_at else now
-    held = state.time_and_budget.held_time(datetime.fromisoformat(report.started_at), end).total_seconds()
+    begun = datetime.fromisoformat(report.started_at)
+    held = state.time_and_budget.held_time(begun, end).total_seconds()
     return report.model_copy(update={"held_seconds": round(held, 3)}) if held else report
 
 
@@ -119,7 +128,8 @@ def _confidence(state: RunState) -> float | None:
     if state.extracts or not state.answer.text or state.phase == "failed":
         return None
 
-    points = [point for point in (*state.open_points, *state.lacks) if point.subtask_id not in (ANSWER, ANSWER_JSON)]
+    open_points = [*state.open_points, *state.lacks]
+    points = [point for point in open_points if point.subtask_id not in (ANSWER, ANSWER_JSON)]
     by_id = state.plan.importance
     bound = ceiling(state.answer, state.board.current(), by_id, state.contradictions, points)
     return bound if state.answer.confidence is None else min(state.answer.confidence, bound)
