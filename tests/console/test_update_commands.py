@@ -62,7 +62,7 @@ async def test_a_run_that_waits_for_its_provider_says_so_and_goes_on_when_told(c
 
     await cli.until("resume-1", lambda status: bool(status["flags"]["waiting_provider"] and status["waiting"]))
     shown = (await cli("status", "resume-1")).out
-    assert "waiting provider" in shown
+    assert "waiting for the provider" in shown
     assert "t3 waits for resume" in shown
     assert "temporal-supervisor resume resume-1`" in " ".join(shown.split())
     standin.usual()

@@ -239,7 +239,7 @@ def test_a_worker_of_this_machine_that_has_ended_serves_nothing() -> None:
 
 def test_a_partial_run_is_listed_as_one() -> None:
     row: dict[str, Any] = {"run_id": "r", "state": "completed", "phase": "done", "team": "t", "goal": "g", "usd": None}
-    row |= {"started_at": "2026-01-01T10:00:00+00:00", "standstills": []}
+    row |= {"started_at": "2026-01-01T10:00:00+00:00", "standstills": [], "reuse_from": []}
     screen = terminal(80)
     partial = {**row, "status": "partial", "partial": "t1/t2 (engineer: found nothing)"}
     put(screen, run_table([partial, {**row, "status": "completed", "partial": None}]))

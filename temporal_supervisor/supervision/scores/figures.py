@@ -3,10 +3,12 @@
 import re
 import unicodedata
 from decimal import Decimal, InvalidOperation
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from temporal_supervisor.supervision.grounding.written_figures import Figure, whole_values
 from temporal_supervisor.supervision.scores.question_sets import Scale, Truth, is_number
+
+if TYPE_CHECKING:
+    from temporal_supervisor.supervision.grounding.written_figures import Figure
 
 FACTORS: dict[Scale, float] = {
     "": 1.0,
@@ -46,7 +48,7 @@ def figure_of(given: object, scale: object = "") -> GivenNumber | None:
 
 def _only_number(text: str, scale: Scale) -> GivenNumber | None:
     """Returns the number that is all of a text, with its own scale if it has one."""
-    found = whole_values(text)
+    found = _whole_values(text)
     if len(found) != 1 or found[0].end != len(text) or found[0].unit not in (None, "%", *_MONEY):
         return None
     figure = found[0]
@@ -60,7 +62,14 @@ def _only_number(text: str, scale: Scale) -> GivenNumber | None:
 _MONEY = ("USD", "EUR", "GBP")
 
 
-def _own_scale(figure: Figure) -> Scale:
+def _whole_values(text: str) -> "list[Figure]":
+    # Loaded where answers are judged: all commands import this module.
+    from temporal_supervisor.supervision.grounding.written_figures import whole_values
+
+    return whole_values(text)
+
+
+def _own_scale(figure: "Figure") -> Scale:
     """Returns the scale that is written behind a number; empty without one."""
     if figure.unit == "%":
         return "percent"
@@ -117,7 +126,7 @@ def _half_of_last(decimals: int) -> float:
 def numbers_in(text: str) -> list[float]:
     """Returns every number in a text; one after a minus or a bracket has both signs."""
     found: list[float] = []
-    for figure in whole_values(text):
+    for figure in _whole_values(text):
         is_signed = figure.is_negative or text[: figure.start].endswith("(")
         value = float(figure.readings[0].value)
         found += [value, -value] if is_signed else [value]

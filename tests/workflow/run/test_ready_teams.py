@@ -130,7 +130,7 @@ async def test_all_goals_of_a_team_are_asked_by_one_command_whose_exit_code_says
     ready: Lab, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     goals = known("competitors").goals
-    monkeypatch.setattr("temporal_supervisor.console.commands.goal_commands.new_run_id", lambda client, goal: goal[:40])
+    monkeypatch.setattr("temporal_supervisor.starting.new_run_id", lambda client, goal: goal[:40])
     access = Access()
     access._client, access.settings = ready.client, settings.model_copy(update={"teams_dir": None})
     for goal in goals:
@@ -138,7 +138,7 @@ async def test_all_goals_of_a_team_are_asked_by_one_command_whose_exit_code_says
     report = await goals_report(access, "competitors")
     assert (report.code, "2 goals of 1 team, 0 of them fall short" in report.text()) == (0, True)
 
-    monkeypatch.setattr("temporal_supervisor.console.commands.goal_commands.new_run_id", lambda client, goal: goal[:39])
+    monkeypatch.setattr("temporal_supervisor.starting.new_run_id", lambda client, goal: goal[:39])
     other = goals[1].model_copy(update={"says": ["Nobody knows."], "role": "strategist"})
     ready.named(goals[0].goal[:39]).play(played(goals[0], "plan"))
     ready.named(goals[1].goal[:39]).play(played(other, "plan"))
@@ -216,7 +216,8 @@ def test_each_shipped_team_has_two_goals_and_more_for_its_own_roles(team: str) -
 
 def test_every_team_that_can_be_asked_has_goals_and_an_example_that_fits_a_line() -> None:
     teams = {file.parent.name: tomllib.loads(file.read_text()) for file in TEAMS.glob("*/team.toml")}
-    nested = {role["team"] for team in teams.values() for role in team["roles"] if "team" in role}
+    # A team in itself is none that only others use.
+    nested = {role["team"] for name, team in teams.items() for role in team["roles"] if role.get("team", name) != name}
     assert sorted(teams.keys() - nested) == SHIPPED
     width = max(map(len, SHIPPED)) + 2
     assert all(0 < len(teams[name]["example"]) <= 79 - width for name in SHIPPED)
