@@ -55,7 +55,9 @@ def describe(url: str, times: Json) -> Json:
         for row in await connection.fetch(_DESCRIBE):
             new = {"name": row["table"], "about": row["about"] or "", "rows": f"about {row['rows']}"}
             table = tables.setdefault(row["table"], {**new, "columns": [], "notes": []})
-            table["columns"].append({"sql": row["sql"], "type": row["type"], **_statistics(row)})
+            name = row["sql"].strip('"').replace('""', '"')
+            described = {"name": name, "sql": row["sql"], "type": row["type"]}
+            table["columns"].append({**described, **_statistics(row)})
             if row["note"]:
                 table["notes"].append(f"{row['sql']}: {row['note']}")
         return {"tables": list(tables.values())}

@@ -354,5 +354,5 @@ async def test_a_missing_driver_is_named_with_the_command_that_installs_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sql_tools, "find_spec", lambda name: None)
-    with pytest.raises(TeamError, match=r"tools.list_sales.*pip install temporal-supervisor\[postgres\]"):
+    with pytest.raises(TeamError, match=r"tools.list_sales.*pip install 'temporal-supervisor\[postgres\]'"):
         await shop(tmp_path).load("shop")
