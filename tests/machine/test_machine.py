@@ -15,7 +15,7 @@ from tests.machine.quick_server import quick_server
 from tests.machine.verdict import verdict_on
 from tests.scripted_model import ScriptedModel
 
-PLAYED = {1: 50, 51: 50, 201: 50, 301: 42, 101: 8}
+PLAYED = {1: 20, 51: 20, 201: 20, 301: 16, 101: 8}
 """How many cases from which seed on; those from 101 on without a workflow cache. More by `make cases`."""
 REPLAYED = 4  # each so-manieth: all of them by `make cases`
 
