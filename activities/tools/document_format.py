@@ -122,8 +122,8 @@ def _program(name: str, media_type: str, body: str) -> ToolOutput:
 
 _DOCUMENT = (
     "Stores a file for the user. Without a file_name it is a Markdown document, made of a title "
-    "and a text, and the result is the document as it was stored. With one, as that of a program, "
-    "body is the whole file."
+    "and a text, and the result is the document as it was stored. With one, body is the whole "
+    "file, such as a program."
 )
 DOCUMENT_FORMAT = Tool(
     "format_document",
