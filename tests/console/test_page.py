@@ -128,7 +128,7 @@ async def test_a_run_is_steered_on_a_phone_while_its_worker_is_killed(
             await reader.open("/")
             await reader.page.fill("article.card textarea", "20 lamps by 3 March, cost centre 7")
             await reader.page.click("article.card button[value=reply]")
-            await reader.sees("#said", "reply")
+            await reader.sees("#said", "replied")
             await reader.open("/runs/lamps")
             await reader.sees(".card.tool pre")
             assert "title" in await reader.page.inner_text(".card.tool pre")
