@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from temporal_supervisor.supervision.contract.request import RunRequest
+from temporal_supervisor.supervision.reuse.matching import SavedWork
 from temporal_supervisor.supervision.run.run_state import RunState
 from tests.unit.shapes import START, Clock, plan, subtask, work
 from workflows.background import BackgroundTask
@@ -36,7 +37,7 @@ def a_run(*done: str, waiting: tuple[str, ...] = ()) -> RunState:
 
 def dispatch_of(state: RunState) -> Dispatch:
     """A dispatch with no surroundings but the state."""
-    context: Any = SimpleNamespace(state=state, show=lambda: None, changed=asyncio.Event(), saved={}, lost={})
+    context: Any = SimpleNamespace(state=state, show=lambda: None, changed=asyncio.Event(), saved=SavedWork())
     return Dispatch(context, Nothing(), Nothing())
 
 
