@@ -2,8 +2,10 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Literal
 
 from temporal_supervisor.supervision.grounding.units import is_time
@@ -108,14 +110,28 @@ def small_claims(text: str) -> Iterator[Claim]:
             yield Claim("figure", clause, figure, near[figure.start])
 
 
-def _has_beside(date: range, dates: Sequence[range], text: str) -> bool:
-    """True if the sentence of a date has another one."""
-    for other in dates:
-        first, last = sorted((date, other), key=lambda each: each.start)
-        between = text[first.stop : last.start]
-        if other != date and not _SENTENCE_END.search(between):
-            return True
-    return False
+class _Dates:
+    """The dates of a text at these spans, in their order."""
+
+    def __init__(self, text: str, spans: Iterable[tuple[int, int]]) -> None:
+        self._text = text
+        self._spans = sorted(spans)
+        self._starts = [start for start, _ in self._spans]
+
+    def around(self, place: int) -> int | None:
+        """Returns the number of the date at a place; None if there is none."""
+        number = bisect_right(self._starts, place) - 1
+        return number if number >= 0 and place < self._spans[number][1] else None
+
+    def words(self, number: int) -> str:
+        """Returns a date as it is written."""
+        start, stop = self._spans[number]
+        return self._text[start:stop]
+
+    def shares_sentence(self, number: int) -> bool:
+        """True if the sentence of a date has another one; the nearest two tell."""
+        pairs = pairwise(self._spans[max(0, number - 1) : number + 2])
+        return any(not _SENTENCE_END.search(self._text, first[1], last[0]) for first, last in pairs)
 
 
 def _near_each(text: str, rest: str, found: Sequence[Figure]) -> dict[int, Near]:
@@ -123,18 +139,18 @@ def _near_each(text: str, rest: str, found: Sequence[Figure]) -> dict[int, Near]
     if not found:
         return {}
 
-    dates = [range(*span) for span in date_spans(rest)]
+    dates = _Dates(text, date_spans(rest))
     apart = [figure for figure in found if not _is_year(figure)]
-    without_days = [figure for figure in apart if not any(figure.start in date for date in dates)]
+    without_days = [figure for figure in apart if dates.around(figure.start) is None]
     words = dict[int, Near]()
     for chosen in (apart, without_days):
         near = surroundings(text, [Extent(figure.start, figure.end) for figure in chosen])
         words |= {figure.start: own for figure, own in zip(chosen, near, strict=True)}
     for figure in apart:
-        whole = next((date for date in dates if figure.start in date), None)
-        if whole is not None and _has_beside(whole, dates, text):
+        date = dates.around(figure.start)
+        if date is not None and dates.shares_sentence(date):
             # The day of one of two dates has nothing to do with the words beside the other one.
-            words[figure.start] = Near(own=text[whole.start : whole.stop])
+            words[figure.start] = Near(own=dates.words(date))
         else:
             year = bound_year(text, Extent(figure.start, figure.end))
             words[figure.start] = replace(words[figure.start], year=year)
