@@ -97,8 +97,7 @@ class AgentTurnActivities:
             results = conversations.tool_result_message(turn.results)
             if turn.brief is not None and turn.brief.feedback:  # on the finding that this conversation gave
                 results["content"] += user_message(prompts.correction_request(turn.brief.feedback))["content"]
-            window = await self._calls.window(turn.run, turn.model)
-            if window.is_small and loaded.toolbox.queries_tables(role) and not turn.last:
+            if not turn.last and await self._queries_first(turn, loaded, role):
                 step = await next_step(self._calls.store, turn.results)
                 note = "\n\n".join(filter(None, [step, note]))
             results["content"] += user_message(note)["content"] if note else []
@@ -106,6 +105,12 @@ class AgentTurnActivities:
             answered = await self._calls.follow_up(turn, turn.head, messages, options)
         own = loaded.toolbox.labels_of(role, answered.message.provided_uses(), place)
         return await self._reply(turn, loaded, role, replace(answered, labels=answered.labels | own))
+
+    async def _queries_first(self, turn: TurnInput, loaded: LoadedTeam, role: Role) -> bool:
+        """True if a small model is to query tables, which it does before it looks at them."""
+        if not loaded.toolbox.queries_tables(role):
+            return False
+        return (await self._calls.window(turn.run, turn.model)).is_small
 
     async def _opening(
         self, turn: TurnInput, brief: SubtaskBrief, loaded: LoadedTeam, role: Role
@@ -119,12 +124,10 @@ class AgentTurnActivities:
         previous = None if brief.previous_ref is None else await read_text(store, brief.previous_ref)
         shown, have_failed = await self._outputs(turn.anew_from) if turn.anew_from else ([], False)
         window, tables = await self._calls.window(turn.run, turn.model), ""
-        names = role.tools
-        queries_first = window.is_small and loaded.toolbox.queries_tables(role)
-        if queries_first:  # it writes a query before it looks
+        if await self._queries_first(turn, loaded, role):
             toolbox, room = loaded.toolbox, window.output_chars
             tables = await shown_tables(self._teams, turn, toolbox, role, subtask, room)
-            names = offered_tools(role, toolbox) if tables else role.tools
+        names = offered_tools(role, loaded.toolbox) if tables else role.tools
 
         async def within(tokens: int) -> str:
             request = prompts.worker_request(
@@ -145,7 +148,9 @@ class AgentTurnActivities:
         tools = loaded.toolbox.definitions(names, attachments=bool(brief.attachments))
         cites = any("input_schema" not in tool for tool in tools)
         # From the beginning: added with the first clearing, it would change the prefix that the role's agents share.
-        tools += [agent_tools.read_output_tool()] if names and names == role.tools else []
+        # Who sees the tables asks for less instead, but findings may be shown as summaries.
+        reads_on = bool(role.tools) and (not tables or bool(brief.dependencies))
+        tools += [agent_tools.read_output_tool()] if reads_on else []
         tools += [agent_tools.ask_tool()] if role.ask else []
         schema = role.output_schema and await answer_schema.sendable(role.output_schema, turn.run.run_id)
         tools.append(agent_tools.finish_tool(brief.names_items, schema, short=window.is_small))

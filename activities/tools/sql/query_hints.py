@@ -9,6 +9,7 @@ sums up the others. A name with blanks is put in quotes.
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from temporal_supervisor.supervision.base.prompt_marks import ADDED_UP_TOTAL, NO_MATCH
@@ -18,6 +19,7 @@ from temporal_supervisor.supervision.grounding.rows.queries import Query, read_q
 Json = dict[str, Any]
 
 _HINTS = 5  # below one output
+_COMPARED = 40  # texts with columns: each is held against up to 200 values, on the event loop
 _SHOWN = 3  # values in one hint
 _VALUE_BYTES = 80
 _NOTHING = frozenset(["0", "0.0", "NULL", ""])  # cells of a count or sum over no row
@@ -47,7 +49,7 @@ def with_quoted_names(sql: str, tables: Sequence[Json]) -> str:
 
     Example: `SELECT Final Place FROM races` becomes `SELECT "Final Place" FROM races`.
     """
-    names = {column["name"] for column in _columns(tables) if column["sql"].startswith('"')}
+    names = {column["name"] for column in columns_of(tables) if column["sql"].startswith('"')}
     # The longest first, as it may begin with another one; 2005 may be a number.
     odd = [name for name in names if not name.isidentifier() and not name.isdigit()]
     odd.sort(key=len, reverse=True)
@@ -93,15 +95,20 @@ def _on_filters(
     matched: bool,
 ) -> Iterator[str]:
     """Yields hints on the texts that columns were compared with; texts are shown as `written`."""
-    columns = _columns(tables)
+    columns = columns_of(tables)
+    for column, value in islice(_compared(query, columns), _COMPARED):
+        text = written.get(value, value)
+        yield from _on_text(text, column, columns, matched=matched)
+
+
+def _compared(query: Query, columns: Sequence[Json]) -> Iterator[tuple[Json, str]]:
+    """Yields the columns of a query's conditions, each with each text that it may equal."""
     for name, compared in query.filters.items():
         if compared.ranged:
             continue
-        of_that_name = [column for column in columns if column["name"].lower() == name]
-        for column in of_that_name:
-            for value in filter(None, compared.values):
-                text = written.get(value, value)
-                yield from _on_text(text, column, columns, matched=matched)
+        for column in columns:
+            if column["name"].lower() == name:
+                yield from ((column, value) for value in compared.values if value)
 
 
 def _on_text(text: str, column: Json, columns: Sequence[Json], *, matched: bool) -> Iterator[str]:
@@ -149,5 +156,6 @@ def _listed(values: Sequence[str]) -> str:
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-def _columns(tables: Iterable[Json]) -> list[Json]:
+def columns_of(tables: Iterable[Json]) -> list[Json]:
+    """Returns the columns of all these tables."""
     return [column for table in tables for column in table["columns"]]

@@ -18,7 +18,7 @@ from activities.files.file_cache import Files
 from activities.files.file_reports import FileReport, contents
 from activities.tools.files import FileData
 from activities.tools.secrets import Secrets
-from activities.tools.sql.query_hints import hints_below, with_quoted_names
+from activities.tools.sql.query_hints import columns_of, hints_below, with_quoted_names
 from activities.tools.sql.table_words import (
     CATALOGUE_VALUES,
     SUMMARY_CHARS,
@@ -322,17 +322,12 @@ class TableTools(ToolSource):
         return await store.query(mended, run_id)
 
 
-def _columns_of(tables: Sequence[Json]) -> list[Json]:
-    """Returns the columns of all these tables."""
-    return [column for table in tables for column in table["columns"]]
-
-
 def _texts_compared(problem: str, tables: Sequence[Json]) -> str:
     """Returns a line on the texts of a column that a query compared with a number; else nothing."""
     named = _CONVERTED.search(problem)
     if named is None:
         return ""
-    columns = [column for column in _columns_of(tables) if column["name"] == named["column"]]
+    columns = [column for column in columns_of(tables) if column["name"] == named["column"]]
     if not columns or not (known := contents(columns[0], CATALOGUE_VALUES)):
         return ""
     return f"Column {columns[0]['sql']} has texts: {known}. Compare it with a text in quotes.\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from activities.agent.grounds import MATCHED_NOTHING
-from activities.tools.sql.query_hints import with_quoted_names
+from activities.tools.sql.query_hints import hints_below, with_quoted_names
 from activities.tools.tool import ToolContext
 from tests.activity.tools.test_sql import tools
 
@@ -107,3 +107,13 @@ async def test_a_note_on_many_columns_comes_once(tmp_path: Path) -> None:
     notes = [line for line in shown.splitlines() if line.startswith("  Note: ")]
     assert len(notes) == 1
     assert notes[0].startswith("  Note: 2001, 2002, 2003 and 4 more columns: ")
+
+
+@pytest.mark.parametrize(("place", "is_told"), [(0, True), (39, True), (40, False)])
+def test_only_the_first_conditions_are_held_against_values(place: int, is_told: bool) -> None:
+    tables = [{"columns": [{"name": "c", "sql": "c", "values": ["Sebastián Porto"]}], "notes": []}]
+    texts = [f"zq{number}" for number in range(60)]
+    texts[place] = "Sebastian Porto"
+    listed = ", ".join(f"'{text}'" for text in texts)
+    hints = hints_below(f"SELECT 1 FROM t WHERE c IN ({listed})", {"rows": []}, tables)
+    assert bool(hints) == is_told
