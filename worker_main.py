@@ -164,7 +164,7 @@ async def serving(
 
 
 async def _known_id(store: ArtifactStore, report: Callable[[str], None] | None) -> str | None:
-    """Returns the id of the store, None if it has none yet; a store that is away is told, and waited for by runs."""
+    """Returns the id of the store; None if it has none yet or cannot be reached, which is reported."""
     try:
         return await store.identity()
     except ArtifactUnavailable as error:
@@ -231,21 +231,24 @@ def main() -> None:
     parser.add_argument("--pool", help="make the model and tool calls of this pool's roles, no others")
     models = parser.add_mutually_exclusive_group()
     models.add_argument("--local", action="store_true", help="use the model server that runs on this machine")
-    models.add_argument("--standin", action="store_true", help="without a key: bring the stand-in model along")
+    brings = "without a key: bring the stand-in model along"
+    models.add_argument("--standin", action="store_true", help=brings)
     parser.add_argument("--env-file", type=Path, help="settings, instead of .env beside this program")
     parser.add_argument("--debug", action="store_true", help="log tracebacks of failed calls, and the SDK's warnings")
     parser.add_argument("--log-format", choices=["text", "json"], help="instead of SUPERVISOR_LOG_FORMAT")
     options = parser.parse_args()
     roles = options.roles or list(ALL_ROLES if options.pool is None else POOL_ROLES)
     if options.pool is not None and not (is_name(options.pool) and roles in (["tools"], list(POOL_ROLES))):
-        parser.error("--pool takes letters, digits, _ and - only, and goes with --roles model,tools or --roles tools")
+        form = "--pool takes letters, digits, _ and - only"
+        parser.error(f"{form}, and goes with --roles model,tools or --roles tools")
     process.keep_private()
     process.keep_files_private()
     try:
         if options.local:
             process.say(take_local_model().said)
         if options.standin:
-            from temporal_supervisor.standin.__main__ import beside  # loads the stand-in: for this option only
+            # Loads the stand-in: for this option only.
+            from temporal_supervisor.standin.__main__ import beside
 
             os.environ.update(beside())
         settings = load_settings(options.env_file)

@@ -93,7 +93,7 @@ async def bare_loop(url: str, goal: str) -> int:
 
 
 async def _read(uses: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Returns the results of tool calls, read at the same time as the model asked for them."""
+    """Returns the results of the tool calls of one turn, which run in parallel."""
     context: Any = None  # the bench's tool needs none
     outputs = await asyncio.gather(*(lookup_long(Lookup(**use["input"]), context) for use in uses))
     return [

@@ -337,7 +337,7 @@ class AgentTurnActivities:
 
 
 def _emptiness(text: str, chain: list[Entry], grounds: Grounds, is_ungrounded: bool, role: Role) -> Emptiness | None:
-    """Returns the reason why a conclusion is no finding; None if it is one."""
+    """Returns the fault that makes a conclusion no finding; None without one."""
     if is_ungrounded and grounds.last_failed:
         return "failed_call"
 

@@ -33,7 +33,7 @@ _AFTER_DATA = f"Call {FINISH_TOOL} with the answer in one sentence, as this outp
 
 
 def offered_tools(role: Role, toolbox: Toolbox) -> list[str]:
-    """Returns the names of a role's tools without those that queries and a shown list replace."""
+    """Returns a role's tools by name, without the list of tables and the calculator."""
     replaced = (ListTables, Calculate)
     return [tool.name for tool in toolbox.named(role.tools) if tool.arguments not in replaced]
 

@@ -297,7 +297,7 @@ class Planner:
         )
 
     def _description_of_route(self, draft: RouteDraft) -> str:
-        """Returns the goal in the user's own words, or the model's description of one that is too long."""
+        """Returns the user's goal word for word; of a goal that is too long, the model's description."""
         own_words = self.goal.strip()
         if len(own_words) > _OWN_WORDS_CHARS and _is_usable(draft.description):
             return draft.description

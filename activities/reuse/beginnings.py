@@ -30,7 +30,7 @@ def begun_run(
     team_ref: str,
     attachments: list[ArtifactRef],
 ) -> BegunRun:
-    """Returns the beginning of a run, for those that build on it later."""
+    """Returns the record of a starting run, which later runs read to build on it."""
     return BegunRun(
         run_id=run.run_id,
         first_run_id=run.first_run_id,

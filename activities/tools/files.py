@@ -78,7 +78,7 @@ class FileData(Generic[T]):
         return self._made[key]
 
     async def version(self) -> str:
-        """Returns a text that changes with the team's files and with how they are read."""
+        """Returns a hash of the team's files and of how they are read."""
         states = [_version_of(report) for report in await self._files.reports()]
         return sha256_of(states)
 
@@ -90,7 +90,7 @@ def _version_of(report: FileReport) -> list[Any]:
 
 
 def _state_of(report: FileReport) -> tuple[Any, ...]:
-    """Returns a value that changes with what a report says; a path of what was made says the content, too."""
+    """Returns a key for a report's content. Converted files are named by their hash, so paths suffice."""
     about = [[table.get("about"), *(column.get("about") for column in table["columns"])] for table in report.tables]
     said = json.dumps([about, dict(report.words), list(report.mistakes)])
     return (report.name, *report.made, report.problem, said)

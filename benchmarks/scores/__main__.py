@@ -76,7 +76,7 @@ def _real() -> Iterator[str]:
 
 
 def _cells(file: Path) -> Sequence[str]:
-    """Returns how many answers of each variant are right, and wrong without a flag; empty if they are not known."""
+    """Returns the counts of right and of unflagged wrong answers by variant; empty without a file."""
     if not file.is_file():
         return ("", "")
     table = EvalTable.model_validate_json(file.read_bytes())

@@ -95,8 +95,8 @@ def workers(
 
     A process of a `pool` serves that pool's queue alone, with tools and, if that is a role of it, model calls.
     `model_rate` is the highest rate of a queue with model calls, per second, until the queue's own configuration says
-    another. With a `build_id` runs stay with the Workers of the build that began them. The `store_id` is told by their
-    identity, so that programs with another store notice.
+    another. With a `build_id` runs stay with the Workers of the build that began them. The identity
+    of each has the `store_id`, so that programs with another store notice.
     """
     leave_plain_payloads()
     sys.setswitchinterval(limits.SWITCH_INTERVAL.total_seconds())

@@ -155,26 +155,32 @@ class _Page:
 
     def html(self, template: str) -> str:
         """Returns the page, or the part of it that a template has."""
-        data, subtasks = self._data, self._data.result.subtasks
+        data, result = self._data, self._data.result
         course = [line(event) for event in data.events if event.type not in _NOT_IN_COURSE]
+        agents = [part for part in data.subtasks if not part.report.counts]
+        own = [report for report in result.subtasks if report.counts is None]
+        found = [claim for part in data.subtasks[::-1] for claim in part.found.checked]
+        sums = {"Role": _sums(result.spend, "role"), "Model": _sums(result.spend, "model")}
+        as_json = None if result.answer_json is None else safe_json(result.answer_json)
+
         return _ENVIRONMENT.get_template(template).render(
             page=self,
             css=Markup(_CSS),
             data=data,
-            result=data.result,
-            state=data.outcome.state if data.outcome.error else data.result.status,
+            result=result,
+            state=data.outcome.state if data.outcome.error else result.status,
             all_links=data.evidence.links,
             doubted=sum(bool(link.problem) for link in data.evidence.links),
             recalled=sum(link.recalled for link in data.evidence.links),
-            lines={claim.text: claim.line for part in data.subtasks[::-1] for claim in part.found.checked if claim.ref},
-            picture=plan_picture(subtasks),
-            spans=timeline([part for part in data.subtasks if not part.report.counts], data.made_at),
+            lines={claim.text: claim.line for claim in found if claim.ref},
+            picture=plan_picture(result.subtasks),
+            spans=timeline(agents, data.made_at),
             course=course[-_COURSE:],
             decisions=[line(event) for event in data.events if event.type in _DECISIONS],
-            json=None if data.result.answer_json is None else safe_json(data.result.answer_json),
-            sums={"Role": _sums(data.result.spend, "role"), "Model": _sums(data.result.spend, "model")},
-            critical=longest_chain([r for r in subtasks if r.counts is None], data.made_at)[1],
-            worked_on=[r for r in subtasks if r.replaced_by is None and r.counts is None],
+            json=as_json,
+            sums=sums,
+            critical=longest_chain(own, data.made_at)[1],
+            worked_on=[report for report in own if report.replaced_by is None],
             most_outputs=_OUTPUTS,
         )
 

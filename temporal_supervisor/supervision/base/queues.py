@@ -20,7 +20,7 @@ _STORE_DIGITS = 12  # of a store's random id, enough to tell two apart
 
 
 def worker_identity(process: str, store_id: str | None) -> str:
-    """Returns the identity of a Worker: its process, and the artifact store that it uses, if that has an id yet."""
+    """Returns the identity of a Worker: its process, and the id of its artifact store, if any."""
     return f"{process}{_STORE_MARK}{store_id[:_STORE_DIGITS]}" if store_id else process
 
 
@@ -30,7 +30,7 @@ def process_of(identity: str) -> str:
 
 
 def other_store(identity: str, store_id: str | None) -> str:
-    """Returns the beginning of the id of a Worker's store if that is another one than `store_id`; else nothing."""
+    """Returns the start of the id of a Worker's store if it differs from `store_id`; else nothing."""
     told = identity.partition(_STORE_MARK)[2]
     return "" if not told or (store_id or "").startswith(told) else told
 

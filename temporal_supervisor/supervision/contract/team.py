@@ -149,7 +149,7 @@ class Role(RoleBase, StrictModel):
 
     @property
     def wanted_columns(self) -> list[str]:
-        """The columns that are to have values: those that the `output_schema` requires; all if it requires none."""
+        """The columns that need values: those required by `output_schema`; all if it requires none."""
         required = (self.output_schema or {}).get("required")
         wanted = [name for name in self.columns if isinstance(required, list) and name in required]
         return wanted or self.columns

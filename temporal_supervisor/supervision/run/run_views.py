@@ -26,6 +26,10 @@ def status_of(state: RunState, cursor: int = 0) -> Status:
     """Returns the status, with the page at `cursor` of the subtasks and of the waits."""
     reports, waiting, cursor = state.board.reports(), state.waits.current, max(0, cursor)
     following = cursor + limits.STATUS_PAGE
+    is_last = following >= max(len(reports), len(waiting))
+    shown_waits = [_until_deadline(state, wait) for wait in waiting[cursor:following]]
+    rounds = state.request.max_reviews
+
     status = Status(
         goal=one_line(state.request.goal, 400),
         team=state.request.team_name,
@@ -34,13 +38,13 @@ def status_of(state: RunState, cursor: int = 0) -> Status:
         revision=state.revision,
         counts=state.board.counts(),
         subtasks=reports[cursor:following],
-        next_cursor=following if following < max(len(reports), len(waiting)) else None,
+        next_cursor=None if is_last else following,
         usage=state.usage + state.nested.spent,
         spend=state.spending.rows(),
         limits=state.time_and_budget.card(state.request),
-        waiting=[_until_deadline(state, wait) for wait in waiting[cursor:following]],
+        waiting=shown_waits,
         breakers=[*state.waits.cards()[: limits.STATUS_PAGE]],
-        review=f"up to {state.request.max_reviews} rounds" if state.request.max_reviews else "off",
+        review=f"up to {rounds} rounds" if rounds else "off",
         deadline_at=state.time_and_budget.deadline_at.isoformat(),
         updates=state.updates,
         warnings=state.warnings,
