@@ -266,7 +266,7 @@ def main() -> None:
     try:
         process.search_later_objects_only()
         with Watchdog() as watchdog:
-            asyncio.run(serve(settings, roles, options.pool, watchdog, report))
+            process.run(serve(settings, roles, options.pool, watchdog, report))
             send_rest()
     except (ConnectionFailed, ValueError) as error:
         logs.say_last(str(error))

@@ -1,5 +1,6 @@
-"""The process: its cache folder, the rights of its files, its commands as they run from here, a safe exit."""
+"""The process: its cache folder, rights of its files, commands, event loop, a safe exit."""
 
+import asyncio
 import atexit
 import contextlib
 import ctypes
@@ -8,16 +9,19 @@ import os
 import resource
 import shutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextvars import Context
 from pathlib import Path
 from shlex import quote
-from typing import NoReturn
+from typing import Any, NoReturn, TypeVar, TypeVarTuple
 
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.trust import distrust
 
 PROGRAM = "temporal-supervisor"
 _HOME = Path(__file__).resolve().parents[2]
+_T = TypeVar("_T")
+_Arguments = TypeVarTuple("_Arguments")
 
 
 def keep_files_private() -> None:
@@ -50,6 +54,35 @@ def _from_here(path: Path) -> str:
         return quote(f"{absolute.relative_to(Path.cwd())}")
     except (ValueError, FileNotFoundError):
         return quote(str(absolute))
+
+
+def run(main: Coroutine[Any, Any, _T]) -> _T:
+    """Runs a coroutine to its end, as `asyncio.run` does, and returns its result."""
+    with asyncio.Runner(loop_factory=_OutlivedLoop) as runner:
+        return runner.run(main)
+
+
+class _OutlivedLoop(asyncio.SelectorEventLoop):
+    """An event loop that the SDK's own threads may outlive.
+
+    Once it is closed it quietly takes no more callbacks. A call to the server that was given up, as
+    by a timeout, ends in one of these threads, and may hand its end over just when the loop closes.
+    Nobody waits for it by then, and a traceback on standard error would look like a fault.
+    """
+
+    def call_soon_threadsafe(
+        self,
+        callback: Callable[[*_Arguments], object],
+        *args: *_Arguments,
+        context: Context | None = None,
+    ) -> asyncio.Handle:
+        """Calls a function soon, from any thread; after the end of the loop, never."""
+        try:
+            return super().call_soon_threadsafe(callback, *args, context=context)
+        except RuntimeError:
+            if not self.is_closed():
+                raise
+            return asyncio.Handle(callback, args, self, context)
 
 
 def cache_dir() -> Path:

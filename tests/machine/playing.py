@@ -356,7 +356,10 @@ class _Play:
                 self._shown_plans[wait.sha256] = Plan.model_validate_json(asked.content)
 
     def _said(self, wait: Wait) -> tuple[str, dict[str, Any]]:
-        """Returns an update that decides about a wait: the same whenever it is said."""
+        """Returns an update that decides about a wait: the same whenever it is said.
+
+        But for an edited plan that cannot run: it is refused, and nobody would say it for ever.
+        """
         name, body = _decision(wait, self._case.draw("decide", wait.id, wait.sha256))
         if body.get("decision") == "edit":
             plan = self._shown_plans[wait.sha256]
@@ -364,7 +367,8 @@ class _Play:
                 one.model_copy(update={"description": f"{one.description} {EDITED} {wait.sha256[:8]}"})
                 for one in plan.subtasks
             ]
-            if self._case.draw("edit", wait.sha256).random() < 0.2:  # it cannot run
+            cannot_run = self._case.draw("edit", wait.sha256).random() < 0.2
+            if cannot_run and wait.sha256 not in self._edited:
                 subtasks[0] = subtasks[0].model_copy(update={"depends_on": [subtasks[0].id]})
             self._edited[wait.sha256] = plan.model_copy(update={"subtasks": subtasks})
             body["plan"] = self._edited[wait.sha256].model_dump(mode="json", exclude_defaults=True)

@@ -20,7 +20,7 @@ from activities.store.artifacts import ArtifactError, ArtifactStore, ArtifactUna
 from temporal_supervisor.console.base.terminal import Report, print_err, safe_line
 from temporal_supervisor.messages import NoRun, UpdateRefused
 from temporal_supervisor.runtime.connection import ConnectionFailed, connect, namespace_id
-from temporal_supervisor.runtime.process import INTERRUPTED, PROGRAM, command
+from temporal_supervisor.runtime.process import INTERRUPTED, PROGRAM, command, run
 from temporal_supervisor.runtime.server.embedded_server import ServerFailed, read_record
 from temporal_supervisor.runtime.server.temporal_binary import TemporalNotFound
 from temporal_supervisor.runtime.settings import Settings, load_settings
@@ -116,7 +116,7 @@ def perform(access: Access, work: Callable[[], Coroutine[Any, Any, Report | int]
     """Runs a command, shows its report and returns its exit code; a failure is a sentence on standard error."""
     _without_logs(access.debug)
     try:
-        done = asyncio.run(work())
+        done = run(work())
         return done.show(as_json=as_json) if isinstance(done, Report) else done
     except (Exception, KeyboardInterrupt) as error:
         failure = explain(error)
