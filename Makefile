@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup dev temporal demo demo-people test tables mutants cases corpus conformance check serve worker standin bench large bursts prompts showcase real oracle scores compose-test operate-test release mcp-kills screenshots docs examples
+.PHONY: help setup dev temporal demo demo-people test test-long tables mutants cases corpus conformance check serve worker standin bench large bursts prompts showcase real oracle scores compose-test operate-test release mcp-kills screenshots docs examples
 
 # a uv from PATH, else one of our own in .uv
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
@@ -31,8 +31,11 @@ demo-people: $(READY) ## The same with a team that asks people: decide in a seco
 	    --goal "From which supplier do we order office lamps, by our policy, and why?"
 
 # Most tests wait for processes and timers: five at a time keep two cores busy.
-test: dev ## Run all tests
+test: dev ## Run the tests, without those that take long
 	$(VENV) -m pytest -n 5 --dist loadfile --no-loadscope-reorder
+
+test-long: dev ## Run the tests that take long
+	$(VENV) -m pytest -n 4 --dist load -m long
 
 tables: dev ## Read COUNT tables of known values in many conventions: no number may differ
 	TABLES_COUNT=$(or $(COUNT),10000) .venv/bin/python -m pytest tests/activity/files/test_generated_tables.py -q -n 2 --timeout 7200
