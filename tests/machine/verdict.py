@@ -62,7 +62,9 @@ async def verdict_on(
 def _kind(ending: Ending) -> str:
     if ending.kind == "completed" and ending.result:
         return ending.result.status
-    return ending.error or ending.kind
+    if ending.kind == "failed" and ending.error:
+        return ending.error
+    return ending.kind
 
 
 async def _unlike(endings: list[Ending]) -> AsyncIterator[tuple[Ending, Exception]]:
