@@ -107,12 +107,14 @@ class WorkerAgentInput(Model):
 class WorkerAgentResult(Model):
     """The result of one execution of a worker agent, or of a nested supervisor.
 
-    `stopped`: it was cancelled before it had finished. `finding` is what it had, also then, and with a `problem`; the
-    supervisor adds that from the error, which carries the rest in its details, and the `model`. `progress` is what a
-    next try can resume from, `retry_after` the seconds that a provider's breaker stays open, `spend` that of a nested
-    run. `head` is its conversation's, with `heard` of people's words in it; `finish_call_id` names the call in it that
-    gave the finding, if one did; it `repeats` if its last two replies are the same. `effects` are the calls with
-    effects that were made. `labels` are those of all that its work has read.
+    `stopped`: it was cancelled before it had finished. `finding` is what it had, also then, and
+    with a `problem`; the supervisor adds that from the error, which carries the rest in its
+    details, and the `model`. `progress` is what a next try can resume from, `retry_after` the
+    seconds that a provider's breaker stays open, `spend` that of a nested run. `head` is its
+    conversation's, with `heard` of people's words in it; `finish_call_id` names the call in it that
+    gave the finding, if one did; it `repeats` if its last two replies are the same. `effects` are
+    the calls with effects that were made, and it `was_denied` if a person has refused a call in a nested run.
+    `labels` are those of all that its work has read.
     """
 
     finding: Finding | None = None
@@ -131,6 +133,7 @@ class WorkerAgentResult(Model):
     gaps: list[Gap] = []
     spend: list[Spend] = []
     effects: Annotated[list[str], Field(exclude_if=lambda effects: not effects)] = []
+    was_denied: Annotated[bool, Field(exclude_if=lambda denied: not denied)] = False
     labels: Read = Labels()
 
     @property
@@ -198,4 +201,5 @@ class NestedResult(RunResult):
     stopped: bool = False
     turns: int = 0
     effects: Annotated[list[str], Field(exclude_if=lambda effects: not effects)] = []
+    was_denied: Annotated[bool, Field(exclude_if=lambda denied: not denied)] = False
     labels: Read = Labels()

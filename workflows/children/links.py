@@ -165,6 +165,7 @@ def nested_result(state: RunState, whole: RunResult, fitted: RunResult, record_r
         stopped=state.phase == "cancelled",
         turns=sum(report.turns for report in whole.subtasks),
         effects=state.effects[-limits.EFFECTS_TOLD :],
+        was_denied=state.was_denied,
         labels=state.labels,
         **dict(fitted),
     )

@@ -201,6 +201,7 @@ class _Agent:
                 return result.model_copy(update={"problem": failed.problem, "progress": None})
             if any(is_denial(each.text or "") for each in self._progress.results):
                 self._work.was_denied = True
+                self._state.note_denial()
         return None
 
     async def _until_served(self) -> None:
@@ -288,6 +289,9 @@ class _Agent:
         else:
             state.note_spending(self.role.name, result.model, result.usage)
         self._work.effects += result.effects
+        if result.was_denied:  # below, in a nested run
+            self._work.was_denied = True
+            state.note_denial()
         labels = result.finding.labels if result.finding and result.succeeded else result.labels
         state.note_work(result.effects, labels)
         state.board.record(self._subtask_id, result.turns, result.usage, result.gaps)

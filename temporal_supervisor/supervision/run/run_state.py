@@ -59,7 +59,8 @@ class RunState:
     plan had. `requests` are what updates were replied by their ids, `labels` those of all that
     worker agents wrote, findings and failures, `refused` the subtasks that are refused for all
     alike and wait for the run's first finding. A run that `extracts` is the stand-in model's, and
-    has no confidence. `effects` are the calls with effects that its worker agents made.
+    has no confidence. `effects` are the calls with effects that its worker agents made,
+    and it `was_denied` if a person has refused one.
     `without_answer` is why a run has none that says so and does not fail.
     """
 
@@ -114,6 +115,7 @@ class RunState:
         self.updates = 0  # that were taken: the server allows so many
         self.plans_asked = 0  # the number of the last plan that a person was asked about
         self.effects: list[str] = []
+        self.was_denied = False
         self.now = now
         self._open_points: dict[str, Gap] = {}
         self.lacks: list[Gap] = []
@@ -328,6 +330,10 @@ class RunState:
     def refuse_no_longer(self, subtask_id: str) -> None:
         """Takes back that the work of a subtask is refused."""
         self.refused.discard(subtask_id)
+
+    def note_denial(self) -> None:
+        """Notes that a person has refused a call: for the run above, which then asks no other role."""
+        self.was_denied = True
 
     def note_work(self, effects: Sequence[str], labels: Labels) -> None:
         """Adds calls of worker agents that had effects, and the labels of their texts."""

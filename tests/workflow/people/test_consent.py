@@ -16,7 +16,7 @@ from tests.scripted_model import Reply, Step, answer, as_json, plan, script, sta
 from tests.workflow.plan.test_approval import asked
 from tests.workflow.resets import reset, workflow_tasks
 from tests.workflow.runs import Handle, Lab, found, refusal, status_of
-from tests.workflow.scripts import FOUND, item, plans, subtasks, verdicts
+from tests.workflow.scripts import FOUND, IMPOSSIBLE, item, plans, subtasks, verdicts
 from workflows import handlers
 
 PAY = ("send", {"to": "bank", "words": "pay 100"})
@@ -134,6 +134,25 @@ async def test_a_nested_payment_is_approved_again_after_a_review(lab: Lab) -> No
     await below(lab.client, second).execute_update("decide_tool_call", body_of(second, decision="deny"))
     await handle.result()
     assert payments(lab) == 1
+
+
+async def test_what_a_person_denied_in_a_nested_run_is_given_to_no_other_role_above(lab: Lab) -> None:
+    def play(step: Step) -> Any:
+        inner = step.call.removeprefix(f"{step.run_id}/")
+        if step.kind == "plan":
+            return plan({"id": "t1", "role": "squad" if inner.startswith("plan") else "both"}, {"id": "t2"})
+        if step.kind == "turn" and inner.startswith("t1/"):
+            pays = inner.startswith("t1/1/t1/1/") and step.number == 1
+            return tools(PAY) if pays else IMPOSSIBLE
+        return usual(step)
+
+    usual = script(plan())
+    lab.play(play)
+    handle = await lab.start(team="people", max_depth=2, max_reviews=0, max_replans=0)
+    wait = await asked(handle, "t1/1/t1/1:1.0")
+    await below(lab.client, wait).execute_update("decide_tool_call", body_of(wait, decision="deny"))
+    first = (await handle.result()).subtasks[0]
+    assert (first.state, first.role) == ("failed", "squad"), "the fallback would ask for the same in other words"
 
 
 async def test_a_reply_answers_no_question_of_the_next_nested_run(lab: Lab) -> None:
