@@ -6,6 +6,7 @@ import re
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,8 @@ PHONE = {"viewport": {"width": 360, "height": 740}, "color_scheme": "dark", "has
 
 
 @asynccontextmanager
-async def page_of(cli: Cli, log: Path, *words: str) -> AsyncIterator[str]:
-    """The command `ui` as a process; gives the address that it prints."""
+async def page_process(cli: Cli, log: Path, *words: str) -> AsyncIterator[tuple[str, BaseProcess]]:
+    """Starts the command `ui`; gives the address that it prints, and the process."""
     words = ("ui", "--port", "0", *words)
     errors = log.with_suffix(".err")
     log.touch()
@@ -32,10 +33,17 @@ async def page_of(cli: Cli, log: Path, *words: str) -> AsyncIterator[str]:
         await until(lambda: re.search(r"http://\S+", log.read_text()) is not None, 60)
         found = re.search(r"http://\S+", log.read_text())
         assert found is not None
-        yield found[0]
+        yield found[0], process
     finally:
         process.terminate()
         process.join()
+
+
+@asynccontextmanager
+async def page_of(cli: Cli, log: Path, *words: str) -> AsyncIterator[str]:
+    """Starts the command `ui`; gives the address that it prints."""
+    async with page_process(cli, log, *words) as (address, _):
+        yield address
 
 
 @pytest.fixture(scope="module")

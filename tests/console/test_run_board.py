@@ -9,7 +9,11 @@ import pytest
 from temporal_supervisor.console.base.command import Access
 from temporal_supervisor.console.page.page_guard import Door
 from temporal_supervisor.console.page.page_site import PageSite
-from temporal_supervisor.console.page.run_board import RunBoard
+from temporal_supervisor.console.page.run_board import (
+    ITEMS_AT_ONCE,
+    LINES_AT_ONCE,
+    RunBoard,
+)
 from temporal_supervisor.console.view.event_lines import Line
 from temporal_supervisor.console.view.follow import _take_events
 from temporal_supervisor.console.view.live_view import Picture
@@ -56,12 +60,64 @@ def test_only_the_row_that_changed_is_sent(board: RunBoard) -> None:
 def test_many_items_are_folded_and_few_are_not(board: RunBoard) -> None:
     board.take_tree(picture_of(1000), {})
     whole = board.tree()
-    assert whole.count("<li ") == 1001
-    assert "1,000 items" in whole
-    assert len(whole) < 700_000
+    assert whole.count("<li ") == 1  # the template: its items come when somebody opens them
+    assert "1,000 items of t2" in whole
+    assert len(whole) < 2000
     few = RunBoard(board.render, "/runs/r")
     few.take_tree(picture_of(5), {})
+    assert few.tree().count("<li ") == 6
     assert "<details" not in few.tree()
+
+
+def test_folded_items_come_some_at_a_time_and_by_their_state(board: RunBoard) -> None:
+    picture = picture_of(450)
+    picture.reports["t2.7"].state = "failed"
+    board.take_tree(picture, {})
+    places, start = [], 0
+    while True:
+        found = board.items("t2", start=start)
+        places += found.rows
+        if not found.following:
+            break
+        start = found.following
+    assert start == 2 * ITEMS_AT_ONCE
+    assert len(places) == len(set(places)) == 450
+    failed = board.items("t2", "failed")
+    assert (failed.total, failed.following) == (1, 0)
+    assert "t2.7" in failed.rows[0]
+    assert board.items("t9").rows == []
+
+
+def test_items_of_two_templates_and_of_nested_runs_are_apart(board: RunBoard) -> None:
+    """In a tree the items of one template may stand right below those of another."""
+
+    def items(template: str) -> dict[str, SubtaskReport]:
+        named = [f"{template}.{n}" for n in range(1, 21)]
+        return {name: SubtaskReport(id=name, role="reader") for name in named}
+
+    crew = SubtaskReport(id="t1", role="crew", workflow_id="w1")
+    picture = Picture("r", reports={"t1": crew, **items("t2"), **items("t3")})
+    picture.nested = {"w1": items("t2")}
+    board.take_tree(picture, {})
+    whole = board.tree()
+    for template in ("t1/t2", "t2", "t3"):
+        assert f"20 items of {template}<" in whole
+        assert board.items(template).total == 20
+
+
+def test_a_page_comes_with_the_newest_events_and_the_others_are_asked_for(board: RunBoard) -> None:
+    at = datetime(2026, 11, 2, tzinfo=UTC)
+    lines = [Line(at, "t1", f"event {number}.", "plain", ()) for number in range(LINES_AT_ONCE + 30)]
+    board.take_lines(lines)
+    newest = board.newest_lines()
+    assert len(newest) == LINES_AT_ONCE
+    assert f"event {LINES_AT_ONCE + 29}." in newest[0]
+    older = board.older_lines(board.older_than)
+    assert len(older) == 30
+    assert "event 29." in older[0]
+    begun = news(board, 0)
+    assert (len(begun["lines"]), begun["older_than"]) == (LINES_AT_ONCE, board.older_than)
+    assert "older_than" not in news(board, 1)
 
 
 def test_a_new_plan_sends_the_tree_anew(board: RunBoard) -> None:

@@ -244,8 +244,9 @@ async def _shown(
 async def started_run(access: Access, options: Mapping[str, Any]) -> tuple[Run, RunRequest]:
     """Starts the run that the options of `run` ask for, and stores its files before. Raises CommandFailed."""
     wanted, uploads, files = prepared_request(options)
-    if wanted.team is None and "team" in access.settings.model_fields_set:
-        wanted = wanted.model_copy(update={"team": access.settings.team})  # what is set here, a Worker may not know
+    after = options.get("after")
+    if not after:
+        wanted = _with_usual_team(wanted, access)
     wanted_id = options.get("run_id")
     given = check_run_id(wanted_id) if wanted_id is not None else None
     is_sure = bool(options.get("queue_anyway"))
@@ -254,9 +255,8 @@ async def started_run(access: Access, options: Mapping[str, Any]) -> tuple[Run, 
     await check_description(files)
     await check_readable(files)
     client = await access.client()
-    after = options.get("after")
     if after:
-        wanted = await built_on(client, wanted, after)
+        wanted = _with_usual_team(await built_on(client, wanted, after), access)
     if not is_sure:
         await require_workers(client)
     if not is_sure and (uploads or files):
@@ -269,6 +269,13 @@ async def started_run(access: Access, options: Mapping[str, Any]) -> tuple[Run, 
     run = Run(client, given or new_run_id(client, wanted.goal))
     await _begin(run, wanted)
     return run, wanted
+
+
+def _with_usual_team(wanted: RunRequest, access: Access) -> RunRequest:
+    """Returns a request with the team that is set here: a Worker may not know that setting."""
+    if wanted.team is not None or "team" not in access.settings.model_fields_set:
+        return wanted
+    return wanted.model_copy(update={"team": access.settings.team})
 
 
 async def begun(

@@ -18,6 +18,7 @@ from temporal_supervisor.console.base.command import BAD_INPUT, CommandFailed, h
 from temporal_supervisor.console.base.terminal import counted, duration
 from temporal_supervisor.console.commands.run_commands import run_goal
 from temporal_supervisor.console.commands.team_commands import team_files
+from temporal_supervisor.console.page.lineage import Origin, origins_of
 from temporal_supervisor.console.page.page_site import PageSite, place_of, site_of, text_of
 from temporal_supervisor.console.run.team_goals import read_goals
 from temporal_supervisor.supervision.base.text import money
@@ -29,6 +30,7 @@ _SAMPLES = 20  # of the newest runs: older ones had other prompts and prices
 _GOALS = 3  # shown of each team
 _FOLDERS = 200  # named below the operator's root
 _FILES_TEAM = "files"
+_MOST_EARLIER = 10  # runs that one builds on
 
 
 @dataclass(frozen=True)
@@ -66,9 +68,17 @@ async def ask_page(request: Request) -> Response:
         usual=site.access.settings.team,
         files_team=_FILES_TEAM,
         asked=asked,
+        origins=await _earlier(site, asked.getlist("after")),
         root=site.root,
         folders=await asyncio.to_thread(folders_below, site.root) if site.root else [],
     )
+
+
+async def _earlier(site: PageSite, run_ids: Sequence[str]) -> list[Origin]:
+    """Returns the runs to build on, as an address names them; no server is asked about none."""
+    if not run_ids:
+        return []
+    return await origins_of(await site.access.client(), run_ids[:_MOST_EARLIER])
 
 
 async def estimate_part(request: Request) -> Response:
@@ -134,6 +144,7 @@ def _options(form: FormData, data: list[Path]) -> dict[str, Any]:
         "budget_usd": _dollars(usd) if usd else None,
         "deadline": text_of(form, "deadline"),
         "data": data,
+        "after": [run_id for run_id in form.getlist("after") if run_id],
     }
     options = {name: value for name, value in given.items() if value}
     return options | {"data_from_others": bool(data) and text_of(form, "from_others") == "1"}

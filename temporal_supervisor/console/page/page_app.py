@@ -24,6 +24,8 @@ from temporal_supervisor.console.page.page_guard import LOGIN, Door, PageGuard, 
 from temporal_supervisor.console.page.page_site import FOLDER, PageSite, site_of, text_of
 from temporal_supervisor.console.page.run_actions import act, decided
 from temporal_supervisor.console.page.run_view import (
+    events_part,
+    items_part,
     report_file,
     run_page,
     stream,
@@ -73,6 +75,8 @@ def page_app(access: Access, door: Door, root: Path | None = None) -> PageGuard:
         Route(LOGIN, _login, methods=["POST"]),
         Route("/static/{name}", _static),
         Route(f"{run}/stream", stream),
+        Route(f"{run}/items", items_part),
+        Route(f"{run}/events", events_part),
         Route(f"{run}/subtask", subtask_page),
         Route(f"{run}/report.html", report_file),
         Route(f"{run}/table/{{number:int}}.csv", table_file),

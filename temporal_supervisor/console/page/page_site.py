@@ -67,15 +67,20 @@ class PageSite:
 
     def said(self, request: Request, message: str, back: str, status: int = 200) -> Response:
         """Returns the answer to a form: its words for our script, else a page with the way back."""
-        if _FRAGMENT in request.headers:
+        if is_fragment(request):
             return PlainTextResponse(revealed(message), status)
         return self.html("message.html.j2", status, title="", message=message, back=back)
 
     def sent_to(self, request: Request, place: str) -> Response:
         """Returns the answer that leads to another page; our script follows it by itself."""
-        if _FRAGMENT in request.headers:
+        if is_fragment(request):
             return Response(json.dumps({"place": place}), 200, media_type="application/json")
         return RedirectResponse(place, 303)
+
+
+def is_fragment(request: Request) -> bool:
+    """True if our script asks, which shows the answer in place."""
+    return _FRAGMENT in request.headers
 
 
 def site_of(request: Request) -> PageSite:

@@ -1,6 +1,7 @@
 """The parts of a run's live page, each with the number of its last change: only news are sent.
 
-A part is rendered once, for all watchers, and only when what it shows has changed.
+A part is rendered once, for all watchers, when it is first sent and what it shows has changed: of
+1,000 folded rows, and as many events, nobody may ever ask.
 """
 
 import json
@@ -8,20 +9,31 @@ import secrets
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import NamedTuple
 
 from temporal_supervisor.console.view.event_lines import Line
 from temporal_supervisor.console.view.live_view import Picture, TreeRow
 
 LINES = 1000  # events that the page keeps
+LINES_AT_ONCE = 100  # of them that a page comes with
+ITEMS_AT_ONCE = 200  # rows of folded items that are sent at a time
 _FOLDED_FROM = 12  # items of a template: so many are folded away
 Render = Callable[..., str]
 
 
-class _Part(NamedTuple):
+@dataclass
+class _Part:
+    """A part of the page since a version; it is rendered when somebody asks for it."""
+
     version: int
-    shown: str
     key: object
+    made: Callable[[], str]
+
+    @cached_property
+    def shown(self) -> str:
+        """The text of the part."""
+        return self.made()
 
 
 @dataclass(frozen=True)
@@ -47,10 +59,27 @@ class RowView:
 
 
 class Group(NamedTuple):
-    """Rows one below the other; `items` of the last one are folded if they are many."""
+    """Rows one below the other; below them the `items` of the `template` at a path, folded."""
 
     rows: list[RowView]
     items: list[RowView]
+    template: str = ""
+
+
+class ItemRows(NamedTuple):
+    """Some rows of folded items, from a place on, and the count of all that were asked for."""
+
+    template: str
+    state: str
+    start: int
+    rows: list[str]
+    total: int
+
+    @property
+    def following(self) -> int:
+        """The place of the next rows; 0 if there are none."""
+        end = self.start + len(self.rows)
+        return end if end < self.total else 0
 
 
 @dataclass
@@ -63,7 +92,7 @@ class RunBoard:
     version: int = 0
     ended: bool = False
     _parts: dict[str, _Part] = field(default_factory=dict)
-    _lines: deque[tuple[int, str]] = field(default_factory=lambda: deque(maxlen=LINES))
+    _lines: deque[_Part] = field(default_factory=lambda: deque(maxlen=LINES))
     _rows: dict[str, RowView] = field(default_factory=dict)
     _order: list[tuple[str, int]] = field(default_factory=list)
     _places: dict[str, str] = field(default_factory=dict)
@@ -71,15 +100,17 @@ class RunBoard:
     _sent: tuple[int, int, bool, str] = (-1, -1, False, "")
 
     def put(self, name: str, key: object, template: str, **values: object) -> None:
-        """Renders a part if what it shows, its `key`, is new."""
-        known = self._parts.get(name)
-        if known is None or known.key != key:
-            self.put_text(name, key, self.render(template, **values))
+        """Takes a part if what it shows, its `key`, is new."""
+        if not self.has(name, key):
+            self._put(name, key, partial(self.render, template, **values))
 
     def put_text(self, name: str, key: object, shown: str) -> None:
-        """Keeps a part that has been rendered."""
+        """Takes a part that has been rendered."""
+        self._put(name, key, lambda: shown)
+
+    def _put(self, name: str, key: object, made: Callable[[], str]) -> None:
         self.version += 1
-        self._parts[name] = _Part(self.version, shown, key)
+        self._parts[name] = _Part(self.version, key, made)
 
     def has(self, name: str, key: object) -> bool:
         """True if a part shows just that."""
@@ -95,7 +126,8 @@ class RunBoard:
         """Adds events at the end."""
         for line in lines:
             self.version += 1
-            self._lines.append((self.version, self.render("event.html.j2", item=line)))
+            made = partial(self.render, "event.html.j2", item=line)
+            self._lines.append(_Part(self.version, line, made))
 
     def take_tree(self, picture: Picture, doing: dict[str, str]) -> None:
         """Takes the subtasks; `doing` says of each what its worker agent did last."""
@@ -126,11 +158,30 @@ class RunBoard:
     def tree(self) -> str:
         """Returns the whole tree."""
         groups = _groups([self._rows[path] for path, _ in self._order])
-        return self.render("tree.html.j2", groups=groups, part=self.part)
+        return self.render("tree.html.j2", groups=groups, part=self.part, place=self.place)
 
-    def lines(self) -> list[str]:
-        """Returns the events, the oldest first."""
-        return [shown for _, shown in self._lines]
+    def items(self, template: str, state: str = "", start: int = 0) -> ItemRows:
+        """Returns the rows of items from a place on, of those in a state if one is named."""
+        views = [self._rows[path] for path, _ in self._order]
+        found = [view for view in views if template_path(view.row) == template]
+        found = [view for view in found if state in ("", view.row.report.state)]
+        rows = [self.part(view.place) for view in found[start : start + ITEMS_AT_ONCE]]
+        return ItemRows(template, state, start, rows, len(found))
+
+    def newest_lines(self) -> list[str]:
+        """Returns the events that a page comes with, the newest first."""
+        newest = list(self._lines)[-LINES_AT_ONCE:]
+        return [line.shown for line in reversed(newest)]
+
+    @property
+    def older_than(self) -> int:
+        """The version of the first of these; 0 if there are none before it."""
+        has_older = len(self._lines) > LINES_AT_ONCE
+        return self._lines[-LINES_AT_ONCE].version if has_older else 0
+
+    def older_lines(self, version: int) -> list[str]:
+        """Returns the events before that of a version, the newest first."""
+        return [line.shown for line in reversed(self._lines) if line.version < version]
 
     def news(self, since: int) -> str:
         """Returns the news since a version, as JSON; most watchers ask for the same."""
@@ -144,23 +195,34 @@ class RunBoard:
         if self._tree_version > since:  # it holds all rows
             parts = {name: shown for name, shown in parts.items() if not _is_row(name)}
             parts["tree"] = self.tree()
-        lines = [shown for version, shown in self._lines if version > since]
-        news = {"version": self.version, "parts": parts, "lines": lines, "ended": self.ended}
-        return json.dumps(news)
+        news = {"version": self.version, "parts": parts, "ended": self.ended}
+        if not since:  # of a page that has nothing yet
+            lines = self.newest_lines()[::-1]
+            return json.dumps({**news, "lines": lines, "older_than": self.older_than})
+        lines = [line.shown for line in self._lines if line.version > since]
+        return json.dumps({**news, "lines": lines})
 
 
 def _is_row(name: str) -> bool:
     return name[0] == "r" and name[1:].isdecimal()
 
 
+def template_path(row: TreeRow) -> str:
+    """Returns the path of the template that an item is of; empty for any other subtask."""
+    template = row.report.template
+    return row.path.removesuffix(row.report.id) + template if template else ""
+
+
 def _groups(rows: Sequence[RowView]) -> list[Group]:
     """Returns the rows with those of a template's items apart, where they are many."""
     groups = [Group([], [])]
     for view in rows:
-        is_item = view.row.report.template is not None
-        if groups[-1].items and not is_item:
+        template = template_path(view.row)
+        if groups[-1].items and template != groups[-1].template:
             groups.append(Group([], []))
-        (groups[-1].items if is_item else groups[-1].rows).append(view)
+        if template and not groups[-1].items:
+            groups[-1] = groups[-1]._replace(template=template)
+        (groups[-1].items if template else groups[-1].rows).append(view)
     return [_unfolded(group) for group in groups]
 
 

@@ -4,13 +4,16 @@ import asyncio
 import contextlib
 from collections.abc import Iterable
 
+from markupsafe import Markup
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 
 from temporal_supervisor.console.base.command import UNREACHABLE, CommandFailed, web_address
+from temporal_supervisor.console.page.lineage import lineage_text, origins_of
 from temporal_supervisor.console.page.page_site import (
     PageSite,
+    is_fragment,
     named,
     place_of,
     shown_command,
@@ -44,7 +47,7 @@ async def run_page(request: Request) -> Response:
     with contextlib.suppress(NoRun):
         described = await run.require()
     if described is None or not is_open(described):
-        return await _ended(site, run)
+        return await _ended(site, run, is_known=described is not None)
 
     watch = await _watches(request).of(run)
     goal = await recorded_goal(run)
@@ -55,6 +58,7 @@ async def run_page(request: Request) -> Response:
         run_id=run.id,
         place=place_of(run.id),
         board=watch.board,
+        is_ready=watch.ready.is_set(),
         state=state_word(described),
         web=web_address(run.client, run.id),
         follow=shown_command("follow", named(run.id)),
@@ -62,22 +66,29 @@ async def run_page(request: Request) -> Response:
     )
 
 
-async def _ended(site: PageSite, run: Run) -> Response:
-    """Returns the page of a run that has ended: what `report` writes, and what else can be done."""
+async def _ended(site: PageSite, run: Run, *, is_known: bool) -> Response:
+    """Returns the page of a run that has ended: its report, and what else can be done.
+
+    A further question builds on a run that the server knows: its request is read again.
+    """
     data = await report_data(site.access, run.id)
     place = place_of(run.id)
     # Comparing claims and rendering a thousand findings takes seconds: others go on meanwhile.
-    body = await asyncio.to_thread(report_body, data, place)
+    box = _ask_on(site, run) if is_known else ""
+    body = await asyncio.to_thread(report_body, data, place, Markup(box))
+    origins = await origins_of(run.client, data.result.reuse_from)
     commands = [
         ("the answer again", shown_command("result", named(run.id))),
         ("the evidence of each claim", shown_command("verify", named(run.id))),
         ("this report as a file", shown_command("report", named(run.id))),
         ("all that happened", shown_command("trace", named(run.id))),
+        ("the same plan once more", shown_command("rerun", named(run.id))),
     ]
     return site.html(
         "ended.html.j2",
         title=data.goal or run.id,
         body=body,
+        lineage=lineage_text(site, data.result, origins),
         run_id=run.id,
         place=place,
         goal=data.goal,
@@ -85,6 +96,12 @@ async def _ended(site: PageSite, run: Run) -> Response:
         commands=commands,
         web=web_address(run.client, run.id),
     )
+
+
+def _ask_on(site: PageSite, run: Run) -> str:
+    """Returns the box for a further question."""
+    command = shown_command("run", "--after", named(run.id), "QUESTION")
+    return site.text("ask_on.html.j2", run_id=run.id, command=command)
 
 
 async def stream(request: Request) -> Response:
@@ -95,6 +112,39 @@ async def stream(request: Request) -> Response:
     known = request.headers.get("last-event-id") or request.query_params.get("since", "")
     news = news_of(watch, since_of(watch, known))
     return StreamingResponse(news, media_type="text/event-stream")
+
+
+async def items_part(request: Request) -> Response:
+    """Returns rows of folded items: for our script, or as a page of their own."""
+    site, run = site_of(request), await site_of(request).run(request)
+    if not is_open(await run.require()):
+        return site.sent_to(request, place_of(run.id))
+    watch = await _watches(request).of(run)
+    asked = request.query_params
+    start = int(asked["from"]) if asked.get("from", "").isdecimal() else 0
+    found = watch.board.items(asked.get("of", ""), asked.get("state", ""), start)
+    return _part(request, "items.html.j2", f"Items of {found.template}", run, found=found)
+
+
+async def events_part(request: Request) -> Response:
+    """Returns the events before those that the page of a run has."""
+    site, run = site_of(request), await site_of(request).run(request)
+    if not is_open(await run.require()):
+        return site.sent_to(request, place_of(run.id))
+    watch = await _watches(request).of(run)
+    before = request.query_params.get("before", "")
+    lines = watch.board.older_lines(int(before) if before.isdecimal() else 0)
+    return _part(request, "events.html.j2", "Earlier events", run, lines=lines)
+
+
+def _part(request: Request, template: str, title: str, run: Run, **values: object) -> Response:
+    """Returns a part of a run's page; a page of its own for a reader without our script."""
+    site = site_of(request)
+    shared = {"run_id": run.id, "place": place_of(run.id)}
+    text = site.text(template, **shared, **values)
+    if is_fragment(request):
+        return HTMLResponse(text)
+    return site.html("part.html.j2", title=title, part=text, **shared)
 
 
 async def report_file(request: Request) -> Response:

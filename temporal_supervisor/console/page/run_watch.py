@@ -10,6 +10,7 @@ from datetime import timedelta
 from temporalio.service import RPCError
 
 from activities.store.artifacts import ArtifactError
+from temporal_supervisor.console.page.lineage import lineage_text, origins_of
 from temporal_supervisor.console.page.page_site import PageSite, place_of
 from temporal_supervisor.console.page.run_actions import of_run
 from temporal_supervisor.console.page.run_board import RunBoard
@@ -22,6 +23,7 @@ from temporal_supervisor.runs import Run
 
 _LOOK = timedelta(milliseconds=250)  # whether a run has news: one cheap question to the server
 _ROUND = timedelta(seconds=1)  # without news: what calls in flight write is seen by asking
+_READY = timedelta(milliseconds=300)  # a page does not wait longer for the first round
 _LEFT_AFTER = timedelta(seconds=15)  # a reload of the page finds the board as it was
 _BEAT = timedelta(seconds=15)  # a stream without news says that it is there
 _DRAFT = "a draft from"
@@ -51,12 +53,14 @@ class Watch:
     async def keep(self) -> None:
         """Asks about the run until it has ended, or nobody looks any more."""
         known, asked_at = -1, 0.0
+        has_news = False
         while not self.board.ended and not self.is_left:
             age = time.monotonic() - asked_at
             length = await self._length()
-            if length != known or age > _ROUND.total_seconds():
+            # the events of worker agents are in histories of their own: one rarely comes alone
+            if has_news or length != known or age > _ROUND.total_seconds():
                 known, asked_at = length, time.monotonic()
-                await self._round()
+                has_news = await self._round()
             await asyncio.sleep(_LOOK.total_seconds())
 
     async def _length(self) -> int:
@@ -65,7 +69,8 @@ class Watch:
             return (await self.run.describe()).history_length
         return -1
 
-    async def _round(self) -> None:
+    async def _round(self) -> bool:
+        """Asks once; returns True if there was something new."""
         lines: list[Line] = []
         picture = self.poller.picture
         try:
@@ -75,13 +80,16 @@ class Watch:
         before = self.board.version
         self._take(lines)
         await self._take_waits()
+        await self._take_lineage()
         if any(line.text.startswith(_DRAFT) for line in lines):
             await self._take_draft()
         self.board.ended = picture.closed is not None
         self.ready.set()
-        if self.board.version != before or self.board.ended:
+        has_news = self.board.version != before
+        if has_news or self.board.ended:
             async with self.changed:
                 self.changed.notify_all()
+        return has_news
 
     def _take(self, lines: list[Line]) -> None:
         """Puts news onto the board; the key of a part is made of all that it shows."""
@@ -123,6 +131,18 @@ class Watch:
         if not self.board.has("waits", key):
             self.board.put_text("waits", key, await cards_text(self.site, items, ""))
 
+    async def _take_lineage(self) -> None:
+        """Shows the earlier runs that this one builds on, and the findings taken from them."""
+        status = self.poller.picture.status
+        if status is None or not status.reuse_from:
+            return
+        taken = [report.id for report in status.subtasks if report.reused]
+        key = (status.reuse_from, status.saved and status.saved.tokens, taken)
+        if self.board.has("lineage", key):
+            return
+        origins = await origins_of(self.run.client, status.reuse_from)
+        self.board.put_text("lineage", key, lineage_text(self.site, status, origins))
+
     async def _take_draft(self) -> None:
         with suppress(NoAnswer, UpdateRefused, ArtifactError):
             self.draft = (await self.run.result_so_far()).answer
@@ -143,7 +163,10 @@ class Watches:
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def of(self, run: Run) -> Watch:
-        """Returns the watch of a run, after its first round; it begins with the first reader."""
+        """Returns the watch of a run; it begins with the first reader.
+
+        A long first round is not awaited: what it brings is sent as news.
+        """
         watch = self._known.get(run.id)
         if watch is None:
             board = RunBoard(self.site.text, place_of(run.id))
@@ -152,7 +175,8 @@ class Watches:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         watch.left_at = time.monotonic()
-        await watch.ready.wait()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(watch.ready.wait(), _READY.total_seconds())
         return watch
 
     async def _keep(self, watch: Watch) -> None:

@@ -103,6 +103,7 @@ _FOLDER = Path(__file__).parent
 _DECISIONS = (*("decided", "paused", "resumed", "steered", "retry_asked"), *("skip_asked", "limits_extended"))
 _NOT_IN_COURSE = (*_DECISIONS, "turn", "tool", "note", "subtask_completed")
 _visible = partial(revealed, kept="\t\u00a0\u2009\u202f\u200c\u200d\ufe0f")  # spaces and joiners of ordinary writing
+_NOTHING = Markup()
 _SCHEMES = ("http://", "https://", "mailto:")
 
 
@@ -111,15 +112,20 @@ def report_page(data: ReportData) -> str:
     return _fitted(data, "report.html.j2", "")
 
 
-def report_body(data: ReportData, place: str) -> Markup:
-    """Returns the page's body, for the program's own page of a run at the path `place`."""
-    return Markup(_fitted(data, "report_body.html.j2", place))  # every text in it was escaped
+def report_body(data: ReportData, place: str, after_answer: Markup = _NOTHING) -> Markup:
+    """Returns the page's body, for the program's own page of a run at the path `place`.
+
+    A part of that page can be put between the answer and what it rests on.
+    """
+    return Markup(_fitted(data, "report_body.html.j2", place, after_answer))  # all was escaped
 
 
-def _fitted(data: ReportData, template: str, place: str) -> str:
+def _fitted(data: ReportData, template: str, place: str, after_answer: Markup = _NOTHING) -> str:
     room = _TEXT_BYTES
-    while size(page := _Page(data, room, place).html(template)) > PAGE_BYTES and room > 10_000:
+    page = _Page(data, room, place, after_answer).html(template)
+    while size(page) > PAGE_BYTES and room > 10_000:
         room //= 3
+        page = _Page(data, room, place, after_answer).html(template)
     return page
 
 
@@ -129,9 +135,15 @@ class _Page:
     `place` is the run's path where the program itself serves the page, empty in a file.
     """
 
-    def __init__(self, data: ReportData, room: int, place: str = "") -> None:
+    def __init__(
+        self,
+        data: ReportData,
+        room: int,
+        place: str = "",
+        after_answer: Markup = _NOTHING,
+    ) -> None:
         self._data, self._share = data, room / _TEXT_BYTES
-        self.place = place
+        self.place, self.after_answer = place, after_answer
         self._markdown = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer)
         self._markdown.enable(["table", "strikethrough"]).disable(["image", "reference"])  # a mark would be a reference
         self._markdown.validateLink = lambda url: url.lower().startswith(_SCHEMES)  # type: ignore[method-assign]

@@ -56,25 +56,69 @@
     const open = new Set([...box.querySelectorAll("details[open][id]")].map((each) => each.id));
     const focus = box.contains(document.activeElement) ? document.activeElement.dataset.path : null;
     const top = box.scrollTop;
+    const rows = new Map([...box.querySelectorAll("details.items[open]")].map((each) => [each.id, each.querySelector(".rows")]));
     box.innerHTML = html;
-    each(box, "details[id]", (details) => { details.open = open.has(details.id); });
+    each(box, "details[id]", (details) => {
+      details.open = open.has(details.id);
+      // these are asked for anew; until they come, the rows that were there are shown
+      if (rows.has(details.id)) details.querySelector(".rows").replaceWith(rows.get(details.id));
+    });
     box.scrollTop = top;
     if (focus) box.querySelector(`a[data-path="${CSS.escape(focus)}"]`)?.focus();
   };
   const replaced = (name, html) => {
     const old = by(name);
-    if (!old) return;
+    if (!old) return false;
     if (old.localName !== "li") {
       keepOpen(old, html);
       local(old);
-      return;
+      return true;
     }
     const held = old.contains(document.activeElement);
     old.outerHTML = html;
     const now = by(name);
     local(now);
     if (held) now.querySelector("a")?.focus();
+    return true;
   };
+
+  // Folded items come when they are opened, and more of them when they are asked for.
+  const part = async (place) => {
+    const got = await fetch(place, { headers: { "X-Fragment": "1" } }).catch(() => null);
+    return got && got.ok ? got.text() : null;
+  };
+  const shown = (box, html) => {
+    box.innerHTML = html;
+    local(box);
+    tick();
+  };
+  const fill = async (items) => {
+    const html = await part(`${items.dataset.items}&state=${by("only").value}`);
+    if (html !== null) shown(items.querySelector(".rows"), html);
+  };
+  let filling = 0;
+  const fillAll = () => {
+    filling = 0;
+    each(by("tree"), "details.items[open]", fill);
+  };
+  const followed = async (link, box) => {
+    const html = await part(link.href);
+    if (html === null) return;
+    const more = document.createElement("div");
+    shown(more, html);
+    link.parentElement.remove();
+    box.append(...more.children);
+  };
+  document.addEventListener("toggle", (event) => {
+    const items = event.target;
+    if (items.open && "items" in items.dataset) fill(items);
+  }, true);
+  document.addEventListener("click", (event) => {
+    const more = event.target.closest(".rows a");
+    if (!more || !more.closest("[data-items]") || more.dataset.path) return;
+    event.preventDefault();
+    followed(more, more.closest(".rows"));
+  });
   const main = document.querySelector("[data-stream]");
   const filterEvents = () => {
     const words = by("words").value.toLowerCase();
@@ -93,7 +137,22 @@
     while (list.children.length > 1000) list.lastElementChild.remove();
     if (by("words").value) filterEvents();
   };
+  const olderThan = (version) => {
+    const link = by("older").querySelector("a");
+    link.search = `?before=${version}`;
+    by("older").hidden = !version;
+  };
   if (main) {
+    by("older").addEventListener("click", async (event) => {
+      event.preventDefault();
+      const html = await part(event.target.href);
+      if (html === null) return;
+      const earlier = document.createElement("div");
+      shown(earlier, html);
+      by("events").append(...earlier.querySelectorAll("li"));
+      by("older").hidden = true;
+      filterEvents();
+    });
     const stream = new EventSource(main.dataset.stream);
     let version = "";
     stream.onopen = () => { by("link").hidden = true; };
@@ -104,7 +163,13 @@
       if (version && version !== epoch) by("events").replaceChildren();
       version = epoch;
       if (news.parts.tree !== undefined) replaced("tree", news.parts.tree);
-      for (const [name, html] of Object.entries(news.parts)) if (name !== "tree") replaced(name, html);
+      let isMissing = false;
+      for (const [name, html] of Object.entries(news.parts)) {
+        if (name !== "tree" && !replaced(name, html)) isMissing = true;
+      }
+      // a row that is not there may have come into the state that is shown
+      if (isMissing && by("only").value && !filling) filling = setTimeout(fillAll, 2000);
+      if (news.older_than !== undefined) olderThan(news.older_than);
       takeLines(news.lines);
       tick();
       if (!news.ended) return;
@@ -113,7 +178,13 @@
       setTimeout(() => location.reload(), 400);
     };
     by("words").addEventListener("input", filterEvents);
-    by("only").addEventListener("change", () => { by("tree").dataset.only = by("only").value; });
+    by("only").addEventListener("change", () => {
+      by("tree").dataset.only = by("only").value;
+      each(by("tree"), "details.items", (items) => {
+        if (items.open) fill(items);
+        else items.open = Boolean(by("only").value);
+      });
+    });
   }
 
   // New cards on the first page; one that is being filled in stays.
