@@ -25,9 +25,12 @@ from temporal_supervisor.runtime.server.temporal_binary import find_temporal
 from temporal_supervisor.standin.extract.kind_of_call import think
 from temporal_supervisor.standin.server.app import BrainServer, serving
 from temporal_supervisor.standin.server.faults import FaultScript, ServerConfig
+from tests.console.page_driver import Chromium, page_of, started_chromium
 from tests.forked import end_of, ended, started
 from tests.serving import WorkerProcess, WorkerProcesses
 from tests.waiting import until
+
+pytest.register_assert_rewrite("tests.console.page_facts")
 
 ROOT = Path(__file__).parents[2]
 GOAL = "How did life expectancy in Japan change from 1952 to 2007, and why? Write a short report."
@@ -260,6 +263,23 @@ async def read(served: dict[str, str], place: Path) -> Cli:
     cli = cli.with_environ(PATH=os.pathsep.join([str(Path(sys.executable).parent), served["PATH"]]))
     assert (await cli("run", GOAL, "--id", RUN, "--max-parallel", "1")).code == 0
     return cli
+
+
+@pytest.fixture(scope="package")
+async def chromium() -> AsyncIterator[Chromium]:
+    """A browser."""
+    async with started_chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="package")
+async def address(read: Cli, place: Path) -> AsyncIterator[str]:
+    """The address of the page where run RUN has completed."""
+    teams = {"SUPERVISOR_TEAMS_DIR": str(ROOT / "examples" / "teams")}
+    environ = {**read.environ, **teams}
+    words = ("--data-root", str(ROOT / "examples"))
+    async with page_of(environ, place / "ui.log", *words) as found:
+        yield found
 
 
 @pytest.fixture(scope="package")

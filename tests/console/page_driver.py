@@ -1,12 +1,19 @@
 """A browser at the page of the program: Chromium, driven by Playwright."""
 
+import os
+import re
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.forked import started
+from tests.waiting import until
 
 
 @dataclass
@@ -45,23 +52,69 @@ class Reader:
         return bool(await self.page.evaluate(width))
 
 
-@asynccontextmanager
-async def reading(base: str, **options: Any) -> AsyncIterator[Reader]:
-    """Gives a person at a browser; skips the test where there is none."""
-    program = shutil.which("chromium") or shutil.which("google-chrome")
-    if program is None:
-        pytest.skip("there is no Chromium on PATH")
-    driver = pytest.importorskip("playwright.async_api")
-    async with driver.async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
+@dataclass(frozen=True)
+class Chromium:
+    """A browser for many readers, each with a window and cookies of his own."""
+
+    browser: Any
+
+    @asynccontextmanager
+    async def reading(self, base: str, **options: Any) -> AsyncIterator[Reader]:
+        """Gives a person at the browser."""
+        context = await self.browser.new_context(**options)
         try:
-            page = await (await browser.new_context(**options)).new_page()
+            page = await context.new_page()
             reader = Reader(page, base)
             page.on("console", lambda said: reader.trouble.append(said.text))
             page.on("pageerror", lambda error: reader.trouble.append(str(error)))
             yield reader
         finally:
+            await context.close()
+
+
+@asynccontextmanager
+async def started_chromium() -> AsyncIterator[Chromium]:
+    """Gives a browser; skips the test where there is none."""
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    if program is None:
+        pytest.skip("there is no Chromium on PATH")
+    driver = pytest.importorskip("playwright.async_api")
+    flags = ["--no-sandbox", "--disable-gpu"]
+    async with driver.async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=program, args=flags)
+        try:
+            yield Chromium(browser)
+        finally:
             await browser.close()
+
+
+@asynccontextmanager
+async def page_process(
+    environ: Mapping[str, str],
+    log: Path,
+    *words: str,
+) -> AsyncIterator[tuple[str, BaseProcess]]:
+    """Starts the command `ui`; gives the address that it prints, and the process."""
+    errors = log.with_suffix(".err")
+    log.touch()
+    errors.touch()
+    files = [os.devnull, log, errors]
+    process = started("starter", ("ui", "--port", "0", *words), environ, log.parent, files)
+    try:
+        await until(lambda: re.search(r"http://\S+", log.read_text()) is not None, 60)
+        found = re.search(r"http://\S+", log.read_text())
+        assert found is not None
+        yield found[0], process
+    finally:
+        process.terminate()
+        process.join()
+
+
+@asynccontextmanager
+async def page_of(environ: Mapping[str, str], log: Path, *words: str) -> AsyncIterator[str]:
+    """Starts the command `ui`; gives the address that it prints."""
+    async with page_process(environ, log, *words) as (address, _):
+        yield address
 
 
 async def serious_findings(reader: Reader) -> list[str]:

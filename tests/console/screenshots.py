@@ -18,8 +18,8 @@ from temporal_supervisor.standin.extract.kind_of_call import think
 from temporal_supervisor.standin.server.app import BrainServer, serving
 from temporal_supervisor.standin.server.faults import FaultScript, ServerConfig
 from tests.console.conftest import Cli, Model, worker_of
-from tests.console.page_driver import Reader, reading
-from tests.console.test_page import LAMPS, page_of
+from tests.console.page_driver import Chromium, Reader, page_of, started_chromium
+from tests.console.test_page import LAMPS
 
 ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "docs" / "images"
@@ -49,25 +49,29 @@ async def take(folder: Path) -> None:
     ):
         cli = Cli({**environ, "TEMPORAL_ADDRESS": info.address}, folder)
         model = Model(url, script)
-        async with worker_of(cli.environ, model, folder), page_of(cli, folder / "ui.log") as base:
-            await _all(cli, model, base, folder)
+        async with (
+            worker_of(cli.environ, model, folder),
+            page_of(cli.environ, folder / "ui.log") as base,
+            started_chromium() as chromium,
+        ):
+            await _all(cli, model, chromium, base, folder)
 
 
-async def _all(cli: Cli, model: Model, base: str, folder: Path) -> None:
+async def _all(cli: Cli, model: Model, chromium: Chromium, base: str, folder: Path) -> None:
     plan = folder / "plan.json"
     plan.write_text(json.dumps(LAMPS))
     await cli("run", _GOAL, "--team", "almanac", "--id", "life-expectancy")
     lamps = ("run", "Order lamps by our policy", "--team", "purchasing", "--plan", str(plan))
     await cli(*lamps, "--id", "lamps", "--detach")
-    async with reading(base, **_WINDOW) as reader:
+    async with chromium.reading(base, **_WINDOW) as reader:
         await reader.open("/runs/lamps")
         await reader.sees(".card.question")
         await picture(reader, "page-runs", "/", _nothing)
         await picture(reader, "page-ask", "/ask?team=files", _filled)
-    async with reading(base, **_TALL) as reader:
+    async with chromium.reading(base, **_TALL) as reader:
         await picture(reader, "page-answer", "/runs/life-expectancy", _answer)
         await picture(reader, "page-trail", "/runs/life-expectancy", _trail)
-    async with reading(base, **_WINDOW, color_scheme="dark") as reader:
+    async with chromium.reading(base, **_WINDOW, color_scheme="dark") as reader:
         model.script.replace(ServerConfig(latency_ms=_SLOW_MS))
         data = ROOT / "examples" / "shop" / "data"
         study = ("run", _STUDY, "--team", "study", "--data", str(data))

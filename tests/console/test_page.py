@@ -2,57 +2,19 @@
 
 import json
 import os
-import re
 import signal
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
 
 from tests.console.conftest import ROOT, RUN, Cli, Model, worker_of
-from tests.console.page_driver import Reader, reading, serious_findings
-from tests.forked import started
+from tests.console.page_driver import Chromium, Reader, page_of, serious_findings
+from tests.console.page_facts import same_at_the_end, same_while_open
 from tests.waiting import until
 
 LIGHT = {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light"}
 DARK = {"viewport": {"width": 1600, "height": 1000}, "color_scheme": "dark"}
 PHONE = {"viewport": {"width": 360, "height": 740}, "color_scheme": "dark", "has_touch": True}
-
-
-@asynccontextmanager
-async def page_process(cli: Cli, log: Path, *words: str) -> AsyncIterator[tuple[str, BaseProcess]]:
-    """Starts the command `ui`; gives the address that it prints, and the process."""
-    words = ("ui", "--port", "0", *words)
-    errors = log.with_suffix(".err")
-    log.touch()
-    errors.touch()
-    process = started("starter", words, cli.environ, cli.folder, [os.devnull, log, errors])
-    try:
-        await until(lambda: re.search(r"http://\S+", log.read_text()) is not None, 60)
-        found = re.search(r"http://\S+", log.read_text())
-        assert found is not None
-        yield found[0], process
-    finally:
-        process.terminate()
-        process.join()
-
-
-@asynccontextmanager
-async def page_of(cli: Cli, log: Path, *words: str) -> AsyncIterator[str]:
-    """Starts the command `ui`; gives the address that it prints."""
-    async with page_process(cli, log, *words) as (address, _):
-        yield address
-
-
-@pytest.fixture(scope="module")
-async def address(read: Cli, place: Path) -> AsyncIterator[str]:
-    """The address of the page where run RUN has completed."""
-    teams = {"SUPERVISOR_TEAMS_DIR": str(ROOT / "examples" / "teams")}
-    examples = str(ROOT / "examples")
-    async with page_of(read.with_environ(**teams), place / "ui.log", "--data-root", examples) as found:
-        yield found
 
 
 async def ask(reader: Reader, goal: str, **fields: str) -> None:
@@ -66,8 +28,10 @@ async def ask(reader: Reader, goal: str, **fields: str) -> None:
     await reader.page.wait_for_url("**/runs/**", timeout=60_000)
 
 
-async def test_a_newcomer_asks_a_folder_approves_the_plan_and_opens_a_figure(address: str, read: Cli) -> None:
-    async with reading(address, **LIGHT) as reader:
+async def test_a_newcomer_asks_a_folder_approves_the_plan_and_opens_a_figure(
+    address: str, read: Cli, chromium: Chromium
+) -> None:
+    async with chromium.reading(address, **LIGHT) as reader:
         await ask(reader, "How many orders are there by region?", folder="shop/data")
         await reader.sees(".card.plan", "analyst")
         await reader.sees(".card .outlook", "in all")
@@ -103,19 +67,23 @@ LAMPS = {
 
 
 async def test_a_run_is_steered_on_a_phone_while_its_worker_is_killed(
-    base: dict[str, str], alone: Cli, standin: Model, tmp_path: Path
+    alone: Cli, standin: Model, chromium: Chromium, tmp_path: Path
 ) -> None:
     teams = {"SUPERVISOR_TEAMS_DIR": str(ROOT / "examples" / "teams")}
     cli = alone.with_environ(**teams)
     plan = tmp_path / "plan.json"
     plan.write_text(json.dumps(LAMPS))
-    async with page_of(cli, tmp_path / "ui.log") as found, reading(found, **PHONE) as reader:
+    async with (
+        page_of(cli.environ, tmp_path / "ui.log") as found,
+        chromium.reading(found, **PHONE) as reader,
+    ):
         async with worker_of(cli.environ, standin, tmp_path) as worker:
             asked = ("run", "Order lamps", "--team", "purchasing", "--plan", str(plan))
             assert (await cli(*asked, "--id", "lamps", "--detach")).code == 0
             await reader.open("/runs/lamps")
             await reader.sees(".card.question textarea")
             assert await serious_findings(reader) == []
+            await same_while_open(reader, cli, "lamps")
             said = await reader.does("pause")
             assert "pause lamps" in said
             assert (await cli.json("status", "lamps"))["flags"]["paused"]
@@ -143,23 +111,24 @@ async def test_a_run_is_steered_on_a_phone_while_its_worker_is_killed(
             await reader.page.click(".card.tool button[value=approve]")
             await reader.sees(".report .answer", seconds=90)
             assert await reader.fits()
+            await same_at_the_end(reader, cli, "lamps")
     decided = await cli.json("trace", "lamps")
     kinds = [event["data"]["kind"] for event in decided if event["type"] == "decided"]
     assert kinds == ["question", "tool"]
 
 
 @pytest.mark.parametrize("options", [LIGHT, DARK, PHONE], ids=["light", "dark", "phone"])
-async def test_pages_shut_nobody_out(address: str, options: dict[str, object]) -> None:
-    async with reading(address, **options) as reader:
+async def test_pages_shut_nobody_out(address: str, options: dict[str, object], chromium: Chromium) -> None:
+    async with chromium.reading(address, **options) as reader:
         for path in ("/", "/ask", f"/runs/{RUN}"):
             await reader.open(path)
             assert await serious_findings(reader) == []
             assert await reader.fits()
 
 
-async def test_page_and_commands_say_the_same_of_runs(address: str, read: Cli) -> None:
+async def test_the_list_on_the_page_is_that_of_the_command(address: str, read: Cli, chromium: Chromium) -> None:
     rows = await read.json("list")
-    async with reading(address, **LIGHT) as reader:
+    async with chromium.reading(address, **LIGHT) as reader:
         await reader.open("/")
         cells = reader.page.locator("table.runs tbody tr")
         assert await cells.count() == len(rows)

@@ -31,7 +31,7 @@ from temporal_supervisor.runtime.settings import Settings
 from temporal_supervisor.supervision.base.errors import ErrorKind
 from temporal_supervisor.supervision.contract.result import Problem, SubtaskReport
 from temporal_supervisor.supervision.contract.status import Asked, Wait
-from tests.console.page_driver import Reader, reading
+from tests.console.page_driver import Chromium, Reader
 from tests.console.test_report_page import HOSTILE, make_run
 
 AT = "2026-11-02T09:30:00+00:00"
@@ -161,7 +161,7 @@ async def is_only_text(reader: Reader) -> None:
     assert blocked == []  # no policy had to stop anything
 
 
-async def test_hostile_text_is_text_on_every_page(tmp_path: Path) -> None:
+async def test_hostile_text_is_text_on_every_page(tmp_path: Path, chromium: Chromium) -> None:
     await make_run(open_store(tmp_path / "store", "a-namespace"), "hostile", 3, HOSTILE)
     access = Access(address="127.0.0.1:1")
     access.settings = Settings(artifacts_url=str(tmp_path / "store"))
@@ -180,7 +180,7 @@ async def test_hostile_text_is_text_on_every_page(tmp_path: Path) -> None:
     said = site.text("message.html.j2", title="", message=HOSTILE, back="/")
     pages = {"live": live_page(site), "runs": runs_list(site), "ended": ended, "said": said}
     viewport = {"width": 390, "height": 800}
-    async with serving_pages(pages, site) as base, reading(base, viewport=viewport) as reader:
+    async with serving_pages(pages, site) as base, chromium.reading(base, viewport=viewport) as reader:
         for name in pages:
             await reader.open(f"/page/{name}")
             await is_only_text(reader)
@@ -188,12 +188,12 @@ async def test_hostile_text_is_text_on_every_page(tmp_path: Path) -> None:
         assert await reader.fits()
 
 
-async def test_what_an_address_says_is_only_text(tmp_path: Path) -> None:
+async def test_what_an_address_says_is_only_text(tmp_path: Path, chromium: Chromium) -> None:
     access = Access(address="127.0.0.1:1")
     access.settings = Settings(artifacts_url=str(tmp_path / "store"))
     config = uvicorn.Config(page_app(access, Door.of([])), log_level="critical")
     listener = socket.create_server(("127.0.0.1", 0))
-    async with running(uvicorn.Server(config), listener) as base, reading(base) as reader:
+    async with running(uvicorn.Server(config), listener) as base, chromium.reading(base) as reader:
         given = quote(HOSTILE, safe="")
         await reader.open(f"/ask?goal={given}&team={given}&sample={given}&folder={given}")
         assert await reader.page.evaluate("window.pwned === undefined")

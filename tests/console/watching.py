@@ -24,8 +24,7 @@ from temporal_supervisor.runtime.server.embedded_server import EmbeddedServer
 from temporal_supervisor.runtime.server.temporal_binary import find_temporal
 from temporal_supervisor.standin.server.api_reply import ApiReply
 from tests.console.conftest import Cli
-from tests.console.page_driver import Reader, reading
-from tests.console.test_page import page_process
+from tests.console.page_driver import page_process, started_chromium
 from tests.scripted_model import Reply, ScriptedModel, Step, scripted_model, text, tools
 from tests.serving import TEAMS, WorkerProcesses
 
@@ -33,8 +32,8 @@ ITEMS = 999  # and the template
 WATCHERS = 50
 _SECONDS = 30.0  # for which events, and the watchers' part of the server, are looked at
 _REPLY = 1.5  # seconds that a reply takes
+_WINDOW = {"viewport": {"width": 1280, "height": 900}}
 _RUN = "watched"
-_TREE = "#tree li"
 _SEEN = """
 window.ages = [];
 new MutationObserver((changes) => {
@@ -91,7 +90,7 @@ async def at_work(folder: Path) -> AsyncIterator[Place]:
         try:
             await workers.start()
             await _begin(cli, model, folder)
-            async with page_process(cli, folder / "ui.log") as (base, process):
+            async with page_process(environ, folder / "ui.log") as (base, process):
                 yield Place(cli, base, psutil.Process(process.pid))
         finally:
             workers.end()
@@ -113,7 +112,7 @@ async def _begin(cli: Cli, model: ScriptedModel, folder: Path) -> None:
 
 async def first_paint(place: Place) -> float:
     """Returns the milliseconds from the request to the first paint, in a browser of its own."""
-    async with reading(place.base, viewport={"width": 1280, "height": 900}) as reader:
+    async with started_chromium() as chromium, chromium.reading(place.base, **_WINDOW) as reader:
         await reader.open(f"/runs/{_RUN}")
         await reader.page.wait_for_function(_PAINTED)
         painted = await reader.page.evaluate(_PAINTED)
@@ -122,14 +121,14 @@ async def first_paint(place: Place) -> float:
 
 async def looked_at(place: Place) -> dict[str, Any]:
     """Returns the ages of events when they are on the screen, and the memory of the browser."""
-    async with reading(place.base, viewport={"width": 1280, "height": 900}) as reader:
+    async with started_chromium() as chromium, chromium.reading(place.base, **_WINDOW) as reader:
         await reader.open(f"/runs/{_RUN}")
         await reader.page.locator("details.items > summary").click()
         await reader.sees("details.items li")
         await reader.page.evaluate(_SEEN)
         await asyncio.sleep(_SECONDS)
         ages = [float(age) for age in await reader.page.evaluate("window.ages")]
-        return {**_ages(ages), "browser_mb": round(_memory_of(reader) / 2**20)}
+        return {**_ages(ages), "browser_mb": round(_memory() / 2**20)}
 
 
 def _ages(ages: Sequence[float]) -> dict[str, float]:
@@ -138,9 +137,8 @@ def _ages(ages: Sequence[float]) -> dict[str, float]:
     return {"events": len(ages), "median_ms": statistics.median(ages), "95_of_100_ms": most}
 
 
-def _memory_of(reader: Reader) -> int:
-    """Returns the bytes that the process of the page has for itself."""
-    del reader  # the only browser that this process has started
+def _memory() -> int:
+    """Returns the bytes that the process of the page has for itself, in the only browser."""
     found = [
         process.memory_full_info().uss
         for process in psutil.Process().children(recursive=True)

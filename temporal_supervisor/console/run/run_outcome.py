@@ -1,5 +1,6 @@
 """All that happened in a run, and its end, from the server or from what it stored; the exit code."""
 
+import contextlib
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -140,12 +141,33 @@ async def full_trace(run: Run, store: ArtifactStore | None) -> list[TraceEvent]:
     stored = None if is_open(described) else await stored_trace(run.id, store)
     events = await events_of(run, run.id) if stored is None else stored
     if store is None:
-        return events
+        return [event for event in events if _has_time(event)]
     stories = AgentStories(store)
+    events = await _with_waiting(events, stories)
     if is_open(described):
         first_run_id = described.raw_description.workflow_execution_info.first_run_id
         events += await _under_way(run, described, first_run_id, stories, store)
     return await stories.whole(events)
+
+
+def _has_time(event: TraceEvent) -> bool:
+    """True for an event of a history: the end of a replay stops open work, at no time."""
+    return datetime.fromisoformat(event.at).timestamp() > 0
+
+
+async def _with_waiting(events: list[TraceEvent], stories: AgentStories) -> list[TraceEvent]:
+    """Returns the events of a history, with the conversations of worker agents that wait for people.
+
+    These have no open workflow. The stop at the end of the replay, which never happened, names them.
+    """
+    told = [event for event in events if _has_time(event)]
+    now = datetime.now(UTC).isoformat()
+    for event in events:
+        head = event.data.get("head")
+        if head and not _has_time(event):
+            with contextlib.suppress(ArtifactError):
+                told += await stories.of_conversation(str(head), event.subtask_id, now)
+    return told
 
 
 async def stored_trace(run_id: str, store: ArtifactStore | None) -> list[TraceEvent] | None:
@@ -171,7 +193,7 @@ async def _under_way(
         try:
             below_it = await run.describe(child.workflow_id)
             if below_it.workflow_type == RUN_TYPE:
-                own = await events_of(run, child.workflow_id)
+                own = await _with_waiting(await events_of(run, child.workflow_id), stories)
                 own += await _under_way(run, below_it, first_run_id, stories, store)
                 events += [below(path, event) for event in own]
                 continue
