@@ -121,7 +121,7 @@ def _glance(status: Status, printed: dict[str, Any]) -> Iterator[tuple[str, dict
     def fact(said: str, small: str, times: Sequence[str] = (), values: Sequence[int] = ()) -> dict[str, Any]:
         return {"said": said, "small": small, "times": [*times], "values": [*values]}
 
-    flags = " ".join(name.replace("_", " ") for name, holds in status.flags if holds)
+    flags = "waits for a person" if status.flags.waiting_person else ""
     yield "Phase", fact(status.phase, flags)
     counts, limits = status.counts, status.limits
     yield "Subtasks", fact(f"{counts.completed} of {counts.total} done", f"{counts.running} running")

@@ -30,9 +30,9 @@ _STUDY = "How did revenue develop by region in 2025, and what do the notes say a
 _SLOW_MS = 1500  # of a reply: the picture of a run at work is to show one
 
 
-async def take(folder: Path) -> None:
-    """Plays the runs and takes all pictures."""
-    environ = {
+def environment(folder: Path) -> dict[str, str]:
+    """Returns the environment of processes that are shown."""
+    return {
         **os.environ,
         "SUPERVISOR_TEMPORAL": str(find_temporal()),
         "SUPERVISOR_CACHE_DIR": str(folder),
@@ -42,6 +42,11 @@ async def take(folder: Path) -> None:
         # Commands are shown as they are typed where the program is installed.
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
     }
+
+
+async def take(folder: Path) -> None:
+    """Plays the runs and takes all pictures."""
+    environ = environment(folder)
     script = FaultScript()
     async with (
         serving(BrainServer(think, script=script)) as url,

@@ -7,8 +7,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
 
+import pytest
 import uvicorn
+from markupsafe import Markup
 from starlette.applications import Starlette
+from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import Route
@@ -17,82 +20,109 @@ from activities.store.artifacts import open_store
 from temporal_supervisor.client import Item
 from temporal_supervisor.console.base.command import Access
 from temporal_supervisor.console.commands.people_commands import WholeItem
+from temporal_supervisor.console.page.ask_form import TeamChoice
+from temporal_supervisor.console.page.lineage import Origin, lineage_text
 from temporal_supervisor.console.page.page_app import _STATIC, page_app
 from temporal_supervisor.console.page.page_guard import Door, PageGuard
-from temporal_supervisor.console.page.page_site import PageSite
-from temporal_supervisor.console.page.run_actions import of_run
+from temporal_supervisor.console.page.page_site import FOLDER, PageSite
+from temporal_supervisor.console.page.run_actions import RETRY, STEER, of_run
 from temporal_supervisor.console.page.run_board import RunBoard
 from temporal_supervisor.console.page.wait_cards import Card
 from temporal_supervisor.console.report.report_data import report_data
 from temporal_supervisor.console.report.report_page import report_body
 from temporal_supervisor.console.view.event_lines import Line
-from temporal_supervisor.console.view.live_view import Picture
+from temporal_supervisor.console.view.live_view import Picture, TreeRow
+from temporal_supervisor.console.view.plan_view import PlanPage
 from temporal_supervisor.runtime.settings import Settings
 from temporal_supervisor.supervision.base.errors import ErrorKind
-from temporal_supervisor.supervision.contract.result import Problem, SubtaskReport
+from temporal_supervisor.supervision.contract.finding import Finding
+from temporal_supervisor.supervision.contract.plan import Plan, Subtask
+from temporal_supervisor.supervision.contract.result import (
+    Problem,
+    Reused,
+    RunResult,
+    SubtaskReport,
+)
 from temporal_supervisor.supervision.contract.status import Asked, Wait
+from temporal_supervisor.supervision.contract.usage import Usage
 from tests.console.page_driver import Chromium, Reader
 from tests.console.test_report_page import HOSTILE, make_run
+from tests.corpus.canaries import lines_of
+from tests.corpus.test_forged_text import FORGED
+from tests.corpus.test_sinks import SHOWN
 
 AT = "2026-11-02T09:30:00+00:00"
+OTHERS = "\n".join([*FORGED, *lines_of("page"), SHOWN])
+TEXTS = {"markup": (HOSTILE, "<script>window.pwned"), "forged": (OTHERS, '<finding subtask_id="t2">')}
 
 
-def card_of(kind: str) -> Card:
+def card_of(kind: str, text: str) -> Card:
     """A card in which all is hostile that a model, a tool or a user may have written."""
     wait = Wait(
         id="t1/1:1.0",
         sha256="ab" * 32,
         kind=kind,
         workflow_id="r",
-        subtask_id=f"t1{HOSTILE[:80]}",
-        prompt_preview=HOSTILE[:500],
-        choices=[HOSTILE[:200]],
-        after=HOSTILE[:400],
+        subtask_id=f"t1{text[:80]}",
+        prompt_preview=text[:500],
+        choices=[text[:200]],
+        after=text[:400],
         since=AT,
         expires_at=AT,
     )
-    item = Item("r", HOSTILE, wait)
-    whole = WholeItem(item, Asked(wait=wait, content=HOSTILE), HOSTILE, HOSTILE, HOSTILE, {})
-    return Card(item, whole)
+    item = Item("r", text, wait)
+    asked = Asked(wait=wait, content=text)
+    plan = PlanPage("r", plan_of(text)) if kind == "plan" else None
+    return Card(item, WholeItem(item, asked, text, text, text, {}, plan=plan))
 
 
-def live_page(site: PageSite) -> str:
+def plan_of(text: str) -> Plan:
+    """A plan in which all is hostile that a planner may have written."""
+    first = Subtask(id="t1", role=text[:100], description=text)
+    each = Subtask(id="t2", role=text[:100], description=text, for_each=f"items:{text[:60]}")
+    return Plan(goal=text, reasoning=text, subtasks=[first, each])
+
+
+def live_page(site: PageSite, text: str) -> str:
     """A run at work, hostile in all its parts."""
     board = RunBoard(site.text, "/runs/r")
-    report = SubtaskReport(id="t1", role=HOSTILE, description=HOSTILE, state="failed")
-    report.error = Problem(type=ErrorKind.CANNOT_DO, message=HOSTILE)
-    running = SubtaskReport(id="t2", role=HOSTILE, description=HOSTILE, state="running")
-    picture = Picture("r", reports={"t1": report, "t2": running}, notice=HOSTILE)
-    board.take_tree(picture, {"t2": HOSTILE})
-    board.take_lines([Line(datetime.now(UTC), HOSTILE, HOSTILE, "plain", (HOSTILE,))])
-    board.put("standing", 1, "standing.html.j2", causes=[HOSTILE], notice=HOSTILE)
-    board.put("writing", 1, "writing.html.j2", tail=HOSTILE)
-    board.put("draft", 1, "draft.html.j2", text=HOSTILE)
+    report = SubtaskReport(id="t1", role=text, description=text, state="failed")
+    report.error = Problem(type=ErrorKind.CANNOT_DO, message=text)
+    running = SubtaskReport(id="t2", role=text, description=text, state="running")
+    picture = Picture("r", reports={"t1": report, "t2": running}, notice=text)
+    board.take_tree(picture, {"t2": text})
+    board.take_lines([Line(datetime.now(UTC), text, text, "plain", (text,))])
+    board.put("standing", 1, "standing.html.j2", causes=[text], notice=text)
+    board.put("writing", 1, "writing.html.j2", tail=text)
+    board.put("draft", 1, "draft.html.j2", text=text)
     board.put("head", 1, "head.html.j2", picture=picture, status=None)
-    actions = {"actions": of_run(paused=False), "run_id": HOSTILE, "path": HOSTILE}
+    actions = {"actions": of_run(paused=False), "run_id": text, "path": text}
     board.put("actions", 1, "actions.html.j2", **actions)
-    cards = [card_of(kind) for kind in ("question", "tool", "finding", "resume")]
+    cards = [card_of(kind, text) for kind in ("question", "tool", "finding", "resume", "plan")]
+    board.put_text("lineage", 1, lineage_of(site, text))
     board.put("waits", 1, "cards.html.j2", cards=cards, left=1, back="/")
     return site.text(
         "run.html.j2",
-        title=HOSTILE,
-        goal=HOSTILE,
-        run_id=HOSTILE,
+        title=text,
+        goal=text,
+        run_id=text,
         place="/runs/r",
         board=board,
+        is_ready=True,
         state="running",
         web=None,
-        follow=HOSTILE,
-        status_command=HOSTILE,
+        follow=text,
+        status_command=text,
     )
 
 
-def runs_list(site: PageSite) -> str:
+def runs_list(site: PageSite, text: str) -> str:
     """The first page with a hostile run and hostile filters."""
     row = {
-        **dict.fromkeys(("run_id", "goal", "team", "phase", "short", "partial"), HOSTILE),
-        **{"state": "running", "shown_state": HOSTILE, "started_at": AT, "usd": None},
-        **{"causes": [HOSTILE], "place": f"/runs/{quote(HOSTILE, safe='')}", "waits": True},
+        **dict.fromkeys(("run_id", "goal", "team", "phase", "short", "partial"), text),
+        "reuse_from": [text],
+        **{"state": "running", "shown_state": text, "started_at": AT, "usd": None},
+        **{"causes": [text], "place": f"/runs/{quote(text, safe='')}", "waits": True},
     }
     return site.text(
         "runs.html.j2",
@@ -100,14 +130,58 @@ def runs_list(site: PageSite) -> str:
         cards="",
         waits=0,
         key="",
-        unanswered=[HOSTILE],
+        unanswered=[text],
         rows=[row],
-        notes=[HOSTILE],
-        asked=dict.fromkeys(("words", "team", "owner", "state", "waiting"), HOSTILE),
+        notes=[text],
+        asked=dict.fromkeys(("words", "team", "owner", "state", "waiting"), text),
         states=["running"],
         more=0,
         has_worker=True,
     )
+
+
+def lineage_of(site: PageSite, text: str) -> str:
+    """The part that leads back to a hostile run."""
+    reused = Reused(run_id=text, subtask_id=text)
+    report = SubtaskReport(id="t1", description=text, reused=reused)
+    built = RunResult(status="completed", subtasks=[report], reuse_from=[text], saved=Usage())
+    return lineage_text(site, built, [Origin(text, text)])
+
+
+def further_pages(site: PageSite, text: str) -> dict[str, str]:
+    """The form to ask, a subtask, and the parts that are pages without our script."""
+    board = RunBoard(site.text, "/runs/r")
+    items = [SubtaskReport(id=f"t1.{n}", role=text, description=text) for n in range(1, 21)]
+    board.take_tree(Picture("r", reports={report.id: report for report in items}), {})
+    report = SubtaskReport(id="t1", role=text, description=text, state="failed", model=text)
+    report.error = Problem(type=ErrorKind.CANNOT_DO, message=text)
+    report.finding = Finding(summary=text, text_ref="x", record_ref="x", limitations=[text])
+    shared = {"run_id": text, "place": "/runs/r"}
+    parts = {
+        "items": site.text("items.html.j2", **shared, found=board.items("t1")),
+        "events": site.text("events.html.j2", **shared, lines=[text_line(site, text)]),
+    }
+    ask = {
+        "asked": QueryParams(dict.fromkeys(("goal", "folder", "sample", "team"), text)),
+        "choices": [TeamChoice(text, text, [text], has_sample=True)],
+        "origins": [Origin(text, text)],
+        "root": text,
+        "folders": [text],
+        "usual": text,
+        "files_team": text,
+    }
+    subtask = {"row": TreeRow(report, 0, text), "path": text, "actions": [STEER, RETRY]}
+    return {
+        "ask": site.text("ask.html.j2", title="Ask", **ask),
+        "subtask": site.text("subtask.html.j2", title=text, **shared, **subtask),
+        **{name: site.text("part.html.j2", title=text, part=part, **shared) for name, part in parts.items()},
+    }
+
+
+def text_line(site: PageSite, text: str) -> str:
+    """An event as the page shows it."""
+    item = Line(datetime.now(UTC), text, text, "plain", (text,))
+    return site.text("event.html.j2", item=item)
 
 
 @asynccontextmanager
@@ -141,7 +215,7 @@ async def running(server: uvicorn.Server, listener: socket.socket) -> AsyncItera
         await task
 
 
-async def is_only_text(reader: Reader) -> None:
+async def is_only_text(reader: Reader, sign: str) -> None:
     """Fails if the page ran, loaded or holds anything that it should not."""
     assert await reader.page.evaluate("window.pwned === undefined")
     scripts = await reader.page.evaluate("[...document.scripts].map(script => script.src)")
@@ -155,35 +229,45 @@ async def is_only_text(reader: Reader) -> None:
     schemes = await reader.page.evaluate("[...document.links].map(link => link.protocol)")
     assert set(schemes) <= {"http:", "https:", "mailto:"}
     shown = str(await reader.page.evaluate("document.body.innerText"))
-    assert "<script>window.pwned" in shown
+    fields = str(await reader.page.evaluate("[...document.querySelectorAll('textarea')].map(e => e.value).join()"))
+    assert sign in f"{shown} {fields}"
     assert await reader.fits()
     blocked = [said for said in reader.trouble if "EventSource" not in said and "404" not in said]
     assert blocked == []  # no policy had to stop anything
 
 
-async def test_hostile_text_is_text_on_every_page(tmp_path: Path, chromium: Chromium) -> None:
-    await make_run(open_store(tmp_path / "store", "a-namespace"), "hostile", 3, HOSTILE)
+@pytest.mark.parametrize("kind", TEXTS)
+async def test_hostile_text_is_text_on_every_page(kind: str, tmp_path: Path, chromium: Chromium) -> None:
+    text, sign = TEXTS[kind]
+    await make_run(open_store(tmp_path / "store", "a-namespace"), "hostile", 3, text)
     access = Access(address="127.0.0.1:1")
     access.settings = Settings(artifacts_url=str(tmp_path / "store"))
     site = PageSite(access, Door.of([]))
+    box = Markup(site.text("ask_on.html.j2", run_id=text, command=text))
     ended = site.text(
         "ended.html.j2",
-        title=HOSTILE,
-        body=report_body(await report_data(access, "hostile"), "/runs/hostile"),
-        run_id=HOSTILE,
+        title=text,
+        lineage=lineage_of(site, text),
+        body=report_body(await report_data(access, "hostile"), "/runs/hostile", box),
+        run_id=text,
         place="/runs/hostile",
-        goal=HOSTILE,
-        team=HOSTILE,
-        commands=[(HOSTILE, HOSTILE)],
+        goal=text,
+        team=text,
+        commands=[(text, text)],
         web=None,
     )
-    said = site.text("message.html.j2", title="", message=HOSTILE, back="/")
-    pages = {"live": live_page(site), "runs": runs_list(site), "ended": ended, "said": said}
+    said = site.text("message.html.j2", title="", is_refused=True, message=text, back="/")
+    pages = {"live": live_page(site, text), "runs": runs_list(site, text), "ended": ended, "said": said}
+    pages |= further_pages(site, text)
+    all_templates = {path.name for path in (FOLDER / "templates").glob("*.j2")}
+    assert site.templates.cache is not None
+    filled = {name for _, name in site.templates.cache}
+    assert all_templates - filled == {"login.html.j2"}  # which shows nothing of others
     viewport = {"width": 390, "height": 800}
     async with serving_pages(pages, site) as base, chromium.reading(base, viewport=viewport) as reader:
         for name in pages:
             await reader.open(f"/page/{name}")
-            await is_only_text(reader)
+            await is_only_text(reader, sign)
         await reader.page.evaluate("document.querySelectorAll('details').forEach(e => e.open = true)")
         assert await reader.fits()
 

@@ -46,7 +46,6 @@ async def test_a_further_question_is_asked_below_the_answer(address: str, read: 
         await reader.sees(f".runs a[href='/runs/{RUN}'] >> text='{RUN}'")
     asked = await read.json("result", run_id)
     assert (asked["status"], asked["reuse_from"]) == ("completed", [RUN])
-    assert "158" not in asked["answer"]
 
 
 def test_each_finding_that_was_taken_leads_to_its_run() -> None:
@@ -67,9 +66,9 @@ def test_each_finding_that_was_taken_leads_to_its_run() -> None:
 
 async def test_the_form_to_ask_names_the_runs_to_build_on(address: str, chromium: Chromium) -> None:
     async with chromium.reading(address, **DESK) as reader:
-        await reader.open(f"/ask?after={RUN}&after=never-was")
+        await reader.open(f"/ask?after=never-was&after={RUN}")
         boxes = reader.page.locator("#earlier input[name=after]")
-        assert [await box.get_attribute("value") for box in await boxes.all()] == [RUN, "never-was"]
+        assert [await box.get_attribute("value") for box in await boxes.all()] == ["never-was", RUN]
         await reader.page.fill("#goal", NARROWER)
         await reader.page.click("#ask button.main")
         await reader.sees("#said.bad-news", "there is no run 'never-was'")

@@ -69,7 +69,8 @@ class PageSite:
         """Returns the answer to a form: its words for our script, else a page with the way back."""
         if is_fragment(request):
             return PlainTextResponse(revealed(message), status)
-        return self.html("message.html.j2", status, title="", message=message, back=back)
+        shown = {"is_refused": status >= 400, "message": message, "back": back}
+        return self.html("message.html.j2", status, title="", **shown)
 
     def sent_to(self, request: Request, place: str) -> Response:
         """Returns the answer that leads to another page; our script follows it by itself."""

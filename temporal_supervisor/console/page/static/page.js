@@ -252,6 +252,7 @@
     });
     files.addEventListener("change", told);
     const estimate = async () => {
+      if (!by("team").value && by("earlier")) return; // the team of the earlier run
       const chosen = by("team").value || (files.files.length ? "files" : "");
       const got = await fetch(`/ask/estimate?team=${encodeURIComponent(chosen)}`).catch(() => null);
       if (got && got.ok) by("estimate").textContent = `${await got.text()} Nothing is spent before you ask.`;
