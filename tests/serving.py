@@ -120,6 +120,10 @@ class WorkerProcesses:
         await started.ready()
         return started
 
+    def kill(self) -> None:
+        """Ends the one that was started last, as a crash would."""
+        self._started[-1].kill()
+
     def end(self) -> None:
         """Kills those that still run."""
         for worker in self._started:

@@ -29,6 +29,7 @@ from temporal_supervisor.supervision.contract.finding import ArtifactRef, Checke
 from temporal_supervisor.supervision.contract.team import Role
 from temporal_supervisor.supervision.grounding.sources import BRIEF, Source, SourceKind
 from temporal_supervisor.supervision.results.shown_links import addresses_in
+from temporal_supervisor.supervision.reuse.recipes import asks_for_today
 
 _CALL_BYTES = 100  # a tool call beside the line that was found in its output
 
@@ -138,7 +139,14 @@ async def _add(grounds: Grounds, use: ToolUse, toolbox: Toolbox, keep: Callable[
 
     arguments = one_line(use.arguments, limits.SENTENCE_BYTES)
     ref = use.output_ref or (await keep(use.output) if tool and tool.provided else "")
-    call = Evidence(tool=use.name, arguments=arguments, output_ref=ref, readings=list(use.readings))
+    queries = tool is not None and tool.arguments is QueryData
+    call = Evidence(
+        tool=use.name,
+        arguments=arguments,
+        output_ref=ref,
+        readings=list(use.readings),
+        of_day=queries and asks_for_today(use.arguments),
+    )
     grounds.calls.append(call)
     grounds.sources |= dict.fromkeys(use.sources)
     grounds.artifacts += use.artifacts
@@ -149,7 +157,6 @@ async def _add(grounds: Grounds, use: ToolUse, toolbox: Toolbox, keep: Callable[
     name = one_line(f"{use.name} {preview(json.loads(use.arguments))}", _CALL_BYTES)
     proves: SourceKind = "computed" if kind == "computed" else "data"
     shown = addresses_in(use.output) - addresses_in(use.arguments)  # what it repeats, the model has written
-    queries = tool is not None and tool.arguments is QueryData
     (grounds.composed if queries else grounds.addresses).update(shown)
     grounds.texts.append(Source(use.output, proves, use.arguments, name, ref))
     grounds.has_data |= kind == "data" and not (queries and MATCHED_NOTHING.search(use.output))

@@ -270,13 +270,17 @@ class PublishInput(Model):
 
 
 class Published(Model):
-    """Where the whole result, trace and answer are; `record_ref` is of an answer that is a finding of the run above."""
+    """Where the whole result, trace and answer are; `record_ref` is of an answer that is a finding of the run above.
+
+    What an ended run leaves has its `facts`, and its `first_run_id`: of runs with the same id the one that it is of.
+    """
 
     result_ref: str
     trace_ref: str = ""
     answer_ref: str | None = None
     record_ref: str = ""
     facts: RunFacts | None = None
+    first_run_id: Annotated[str, Field(exclude_if=lambda run_id: not run_id)] = ""
 
 
 NoticeKind = WaitKind | Literal["paused", "ended"]

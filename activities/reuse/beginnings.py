@@ -109,7 +109,7 @@ async def seen_of(
         return "", Labels()
     works, findings = list[EarlierWork](), list[Finding | None]()
     for number, begun in enumerate(earlier, 1):
-        run = await runs.load(begun.run_id)
+        run = await runs.load(begun.run_id, request.owner)
         if run is not None:
             works.append(await runs.work(run, f"r{number}"))
             findings += [report.finding for report in run.reports]

@@ -13,7 +13,7 @@ from activities.reuse.begun_runs import BegunRun, find_begun, find_plan
 from activities.store.artifacts import ArtifactChanged, ArtifactMissing, ArtifactStore
 from activities.store.reading import read_plan, read_text
 from activities.teams.stored_teams import StoredTeam, read_team
-from temporal_supervisor.supervision.base.store_keys import digest_of
+from temporal_supervisor.supervision.base.store_keys import digest_of, is_named, run_prefix
 from temporal_supervisor.supervision.base.text import cut
 from temporal_supervisor.supervision.contract.finding import (
     CheckedClaim,
@@ -76,7 +76,12 @@ class EarlierRun:
         taken = {subtask_id: digests[subtask_id] for subtask_id in sorted(named & digests.keys())}
         parts = parts_of(begun, self.team, self.files)
         found = recipes(self.plan, parts, taken)
-        return offered(begun.run_id, self.reports, self.plan, found, digests)
+        return offered(begun.run_id, self.reports, self.plan, found, digests, parts)
+
+    @property
+    def team_roles(self) -> set[str]:
+        """The names of its roles that are teams."""
+        return {role.name for role in self.team.team.roles if role.team}
 
 
 def parts_of(begun: BegunRun, team: StoredTeam, files: dict[str, str]) -> RunParts:
@@ -86,6 +91,7 @@ def parts_of(begun: BegunRun, team: StoredTeam, files: dict[str, str]) -> RunPar
         generalist=team.team.generalist,
         effort=begun.effort,
         extracts=begun.extracts,
+        from_others=begun.data_from_others,
         day=begun.day,
         attachments=begun.attachment_digests,
         files=files,
@@ -125,26 +131,34 @@ class EarlierRuns:
             found.append(begun)
         return found
 
-    async def load(self, run_id: str) -> EarlierRun | None:
-        """Returns a run; None if it is no longer in the store, or has no plan yet."""
+    async def load(self, run_id: str, owner: str | None = None) -> EarlierRun | None:
+        """Returns a run; None if it is no longer in the store, or has no plan yet.
+
+        Also None if there is an `owner` and the run is another one's by now: ids can be used again.
+        """
         try:
             begun = await find_begun(self._store, run_id)
-            latest = None if begun is None else await find_plan(self._store, begun)
-            if begun is None or latest is None:
+            if begun is None or owner not in (None, begun.owner):
+                return None
+            latest = await find_plan(self._store, begun)
+            if latest is None:
                 return None
             plan = await read_plan(self._store, latest.plan_ref)
             team = await read_team(self._store, latest.team_ref or begun.team_ref)
             files = await files_of(self._store, begun.files_ref)
-            ended = await self._ended(run_id)
+            ended = await self._ended(begun)
         except (ArtifactMissing, ArtifactChanged):
             return None
         return EarlierRun(begun, plan, team, ended or await self._asked(run_id), files)
 
-    async def _ended(self, run_id: str) -> RunResult | None:
-        ended = await self._store.latest_ended(run_id)
+    async def _ended(self, begun: BegunRun) -> RunResult | None:
+        """Returns the result that a run left; that of a run which had its id before is none."""
+        ended = await self._store.latest_ended(begun.run_id)
         if ended is None:
             return None
         published = Published.model_validate_json(ended)
+        if published.first_run_id != begun.first_run_id:
+            return None
         return RunResult.model_validate_json(await self._store.get(published.result_ref))
 
     async def _asked(self, run_id: str) -> RunResult:
@@ -168,18 +182,42 @@ class EarlierRuns:
         run: EarlierRun,
         offers: Sequence[EarlierOffer],
     ) -> list[EarlierOffer]:
-        """Returns the offers of a run with the files that each rests on, where that is known."""
+        """Returns the offers of a run with the files that each rests on, where that is known.
+
+        A team within a team may have read all of them.
+        """
+        teams = run.team_roles
+        of_teams = any(offer.report.role in teams for offer in offers)
+        as_begun = of_teams and await self._has_teams_as_begun(run)
+        every = {"files": {**run.files}, "all_files": True}
         refs = [offer.report.finding.record_ref for offer in offers if offer.report.finding]
         problems = list[str]()
         read = FindingRecord.model_validate_json
         records = await self._store.read_all(filter(None, refs), read, problems)
         found = []
         for offer in offers:
+            if offer.report.role in teams:
+                found.append(offer.model_copy(update=every) if as_begun else offer)
+                continue
             finding = offer.report.finding
             record = records.get(finding.record_ref) if finding else None
             known = record and with_data(offer, record, run.team.tools, run.files, DATA_TOML)
             found.append(known or offer)
         return found
+
+    async def _has_teams_as_begun(self, run: EarlierRun) -> bool:
+        """True if the teams within a run's team were what they had been when the run itself began.
+
+        Each was read when its own part began.
+        """
+        async for meta in self._store.objects(run_prefix(run.begun.run_id)):
+            if not is_named("team", meta["path"]):
+                continue
+            team = await read_team(self._store, meta["path"])
+            known = run.team.teams.get(team.team.name)
+            if known is not None and team.state != known:
+                return False
+        return True
 
     async def work(self, run: EarlierRun, place: str) -> EarlierWork:
         """Returns a run as a planner sees it."""

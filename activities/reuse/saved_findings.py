@@ -14,6 +14,7 @@ from activities.store.grants import find_grant
 from activities.store.reading import read_plan
 from activities.teams.stored_teams import read_team
 from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionError
 from temporal_supervisor.supervision.contract.base import Model
 from temporal_supervisor.supervision.contract.plan import Plan
 from temporal_supervisor.supervision.results.payload_fit import pages
@@ -64,15 +65,17 @@ class SavedFindings:
         Only these are looked at, whatever the input says; the same plan gets the same findings each
         time.
         """
+        run_id = call.run.run_id
+        if activity.info().workflow_id != run_id:
+            raise SupervisionError(ErrorKind.NOT_GRANTED, "only a root builds on earlier runs")
         if call.page_ref:
             return SavedReply(saved=_Page.validate_json(await self.store.get(call.page_ref)))
-        run_id = call.run.run_id
         grant = await find_grant(self.store, run_id, call.run.grant_ref)
         begun = await own_beginning(self.store, call.run)
         if grant is None or begun is None or not grant.reuse_from:
             return SavedReply()
         reply = SavedReply()
-        earlier = await self._earlier(grant.reuse_from, reply)
+        earlier = await self._earlier(grant.reuse_from, begun.owner, reply)
         plan = await read_plan(self.store, call.plan_ref)
         team = await read_team(self.store, call.team_ref)
         files = await files_of(self.store, call.run.files_ref)
@@ -82,15 +85,20 @@ class SavedFindings:
         offers = list[EarlierOffer]()
         for run, own in zip(earlier, wanted, strict=True):
             offers += await self.earlier.with_data(run, own)
-        best = await asyncio.to_thread(chosen, plan, found, offers, files)
+        best = await asyncio.to_thread(chosen, plan, found, offers, parts)
         saved = await self._copied(run_id, best, taken)
         reply.missing = _missing(plan, {finding.subtask_id for finding in saved})
         return await self._paged(run_id, reply, saved)
 
-    async def _earlier(self, run_ids: list[str], reply: SavedReply) -> list[EarlierRun]:
+    async def _earlier(
+        self,
+        run_ids: list[str],
+        owner: str,
+        reply: SavedReply,
+    ) -> list[EarlierRun]:
         found = []
         for run_id in run_ids:
-            run = await self.earlier.load(run_id)
+            run = await self.earlier.load(run_id, owner)
             if run is None:
                 why = "it was deleted, or has no plan"
                 reply.warnings.append(f"nothing is taken from run '{run_id}': {why}")

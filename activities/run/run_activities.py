@@ -143,6 +143,7 @@ class RunActivities:
             self.endpoint.runs_tools,
             data_from_others=from_others,
             models_of_roles={} if setup.brief else request.models.roles,
+            supervisor_models=supervisor,
         )
         for role in loaded.team.roles:
             if role.output_schema is not None:
@@ -364,7 +365,8 @@ class RunActivities:
             refs.record_ref = await put(answer_record(result).model_dump_json())
         ended_at, facts = datetime.now(UTC), publication.facts
         if info.workflow_id == run.run_id:  # found by the run's id alone, long after Temporal has forgotten the run
-            ended = refs.model_copy(update={"facts": facts}).model_dump_json().encode("utf-8", "replace")
+            left = refs.model_copy(update={"facts": facts, "first_run_id": run.first_run_id})
+            ended = left.model_dump_json().encode("utf-8", "replace")
             await self.store.create(named_key("ended", run.run_id, info.workflow_run_id or ""), ended)
             if facts:
                 whose = facts.model_dump(include={"owner", "team"})

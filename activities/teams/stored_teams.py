@@ -18,7 +18,7 @@ from activities.files.report_room import RUN_CHARS
 from activities.store.artifacts import ArtifactStore
 from activities.store.reading import first_of
 from activities.teams.team_files import LoadedTeam, TeamError, TeamFiles, team_card
-from activities.teams.tool_states import role_state, tool_state
+from activities.teams.tool_states import ServedTeams, role_state, tool_state
 from activities.tools.mcp.pins import Pinned
 from activities.tools.tool import Tool
 from temporal_supervisor.supervision.base import limits
@@ -43,8 +43,8 @@ class StoredTeam(Model):
     """A team as stored: its definition, models of roles that name none, its data, and definitions of MCP tools.
 
     `sources` says of each tool that it names the team whose file has it. `data_from_others`: what reads the run's data
-    returns untrusted text. `tools` are the states of the tools that roles have, or may have, for
-    later runs to compare.
+    returns untrusted text. For later runs to compare: `tools` are the states of the tools that roles have, or may
+    have, `teams` those of teams within it, `state` its own, without roles of a plan.
     """
 
     team: Team
@@ -54,11 +54,13 @@ class StoredTeam(Model):
     pinned: dict[str, Pinned] = {}
     data_from_others: bool = False
     tools: dict[str, ToolState] = {}
+    teams: dict[str, ToolState] = {}
+    state: ToolState | None = None
 
     def role_states(self) -> dict[str, RoleState]:
         """Returns the states of its roles."""
-        models, tools = self.worker_models, self.tools
-        return {role.name: role_state(role, models, tools) for role in self.team.roles}
+        models, tools, teams = self.worker_models, self.tools, self.teams
+        return {role.name: role_state(role, models, tools, teams) for role in self.team.roles}
 
 
 class StoredTeams:
@@ -94,6 +96,7 @@ class StoredTeams:
         *,
         data_from_others: bool = False,
         models_of_roles: Mapping[str, list[str]] = MappingProxyType({}),
+        supervisor_models: Sequence[str] = (),
     ) -> tuple[str, LoadedTeam]:
         """Stores the named or inline team for a run with these files. Returns its reference and the team; TeamError.
 
@@ -102,15 +105,15 @@ class StoredTeams:
         """
         loaded = await (self._files.load_inline(team) if isinstance(team, Team) else self._files.load(team))
         loaded = replace(loaded, team=_with_models(loaded.team, models_of_roles))
-        if data_from_others:
-            loaded = replace(loaded, toolbox=loaded.toolbox.with_data_of_others())
-        loaded = replace(loaded, team=loaded.team.as_served(worker_models, runs_tools))
+        teams = ServedTeams(self._files.load, worker_models, supervisor_models, runs_tools, data_from_others)
+        loaded = teams.served(loaded)
         if files is not None:
             try:  # a plan needs their columns
                 await asyncio.wait_for(files.reports(), limits.FILES_TIMEOUT.total_seconds() / 2)
             except TimeoutError:
                 log.warning("the files of run %s take long to read: its plan does without them", run_id)
         used = loaded.toolbox.named(loaded.team.named_tools)
+        within = {role.team for role in loaded.team.roles if role.team}
         stored = StoredTeam(
             team=loaded.team,
             sources={tool.name: loaded.sources[tool.name] for tool in used},
@@ -119,6 +122,8 @@ class StoredTeams:
             pinned={tool.name: tool.pinned for tool in used if tool.pinned},
             data_from_others=data_from_others,
             tools={tool.name: await tool_state(tool) for tool in used},
+            teams={name: await teams.state(name) for name in sorted(within)},
+            state=await teams.state_of(loaded),
         )
         return await self._put(run_id, stored), loaded
 

@@ -31,6 +31,13 @@ from tests.serving import TEAMS, keys_in
 TEMPLATE = Subtask(id="t1", description="Read the lease", role="reader", for_each="files:*.pdf")
 
 
+def within(run: RunRef, below: str = "") -> ActivityEnvironment:
+    """Returns the surroundings of an activity of a run, or of a workflow below it."""
+    environment = ActivityEnvironment()
+    environment.info = dataclasses.replace(environment.info, workflow_id=f"{run.run_id}{below}")
+    return environment
+
+
 class Earlier:
     """Two runs of one store: `first` has ended with a finding for each lease, `second` builds on it."""
 
@@ -52,9 +59,7 @@ class Earlier:
         plan = Plan(subtasks=[TEMPLATE, *items])
         plan_ref = await self.store.put_output(run_id, plan.model_dump_json())
         run = RunRef(run_id=run_id, first_run_id="first", files_ref=files_ref)
-        environment = ActivityEnvironment()
-        environment.info = dataclasses.replace(environment.info, workflow_id=run_id)
-        await environment.run(keep_plan, self.store, run, LatestPlan(plan_ref=plan_ref, team_ref=team_ref))
+        await within(run).run(keep_plan, self.store, run, LatestPlan(plan_ref=plan_ref, team_ref=team_ref))
         return run, plan, plan_ref
 
     async def end(self, run_id: str, plan: Plan) -> None:
@@ -75,7 +80,8 @@ class Earlier:
             usage = Usage(model_calls=2)
             reports.append(SubtaskReport(id=subtask.id, role="reader", state="completed", finding=finding, usage=usage))
         result = RunResult(status="completed", subtasks=reports)
-        published = Published(result_ref=await self.store.put_output(run_id, result.model_dump_json()))
+        result_ref = await self.store.put_output(run_id, result.model_dump_json())
+        published = Published(result_ref=result_ref, first_run_id="first")
         await self.store.create(named_key("ended", run_id, "1"), published.model_dump_json().encode())
 
     async def found(self, run: RunRef, plan_ref: str, reuse_from: list[str]) -> tuple[SavedReply, list[SavedFinding]]:
@@ -93,11 +99,11 @@ class Earlier:
         team_ref, _ = await self.teams.save(run.run_id, "again", ["small"])
         call = SavedInput(run=run, plan_ref=plan_ref, team_ref=team_ref)
         find = SavedFindings(self.store, EarlierRuns(self.store, cast("Any", None))).find_saved
-        reply = await ActivityEnvironment().run(find, call)
+        reply = await within(run).run(find, call)
         saved = [*reply.saved]
         for ref in reply.more_refs:
             page = call.model_copy(update={"page_ref": ref})
-            saved += (await ActivityEnvironment().run(find, page)).saved
+            saved += (await within(run).run(find, page)).saved
         return reply, saved
 
 
@@ -186,3 +192,31 @@ async def test_an_id_that_runs_of_several_owners_had_is_refused(earlier: Earlier
     assert (await find_begun(earlier.store, "monday")) is not None
     await keep_begun(earlier.store, BegunRun(run_id="monday", first_run_id="b", owner="bob"))
     assert await find_begun(earlier.store, "monday") is None
+
+
+async def test_only_a_root_asks_for_findings_of_earlier_runs(earlier: Earlier) -> None:
+    """A nested run has the same reference to its run, and to its grant."""
+    _, plan, _ = await earlier.begin("first", leases(1))
+    await earlier.end("first", plan)
+    run, _, plan_ref = await earlier.begin("second", leases(1))
+    reply, (saved,) = await earlier.found(run, plan_ref, ["first"])
+    find = SavedFindings(earlier.store, EarlierRuns(earlier.store, cast("Any", None))).find_saved
+    call = SavedInput(run=run, plan_ref=plan_ref, team_ref=plan_ref)
+    for asked in (call, call.model_copy(update={"page_ref": saved.finding.text_ref})):
+        for below in ("/t1/1", "-2"):
+            with pytest.raises(SupervisionError, match="only a root builds on earlier runs"):
+                await within(run, below).run(find, asked)
+    assert reply.missing == {}
+
+
+async def test_an_id_that_another_owner_used_since_gives_nothing(earlier: Earlier) -> None:
+    """Between the beginning of a run, which is when owners are compared, and its look-up."""
+    _, plan, _ = await earlier.begin("first", leases(1), owner="ann")
+    await earlier.end("first", plan)
+    run, _, plan_ref = await earlier.begin("second", leases(1), owner="ann")
+    assert len((await earlier.found(run, plan_ref, ["first"]))[1]) == 1
+    await earlier.store.delete_run(run_prefix("first"))
+    _, plan, _ = await earlier.begin("first", leases(1), owner="eve")
+    await earlier.end("first", plan)
+    reply, saved = await earlier.found(run, plan_ref, ["first"])
+    assert (saved, len(reply.warnings)) == ([], 1)

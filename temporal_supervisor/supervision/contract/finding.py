@@ -66,12 +66,16 @@ Readings = Annotated[list[str], Field(exclude_if=lambda readings: not readings)]
 
 
 class Evidence(Model):
-    """A tool call behind a finding, its output by reference, and how the columns behind it were read from texts."""
+    """A tool call behind a finding, its output by reference, and how the columns behind it were read from texts.
+
+    The output of a query that asks for the date is `of_day`.
+    """
 
     tool: str
     arguments: str = ""
     output_ref: str = ""
     readings: Readings = []
+    of_day: Annotated[bool, Field(exclude_if=lambda is_so: not is_so)] = False
 
 
 class CheckedClaim(Model):

@@ -9,7 +9,15 @@ from temporal_supervisor.supervision.contract.finding import Finding, FindingRec
 from temporal_supervisor.supervision.contract.plan import Plan, Subtask
 from temporal_supervisor.supervision.contract.result import Reused, SubtaskReport
 from temporal_supervisor.supervision.contract.usage import Usage
-from temporal_supervisor.supervision.reuse.recipes import ToolState, digest_sum, file_of_item
+from temporal_supervisor.supervision.reuse.recipes import (
+    RunParts,
+    ToolState,
+    digest_sum,
+    file_of_item,
+    names_of_roles,
+    sha256_of,
+    why_never_of,
+)
 
 _PERSON = "person "
 _A_PERSON = "a person"
@@ -20,7 +28,9 @@ class EarlierOffer(Model):
     """A finding of an earlier run that another run may take.
 
     `digest` is the hash of its text, `rests_on` the sum of those that it was made from. `files` are
-    the files of its run that it rests on, by their hashes; None if that is not known.
+    the files of its run that it rests on, by their hashes; None if that is not known. It was made
+    on that `day`, on which its outputs depend if it `is_of_day`. `stood_in` is the hash of the role
+    that made it in place of the planned one.
     """
 
     run_id: str
@@ -31,6 +41,9 @@ class EarlierOffer(Model):
     rests_on: str = ""
     files: dict[str, str] | None = None
     all_files: bool = False
+    day: str = ""
+    is_of_day: bool = False
+    stood_in: str = ""
 
     @property
     def reused(self) -> Reused:
@@ -82,11 +95,13 @@ def offered(
     plan: Plan,
     found: Mapping[str, str],
     digests: Mapping[str, str],
+    parts: RunParts,
 ) -> list[EarlierOffer]:
     """Returns the findings of a run: those of completed subtasks, with what they rest on.
 
     A subtask without an entry in `found` has no recipe. One that was made without a dependency, or
-    with one that changed since, is offered by its name alone.
+    with one that changed since, is offered by its name alone, and so is one that was made by another
+    role whose work is never taken.
     """
     subtasks = {subtask.id: subtask for subtask in plan.subtasks}
     offers = []
@@ -96,6 +111,11 @@ def offered(
         subtask = subtasks[report.id]
         before = [digests.get(dependency) for dependency in subtask.depends_on]
         is_whole = None not in before and not report.stale
+        stood_in = ""
+        if report.role not in names_of_roles(subtask, parts):  # its fallback, or its backup
+            role = parts.roles.get(report.role)
+            is_whole = is_whole and role is not None and why_never_of(role) is None
+            stood_in = role_sha256(report.role, parts)
         offers.append(
             EarlierOffer(
                 run_id=run_id,
@@ -104,20 +124,29 @@ def offered(
                 item=subtask.item,
                 digest=digests[report.id],
                 rests_on=digest_sum([each for each in before if each]),
+                day=parts.day,
+                stood_in=stood_in,
             )
         )
     return offers
+
+
+def role_sha256(name: str, parts: RunParts) -> str:
+    """Returns the hash of a role of a run; of one that is not known that of its name."""
+    role = parts.roles.get(name)
+    exclude = {"capabilities"}
+    return sha256_of(name if role is None else role.model_dump(mode="json", exclude=exclude))
 
 
 def chosen(
     plan: Plan,
     found: Mapping[str, str],
     offers: Sequence[EarlierOffer],
-    files: Mapping[str, str],
+    parts: RunParts,
 ) -> dict[str, EarlierOffer]:
     """Returns the offer that each subtask of a plan takes; of several the first.
 
-    `found` are the plan's recipes, `files` the files of its run by their hashes.
+    `found` are the plan's recipes, `parts` those of its run.
     """
     subtasks = {subtask.id: subtask for subtask in plan.subtasks}
     by_recipe = _by_recipe(offers)
@@ -135,7 +164,7 @@ def chosen(
             continue
         rests_on = digest_sum([taken[dependency].digest for dependency in subtask.depends_on])
         for offer in by_recipe.get(found.get(subtask_id, ""), []):
-            if offer.rests_on == rests_on and is_same_data(offer, files):
+            if offer.rests_on == rests_on and is_same_work(offer, parts):
                 taken[subtask_id] = offer
                 break
     return taken
@@ -162,6 +191,15 @@ def named_offer(subtask: Subtask, offers: Iterable[EarlierOffer]) -> EarlierOffe
     return None
 
 
+def is_same_work(offer: EarlierOffer, parts: RunParts) -> bool:
+    """True if a finding of the same recipe would be made in another run: of its data, day, role."""
+    if offer.is_of_day and offer.day != parts.day:
+        return False
+    if offer.stood_in and offer.stood_in != role_sha256(offer.report.role, parts):
+        return False
+    return is_same_data(offer, parts.files)
+
+
 def is_same_data(offer: EarlierOffer, files: Mapping[str, str]) -> bool:
     """True if the files that a finding rests on are the same in another run."""
     if offer.files is None:
@@ -185,6 +223,7 @@ def with_data(
     """
     if _is_of_people(record) or len(record.evidence) >= _MOST_EVIDENCE:
         return offer
+    offer = offer.model_copy(update={"is_of_day": any(item.of_day for item in record.evidence)})
     used = [tools[item.tool] for item in record.evidence if item.tool in tools]
     read = {tool.reads for tool in used} - {"none"}
     if not read or not files:

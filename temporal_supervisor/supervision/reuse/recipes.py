@@ -1,12 +1,13 @@
 """Recipes of subtasks: hashes of all that a finding is made from.
 
 Two subtasks of the same recipe ask for the same work, whatever their ids and their runs. What has
-no recipe is never taken from an earlier run: work with effects, of people, of teams within a team,
-and on data that no hash can stand for.
+no recipe is never taken from an earlier run: work with effects, of people, and on data that no
+hash can stand for. A team within a team counts as one tool, which reads all files.
 """
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from graphlib import TopologicalSorter
 from typing import Any, Literal
@@ -23,6 +24,10 @@ ReadsFiles = Literal["none", "named", "all"]
 """The files of its run that a tool's output rests on: none, those that its sources name, all."""
 
 _FILES = "files:"
+_ASKS_FOR_TODAY = re.compile(
+    r"\b((current_(date|time|timestamp)|local(time|timestamp))\b|(now|today|age|get_current_\w++)\s*+\()",
+    re.IGNORECASE,
+)
 _WITH_TABLES = ", table"  # behind a file's name, in the text of an item with tables
 
 
@@ -37,7 +42,8 @@ class ToolState(Model):
 class RoleState(Model):
     """The part of a role that the work of its worker agents depends on.
 
-    A role that is no agent's (a person, a team) has no `tools` and `is_agent` False.
+    A role that is no agent's (a person, a team) has no `tools` and `is_agent` False; one that is a
+    team has the state of this `team`, where it is known.
     """
 
     prompt: str = ""
@@ -49,18 +55,26 @@ class RoleState(Model):
     capabilities: list[str] = []
     tools: dict[str, ToolState] = {}
     is_agent: bool = True
+    team: ToolState | None = None
+
+    @property
+    def works_with(self) -> dict[str, ToolState]:
+        """The states of its tools by name, or that of its team."""
+        return self.tools if self.team is None else {"its team": self.team}
 
 
 class RunParts(Model):
     """The parts of a run that its subtasks share: roles, effort, and data by their hashes.
 
-    `extracts` is True if the run's model is the stand-in.
+    `extracts` is True if the run's model is the stand-in, `from_others` if its data was written by
+    others.
     """
 
     roles: dict[str, RoleState]
     generalist: str
     effort: str | None = None
     extracts: bool = False
+    from_others: bool = False
     day: str = ""
     attachments: dict[str, str] = {}
     files: dict[str, str] = {}
@@ -110,20 +124,30 @@ def why_never(subtask: Subtask, parts: RunParts) -> str | None:
     for role in _roles_of(subtask, parts):
         if role is None:
             return "its role is not known"
-        if not role.is_agent:
-            return "its role is a person or a team"
-        live = [name for name, tool in role.tools.items() if tool.stays == "never"]
-        if live:
-            return f"{live[0]} has effects, or reads what changes"
+        if why := why_never_of(role):
+            return why
     if any(name not in parts.attachments for name in subtask.attachments):
         return "an attachment is not there"
     return None
 
 
+def why_never_of(role: RoleState) -> str | None:
+    """Returns the reason why all work of a role is done anew; None if it need not be."""
+    if not role.is_agent and role.team is None:
+        return "its role is a person, or a team that is not known"
+    live = [name for name, tool in role.works_with.items() if tool.stays == "never"]
+    return f"{live[0]} has effects, or reads what changes" if live else None
+
+
+def asks_for_today(sql: str) -> bool:
+    """True if the output of a query depends on the day."""
+    return _ASKS_FOR_TODAY.search(sql) is not None
+
+
 def _content(subtask: Subtask, parts: RunParts, before: Sequence[str]) -> dict[str, Any]:
     """Returns the parts of a recipe that its subtask has by itself, and those of its run."""
     roles = [role for role in _roles_of(subtask, parts) if role is not None]
-    is_dated = any(tool.stays == "day" for role in roles for tool in role.tools.values())
+    is_dated = any(tool.stays == "day" for role in roles for tool in role.works_with.values())
     return {
         "description": subtask.description,
         "item": subtask.item,
@@ -131,6 +155,7 @@ def _content(subtask: Subtask, parts: RunParts, before: Sequence[str]) -> dict[s
         "roles": [role.model_dump(mode="json", exclude={"capabilities"}) for role in roles],
         "effort": parts.effort,
         "extracts": parts.extracts,
+        "from_others": parts.from_others,
         "day": parts.day if is_dated else "",
         "attachments": {name: parts.attachments[name] for name in subtask.attachments},
         "depends_on": sorted(before),
@@ -138,20 +163,22 @@ def _content(subtask: Subtask, parts: RunParts, before: Sequence[str]) -> dict[s
 
 
 def _roles_of(subtask: Subtask, parts: RunParts) -> list[RoleState | None]:
-    """Returns the roles that may do a subtask: those of its candidates, too.
+    """Returns the roles that may do a subtask; None for one that is not known."""
+    return [parts.roles.get(name) for name in names_of_roles(subtask, parts)]
+
+
+def names_of_roles(subtask: Subtask, parts: RunParts) -> list[str]:
+    """Returns the names of the roles that may do a subtask: those of its candidates, too.
 
     Of several that are able to do an `auto` one the load decides, which says nothing of the work.
     """
     if subtask.role == "auto" and subtask.capabilities:
         wanted = set(subtask.capabilities)
-        able = [role for role in parts.roles.values() if wanted <= set(role.capabilities)]
-        first: list[RoleState | None] = [*able] or [None]
+        able = [name for name, role in parts.roles.items() if wanted <= set(role.capabilities)]
+        first = able or [""]
     else:
-        named = subtask.role if subtask.role in parts.roles else parts.generalist
-        first = [parts.roles.get(named)]
-    if subtask.candidates < 2:
-        return first
-    return [*first, *(parts.roles.get(name) for name in subtask.candidate_roles)]
+        first = [subtask.role if subtask.role in parts.roles else parts.generalist]
+    return first if subtask.candidates < 2 else [*first, *subtask.candidate_roles]
 
 
 def _own_file(subtask: Subtask, subtasks: Mapping[str, Subtask], parts: RunParts) -> str:

@@ -20,6 +20,7 @@ from temporal_supervisor.supervision.reuse.recipes import (
     RoleState,
     RunParts,
     ToolState,
+    asks_for_today,
     recipes,
     why_never,
 )
@@ -78,6 +79,7 @@ MISSES: dict[str, Callable[[], str]] = {
     "effort of the role": lambda: recipe(run=with_role(efforts={"first": "high"})),
     "effort of the run": lambda: recipe(run=parts(effort="high")),
     "stand-in": lambda: recipe(run=parts(extracts=True)),
+    "data of others": lambda: recipe(run=parts(from_others=True)),
     "another tool": lambda: recipe(run=with_role(tools={"sum": SUM})),
     "version of a tool": lambda: recipe(run=with_role(tools=OTHER_TOOL)),
     "content of an attachment": lambda: recipe(run=parts(attachments={"note": "other"})),
@@ -136,7 +138,7 @@ def test_what_people_decide_about_is_of_a_role_that_has_no_recipe() -> None:
     assert recipes(plan, parts(), {}).keys() == {"t4"}
     reasons = [why_never(subtask, parts()) for subtask in plan.subtasks]
     assert reasons[0] == "page has effects, or reads what changes"
-    assert reasons[1] == "its role is a person or a team"
+    assert reasons[1] == "its role is a person, or a team that is not known"
     assert reasons[2:] == [None, None]
 
 
@@ -170,7 +172,12 @@ def test_who_of_several_able_roles_did_it_is_no_part() -> None:
 
 def report(subtask_id: str, **more: Any) -> SubtaskReport:
     finding = Finding(summary="found", text_ref=f"run/outputs/{subtask_id}")
-    usual: dict[str, Any] = {"state": "completed", "finding": finding, "usage": Usage(model_calls=2)}
+    usual: dict[str, Any] = {
+        "role": "finder",
+        "state": "completed",
+        "finding": finding,
+        "usage": Usage(model_calls=2),
+    }
     return SubtaskReport(id=subtask_id, **{**usual, **more})
 
 
@@ -179,12 +186,12 @@ def offers_of(
 ) -> list[EarlierOffer]:
     digests = {each.id: f"text of {each.id}" for each in reports if each.finding}
     found = recipes(plan, run or parts(), {})
-    offers = offered(run_id, reports, plan, found, digests)
+    offers = offered(run_id, reports, plan, found, digests, run or parts())
     return [offer.model_copy(update={"files": {}}) for offer in offers]
 
 
 def taken(plan: Plan, offers: list[EarlierOffer], run: RunParts | None = None) -> set[str]:
-    return set(chosen(plan, recipes(plan, run or parts(), {}), offers, {}))
+    return set(chosen(plan, recipes(plan, run or parts(), {}), offers, run or parts()))
 
 
 def graph(shape: dict[str, list[str]], other: str = "") -> Plan:
@@ -227,7 +234,7 @@ def test_a_finding_is_not_taken_onto_another_one_of_the_same_recipe() -> None:
     ]
     other = [offer.model_copy(update={"rests_on": "another"}) if offer.report.id == "b" else offer for offer in other]
     assert taken(whole, [*one, *other]) == {"a"}
-    assert chosen(whole, recipes(whole, parts(), {}), [*one, *other], {})["a"].run_id == "one"
+    assert chosen(whole, recipes(whole, parts(), {}), [*one, *other], parts())["a"].run_id == "one"
 
 
 def test_a_finding_is_taken_by_name_whatever_it_was_made_from() -> None:
@@ -251,9 +258,38 @@ def test_items_are_taken_by_their_template_and_their_own_text() -> None:
         ]
         return Plan(subtasks=[template, *parts_of])
 
-    offers = offers_of(items("ash", "elm"), [report("t1.1"), report("t1.2")])
-    found = chosen(items("oak", "elm", taken_from="run/t1"), {}, offers, {})
+    offers = offers_of(items("ash", "elm"), [report("t1.1", role="surfer"), report("t1.2", role="surfer")])
+    found = chosen(items("oak", "elm", taken_from="run/t1"), {}, offers, parts())
     assert {subtask_id: offer.report.id for subtask_id, offer in found.items()} == {"t1.2": "t1.2"}
+
+
+def test_what_a_stand_in_did_is_taken_while_that_role_is_the_same() -> None:
+    """The recipe is that of the planned role: a fallback, or a backup, made it."""
+    plan = graph({"a": []})
+    offers = offers_of(plan, [report("a", role="writer")])
+    assert taken(plan, offers) == {"a"}
+    roles = parts().roles
+    other = roles["writer"].model_copy(update={"prompt": "Write well."})
+    assert taken(plan, offers, parts(roles={**roles, "writer": other})) == set()
+    for never in ("surfer", "clerk", "gone"):
+        assert taken(plan, offers_of(plan, [report("a", role=never)])) == set(), never
+
+
+def test_a_team_is_a_role_with_one_tool_that_reads_all() -> None:
+    def of(**state: Any) -> RunParts:
+        group = RoleState(is_agent=False, team=ToolState(**{"sha256": "group", "reads": "all", **state}))
+        return parts(roles={**parts().roles, "group": group})
+
+    plan = Plan(subtasks=[Subtask(id="t1", description="See to it", role="group")])
+    always = recipe(plan, of(stays="always"), "t1")
+    assert always == recipe(plan, of(stays="always"), "t1")
+    assert always != recipe(plan, of(stays="always", sha256="another"), "t1")
+    monday, tuesday = (
+        recipe(plan, of(stays="day").model_copy(update={"day": day}), "t1") for day in ("2026-11-23", "2026-11-24")
+    )
+    assert monday != tuesday
+    assert recipes(plan, of(stays="never"), {}) == {}
+    assert why_never(plan.subtasks[0], of(stays="never")) == "its team has effects, or reads what changes"
 
 
 # --- the files that a finding rests on ----------------------------------------------------------------
@@ -270,7 +306,7 @@ def on(read: FindingRecord, **changes: str) -> bool:
     offer = with_data(offer, read, tools, FILES, described_by="data.toml")
     plan = graph({"a": []})
     now = {**FILES, **{name.replace("_", "."): content for name, content in changes.items()}}
-    return bool(chosen(plan, recipes(plan, parts(), {}), [offer], now))
+    return bool(chosen(plan, recipes(plan, parts(), {}), [offer], parts(files=now)))
 
 
 def test_a_finding_rests_on_the_files_that_its_outputs_name() -> None:
@@ -285,6 +321,27 @@ def test_what_searched_all_files_rests_on_all() -> None:
     assert not on(record("search", sources=("a.csv p. 3",)), c_csv="new")
     assert not on(record("query", sources=("the statistics office",)), b_csv="other")
     assert on(record("sum"), a_csv="other")
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_so"),
+    [
+        ("SELECT * FROM leases WHERE ends < current_date", True),
+        ("select CURRENT_TIMESTAMP", True),
+        ("SELECT today () - begins FROM leases", True),
+        ("SELECT age(begins) FROM leases", True),
+        ("SELECT get_current_time()", True),
+        ("SELECT age, today, now FROM leases", False),
+        ("SELECT current_dates FROM leases WHERE name = 'date'", False),
+    ],
+)
+def test_a_query_that_asks_for_the_date_is_of_that_day(sql: str, is_so: bool) -> None:
+    assert asks_for_today(sql) is is_so
+    plan, made = graph({"a": []}), parts(day="2026-11-23")
+    read = FindingRecord(evidence=[Evidence(tool="query", of_day=is_so)], sources=["a.csv"])
+    offer = with_data(offers_of(plan, [report("a")], made)[0], read, {"query": QUERY}, FILES)
+    assert taken(plan, [offer], parts(files=FILES, day="2026-11-23")) == {"a"}
+    assert bool(taken(plan, [offer], parts(files=FILES, day="2026-11-24"))) is not is_so
 
 
 def test_what_people_said_is_no_data_of_another_run() -> None:

@@ -12,7 +12,7 @@ from activities.reuse.earlier_runs import EarlierRuns
 from activities.store.artifacts import ArtifactStore
 from temporal_supervisor.supervision.base.store_keys import run_prefix
 from temporal_supervisor.supervision.reuse.earlier import plan_again, plan_of_failed
-from tests.scripted_model import Reply, Step, answer, as_json, script, text, tools
+from tests.scripted_model import Reply, Step, answer, as_json, script, text, tools, when
 from tests.unit.reuse.workflow_shapes import SHAPES, below
 from tests.waiting import until
 from tests.workflow.plan.test_approval import asked, decide
@@ -219,6 +219,52 @@ async def test_a_hostile_caller_reaches_no_finding_of_another_owner(lab: Lab) ->
     same = another(lab)
     result = await same.run(plan=plan, reuse_from=[lab.run_id], metadata={"owner": "anna"})
     assert agent_calls(same) == []
+
+
+async def test_of_runs_of_one_id_the_last_one_gives_what_it_has(lab: Lab) -> None:
+    """The first one's findings are of another plan, though its subtasks have the same ids."""
+    lab.play(script(as_json({})))
+    await lab.run(plan=own(item("t1", "hand"), item("t2", "hand")))
+    waits = asyncio.Event()
+    lab.play(script(as_json({}), {"t2": lambda step: when(waits, text("late\n\nConfidence: 0.8\nLimitations: none"))}))
+    plums = own(*({**item(each, "hand"), "description": f"Weigh the plums of {each}"} for each in ("t1", "t2")))
+    handle = await lab.start(plan=plums)
+    await until(lambda: is_in(handle, "completed", "t1"))
+    later = another(lab)
+    result = await later.run(plan=plums, reuse_from=[lab.run_id])
+    assert agent_calls(later) == ["t2"]
+    assert [report.id for report in result.reused] == ["t1"]
+    waits.set()
+    await handle.result()
+
+
+async def test_a_team_within_a_team_is_taken_as_one_finding(lab: Lab) -> None:
+    """With all that it has read and found; one whose tools may change is at work again."""
+
+    def nested(step: Step) -> Reply:
+        parts = [item("n1", "left"), item("n2", "right")] if "/t1/" in step.call else [item("n1", "counter")]
+        return subtasks(*parts)
+
+    usual = script(as_json({}))
+    plan = own(item("t1", "pair"), item("t2", "group"), item("t3", "hand", depends_on=["t1"]))
+
+    def reply(step: Step) -> Reply:
+        return nested(step) if step.kind == "plan" else usual(step)
+
+    lab.play(reply)
+    await lab.run(plan=plan)
+    assert {step.partition("/")[0] for step in lab.steps if "plan." in step} == {"t1", "t2"}
+    later = another(lab)
+    later.play(reply)
+    result = await later.run(plan=plan, reuse_from=[lab.run_id])
+    assert [report.id for report in result.reused] == ["t1", "t3"]
+    assert {step.partition("/")[0] for step in later.steps} == {"t2", "synthesis.1"}
+    assert result.saved
+    assert result.saved.model_calls == len([step for step in lab.steps if step.startswith(("t1/", "t3/"))])
+    other = another(lab)
+    other.play(reply)
+    result = await other.run(plan=plan, reuse_from=[lab.run_id], models={"supervisor": "claude-haiku-4-5"})
+    assert result.reused == [], "its own supervisor has another model"
 
 
 async def test_a_run_that_was_deleted_takes_nothing_with_it(lab: Lab, store: ArtifactStore) -> None:
