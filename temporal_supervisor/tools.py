@@ -240,6 +240,7 @@ class ToolOptions(TypedDict, total=False):
     effects: Effects
     approve: Approval
     targets: Targets
+    stays: Stays
 
 
 @overload

@@ -26,6 +26,7 @@ from tests.waiting import until
 from tests.workflow.plan.test_approval import asked
 from tests.workflow.runs import Lab
 from tests.workflow.subtasks import test_people as people
+from workflows.supervisor import SupervisorWorkflow
 
 USUAL = {"team": "people"}
 ONE = plan({"id": "t1", "role": "both"})
@@ -44,6 +45,26 @@ def play(step: Step) -> Reply:
     if step.number == 1:
         return people.asking(step)
     return tools(("send", {"to": "board", "words": "Sell"})) if step.number == 2 else text("It was sent.")
+
+
+async def test_a_further_question_builds_on_what_a_run_found(lab: Lab, environ: dict[str, str], tmp_path: Path) -> None:
+    """Its team, and its owner, are those of that run; a run of nobody is refused as in the command."""
+    lab.play(script(plan({"id": "t1"})))
+    await lab.run(team="again", metadata={"owner": "anna"})
+    more = plan({"id": "t1", "role": "hand", "after": ["r1/t1"]})
+    async with over_stdio(environ, tmp_path) as mcp:
+        assert "there is no run 'run-of-nobody'" in await mcp.refused("research", goal="x", after=["run-of-nobody"])
+        later = lab.model
+        later.play("*", script(more))
+        started = await mcp("research", goal="And what do the pears cost?", after=[lab.run_id])
+        await mcp.until(started["run_id"])
+        found = await mcp("result", run_id=started["run_id"])
+    assert found["state"] == "completed"
+    assert [step for step in later.steps(started["run_id"]) if "turn" in step] == ["t1/1/turn.1"]
+    handle = lab.client.get_workflow_handle_for(SupervisorWorkflow.run, started["run_id"])
+    result = await handle.result()
+    assert [report.id for report in result.reused] == ["earlier-t1"]
+    assert result.reuse_from == [lab.run_id]
 
 
 async def test_without_decisions_a_client_has_no_tool_for_them() -> None:

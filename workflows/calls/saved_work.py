@@ -52,7 +52,8 @@ async def look_up(context: RunContext, plan_ref: str, team_ref: str) -> None:
     for warning in reply.warnings:
         state.warn(warning)
     context.saved.look_up_again(saved, reply.missing)
-    state.trace.note("findings_looked_up", findings=len(saved), runs=[*state.request.reuse_from])
+    counted = {"findings": len(saved), "is_new": not saved}
+    state.trace.note("findings_looked_up", runs=[*state.request.reuse_from], **counted)
 
 
 async def _asked(call: SavedInput) -> SavedReply:

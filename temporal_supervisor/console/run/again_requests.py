@@ -79,6 +79,11 @@ def changed(request: RunRequest, subtask_id: str, description: str) -> RunReques
     return _checked(request, {"plan": plan.model_copy(update={"subtasks": subtasks})})
 
 
+def with_plan(request: RunRequest, plan: Plan, run_id: str) -> RunRequest:
+    """Returns a request with a changed plan of that run in place of its own."""
+    return _checked(request, {"plan": plan_again(plan, run_id), "strategy": "plan"})
+
+
 def with_model(request: RunRequest, role: str, models: list[str]) -> RunRequest:
     """Returns a request in which a role has these models."""
     roles = {**request.models.roles, role: models}

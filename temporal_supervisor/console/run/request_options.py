@@ -16,7 +16,7 @@ from temporal_supervisor.console.base.command import BAD_INPUT, EXAMPLE_GOAL, Co
 from temporal_supervisor.console.run.described_files import with_description
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.store_keys import upload_key
-from temporal_supervisor.supervision.contract.plan import Plan
+from temporal_supervisor.supervision.contract.plan import Plan, Subtask
 from temporal_supervisor.supervision.contract.request import RunRequest, describe_errors, parse_request
 from temporal_supervisor.supervision.planning.expansion import NO_DATA
 from temporal_supervisor.supervision.planning.plan_graph import plan_problems
@@ -108,9 +108,18 @@ def parsed_plan(data: bytes, name: str) -> Plan:
     # which data are attached only the run knows: what the plan names counts as attached here
     sources = [(subtask.for_each or "").partition(":")[2] for subtask in plan.subtasks]
     attached = {attachment for subtask in plan.subtasks for attachment in subtask.attachments}
-    if problems := plan_problems(plan, limits.MAX_SUBTASKS, attached, dict.fromkeys(NO_DATA, sources)):
+    # Which findings earlier runs have, too: `r1/t2` is one of them.
+    own = [_without_earlier(subtask) for subtask in plan.subtasks]
+    checked = plan.model_copy(update={"subtasks": own})
+    if problems := plan_problems(checked, limits.MAX_SUBTASKS, attached, dict.fromkeys(NO_DATA, sources)):
         raise CommandFailed(BAD_INPUT, f"{name}: " + "; ".join(problems))
     return plan
+
+
+def _without_earlier(subtask: Subtask) -> Subtask:
+    """Returns a subtask without the findings of earlier runs that it depends on."""
+    own = [other for other in subtask.depends_on if "/" not in other]
+    return subtask.model_copy(update={"depends_on": own})
 
 
 def data_files(paths: list[Path]) -> list[DataFile]:

@@ -12,7 +12,7 @@ def saved_words(run: RunResult | Status) -> str:
     """Returns the runs that a run builds on, what it took from where, and what that saved."""
     words = f"builds on {', '.join(run.reuse_from)}"
     if run.saved is None:
-        return f"{words}: nothing was taken"
+        return f"{words}: no finding was taken"
     taken = [(report.id, report.reused) for report in run.subtasks if report.reused]
     named = [f"{subtask_id} from {origin.place}" for subtask_id, origin in taken[:_NAMED]]
     more = [f"{len(taken) - _NAMED} more"] if len(taken) > _NAMED else []

@@ -72,7 +72,11 @@ SENTENCES: dict[str, tuple[str, Mood]] = {
         "plain",
     ),
     "subtask_completed": ("completed after {turns:turn}", "good"),
-    "findings_looked_up": ("{findings:finding} of earlier runs can be taken", "plain"),
+    "findings_looked_up": (
+        "[is_new?no work of an earlier run is the same: all of it is done]"
+        "[!is_new?{findings:finding} of earlier runs can be taken]",
+        "plain",
+    ),
     "subtask_reused": ("found before: {place}[calls?, which saves {calls:call}]", "good"),
     "subtask_failed": ("failed: {error}", "bad"),
     "subtask_retried": ("failed: {error}, trying again with {role}", "bad"),

@@ -13,7 +13,9 @@ from activities.reuse.earlier_runs import parts_of
 from activities.store.artifacts import open_store
 from activities.teams.stored_teams import StoredTeam, StoredTeams, read_team
 from activities.teams.team_files import TeamFiles
+from activities.teams.tool_states import tool_state
 from activities.tools.mcp.pins import Pinned, write_pins
+from activities.tools.tool import Arguments, Tool, ToolContext
 from temporal_supervisor.supervision.base.store_keys import output_key
 from temporal_supervisor.supervision.contract.finding import ArtifactRef
 from temporal_supervisor.supervision.contract.plan import Plan, Subtask
@@ -155,7 +157,13 @@ def edits(file: str, old: str, new: str) -> Callable[[Scene], None]:
 
 
 def sets(**fields: Any) -> Callable[[Scene], None]:
-    return lambda scene: [setattr(scene, name, value) for name, value in fields.items()] and None
+    """Changes what a run of the team was given."""
+
+    def change(scene: Scene) -> None:
+        for name, value in fields.items():
+            setattr(scene, name, value)
+
+    return change
 
 
 def plans(place: int, **fields: Any) -> Callable[[Scene], None]:
@@ -165,6 +173,12 @@ def plans(place: int, **fields: Any) -> Callable[[Scene], None]:
 def says(line: str) -> Callable[[Scene], None]:
     """Adds a line to the role that does the work."""
     return edits("team.toml", 'system_prompt = "You count."', f'system_prompt = "You count."\n{line}')
+
+
+def renamed(scene: Scene) -> None:
+    """Gives the first subtask another id."""
+    scene.plan[0]["id"] = "first"
+    scene.plan[1]["depends_on"] = ["first"]
 
 
 Edit = Callable[[Scene], None]
@@ -208,9 +222,7 @@ NO_PARTS: dict[str, Edit] = {
     "importance": plans(1, importance="optional"),
     "reasons": plans(1, reasoning="it is wanted"),
     "time": plans(1, timeout_seconds=7.0),
-    "id of a dependency": lambda scene: scene.plan.__setitem__(
-        slice(None), [{**scene.plan[0], "id": "first"}, {**scene.plan[1], "depends_on": ["first"]}]
-    ),
+    "id of a dependency": renamed,
     "another subtask": lambda scene: scene.plan.append({"id": "t3", "description": "Taste the pears"}),
     "owner": sets(begun={"owner": "anna"}),
     "goal": sets(begun={"goal_ref": "run/outputs/another"}),
@@ -259,6 +271,44 @@ async def test_the_day_is_a_part_where_a_tool_is_of_the_day(scene: Scene) -> Non
     scene.begun["day"] = "2026-11-28"
     assert await scene.recipe("t1") not in (friday, None)
     assert await scene.recipe("t2") != below, "it rests on the day, too"
+
+
+STAYS: dict[str, tuple[dict[str, Any], str]] = {
+    "without a word": ({"own": True}, "never"),
+    "always": ({"own": True, "stays": "always"}, "always"),
+    "on a day": ({"own": True, "stays": "day"}, "day"),
+    "never": ({"own": True, "stays": "never"}, "never"),
+    "with an effect": ({"own": True, "stays": "always", "effects": "write"}, "never"),
+    "to the outside": ({"own": True, "stays": "always", "effects": "outward"}, "never"),
+    "with a way out": ({"own": True, "stays": "always", "outside": True}, "never"),
+    "built in": ({}, "always"),
+    "built in, with an effect": ({"effects": "write"}, "never"),
+    "built in, of a server": ({"outside": True}, "never"),
+    "of an MCP server": (
+        {"stays": "always", "pinned": Pinned(name="look", description="Looks.", input_schema={})},
+        "never",
+    ),
+    "of the provider": ({"stays": "always", "provided": {"name": "look"}}, "never"),
+}
+
+
+@pytest.mark.parametrize("kind", STAYS)
+async def test_how_long_outputs_stay_is_said_by_authors_of_what_only_reads(kind: str) -> None:
+    words, stays = STAYS[kind]
+    state = await tool_state(Tool("look", "Looks.", Arguments, _look, **words))
+    assert state.stays == stays
+
+
+async def _look(arguments: Arguments, context: ToolContext) -> str:
+    return "pears"
+
+
+async def test_a_tool_without_readable_data_counts_as_a_live_one() -> None:
+    async def version() -> str:
+        raise ValueError("the files can't be read")
+
+    state = await tool_state(Tool("look", "Looks.", Arguments, _look, version=version))
+    assert state.stays == "never"
 
 
 def with_tool(definition: str) -> Edit:

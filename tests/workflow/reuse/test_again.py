@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import pytest
 from temporalio.client import Client
 
 from activities.files.manifest import MANIFEST_TYPE, DataFile, put_files
@@ -45,23 +46,42 @@ def closing_calls(lab: Lab) -> list[str]:
     return [step for step in lab.steps if "/turn." not in step]
 
 
+def shaped(name: str, other: str = "") -> list[dict[str, Any]]:
+    """The steps of a published shape as subtasks; one has another description."""
+    return [
+        {
+            "id": f"{name}-{step}",
+            "description": f"Do {step} of {name}{' otherwise' if step == other else ''}",
+            "role": "hand",
+            "depends_on": [f"{name}-{each}" for each in before],
+        }
+        for step, before in SHAPES[name].items()
+    ]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", SHAPES)
+async def test_of_each_published_shape_one_changed_step_costs_what_rests_on_it(lab: Lab, name: str) -> None:
+    """Its first, its middle and its last step, each in a run of its own; then the whole again, as it was."""
+    lab.play(script(as_json({})))
+    await lab.run(plan=own(*shaped(name)))
+    steps = list(SHAPES[name])
+    forks = {step: another(lab) for step in (steps[0], steps[len(steps) // 2], steps[-1])}
+    runs = [fork.run(plan=own(*shaped(name, step)), reuse_from=[lab.run_id]) for step, fork in forks.items()]
+    same = another(lab)
+    await asyncio.gather(*runs, same.run(plan=own(*shaped(name)), reuse_from=[lab.run_id]))
+    for step, fork in forks.items():
+        assert agent_calls(fork) == sorted(f"{name}-{each}" for each in below(SHAPES[name], step)), step
+        assert closing_calls(fork) == ["synthesis.1"]
+    assert same.steps == ["synthesis.1"]
+
+
 async def test_what_rests_on_a_changed_step_is_done_again_and_nothing_else(lab: Lab) -> None:
     """Three published shapes in one plan, in each the step in its middle changed; fork and rerun at once."""
     middle = {name: list(SHAPES[name])[len(SHAPES[name]) // 2] for name in PLAYED}
 
-    def shape(name: str, *, other: bool) -> list[dict[str, Any]]:
-        return [
-            {
-                "id": f"{name}-{step}",
-                "description": f"Do {step} of {name}{' otherwise' if other and step == middle[name] else ''}",
-                "role": "hand",
-                "depends_on": [f"{name}-{each}" for each in before],
-            }
-            for step, before in SHAPES[name].items()
-        ]
-
     def plan(*, other: bool) -> dict[str, Any]:
-        return own(*(each for name in PLAYED for each in shape(name, other=other)))
+        return own(*(each for name in PLAYED for each in shaped(name, middle[name] if other else "")))
 
     lab.play(script(as_json({})))
     first = await lab.run(plan=plan(other=False))
@@ -216,6 +236,20 @@ async def test_a_hostile_caller_reaches_no_finding_of_another_owner(lab: Lab) ->
     result = await by_name.run(plan=own(stolen, item("t3", "hand")), metadata={"owner": "eve"})
     assert [report.state for report in result.subtasks][:1] != ["completed"] or not result.reused
     assert not result.reused
+    beside = another(lab)
+    result = await beside.run(
+        plan=own(stolen, item("t3", "hand")), reuse_from=[by_name.run_id], metadata={"owner": "eve"}
+    )
+    assert [report.id for report in result.reused] == ["t3"], "a run of its own opens no other one"
+    (gap,) = result.gaps
+    assert f"the finding {lab.run_id}/t1 is not there" in gap.reason
+    failed = await another(lab).failure(
+        plan=own(item("t4", "hand", depends_on=[f"{lab.run_id}/t1"])),
+        reuse_from=[by_name.run_id],
+        metadata={"owner": "eve"},
+    )
+    assert f"depends on '{lab.run_id}/t1', which is no finding of an earlier run; there are: r1/t" in failed.message
+    assert "finding of t1" not in "".join(str(call.step.body) for eve in (by_name, beside) for call in eve.calls)
     same = another(lab)
     result = await same.run(plan=plan, reuse_from=[lab.run_id], metadata={"owner": "anna"})
     assert agent_calls(same) == []

@@ -4,16 +4,16 @@ import asyncio
 import os
 import shlex
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from temporal_supervisor.console.base.command import BAD_INPUT, Access, CommandFailed
+from temporal_supervisor.console.base.command import BAD_INPUT, FAILED, Access, CommandFailed, hint
 from temporal_supervisor.console.base.terminal import Report, console, print_err, safe_json
 from temporal_supervisor.console.commands.run_commands import begun, require_workers, with_files
-from temporal_supervisor.console.run.again_requests import changed, once_more, with_model
+from temporal_supervisor.console.run.again_requests import changed, once_more, with_model, with_plan
 from temporal_supervisor.console.run.command_line import AsJson, RunId
 from temporal_supervisor.console.run.described_files import (
     check_description,
@@ -83,6 +83,10 @@ async def fork(
     run: RunId,
     access: Access,
     edit: Annotated[bool, typer.Option("--edit", help="change the plan in your editor")] = False,
+    plan: Annotated[
+        Path | None,
+        typer.Option(help="a JSON file with the changed plan, as of `plan --json`"),
+    ] = None,
     change: Annotated[
         tuple[str, str],
         typer.Option(metavar="SUBTASK TEXT", help="another description of this subtask"),
@@ -100,13 +104,16 @@ async def fork(
 ) -> Report:
     """Change a run in one place, and do again only what rests on the change."""
     subtask_id, description = change
-    if not (edit or subtask_id or role):
-        words = 'say what changes: --edit, --change t3 "..." or --role NAME --model NAME'
+    if not (edit or plan or subtask_id or role):
+        words = 'say what changes: --edit, --plan FILE, --change t3 "..." or --role NAME --model NAME'
         raise CommandFailed(BAD_INPUT, words)
     if bool(role) != bool(model):
         words = "--role and --model go together: the role that gets another model, and which"
         raise CommandFailed(BAD_INPUT, words)
+    given = None if plan is None else parsed_plan(read_text_file(plan), str(plan))
     wanted = await once_more(run, await access.store())
+    if given is not None:
+        wanted = with_plan(wanted, given, run.id)
     if subtask_id:
         wanted = changed(wanted, subtask_id, description)
     if role and model:
@@ -114,7 +121,14 @@ async def fork(
     if edit:
         wanted = await _edited(wanted, run.id)
     how = _How(own_id, yes=yes, detach=detach, as_json=as_json, anyway=queue_anyway)
-    return await _started(access, wanted, how)
+    report = await _started(access, wanted, how)
+    if not edit:
+        return report
+    if report.code == FAILED:
+        kept = f"the plan is kept as you changed it: {hint('fork', run.id, '--edit')} opens it again"
+        return replace(report, notes=[*report.notes, kept])
+    _edited_file(run.id).unlink(missing_ok=True)
+    return report
 
 
 @dataclass(frozen=True)
@@ -150,13 +164,17 @@ async def _edited(wanted: RunRequest, run_id: str) -> RunRequest:
     """
     if wanted.plan is None:
         raise CommandFailed(BAD_INPUT, f"run '{run_id}' had no plan that could be changed")
-    file = cache_dir() / f"fork-of-{encode(run_id)}.json"
+    file = _edited_file(run_id)
     if not file.exists():  # else an edited plan that could not run is opened again
         file.write_text(safe_json(wanted.plan.model_dump(mode="json")), encoding="utf-8")
     editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
     await (await asyncio.create_subprocess_exec(*editor, str(file))).wait()
     plan = parsed_plan(read_text_file(file), str(file))
-    file.unlink(missing_ok=True)
     if plan == wanted.plan:
         print_err("the plan was not changed: what is the same is taken")
     return wanted.model_copy(update={"plan": plan})
+
+
+def _edited_file(run_id: str) -> Path:
+    """Returns the file with the plan of a fork while a person edits it."""
+    return cache_dir() / f"fork-of-{encode(run_id)}.json"
