@@ -33,6 +33,11 @@ class McpClient:
         found: dict[str, Any] = done.structured_content
         return found
 
+    async def text(self, tool: str, **arguments: Any) -> str:
+        """Returns the text in which a tool says it."""
+        done = await self.client.call_tool(tool, arguments)
+        return "\n".join(part.text for part in done.content if part.type == "text")
+
     async def refused(self, tool: str, **arguments: Any) -> str:
         """Returns the sentence with which a tool fails."""
         done = await self.client.call_tool(tool, arguments)

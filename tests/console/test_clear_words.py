@@ -17,7 +17,7 @@ from temporal_supervisor.console.commands.people_commands import (
     _until,
     told,
 )
-from temporal_supervisor.console.commands.run_commands import _check_team
+from temporal_supervisor.console.commands.run_commands import check_team
 from temporal_supervisor.console.commands.team_commands import try_tool
 from temporal_supervisor.console.run.found_runs import short_id
 from temporal_supervisor.console.run.request_options import prepared_request
@@ -136,9 +136,9 @@ def test_the_name_of_a_team_that_is_like_another_is_asked_about(tmp_path: Path) 
     (tmp_path / "library").mkdir()
     (tmp_path / "library" / "team.toml").touch()
     with pytest.raises(CommandFailed, match="there is no team 'libary': did you mean 'library'"):
-        _check_team("libary", [tmp_path])
+        check_team("libary", [tmp_path])
     for team in ("library", "only-the-workers-have-it", None, {"name": "libary"}):
-        _check_team(team, [tmp_path])
+        check_team(team, [tmp_path])
 
 
 def test_an_address_with_a_scheme_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

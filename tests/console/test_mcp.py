@@ -126,10 +126,11 @@ REFUSALS: list[tuple[str, dict[str, Any], str]] = [
     ("research", {"goal": " "}, "the goal is empty"),
     ("research", {"goal": "x", "deadline": "soon"}, "deadline: must be a duration"),
     ("research", {"goal": "x", "team": {"name": "mine"}}, "team: Input should be a valid string"),
+    ("research", {"goal": "x", "team": "peeple"}, "there is no team 'peeple': did you mean 'people'?"),
     ("research", {"goal": "x", "max_subtasks": 1_000_000}, "max_subtasks: "),
     ("wait", {"run_id": "nobody"}, "there is no run 'nobody'"),
     ("wait", {"run_id": "RUN", "seconds": 51}, "seconds: Input should be less than or equal to 50"),
-    ("result", {"run_id": "nobody"}, "there is no run 'nobody'"),
+    ("result", {"run_id": "nobody"}, "there is no run 'nobody': give the id that `research` returned"),
     ("decide", {"run_id": "RUN", "id": "plan.7", "decision": "approve", **SEEN}, "plan.7"),
     ("decide", {"run_id": "RUN", "id": "plan.1", "decision": "approve", **SEEN}, "shows something else"),
     ("decide", {"run_id": "RUN", "id": "plan.1", "decision": "change", **SEEN}, '"change" needs a comment'),
@@ -157,7 +158,9 @@ async def test_what_is_refused_is_said_in_one_sentence(lab: Lab, environ: dict[s
         assert "cancelled" in (await mcp("result", run_id=lab.run_id))["problem"]
         for tool in ("cancel", "steer"):
             words = {"text": "x"} if tool == "steer" else {}
-            assert "has ended (cancelled)" in await mcp.refused(tool, run_id=lab.run_id, **words)
+            refused = await mcp.refused(tool, run_id=lab.run_id, **words)
+            assert "has ended (cancelled)" in refused
+            assert "start another one with `research`" in refused
         ended = {"run_id": lab.run_id, "id": "plan.1", "decision": "approve", **SEEN}
         assert "has ended (cancelled)" in await mcp.refused("decide", **ended)
 
@@ -172,6 +175,9 @@ async def test_files_of_a_run_are_read_and_no_others(lab: Lab, environ: dict[str
     async with over_stdio(environ, tmp_path) as mcp:
         found = await mcp("result", run_id=lab.run_id)
         (_report, link) = found["links"]
+        said = await mcp.text("result", run_id=lab.run_id)
+        assert "temporal-supervisor" not in said  # a model has no shell: hints name tools and links
+        assert "check the figures: the links of `result`" in said
         assert (link["name"], link["mimeType"]) == (made.name, made.media_type)
         assert await mcp.read(link["uri"]) == "# Quinces"
         with pytest.raises(MCPError):

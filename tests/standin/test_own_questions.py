@@ -3,27 +3,12 @@
 The files are real ones of several forms, read by the product's tools; the prompts are the product's own.
 """
 
-import asyncio
 import json
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from activities.files.file_cache import FileCache
-from activities.prompts.agent_prompts import worker_request, worker_system
-from activities.teams.team_files import LoadedTeam, TeamFiles
-from activities.tools.files import FolderFiles
-from activities.tools.tool import ToolContext
-from temporal_supervisor.standin.extract.kind_of_call import think
-from temporal_supervisor.standin.server.api_request import parse
-from temporal_supervisor.supervision.agent.agent_tools import finish_tool
-from temporal_supervisor.supervision.base.standin_words import NEEDS_MODEL
-from temporal_supervisor.supervision.contract.plan import Subtask
-from temporal_supervisor.supervision.contract.team import Role
+from tests.standin.asking import Asked
 
-TEAMS = Path(__file__).parents[2] / "teams"
 FILES = {
     "orders.csv": """Order No,Day,Region,Product,Quantity,Revenue EUR
 1001,2025-01-14,East,Kettle,10,250.00
@@ -101,52 +86,9 @@ REFUSED = [
 ]
 
 
-@dataclass
-class Shop:
-    """The team of own files, and what its tools read."""
-
-    loaded: LoadedTeam
-    context: ToolContext
-
-    async def finding(self, role: Role, question: str) -> dict[str, Any]:
-        """Returns what a role hands in about a question."""
-        subtask = Subtask(id="t1", role=role.name, description=f"Find it out.\nQuestion: {question}")
-        tools = [*self.loaded.toolbox.definitions(role.tools), finish_tool()]
-        messages: list[dict[str, Any]] = [{"role": "user", "content": worker_request(subtask, [], [], {})}]
-        while True:
-            body = {"model": "m", "max_tokens": 9000, "system": worker_system(role, 10, ""), "messages": messages}
-            reply = think(parse(json.loads(json.dumps({**body, "tools": tools}))))
-            calls = [block for block in reply.content if block["type"] == "tool_use"]
-            if [call["name"] for call in calls] == ["finish"]:
-                return dict(calls[0]["input"])
-            results = await asyncio.gather(*(self._result(role, call) for call in calls))
-            messages += [{"role": "assistant", "content": reply.content}, {"role": "user", "content": results}]
-
-    async def _result(self, role: Role, call: dict[str, Any]) -> dict[str, Any]:
-        run = await self.loaded.toolbox.run(role, call["name"], call["input"], self.context)
-        assert not run.is_error, (call["input"], run.text)
-        return {"type": "tool_result", "tool_use_id": call["id"], "content": run.text}
-
-    async def answers(self, question: str) -> list[str]:
-        """Returns the findings of the roles that have one; the others refuse in words."""
-        said = []
-        for role in self.loaded.team.roles[:2]:
-            made = await self.finding(role, question)
-            if made["outcome"] == "impossible":
-                assert made["summary"].startswith(f"{NEEDS_MODEL}: “{question.rstrip('?.')}")
-                assert "ANTHROPIC_API_KEY" in made["finding"]
-                continue
-            said.append(str(made["finding"]))
-        return said
-
-
 @pytest.fixture(scope="module")
-async def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
-    folder = tmp_path_factory.mktemp("shop")
-    for name, text in FILES.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    files = FolderFiles(folder, "*", FileCache(tmp_path_factory.mktemp("cache")))
-    return Shop(await TeamFiles([TEAMS]).load("files"), ToolContext(files=files))
+async def shop(tmp_path_factory: pytest.TempPathFactory) -> Asked:
+    return await Asked.about(FILES, tmp_path_factory.mktemp("shop"))
 
 
 def test_there_are_thirty_questions() -> None:
@@ -154,11 +96,11 @@ def test_there_are_thirty_questions() -> None:
 
 
 @pytest.mark.parametrize("question", ANSWERED)
-async def test_what_the_files_say_is_answered_exactly_and_once(shop: Shop, question: str) -> None:
+async def test_what_the_files_say_is_answered_exactly_and_once(shop: Asked, question: str) -> None:
     (answer,) = await shop.answers(question)
     assert [words for words in ANSWERED[question] if words not in answer] == [], answer
 
 
 @pytest.mark.parametrize("question", REFUSED)
-async def test_what_takes_a_model_is_refused_in_words(shop: Shop, question: str) -> None:
+async def test_what_takes_a_model_is_refused_in_words(shop: Asked, question: str) -> None:
     assert await shop.answers(question) == []

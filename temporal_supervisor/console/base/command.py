@@ -4,6 +4,7 @@ import asyncio
 import logging
 import traceback
 from collections.abc import Callable, Coroutine
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
 from getpass import getuser
@@ -32,8 +33,14 @@ from temporal_supervisor.supervision.contract.request import describe_errors
 EXAMPLE_GOAL = "Which source of electricity grew most in Iowa from 2001 to 2017?"
 
 
+tool_hints: ContextVar[Callable[..., str] | None] = ContextVar("tool_hints", default=None)
+"""Turns the words of a command into the tool of an MCP client, which has no shell; empty if it has no such tool."""
+
+
 def hint(*words: str, **environ: str) -> str:
     """Returns a command of this program, with the options without which it would look elsewhere."""
+    if (as_tool := tool_hints.get()) is not None:
+        return as_tool(*words) or f"the shell command {command(PROGRAM, words, **environ)}"
     given = {"--address": access.address, "--namespace": access.namespace, "--env-file": access.env_file}
     connection = [word for name, value in given.items() if value for word in (name, str(value))]
     return command(PROGRAM, [*connection, *words], **environ)

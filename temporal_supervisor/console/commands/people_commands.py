@@ -155,7 +155,7 @@ async def require_open(run: Run) -> None:
 
 
 def _ended(run_id: str, state: str) -> str:
-    again = "start another one with `run`, or go back in this one with `temporal workflow reset`"
+    again = f"start another one with {hint('run', 'GOAL')}, or go back in this one with `temporal workflow reset`"
     return f"run '{run_id}' has ended ({state}), so it can't be changed: {again}"
 
 

@@ -251,7 +251,7 @@ async def started_run(access: Access, options: Mapping[str, Any]) -> tuple[Run, 
     given = check_run_id(wanted_id) if wanted_id is not None else None
     is_sure = bool(options.get("queue_anyway"))
     if not is_sure:
-        _check_team(wanted.team, access.settings.teams_folders)
+        check_team(wanted.team, access.settings.teams_folders)
     await check_description(files)
     await check_readable(files)
     client = await access.client()
@@ -306,14 +306,15 @@ async def _begin(run: Run, wanted: RunRequest) -> None:
         raise CommandFailed(FAILED, f"run '{run.id}' {known}: {helps} shows it, or choose another --id") from error
 
 
-def _check_team(team: object, folders: Sequence[Path]) -> None:
+def check_team(
+    team: object, folders: Sequence[Path], otherwise: str = "? (pass --queue-anyway if Workers have one of this name)"
+) -> None:
     """Raises CommandFailed for the name of a team that is like one of those here; others may be the Workers' own."""
     here = {file.parent.name for folder in folders for file in folder.glob("*/team.toml")}
     if not isinstance(team, str) or team in here:
         return
     if meant := get_close_matches(team, here, 1):
-        helps = "pass --queue-anyway if Workers have one of this name"
-        raise CommandFailed(BAD_INPUT, f"there is no team '{team}': did you mean '{meant[0]}'? ({helps})")
+        raise CommandFailed(BAD_INPUT, f"there is no team '{team}': did you mean '{meant[0]}'{otherwise}")
 
 
 async def follow_run(run: AnyRun, access: Access, as_json: AsJson = False, quiet: Quiet = False) -> Report:
@@ -386,7 +387,8 @@ async def _unserved(client: Client) -> str | None:
     one = f"start one with {hint('worker')}"
     seen = await polled(client, WORKFLOW_QUEUE)
     if not seen.served:
-        return f"no worker serves queue '{WORKFLOW_QUEUE}' at {server}: {one} (it needs {key}){await _local()}"
+        unserved = f"no worker serves queue '{WORKFLOW_QUEUE}' at {server}"
+        return f"{unserved}: {one} (it needs {key}; with --standin neither){await _local()}"
     if why := seen.none_current:
         return f"no run begins at {server}, of the builds of its Workers {why}: {SET_CURRENT}"
     if not (await polled(client, MODEL_QUEUE)).served:

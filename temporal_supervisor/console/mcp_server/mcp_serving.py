@@ -17,7 +17,7 @@ from mcp_types import CallToolResult, InputRequiredResult
 from pydantic import AnyHttpUrl, AnyUrl, ValidationError
 
 from activities.store.artifacts import ArtifactMissing
-from temporal_supervisor.console.base.command import BAD_INPUT, DONE, Access, CommandFailed, explain
+from temporal_supervisor.console.base.command import BAD_INPUT, DONE, Access, CommandFailed, explain, tool_hints
 from temporal_supervisor.console.base.terminal import print_err
 from temporal_supervisor.console.mcp_server.run_tools import add_to
 from temporal_supervisor.console.run.standstill import silence
@@ -30,6 +30,14 @@ _INSTRUCTIONS = (
     "Long research by a supervisor and its worker agents: `research` starts a run, `wait` follows it, `result` returns "
     "the answer. Runs are kept in Temporal: a run id stays valid after restarts, of this server, too."
 )
+_TOOLS = {
+    **dict.fromkeys(["follow", "status", "show"], "wait"),
+    **dict.fromkeys(["approve", "deny"], "decide"),
+    **{name: name for name in ("result", "inbox", "reply", "steer", "cancel")},
+    "run": "research",
+}
+"""The tools by the commands of which they do the work."""
+_BY_LINKS = frozenset(["verify", "artifacts", "artifact", "report"])
 _FORM_SECONDS = 24 * 3600.0  # a person's time to fill in a form
 _LEAST_TOKEN_CHARS = 16
 
@@ -105,6 +113,7 @@ class _PlainServer(MCPServer[Access]):
         self, name: str, arguments: dict[str, Any], context: Context[Access, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
         """As the SDK's."""
+        token = tool_hints.set(_tool_of)
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:
@@ -114,6 +123,8 @@ class _PlainServer(MCPServer[Access]):
             if isinstance(cause, NoAnswer):
                 cause = await silence(await self._access.client(), cause)
             raise ToolError(_sentence(cause, name)) from None
+        finally:
+            tool_hints.reset(token)
 
     async def read_resource(self, uri: AnyUrl | str, context: Context[Access, Any] | None = None) -> Any:
         """As the SDK's."""
@@ -125,7 +136,16 @@ class _PlainServer(MCPServer[Access]):
             raise (ResourceNotFoundError if unknown else ResourceError)(_sentence(cause, "uri")) from None
 
 
+def _tool_of(command: str, *words: str) -> str:
+    """Returns the tool or resource that does what a command does; empty if none does."""
+    if command in _BY_LINKS or (command == "result" and {"-o", "--full"} & set(words)):
+        return "the links of `result`"
+    return f"`{_TOOLS[command]}`" if command in _TOOLS else ""
+
+
 def _sentence(error: BaseException, root: str) -> str:
+    if isinstance(error, NoRun):
+        return f"{error}: give the id that `research` returned"
     if isinstance(error, ValidationError):
         return describe_errors(error, root)
     return explain(error).message

@@ -16,7 +16,7 @@ from temporal_supervisor.client import inbox as client_inbox
 from temporal_supervisor.console.base.command import BAD_INPUT, Access, CommandFailed, web_address
 from temporal_supervisor.console.base.terminal import safe_line
 from temporal_supervisor.console.commands.people_commands import item_report, require_open, tell
-from temporal_supervisor.console.commands.run_commands import require_workers
+from temporal_supervisor.console.commands.run_commands import check_team, require_workers
 from temporal_supervisor.console.report.report_data import report_data
 from temporal_supervisor.console.report.report_page import report_page
 from temporal_supervisor.console.run.again_requests import built_on
@@ -179,6 +179,7 @@ async def research(
     }
     given = {name: value for name, value in bounds.items() if value is not None}
     request = parse_request({"goal": goal, "team": team, "approve_plan": approve_plan, **given})
+    check_team(team, access.settings.teams_folders, otherwise="?")
     client = await access.client()
     if after:
         request = await built_on(client, request, after)

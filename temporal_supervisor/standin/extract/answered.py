@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from temporal_supervisor.standin.extract.asked import ARITHMETIC, Part, PartQuery, parts_of, query_of
+from temporal_supervisor.standin.extract.asked import Part, PartQuery, expressions_in, parts_of, query_of
 from temporal_supervisor.standin.extract.prompt_parts import Parts
 from temporal_supervisor.standin.lookup.passages import answering_sentences
 from temporal_supervisor.standin.lookup.results_in_words import told
@@ -100,7 +100,7 @@ def _by_sentences(part: Part, prompt: Parts, calls: list[PastCall]) -> list[str]
 
 def _by_arithmetic(part: Part, calculated: dict[str, str]) -> list[str]:
     """Returns the results of what a part writes down to be computed."""
-    wanted = ARITHMETIC.findall(part.text)
+    wanted = expressions_in(part.text)
     return [f"- {output.strip()}" for expression, output in calculated.items() if expression in wanted]
 
 

@@ -9,7 +9,7 @@ from temporal_supervisor.standin.lookup.table_questions import TableAnswer, tabl
 from temporal_supervisor.standin.lookup.tables import example_query, parse_examples, parse_tables
 from temporal_supervisor.standin.lookup.word_forms import key_words
 
-ARITHMETIC = re.compile(r"(?<![\d.])\.?+\d[\d.]*+(?:\s*+[-+*/]\s*+\(?+\d[\d.]*+\)?+)++")
+_ARITHMETIC = re.compile(r"(?<![\d.])\.?+\d[\d.]*+(?:\s*+[-+*/]\s*+\(?+\d[\d.]*+\)?+)++")
 
 _QUESTION_WORD = r"(?:what|why|how|which|who|when|where)\b"
 _NEXT_PART = re.compile(
@@ -21,6 +21,7 @@ _WRITES = re.compile(
     re.IGNORECASE,
 )
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
+_DATE_OR_RANGE = re.compile(r"\d{4}-\d{1,4}(?:-\d+)?|\d+(?:-\d+){2,}|\d+(?:/\d+){2,}")
 _OWN_WORDS = 2  # a part with fewer borrows those of the part before it
 
 
@@ -55,6 +56,11 @@ def parts_of(question: str) -> list[Part]:
     for text in filter(None, texts):
         made.append(Part(text, made[0].text if made else ""))
     return made
+
+
+def expressions_in(question: str) -> list[str]:
+    """Returns the expressions that a question writes down to be computed; dates and ranges of years are none."""
+    return [written for written in _ARITHMETIC.findall(question) if not _DATE_OR_RANGE.fullmatch(written.strip())]
 
 
 def wants_document(question: str) -> bool:

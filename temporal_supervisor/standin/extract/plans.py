@@ -2,7 +2,7 @@
 
 import re
 
-from temporal_supervisor.standin.extract.asked import ARITHMETIC, Part, parts_of, query_of, wants_document
+from temporal_supervisor.standin.extract.asked import Part, expressions_in, parts_of, query_of, wants_document
 from temporal_supervisor.standin.extract.prompt_parts import Parts, RoleLine, block
 from temporal_supervisor.standin.extract.schema_fill import Filler
 from temporal_supervisor.standin.lookup.word_forms import clip, key_words, sentences
@@ -82,7 +82,7 @@ def _taker(part: Part, roles: list[RoleLine], catalogue: str) -> RoleLine:
     """Returns the role that has the data for a part: tables, a calculator, or texts."""
     if query_of(part, catalogue) is not None:
         fitting = [role for role in roles if role.queries]
-    elif ARITHMETIC.search(part.text):
+    elif expressions_in(part.text):
         fitting = [role for role in roles if role.computes]
     else:
         fitting = [role for role in roles if not role.queries]

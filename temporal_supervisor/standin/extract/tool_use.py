@@ -10,7 +10,7 @@ from typing import Any
 from temporal_supervisor.bundled import BUILTIN_TEAMS
 from temporal_supervisor.standin.extract.answered import changes, queries
 from temporal_supervisor.standin.extract.answers import digest
-from temporal_supervisor.standin.extract.asked import ARITHMETIC
+from temporal_supervisor.standin.extract.asked import expressions_in
 from temporal_supervisor.standin.extract.prompt_parts import Parts, focus
 from temporal_supervisor.standin.extract.schema_fill import Filler
 from temporal_supervisor.standin.lookup.tables import expressions
@@ -167,7 +167,7 @@ def _texts(kind: str, prompt: Parts) -> list[str]:
     if kind == "sql":
         return [query.sql for query in queries(prompt)]
     if kind == "expression":
-        return expressions(changes(prompt)) or ARITHMETIC.findall(subtask)
+        return expressions(changes(prompt)) or expressions_in(subtask)
     if kind == "url":
         return list(dict.fromkeys(_URL.findall(shown)))[:_DOCUMENTS]
     if kind == "attachment":

@@ -7,6 +7,7 @@ question is about in other words is not found: that takes a model.
 import re
 from dataclasses import dataclass
 
+from temporal_supervisor.standin.lookup.asked_kinds import AskedKind
 from temporal_supervisor.standin.lookup.word_forms import key_stems, key_words, same_word, sentences, stem
 
 _HEADING = re.compile(r"^#{1,6}\s+(.+)$")
@@ -14,11 +15,19 @@ _MOST = 5
 _PARAGRAPH_REST = 2  # sentences after the one that was found, where a reason is asked for
 _A_WORD_MISSING = 3  # one word in so many may be said otherwise
 _NAME = re.compile(r"(?<=[\w,;)] )[A-Z][\w-]+|(?<=\()[A-Z][\w-]+")  # capitals that begin no sentence
+_COMPOUND = re.compile(r"\w+(?:-\w+)+")
+_BREAKS = re.compile(r"[-\s]")
 _REASON = re.compile(r"\b(why|what (?:made|explains?|caused|led)|reasons?|causes?)\b", re.IGNORECASE)
+_GIVES_REASON = re.compile(
+    r"\b(because|since|due|owing|so that|therefore|caused?|causes|reasons?|led to|leads to|thanks to|as a result|after|"
+    r"explains?|why)\b|:",
+    re.IGNORECASE,
+)
 # What no sentence answers by its words: work on a text, a judgement, a forecast.
 _NOT_BY_WORDS = re.compile(
     r"\b(summari[sz]e|summary|sum up|translate|rewrite|rephrase|compare|recommend|suggest|advise|advice|should|"
-    r"opinion|think|predict|forecast|expect(?:ed)? next|plot|chart|draw|imagine|invent|evaluate|assess|rate|improve|"
+    r"opinion|think|predict|forecast|expect(?:ed)? next|plot|chart|draw|imagine|invent|evaluate|assess|improve|"
+    r"rate (?:the|our|my|this|these|each|how)|"
     r"best way|how (?:can|could|would)|what if|pros and cons)\b",
     re.IGNORECASE,
 )
@@ -49,14 +58,20 @@ def answering_sentences(text: str, question: str, known: str = "") -> list[str]:
         return []
     names = [stem(name) for name in _NAME.findall(question)]
     gives_reasons = asks_for_reasons(question)
+    kind = AskedKind.of(question)
     title = key_stems(known)
     found: list[tuple[int, list[str]]] = []
     for paragraph in _paragraphs(text):
-        above = [*title, *paragraph.headings]
+        # who, when, how many: the words of a heading may be about another sentence of its section
+        above = [] if kind else [*title, *paragraph.headings]
         for at, sentence in enumerate(paragraph.sentences):
             if not _holds(sentence, wanted, above) or not _names_one(names, [*key_stems(sentence), *above]):
                 continue
+            if not _has_compounds(sentence, question) or (kind and not kind.is_told_by(sentence)):
+                continue
             rest = paragraph.sentences[at : at + 1 + _PARAGRAPH_REST] if gives_reasons else [sentence]
+            if gives_reasons and len(rest) == 1 and not _GIVES_REASON.search(sentence):
+                continue  # the fact alone, which the question knows
             found.append((_score(sentence, wanted), rest))
     best = sorted(found, key=lambda one: -one[0])[:_MOST]
     return list(dict.fromkeys(sentence for one in found if one in best for sentence in one[1]))
@@ -74,6 +89,12 @@ def _holds(sentence: str, wanted: list[str], above: list[str]) -> bool:
 def _names_one(names: list[str], words: list[str]) -> bool:
     """True if one of the question's names is among the words, or if it has none."""
     return not names or any(_has(words, name) for name in names)
+
+
+def _has_compounds(sentence: str, question: str) -> bool:
+    """True if a sentence has each word with a hyphen of a question, such as `e-bike`, with or without the hyphen."""
+    together = _BREAKS.sub("", sentence.lower())
+    return all(stem(_BREAKS.sub("", word)) in together for word in _COMPOUND.findall(question))
 
 
 def _score(sentence: str, wanted: list[str]) -> int:

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from datetime import date, timedelta
 
 from temporal_supervisor.standin.lookup.question_words import QuestionWords
 from temporal_supervisor.standin.lookup.table_columns import Column
@@ -100,9 +101,26 @@ def _quarter(number: int, year: str) -> Period:
 
 def _reaching(word: str, period: Period, time: Column) -> Period:
     size = len(period.low)
-    if word in ("since", "after"):
-        return Period(period.low, time.high[:size], f"since {period.said}")
-    return Period(time.low[:size], period.high, f"until {period.said}")
+    match word:
+        case "since":
+            return Period(period.low, time.high[:size], f"since {period.said}")
+        case "after":
+            return Period(_moved(period.high, 1), time.high[:size], f"after {period.said}")
+        case "before":
+            return Period(time.low[:size], _moved(period.low, -1), f"before {period.said}")
+        case _:
+            return Period(time.low[:size], period.high, f"until {period.said}")
+
+
+def _moved(moment: str, by: int) -> str:
+    """Returns the year, month or day one later or earlier, written as far as this one."""
+    year, *rest = map(int, moment.split("-"))
+    if not rest:
+        return f"{year + by:04}"
+    if len(rest) == 1:
+        months = year * 12 + rest[0] - 1 + by
+        return f"{months // 12:04}-{months % 12 + 1:02}"
+    return str(date(year, *rest) + timedelta(days=by))
 
 
 def part_of(time: Column, size: int) -> str:

@@ -28,12 +28,12 @@ def told(answer: TableAnswer, output: str, calculated: dict[str, str]) -> list[s
         case "count":
             return _lines([_count(answer, grid, where)])
         case "distinct":
-            return _lines([f"Number of different {answer.what}{where}: {grid.rows[0][0]}."])
+            return _lines([f"Count of {answer.what}{where}: {grid.rows[0][0]}."])
         case "sum" | "avg":
             return _lines(_aggregate(answer, grid, where))
         case "ranking":
             return _lines([_ranking(answer, grid, where, rest)])
-        case "extreme":
+        case "extreme" | "dated":
             return _lines([_extreme(answer, grid, where, rest)])
         case "list":
             return _listing(answer, grid, where)
@@ -91,7 +91,10 @@ def _extreme(answer: TableAnswer, grid: Grid, where: str, order: str) -> str:
     titles = [column.replace("_", " ") for column in grid.header]
     at = titles.index(answer.what) if answer.what in titles else len(titles) - 1
     best = [row for row in grid.rows if row[at] == grid.rows[0][at]][:_SHARED]
-    word = "Highest" if order == "DESC" else "Lowest"
+    superlatives = {"DESC": "Highest", "ASC": "Lowest"}
+    if answer.kind.startswith("dated"):
+        superlatives = {"DESC": "Latest", "ASC": "Earliest"}
+    word = superlatives[order]
     return f"{word} {answer.what}{where}: {best[0][at]} ({'; '.join(_row(titles, row, at) for row in best)})."
 
 
@@ -116,6 +119,8 @@ def _rows(answer: TableAnswer, grid: Grid, where: str) -> list[str]:
     cells = dict(zip(titles, grid.rows[0], strict=True))
     asked = [title for title in titles if title in answer.what.split(" and ")]
     named = ", ".join(f"{title} {cell}" for title, cell in cells.items() if title not in asked)
+    if not asked:
+        return _lines([f"{answer.what}{where}: {named}."])
     about = f" ({named})" if named else ""
     values = {title: "no value" if cells[title] in _NONE else cells[title] for title in asked}
     return _lines([f"{title}{about}: {value}." for title, value in values.items()])

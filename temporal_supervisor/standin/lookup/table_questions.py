@@ -13,12 +13,26 @@ from temporal_supervisor.standin.lookup.question_words import QuestionWords
 from temporal_supervisor.standin.lookup.table_columns import Column, DataTable
 from temporal_supervisor.standin.lookup.table_reading import TableReading, literal, read_question
 
+_DAY_CHARS = 10
 _ROW_LIMIT = 50  # of a list: more are no answer to read
+_GRAIN_CHARS = {"year": 4, "month": 7, "day": 10}
 _RANKED = 10  # rows of a ranking, so that those that share the first place are seen
 _AMOUNT_WORDS = "quantity qty count number unit piece amount stock"
 _AMOUNTS = frozenset(_AMOUNT_WORDS.split())
 _MOST = ("most", "highest", "largest", "biggest", "greatest", "maximum", "max", "top")
 _LEAST = ("least", "fewest", "lowest", "smallest", "minimum", "min")
+_FIRST = ("first", "earliest", "oldest")
+_LAST = ("last", "latest", "newest", "most recent")
+_OFTEN = ("most often", "most frequently")
+_SELDOM = ("least often", "least frequently")
+_DEAREST = ("most expensive", "dearest", "costliest")
+_CHEAPEST = ("cheapest", "least expensive")
+_PRICES = frozenset(["price", "cost", "fee"])
+_PLACE_WORDS = "town city place office location region address site room shelf"
+_PLACES = frozenset(_PLACE_WORDS.split())
+_PEOPLE = frozenset(["name", "employee", "person", "customer", "member", "staff", "mechanic", "contact", "owner"])
+_YES = frozenset(["yes", "true", "y", "ja", "oui"])
+_NO = frozenset(["no", "false", "n", "nein", "non"])
 _COUNTS = ("how many", "number of", "count of", "count")
 _SUMS = ("in total", "in all", "total", "sum", "altogether", "overall", "how much")
 _AVERAGES = ("on average", "average", "mean")
@@ -77,21 +91,22 @@ def _changed(reading: TableReading) -> TableAnswer | None:
     if time is None or len(reading.numbers) != 1 or reading.words.take_any(*_CHANGES) is None:
         return None
     number = reading.numbers[0]
+    adds_up = reading.words.take_any(*_SUMS) is not None or number.adds_up
     periods = reading.periods or [Period.of(time.low[:7]), Period.of(time.high[:7])]
     if len(periods) == 1:
         periods = [*periods, Period.of(time.high[: len(periods[0].low)])]
     if len(periods) != 2 or any(period.low != period.high for period in periods):
         return None
-    if not number.adds_up and not reading.named:
+    if not adds_up and not reading.named:
         return None
     labels = [column.sql for column in [*reading.named, *reading.by] if column.kind == "text"]
     grain = part_of(time, len(periods[0].low))
     ends = ", ".join(_literal_of(time, period.low) for period in periods)
     clauses = [*reading.clauses, f"{grain} IN ({ends})"]
     groups = ", ".join([*dict.fromkeys(labels), grain])
-    value = f"sum({number.sql})" if number.adds_up else f"avg({number.sql})"
+    value = f"sum({number.sql})" if adds_up else f"avg({number.sql})"
     shown = ", ".join([*dict.fromkeys(labels), f"{grain} AS period", f"{value} AS {_alias(number.title)}"])
-    alone = "" if number.adds_up else " HAVING count(*) = 1"
+    alone = "" if adds_up else " HAVING count(*) = 1"
     sql = f"SELECT {shown} FROM {reading.table.name}{_where(clauses)} GROUP BY {groups}{alone} ORDER BY {groups}"
     return _made(reading, sql, "change", number.title, with_periods=False)
 
@@ -106,9 +121,10 @@ def _counted(reading: TableReading) -> TableAnswer | None:
     words.take_any(*_LINKS)
     if reading.numbers:
         return _aggregated(reading, "sum") if reading.numbers[0].adds_up else None
+    if len(reading.others) == 1:
+        return _counted_of(reading, reading.others[0])
     if reading.others:
-        column = reading.others[0]
-        return _aggregated(reading, "distinct", column)
+        return None
     amounts = [column for column in reading.table.of_kind("number") if set(column.words) & _AMOUNTS]
     if reading.named and not reading.means_rows and amounts:
         return _aggregated(reading, "sum", amounts[0]) if len(amounts) == 1 else None
@@ -117,31 +133,90 @@ def _counted(reading: TableReading) -> TableAnswer | None:
     return _aggregated(reading, "count")
 
 
+def _counted_of(reading: TableReading, column: Column) -> TableAnswer | None:
+    """The number of things of a kind; of rows, if the column tells which of them count."""
+    if not reading.means_rows:
+        is_whole = column.main_words[-1] in reading.words.stems  # "bikes" are no types of bikes
+        return _aggregated(reading, "distinct", column) if is_whole else None
+    if yes := _values_for_yes(column):
+        reading.restrict(column, yes)
+    elif not column.is_key:
+        return None
+    return _aggregated(reading, "count")
+
+
+def _values_for_yes(column: Column) -> list[str]:
+    """Returns the values that mean yes of a column that has no others but those for no; none of any other column."""
+    tells = column.whole and all(value.lower() in _YES | _NO for value in column.values)
+    return [value for value in column.values if value.lower() in _YES] if tells else []
+
+
 def _ranked(reading: TableReading) -> TableAnswer | None:
     """The thing with most or least of a figure or of rows, or the row with the extreme figure."""
     words = reading.words
-    extreme = _takes_extreme(words)
-    if extreme is None:
+    order = _takes_price_extreme(reading) or _takes_frequency(reading) or _takes_extreme(words)
+    if order is None:
         return None
-    order = extreme
-    words.take_any(*_SUMS, *_LINKS)
+    is_total = words.take_any(*_SUMS) is not None
+    words.take_any(*_LINKS)
     is_average = words.take_any(*_AVERAGES) is not None
+    if reading.grain:
+        return _ranked_times(reading, order, is_average=is_average)
     grouped = reading.subject or next(iter([*reading.by, *reading.others]), None)
     numbers = reading.numbers
     if len(numbers) > 1 or (not numbers and not reading.means_rows):
         return None
     if not numbers:
-        return _ranking(reading, grouped, "count(*)", "rows", order) if grouped is not None else None
+        return _ranking_of(reading, grouped, "count(*)", "rows", order) if grouped is not None else None
     number = numbers[0]
     if is_average and grouped is not None:
-        return _ranking(reading, grouped, f"avg({number.sql})", f"average {number.title}", order)
-    if number.adds_up and grouped is not None:
-        return _ranking(reading, grouped, f"sum({number.sql})", f"total {number.title}", order)
-    if reading.grain:
-        return None
+        return _ranking_of(reading, grouped, f"avg({number.sql})", f"average {number.title}", order)
+    if (is_total or number.adds_up) and grouped is not None:
+        return _ranking_of(reading, grouped, f"sum({number.sql})", f"total {number.title}", order)
     clauses = [*_whole_clauses(reading), f"{number.sql} IS NOT NULL"]
     sql = f"SELECT * FROM {reading.table.name}{_where(clauses)} ORDER BY {number.sql} {order} LIMIT {_RANKED}"
     return _made(reading, sql, f"extreme {order}", number.title)
+
+
+def _ranking_of(reading: TableReading, by: Column, value: str, title: str, order: str) -> TableAnswer | None:
+    return _ranking(reading, by.sql, by.title, value, title, order)
+
+
+def _ranked_times(reading: TableReading, order: str, *, is_average: bool) -> TableAnswer | None:
+    """The year, quarter, month or day with most or least of a figure or of rows."""
+    time, numbers = reading.table.time, reading.numbers
+    if time is None or not reading.asks_for_time or len(numbers) > 1:
+        return None
+    moment = part_of(time, _GRAIN_CHARS.get(reading.grain, 0))
+    if not numbers:
+        means_rows = reading.means_rows or any(column.is_key for column in reading.others)
+        return _ranking(reading, moment, reading.grain, "count(*)", "rows", order) if means_rows else None
+    value = "avg" if is_average else "sum"
+    word = "average" if is_average else "total"
+    title = f"{word} {numbers[0].title}"
+    return _ranking(reading, moment, reading.grain, f"{value}({numbers[0].sql})", title, order)
+
+
+def _takes_price_extreme(reading: TableReading) -> str | None:
+    """Takes a word such as cheapest, if one column alone is a price. Returns the order of rows that begins there."""
+    prices = [column for column in reading.table.of_kind("number") if set(column.words) & _PRICES]
+    if len(prices) != 1 or reading.numbers:
+        return None
+    for extremes, order in ((_DEAREST, "DESC"), (_CHEAPEST, "ASC")):
+        if reading.words.take_any(*extremes) is not None:
+            # the thing itself is meant, not a sum over its rows: its key groups nothing
+            reading.asked = [*prices, *(column for column in reading.others if not column.is_key)]
+            return order
+    return None
+
+
+def _takes_frequency(reading: TableReading) -> str | None:
+    """Takes `most often`, with a verb like the table's name. Returns the order of the numbers of rows."""
+    for often, order in ((_OFTEN, "DESC"), (_SELDOM, "ASC")):
+        if reading.words.take_any(*often) is not None:
+            reading.count_rows()
+            return order
+    return None
 
 
 def _takes_extreme(words: QuestionWords) -> str | None:
@@ -152,12 +227,12 @@ def _takes_extreme(words: QuestionWords) -> str | None:
     return None
 
 
-def _ranking(reading: TableReading, by: Column, value: str, title: str, order: str) -> TableAnswer | None:
+def _ranking(reading: TableReading, by: str, by_title: str, value: str, title: str, order: str) -> TableAnswer | None:
     numbers = [f"{number.sql} IS NOT NULL" for number in reading.numbers[:1]]
-    clauses = [*_whole_clauses(reading), f"{by.sql} IS NOT NULL", *numbers]
-    head = f"SELECT {by.sql}, {value} AS {_alias(title)} FROM {reading.table.name}{_where(clauses)}"
-    sql = f"{head} GROUP BY {by.sql} ORDER BY 2 {order}, 1 LIMIT {_RANKED}"
-    return _made(reading, sql, f"ranking {order}", f"{title} by {by.title}")
+    clauses = [*_whole_clauses(reading), f"{by} IS NOT NULL", *numbers]
+    head = f"SELECT {by}, {value} AS {_alias(title)} FROM {reading.table.name}{_where(clauses)}"
+    sql = f"{head} GROUP BY {by} ORDER BY 2 {order}, 1 LIMIT {_RANKED}"
+    return _made(reading, sql, f"ranking {order}", f"{title} by {by_title}")
 
 
 def _summed(reading: TableReading) -> TableAnswer | None:
@@ -178,14 +253,32 @@ def _grouped(reading: TableReading) -> TableAnswer | None:
     return _aggregated(reading, "sum")
 
 
+def _dated(reading: TableReading) -> TableAnswer | None:
+    """The first or the last row: when it was."""
+    words, time = reading.words, reading.table.time
+    if time is None or words.take_any("when") is None:
+        return None
+    for said, order in ((_FIRST, "ASC"), (_LAST, "DESC")):
+        if words.take_any(*said) is not None and not reading.numbers:
+            reading.count_rows()
+            words.take_any(*_LINKS)
+            clauses = [*_whole_clauses(reading), f"{time.sql} IS NOT NULL"]
+            sql = f"SELECT * FROM {reading.table.name}{_where(clauses)} ORDER BY {time.sql} {order} LIMIT {_RANKED}"
+            return _made(reading, sql, f"dated {order}", time.title) if not reading.asked else None
+    return None
+
+
 def _listed(reading: TableReading) -> TableAnswer | None:
     """The things of a kind, or the rows that the question describes."""
     words = reading.words
     asks = words.take_any(*_LISTS) is not None or reading.subject is not None
+    asks |= _asks_for_people(reading)
     words.take_any(*_LISTS)
     words.take_any(*_LINKS)
     if not asks or reading.numbers:
         return None
+    if reading.means_rows:
+        _take_conditions_on_rows(reading)
     clauses = _whole_clauses(reading)
     if len(reading.others) == 1:
         column = reading.others[0]
@@ -198,6 +291,28 @@ def _listed(reading: TableReading) -> TableAnswer | None:
     return None
 
 
+def _take_conditions_on_rows(reading: TableReading) -> None:
+    """Takes columns that tell which rows are meant: of yes and no, or of times with a period."""
+    for column in reading.others:
+        yes = _values_for_yes(column)
+        if not yes and not (column is reading.table.time and reading.periods):
+            continue
+        reading.asked.remove(column)
+        if yes:
+            reading.restrict(column, yes)
+
+
+def _asks_for_people(reading: TableReading) -> bool:
+    """Takes the column of people's names for a question that begins with who; true if there is one."""
+    label = reading.table.label
+    if reading.words.texts[:1] not in (["Who"], ["who"]) or label is None or reading.asked:
+        return False
+    if not set(label.words) & _PEOPLE or not reading.clauses:
+        return False
+    reading.asked.append(label)
+    return True
+
+
 def _listed_of_a_kind(reading: TableReading) -> TableAnswer | None:
     """The things of a kind that the question begins with, as in: which items, what town."""
     return _listed(reading) if reading.subject is not None else None
@@ -205,18 +320,30 @@ def _listed_of_a_kind(reading: TableReading) -> TableAnswer | None:
 
 def _looked_up(reading: TableReading) -> TableAnswer | None:
     """The value of a named row."""
-    asked = reading.asked
+    asked = reading.asked or _place_asked(reading)
     if not asked or not (reading.named or reading.periods) or reading.by or reading.grain:
         return None
     numbers = reading.numbers
     if len(numbers) == len(asked) == 1 and numbers[0].adds_up:
         return _aggregated(reading, "sum")
-    if not reading.named:
+    is_a_day = [period.low for period in reading.periods if len(period.low) == _DAY_CHARS and period.low == period.high]
+    if not reading.named and not is_a_day:
         return None
+    if any(column.kind == "time" for column in asked):
+        reading.words.take_any("when", "since when")
     shown = list(dict.fromkeys(column.sql for column in [*reading.named, *_time_of(reading), *asked]))
     where = _where(_whole_clauses(reading))
     sql = f"SELECT {', '.join(shown)} FROM {reading.table.name}{where} ORDER BY 1 LIMIT {_ROW_LIMIT}"
     return _made(reading, sql, "value", " and ".join(column.title for column in asked))
+
+
+def _place_asked(reading: TableReading) -> list[Column]:
+    """Takes `where`, if one column alone holds places. Returns that column."""
+    places = [column for column in reading.table.of_kind("text") if set(column.words) & _PLACES]
+    if len(places) != 1 or not reading.named or reading.words.take_any("where") is None:
+        return []
+    reading.words.take_any(*_LINKS)
+    return places
 
 
 def _time_of(reading: TableReading) -> list[Column]:
@@ -225,7 +352,17 @@ def _time_of(reading: TableReading) -> list[Column]:
     return [time] if reading.periods and time is not None else []
 
 
-_FORMS: tuple[_Form, ...] = (_changed, _counted, _ranked, _summed, _grouped, _listed_of_a_kind, _looked_up, _listed)
+_FORMS: tuple[_Form, ...] = (
+    _changed,
+    _dated,
+    _counted,
+    _ranked,
+    _summed,
+    _grouped,
+    _listed_of_a_kind,
+    _looked_up,
+    _listed,
+)
 
 
 def _aggregated(reading: TableReading, how: str, column: Column | None = None) -> TableAnswer | None:
@@ -235,7 +372,7 @@ def _aggregated(reading: TableReading, how: str, column: Column | None = None) -
     shown = list(groups)
     time = reading.table.time
     if reading.grain and time is not None:
-        grain = part_of(time, {"year": 4, "month": 7, "day": 10}.get(reading.grain, 0))
+        grain = part_of(time, _GRAIN_CHARS.get(reading.grain, 0))
         groups.append(grain)
         shown.append(f"{grain} AS {reading.grain}")
     if how == "count" or number is None:
@@ -243,7 +380,7 @@ def _aggregated(reading: TableReading, how: str, column: Column | None = None) -
         title = f"rows of {reading.table.name}"
     elif how == "distinct":
         shown.append(f"count(DISTINCT {number.sql}) AS {_alias(f'number of {number.title}')}")
-        title = number.title
+        title = number.title if number.is_key else f"different values of {number.title}"
     else:
         word = {"sum": "total", "avg": "average"}[how]
         value = f"{how}({number.sql})" if how == "sum" else f"round(avg({number.sql}), 4)"

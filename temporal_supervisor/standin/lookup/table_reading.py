@@ -10,6 +10,7 @@ from temporal_supervisor.standin.lookup.word_forms import stems
 _SHORT_CHARS = 3  # values as short as this must be written with the same letters
 _ROW_WORDS = ("row", "entry", "record", "line")
 _GRAINS = ("year", "quarter", "month", "day")
+_WHICH = ("which", "what")
 _BY = frozenset(["by", "per", "each", "every"])
 _AMOUNT_NOUNS = "sale cost revenue expense spend budget harvest yield profit turnover"
 _AMOUNTS_AS_NOUNS = frozenset(_AMOUNT_NOUNS.split())
@@ -19,6 +20,7 @@ _COMPARISONS = {
     "at least": ">=", "at most": "<=", "no more than": "<=",
 }  # fmt: skip
 _LACKS = ("without", "no", "missing", "empty", "lack", "lacks")
+_BETWEEN_LACK_AND_COLUMN = frozenset(["the", "a", "an", "any", "of", "for", "in", "value", "entry"])
 _DISTINCT = ("different", "distinct", "unique")
 
 
@@ -32,6 +34,7 @@ class TableReading:
     by: list[Column] = field(default_factory=list)
     subject: Column | None = None
     grain: str = ""
+    asks_for_time: bool = False  # which month, what year
     clauses: list[str] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     named: list[Column] = field(default_factory=list)
@@ -47,6 +50,20 @@ class TableReading:
     def others(self) -> list[Column]:
         """Returns the other columns that are asked for."""
         return [column for column in self.asked if column.kind != "number" or column.is_key]
+
+    def restrict(self, column: Column, values: list[str]) -> None:
+        """Adds the condition that a column has one of these values."""
+        self.clauses.append(f"{column.sql} IN ({', '.join(map(literal, values))})")
+        self.said.append(f"{column.title} {' and '.join(sorted(values))}")
+        self.named.append(column)
+
+    def count_rows(self) -> None:
+        """Means the rows, whatever verb says so: `ordered` and the key of orders are words for them."""
+        self.means_rows = True
+        self.asked = [column for column in self.asked if not column.is_key]
+        for noun in self.table.words:
+            for at in self.words.places_of_form(noun):
+                self.words.take(at, of_table=True)
 
 
 def read_question(table: DataTable, question: str) -> TableReading:
@@ -71,19 +88,15 @@ def _take_values(reading: TableReading) -> None:
         places = reading.words.places(wanted)
         if len(value) <= _SHORT_CHARS:
             places = [at for at in places if " ".join(reading.words.texts[at : at + len(wanted)]) == value]
+        if value.lower() in _LACKS:  # "no stock" names no value "no" of another column
+            places = [at for at in places if stems(column.title)[-1:] == reading.words.stems[max(at - 1, 0) : at]]
         for at in places:
             reading.words.take(at, len(wanted), of_table=True)
         if places:
             found.setdefault(column.sql, []).append(value)
     for column in reading.table.columns:
         if values := found.get(column.sql):
-            _restrict(reading, column, values)
-
-
-def _restrict(reading: TableReading, column: Column, values: list[str]) -> None:
-    reading.clauses.append(f"{column.sql} IN ({', '.join(map(literal, values))})")
-    reading.said.append(f"{column.title} {' and '.join(sorted(values))}")
-    reading.named.append(column)
+            reading.restrict(column, values)
 
 
 def _take_conditions(reading: TableReading) -> None:
@@ -96,8 +109,8 @@ def _take_conditions(reading: TableReading) -> None:
 
 def _take_condition(reading: TableReading, column: Column, at: int, size: int) -> None:
     words = reading.words
-    if words.before(at) in _LACKS:
-        lack = max(place for place in range(at) if words.texts[place].lower() in _LACKS)
+    lack = _lack_before(words, at)
+    if lack is not None:
         words.take(lack)
         words.take(at, size, of_table=True)
         reading.clauses.append(f"{column.sql} IS NULL")
@@ -113,12 +126,25 @@ def _take_condition(reading: TableReading, column: Column, at: int, size: int) -
         reading.named.append(column)
         return
     for said, sign in _COMPARISONS.items():
+        start = at - 1 - len(said.split())
+        if start >= 0 and " ".join(words.texts[start : at - 1]).lower() == said and (number := words.number_at(at - 1)):
+            words.take(start, at + size - start, of_table=True)
+            reading.clauses.append(f"{column.sql} {sign} {number}")
+            reading.said.append(f"{said} {number} {column.title}")
+            return
         place = after + len(said.split())
         if " ".join(words.texts[after:place]).lower() == said and (number := words.number_at(place)):
             words.take(at, place + 1 - at, of_table=True)
             reading.clauses.append(f"{column.sql} {sign} {number}")
             reading.said.append(f"{column.title} {said} {number}")
             return
+
+
+def _lack_before(words: QuestionWords, at: int) -> int | None:
+    """Returns the place of `without`, `no` or `no value for` before a column's name; None without one."""
+    while at > 0 and words.stems[at - 1] in _BETWEEN_LACK_AND_COLUMN:
+        at -= 1
+    return at - 1 if at > 0 and words.texts[at - 1].lower() in _LACKS else None
 
 
 def _take_periods(reading: TableReading) -> None:
@@ -131,10 +157,15 @@ def _take_groups(reading: TableReading) -> None:
     """Takes `by region`, `per month` and `for each product`."""
     time = reading.table.time
     for grain in _GRAINS:
-        places = [at for at in reading.words.places([grain]) if reading.words.before(at) in _BY]
-        if places and time is not None and not (time.is_years and grain != "year"):
-            _take_with_by(reading.words, places[0], 1)
+        if time is None or (time.is_years and grain != "year"):
+            continue
+        places = reading.words.places([grain])
+        if grouped := [at for at in places if reading.words.before(at) in _BY]:
+            _take_with_by(reading.words, grouped[0], 1)
             reading.grain = grain
+        elif places and reading.words.before(places[0]) in _WHICH and time.main_words != [grain]:
+            reading.words.take(places[0], of_table=True)
+            reading.grain, reading.asks_for_time = grain, True
     for column in reading.table.columns:
         if column.kind == "number" or (column is time and reading.grain):
             continue
@@ -159,7 +190,7 @@ def _take_columns(reading: TableReading) -> None:
                 continue
             before = reading.words.before(at)
             reading.words.take(at, size, of_table=True)
-            if before in ("which", "what") and column.kind != "number" and reading.subject is None:
+            if before in _WHICH and column.kind != "number" and reading.subject is None:
                 reading.subject = column
             if column not in [*reading.asked, *reading.by, *reading.named]:
                 reading.asked.append(column)
@@ -180,9 +211,10 @@ def _named_places(reading: TableReading, column: Column) -> list[tuple[int, int]
             return [(at, len(phrase)) for at in places]
     if len(column.main_words) == 1:
         return [(at, 1) for at in words.places_of_form(column.main_words[0])]
-    for word in (column.main_words[-1], column.main_words[0]):
+    first, last = column.main_words[0], column.main_words[-1]
+    for word, places in ((last, words.places_of_form(last)), (first, words.places([first]))):
         others = [other for other in reading.table.columns if other is not column and word in other.words]
-        if not others and word not in _GRAINS and (places := words.places_of_form(word)):
+        if places and not others and word not in _GRAINS:
             return [(at, 1) for at in places]
     return []
 

@@ -6,7 +6,7 @@ from os.path import commonprefix
 _STOP_WORDS = """
 a about across answer following after all also an and any are around as at be been before between by can
 compare compared did do does during each explain figure figures find for from give had has have how i if in
-into is it its list long many me more most much need of on one or other our over please question report
+into is it its list long many me more most much need of often on one or other our over please question report
 same show since so some state such table tables tell than that the their them then there these they this those
 through to two until up us use using very was we were what when where which while who whom whose why will with
 within would should could must might may shall know write you your change changed changes summarise summarize describe
@@ -17,7 +17,8 @@ develop developed
 _STOP = frozenset(_STOP_WORDS.split())
 _WORD = re.compile(r"[^\W_]+")
 _POSSESSIVE = re.compile(r"['’]s\b")
-_SENTENCE = re.compile(r"(?<=[.!?])(?<!\bp\.)\s+(?=[\"'(\[]?[A-Z0-9])")
+# a source in brackets belongs to the sentence before it
+_SENTENCE = re.compile(r"(?<=[.!?])(?<!\bp\.)\s+(?!\[[^\[\]\n]{1,80}\](?:\s|$))(?=[\"'(\[]?[A-Z0-9])")
 _ITEM = re.compile(r"^(?:[-*>]|\d{1,2}[.)])\s+")
 _LABELS = re.compile(r"^(confidence|limitations?|sources?)\s*:|^[#|_]|^---", re.IGNORECASE)
 _FIGURE = re.compile(r"(?<![\w.])\d[\d.,]*")

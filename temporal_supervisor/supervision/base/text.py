@@ -75,6 +75,8 @@ def money(usd: float | None) -> str:
     """Returns a cost for people; an unknown one is never shown as nothing."""
     if usd is None:
         return "cost unknown"
+    if usd == 0:
+        return "$0"
     return f"${usd:.4f}" if usd < 1 else f"${usd:,.2f}"
 
 

@@ -68,7 +68,7 @@ def test_a_slug_is_fit_for_an_id(text: str, limit: int) -> None:
         (quoted, ("x" * 500,), f"'{'x' * (NAME_SHOWN_BYTES - 3)}…'"),
         (cap, ("x" * 1000, 1000), "x" * 1000),
         (money, (None,), "cost unknown"),
-        (money, (0.0,), "$0.0000"),
+        (money, (0.0,), "$0"),
         (money, (0.99994,), "$0.9999"),
         (money, (1.0,), "$1.00"),
         (money, (1234.5,), "$1,234.50"),
