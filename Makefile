@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup dev temporal demo demo-people test test-long tables mutants cases corpus conformance check serve worker standin bench large bursts prompts showcase real oracle scores compose-test operate-test release mcp-kills screenshots docs examples
+.PHONY: help setup dev temporal demo demo-people test test-long tables mutants cases corpus conformance check serve worker standin bench large bursts prompts showcase real oracle scores compose-test operate-test release mcp-kills screenshots recording watch docs examples
 
 # a uv from PATH, else one of our own in .uv
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
@@ -97,6 +97,12 @@ scores: dev ## Write docs/scores.md from the results that are kept in benchmarks
 
 screenshots: dev ## Take the pictures of the page in docs/images (needs Chromium)
 	@$(VENV) -m tests.console.screenshots
+
+recording: dev ## Record a run whose Worker is killed, as docs/images/page-recording.png (needs Chromium)
+	@$(VENV) -m tests.console.recording
+
+watch: dev ## Measure the page of a run with 1,000 subtasks, and 50 readers at once (needs Chromium; minutes)
+	@$(VENV) -m tests.console.watching
 
 showcase: dev ## Record runs of the bundled goals with the configured model in docs/showcase (says first what it costs at most)
 	@$(VENV) -m benchmarks.showcase

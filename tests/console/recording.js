@@ -1,5 +1,7 @@
 // Packs pictures for an animated PNG: 256 colours, and of each picture the rectangle that changed.
 "use strict";
+const counts = new Uint32Array(65536); // of the pixels of similar colours, and the sums of their parts
+const sums = new Float64Array(3 * 65536);
 const read = async (frames, caption) => {
   const pictures = [];
   let canvas = null;
@@ -14,22 +16,22 @@ const read = async (frames, caption) => {
     pen.font = "15px ui-monospace, Menlo, Consolas, monospace";
     pen.fillText(words, 16, image.height + caption / 2 + 5);
     const data = pen.getImageData(0, 0, canvas.width, canvas.height).data;
-    const colours = new Uint16Array(data.length / 4); // five bits of red and blue, six of green
-    for (let at = 0; at < colours.length; at++) {
-      colours[at] = (data[4 * at] >> 3) << 11 | (data[4 * at + 1] >> 2) << 5 | data[4 * at + 2] >> 3;
+    const bins = new Uint16Array(data.length / 4); // five bits of red and blue, six of green
+    for (let at = 0; at < bins.length; at++) {
+      const [red, green, blue] = data.subarray(4 * at, 4 * at + 3);
+      const bin = bins[at] = (red >> 3) << 11 | (green >> 2) << 5 | blue >> 3;
+      counts[bin]++;
+      sums[3 * bin] += red;
+      sums[3 * bin + 1] += green;
+      sums[3 * bin + 2] += blue;
     }
-    pictures.push(colours);
+    pictures.push(bins);
   }
   return { pictures, width: canvas.width, height: canvas.height };
 };
-const rgb = (colour) => {
-  const [red, green, blue] = [colour >> 11, colour >> 5 & 63, colour & 31];
-  return [red << 3 | red >> 2, green << 2 | green >> 4, blue << 3 | blue >> 2];
-};
+const rgb = (bin) => [0, 1, 2].map((part) => Math.round(sums[3 * bin + part] / counts[bin]));
 // The colours seen most, and for each of the others the nearest of them.
-const paletteOf = (pictures) => {
-  const counts = new Uint32Array(65536);
-  for (const picture of pictures) for (const colour of picture) counts[colour]++;
+const paletteOf = () => {
   const seen = [...counts.keys()].filter((colour) => counts[colour]).sort((a, b) => counts[b] - counts[a]);
   const chosen = seen.slice(0, 256).map(rgb);
   const index = new Uint8Array(65536);
@@ -65,7 +67,7 @@ const deflated = async (bytes) => {
 };
 window.packed = async (given, caption) => {
   const { pictures, width, height } = await read(given, caption);
-  const { palette, index } = paletteOf(pictures);
+  const { palette, index } = paletteOf();
   const frames = [];
   let before = null;
   for (const picture of pictures) {

@@ -28,14 +28,12 @@ from tests.console.page_driver import Chromium, Reader, page_of, started_chromiu
 from tests.console.screenshots import IMAGES, environment
 
 FILE = IMAGES / "page-recording.png"
-WIDTH, HEIGHT = 960, 600
+WIDTH, HEIGHT = 1040, 620
 _CAPTION = 34  # pixels below the page, for words on what happens
 _GOAL = "How did life expectancy in Rwanda and Botswana change from 1952 to 2007, and why?"
 _REPLY_MS = 1300
-_EVERY = 0.3  # seconds
-_STILL_MS = 2000  # of a picture that does not change
-_LAST_MS = 4000
-_WHOLE_MS = 20_000
+_EVERY_MS = 300.0
+_ANSWER_MS, _LAST_MS = 2000, 4500
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 _ENCODE = Path(__file__).with_name("recording.js")
@@ -43,11 +41,11 @@ _ENCODE = Path(__file__).with_name("recording.js")
 
 @dataclass
 class Shot:
-    """A picture of the page as PNG, the words below it, and how long it is shown."""
+    """A picture of the page as PNG, the words below it, and the time for which it is shown."""
 
     picture: bytes
     words: str
-    shown_ms: int
+    shown_ms: float
 
 
 @dataclass
@@ -58,31 +56,35 @@ class Camera:
     words: str = ""
     shots: list[Shot] = field(default_factory=list)
 
-    async def take(self, shown_ms: int = int(_EVERY * 1000)) -> None:
+    async def take(self, shown_ms: float) -> None:
         """Takes a picture; one that is as the one before makes that longer."""
         picture = await self.reader.page.screenshot()
         last = self.shots[-1] if self.shots else None
         if last and (last.picture, last.words) == (picture, self.words):
-            last.shown_ms = min(_STILL_MS, last.shown_ms + shown_ms)
+            last.shown_ms += shown_ms
             return
         self.shots.append(Shot(picture, self.words, shown_ms))
 
     @asynccontextmanager
-    async def rolling(self, words: str) -> AsyncIterator[None]:
-        """Takes pictures for the time of a block, with these words below."""
-        self.words = words
+    async def rolling(self, words: str, shown_ms: float) -> AsyncIterator[None]:
+        """Takes pictures for the time of a block; they are shown for another time in all."""
+        self.words, first = words, len(self.shots)
         task = asyncio.create_task(self._roll())
         try:
             yield
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-            await self.take()
+        await self.take(_EVERY_MS)
+        shots = self.shots[first:]
+        share = shown_ms / sum(shot.shown_ms for shot in shots)
+        for shot in shots:
+            shot.shown_ms *= share
 
     async def _roll(self) -> None:
         while True:
-            await self.take()
-            await asyncio.sleep(_EVERY)
+            await self.take(_EVERY_MS)
+            await asyncio.sleep(_EVERY_MS / 1000)
 
 
 async def record(folder: Path) -> None:
@@ -109,22 +111,23 @@ async def _play(camera: Camera, cli: Cli, model: Model, folder: Path) -> None:
     page = camera.reader.page
     async with worker_of(cli.environ, model, folder) as worker:
         await camera.reader.open("/ask?team=almanac")
-        async with camera.rolling("A question to a team"):
+        async with camera.rolling("A question to a team", 3000):
             await page.locator("#goal").press_sequentially(_GOAL, delay=12)
             await asyncio.sleep(1)
             await page.click("#ask button.main")
             await page.wait_for_url("**/runs/**", timeout=60_000)
-        async with camera.rolling("Who does what, in which turn, for what money"):
+        async with camera.rolling("Who does what, in which turn, for what money", 4000):
             await camera.reader.sees("#tree li[data-state=running] .took", "turn 2", seconds=120)
         os.kill(worker.pid, signal.SIGKILL)
-        async with camera.rolling(f"$ kill -9 {worker.pid}     the only Worker is gone"):
+        async with camera.rolling(f"$ kill -9 {worker.pid}     the only Worker is gone", 2500):
             await asyncio.sleep(3)
-    async with camera.rolling("$ temporal-supervisor worker     another one goes on where it was"):
-        async with worker_of(cli.environ, model, folder):
+    goes_on = "$ temporal-supervisor worker     another one goes on where it was"
+    async with worker_of(cli.environ, model, folder):
+        async with camera.rolling(goes_on, 4000):
             await camera.reader.sees(".report .answer", seconds=240)
         camera.words = "The answer: each figure opens the cells behind it"
         await page.evaluate("document.getElementById('answer').scrollIntoView()")
-        await camera.take(_STILL_MS)
+        await camera.take(_ANSWER_MS)
         await page.click(".answer a.claim >> text=46.242")
         await camera.reader.sees("dialog[open] td.hit")
         await page.locator("dialog td.hit").first.scroll_into_view_if_needed()
@@ -137,9 +140,7 @@ async def encoded(chromium: Chromium, shots: Sequence[Shot]) -> bytes:
         await reader.page.add_script_tag(path=str(_ENCODE))
         frames = [[base64.b64encode(shot.picture).decode(), shot.words] for shot in shots]
         packed = await reader.page.evaluate(f"frames => packed(frames, {_CAPTION})", frames)
-    *first, last = [shot.shown_ms for shot in shots]
-    share = (_WHOLE_MS - last) / sum(first)
-    return animated(packed, [*(int(shown * share) for shown in first), last])
+    return animated(packed, [int(shot.shown_ms) for shot in shots])
 
 
 def animated(packed: dict[str, Any], shown_ms: Sequence[int]) -> bytes:

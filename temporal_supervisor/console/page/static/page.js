@@ -143,7 +143,7 @@
     by("older").hidden = !version;
   };
   if (main) {
-    by("older").addEventListener("click", async (event) => {
+    by("older").querySelector("a").addEventListener("click", async (event) => {
       event.preventDefault();
       const html = await part(event.target.href);
       if (html === null) return;
