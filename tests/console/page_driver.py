@@ -98,7 +98,7 @@ async def page_process(
     errors = log.with_suffix(".err")
     log.touch()
     errors.touch()
-    files = [os.devnull, log, errors]
+    files: list[Path | str] = [os.devnull, log, errors]
     process = started("starter", ("ui", "--port", "0", *words), environ, log.parent, files)
     try:
         await until(lambda: re.search(r"http://\S+", log.read_text()) is not None, 60)

@@ -120,7 +120,7 @@ async def test_a_run_is_steered_on_a_phone_while_its_worker_is_killed(
 @pytest.mark.parametrize("options", [LIGHT, DARK, PHONE], ids=["light", "dark", "phone"])
 async def test_pages_shut_nobody_out(address: str, options: dict[str, object], chromium: Chromium) -> None:
     async with chromium.reading(address, **options) as reader:
-        for path in ("/", "/ask", f"/runs/{RUN}"):
+        for path in ("/", f"/ask?after={RUN}", f"/runs/{RUN}"):
             await reader.open(path)
             assert await serious_findings(reader) == []
             assert await reader.fits()
