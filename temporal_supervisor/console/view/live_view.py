@@ -218,6 +218,7 @@ def _table(picture: Picture, shown: list[TreeRow], width: int, tails: int) -> Ta
         agent = picture.agents.get(report.workflow_id or "")
         turn = max(report.turns, agent.turn if agent else 0)
         done = report.counts.items_line if report.counts else f"turn {turn}" * bool(turn)
+        done = "found before" if report.reused else done
         table.add_row(
             name,
             Text(safe_line(report.role, 40)),

@@ -9,6 +9,8 @@ def one_subtask_notes(result: RunResult | None) -> list[str]:
     """Returns the note on a run whose one subtask had the answer; none for any other run."""
     if result is None or not result.answer or len(result.subtasks) != 1:
         return []
+    if result.subtasks[0].reused:  # an earlier run did its work
+        return []
     by_agent = result.subtasks[0].usage.model_calls
     own = result.usage.model_calls - by_agent
     if own < _LEAST_OWN_CALLS:
