@@ -1,1 +1,1 @@
-"""Work on foreign text that cannot be bounded in steps: child processes, bounded in time and memory, shared fairly."""
+"""Child processes for work on foreign text, bounded in time and memory and shared fairly."""

@@ -1,31 +1,22 @@
-"""Functions on foreign text in child processes: bounded in time, memory and answer, shared fairly between runs."""
+"""Functions on foreign text in child processes, shared fairly between runs.
+
+Each question is bounded in time, memory and the length of its answer.
+"""
 
 import asyncio
-import contextlib
 import json
-import os
-import signal
-import socket
-import subprocess
-import sys
 import tempfile
 import weakref
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
+from activities.bounded.child import Child
 from activities.bounded.fair_pool import QuestionLine
 from activities.bounded.served import TOO_DEEP, TOO_LARGE, Json
 
-CHILD_REPLY_BYTES = 4 * 1024 * 1024  # one answer of a child process; a tool's output is a hundredth of it
+CHILD_REPLY_BYTES = 4 * 1024 * 1024  # of one answer: a hundred times a tool's output
 _CHILD_START_TIMEOUT = timedelta(seconds=30)  # of a child process: 0.3 s on a quiet machine
 
-_ROOT = Path(__file__).parents[2]
-# The child runs the code of its Worker, though another checkout may be installed.
-_BOOT = (
-    "import json, sys; sys.path[:0] = {sys.argv[1]} - {*sys.path}; from activities.bounded import served; "
-    "served.main(json.loads(sys.argv[2]))"
-)
 _CHUNK = 1 << 16
 _ORPHAN_SECONDS = 10  # for one question: then a child whose Worker is gone ends itself
 
@@ -47,26 +38,38 @@ class Failed(Exception):
 
 
 class ChildProcesses:
-    """Processes that serve the functions of a module, as many at a time as its line of a pool has places.
+    """Processes that serve the functions of a module, one for each place that its line may hold.
 
-    A process that ended is replaced at the next question. All end when nothing uses this object any more: after the
-    last question at the earliest.
+    A process that ended is replaced at the next question. All of them end when nothing refers to
+    this object any more; a question in flight does.
     """
 
     def __init__(
-        self, module: str, line: QuestionLine, memory: int, *, seconds: float = _ORPHAN_SECONDS, file_bytes: int = 0
+        self,
+        module: str,
+        line: QuestionLine,
+        memory: int,
+        *,
+        seconds: float = _ORPHAN_SECONDS,
+        file_bytes: int = 0,
     ) -> None:
-        """A process may take so much `memory` beside its libraries, and write files of `file_bytes`.
+        """Starts nothing yet.
 
-        One whose Worker is gone ends after so many `seconds` on one question.
+        A process may use `memory` bytes in addition to its libraries, and write files of up to
+        `file_bytes`. An orphan ends after `seconds` on one question.
         """
         self._module = module
-        self._setup = {"module": module, "seconds": seconds, "file_bytes": file_bytes, "memory": memory}
+        self._setup = {
+            "module": module,
+            "seconds": seconds,
+            "file_bytes": file_bytes,
+            "memory": memory,
+        }
         self._line = line
         self._idle: list[_ChildProcess] = []
 
     async def call(self, owner: str, time: timedelta, function: str, *arguments: Any) -> Any:
-        """Returns what the function returns. Raises BoundExceeded, Failed and NotStarted."""
+        """Returns the function's result. Raises BoundExceeded, Failed and NotStarted."""
         try:
             line = json.dumps([function, arguments]).encode() + b"\n"
         except RecursionError:
@@ -85,11 +88,12 @@ class ChildProcesses:
         return reply["result"]
 
     def _resumed(self, owner: str) -> "_ChildProcess | None":
-        """Returns an idle process, the one that served this owner if it can; None without one."""
+        """Returns an idle process, if possible one of this owner; None if all are at work."""
         self._idle = [child for child in self._idle if child.end.alive]
         if not self._idle:
             return None
-        child = next((child for child in reversed(self._idle) if child.served == owner), self._idle[-1])
+        known = [child for child in self._idle if child.served == owner]
+        child = known[-1] if known else self._idle[-1]
         self._idle.remove(child)
         self._line.pool.resumed(child.end)
         return child
@@ -106,52 +110,38 @@ class ChildProcesses:
         return child
 
 
-def start_child(
-    program: str, *arguments: str, environment: dict[str, str], folder: Path | None = None
-) -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """Returns a process that runs a Python program with the project's folder as its first argument, and its socket.
-
-    It has this environment alone, so that no other key of the Worker reaches it, and a session of its own: Ctrl-C in a
-    terminal is for the Worker.
-    """
-    ours, theirs = socket.socketpair()
-    with theirs:
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-c", program, str(_ROOT), *arguments],
-            stdin=theirs.fileno(),
-            stdout=theirs.fileno(),
-            stderr=subprocess.DEVNULL,
-            cwd=folder,
-            env=environment,
-            start_new_session=True,
-        )
-    return process, ours
-
-
 class _ChildProcess:
     """A process that answers one question after the other."""
 
     def __init__(self, setup: Json) -> None:
-        self._ended = f"{TOO_LARGE.format(setup['memory'] >> 20)}, or its process ended for another reason"
+        too_large = TOO_LARGE.format(setup["memory"] >> 20)
+        self._ended = f"{too_large}, or its process ended for another reason"
         environment = {"TMPDIR": tempfile.gettempdir(), "MALLOC_ARENA_MAX": "1"}
-        self._process, self._socket = start_child(_BOOT, json.dumps(setup), environment=environment)
-        self._socket.setblocking(False)
+        child = Child("activities.bounded.served", json.dumps(setup), environment=environment)
+        child.socket.setblocking(False)
+        self._socket = child.socket
         self.served = ""  # the owner of its last question
-        self.end = weakref.finalize(self, _end, self._process, self._socket)
+        self.end = weakref.finalize(self, _end, child)
 
     async def ask(self, line: bytes, time: timedelta) -> Json:
-        """Returns the answer to a line; what was `exceeded`, with the process ended, where there is none."""
+        """Returns the answer to a line.
+
+        Without one the process is ended, and `exceeded` names the bound.
+        """
         loop = asyncio.get_running_loop()
         reply, problem = bytearray(), self._ended
         try:
             async with asyncio.timeout(time.total_seconds()):
                 await loop.sock_sendall(self._socket, line)
-                while not reply.endswith(b"\n") and (chunk := await loop.sock_recv(self._socket, _CHUNK)):
+                while not reply.endswith(b"\n"):
+                    chunk = await loop.sock_recv(self._socket, _CHUNK)
+                    if not chunk:
+                        break
                     reply += chunk
                     if len(reply) > CHILD_REPLY_BYTES:
                         problem = f"its answer is longer than {CHILD_REPLY_BYTES >> 20} MiB"
                         break
-            answer: Json = json.loads(reply)  # no JSON if it ended before its end
+            answer: Json = json.loads(reply)  # fails for an answer that was cut off
             return answer
         except TimeoutError:
             problem = f"it takes longer than {time.total_seconds():g} s"
@@ -164,8 +154,7 @@ class _ChildProcess:
         return {"exceeded": problem}
 
 
-def _end(process: subprocess.Popen[bytes], ours: socket.socket) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    ours.close()
-    process.wait()
+def _end(child: Child) -> None:
+    child.kill()
+    child.socket.close()
+    child.wait()

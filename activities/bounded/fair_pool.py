@@ -1,4 +1,4 @@
-"""Places for questions to child processes: how many are open at a time, and whose question is next."""
+"""Places for questions to child processes: how many are open at a time, and who is next."""
 
 import asyncio
 import contextlib
@@ -19,25 +19,26 @@ Process: TypeAlias = "weakref.finalize[..., Any]"
 class FairPool:
     """The places of one process, in which questions of all kinds and owners take turns.
 
-    Questions stand in lines, one for each kind of work, such as files or SQL. Three rules keep one from starving
-    another, be it a run with 600 wide files or 200 runs with slow queries:
+    Questions wait in lines, one for each kind of work, such as files or SQL. Three rules keep one
+    owner, such as a run, from starving another, be it with 600 wide files or with slow queries of
+    200 runs:
 
-    - A line holds at most its own number of places; an owner, such as a run, holds half of these, at least one.
-    - A free place goes to the line that holds fewest places, then to the one that was served longest ago.
-    - In a line the owner is next whose questions took the fewest seconds lately, then who came first.
+    - A line has a number of places. One owner holds at most half of them, at least one.
+    - A free place goes to the line that holds fewest, then to the one that was served longest ago.
+    - In a line the owner is next whose questions took fewest seconds lately, then who came first.
 
-    Seconds count less from minute to minute, so nobody stays behind for good. A process that waits for its next
-    question needs memory and no place: of those the pool ends the ones that were used longest ago.
+    Seconds count less from minute to minute, so nobody stays behind for good. An idle process needs
+    memory and no place: of those the pool ends the ones that were used longest ago.
     """
 
     def __init__(self, places: int, resting: int) -> None:
-        """So many questions are open at a time, and so many processes may wait for their next one."""
+        """At most `places` questions are open at a time, and `resting` processes are idle."""
         self._free = places
         self._most_resting = resting
         self._resting: list[Process] = []
         self._lines: list[QuestionLine] = []
         self._turns = 0
-        self._used: dict[str, tuple[float, float]] = {}  # seconds by owner, and when they were counted
+        self._used: dict[str, tuple[float, float]] = {}  # seconds of an owner, and their time
 
     def line(self, most: int) -> "QuestionLine":
         """Returns a line for one kind of work, which holds at most so many places."""
@@ -52,7 +53,8 @@ class FairPool:
             self._free -= 1
             self._turns += 1
             now = time.monotonic()
-            line.admit(min(line.admissible(), key=lambda question: self._seconds(question.owner, now)), self._turns)
+            question = min(line.admissible(), key=lambda each: self._seconds(each.owner, now))
+            line.admit(question, self._turns)
 
     def take_back(self, owner: str, seconds: float) -> None:
         """Takes the place of a question that took so many seconds, and gives it to the next one."""
@@ -74,7 +76,7 @@ class FairPool:
         self._resting = [other for other in self._resting if other is not process]
 
     def rested(self, process: Process) -> None:
-        """Takes note of a process that waits for its next question, and ends others if that is one too many."""
+        """Takes note of an idle process, and ends the one used longest ago if they are too many."""
         self._resting = [*(other for other in self._resting if other.alive), process]
         while len(self._resting) > self._most_resting:
             self._resting.pop(0)()
@@ -122,8 +124,8 @@ class QuestionLine:
         """Returns the questions that may have a place, in the order in which they came."""
         if self.open >= self._most:
             return []
-        waiting = (question for question in self._waiting if not question.admitted.cancelled())
-        return [question for question in waiting if self._open_of[question.owner] < self._most_of_one]
+        waiting = [each for each in self._waiting if not each.admitted.cancelled()]
+        return [each for each in waiting if self._open_of[each.owner] < self._most_of_one]
 
     def admit(self, question: WaitingQuestion, turn: int) -> None:
         """Gives a question its place."""
@@ -142,4 +144,4 @@ class QuestionLine:
 
 
 PLACES = FairPool(places=6, resting=4)
-"""The places of this process for files, SQL and the web. A process of these takes some 80 MiB beside its work."""
+"""The places of this process for files, SQL and the web; an idle child process has some 80 MiB."""

@@ -1,10 +1,10 @@
-"""The program of a child process: it serves the functions of one module, one JSON line in, one JSON line out.
+"""The program of a child process that serves the functions of one module.
 
-It imports nothing of ours but that module: each process pays for what it imports. It ends with its standard input,
-so it outlives its Worker by one question at most.
+A question is one JSON line, and so is an answer. The program imports nothing else of ours: each
+process pays for what it imports. It ends with its standard input, so it outlives its Worker by one
+question at most.
 """
 
-import contextlib
 import importlib
 import json
 import resource
@@ -12,39 +12,27 @@ import signal
 import sys
 from typing import Any
 
+from activities.bounded import own_bounds
+
 Json = dict[str, Any]
 
 TOO_DEEP = "it is nested too deeply"
 TOO_LARGE = "it needs more than {} MiB of memory"
 
 
-def main(setup: Json) -> None:
-    """Bounds the process for good, says so, and serves."""
+def main(setup_json: str) -> None:
+    """Bounds the process for good, reports that it is ready, and serves."""
+    setup = json.loads(setup_json)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     module = importlib.import_module(setup["module"])
-    bounds = {
-        # What may be written to: libraries reserve addresses, and map files, that cost no memory.
-        resource.RLIMIT_DATA: data_bytes() + setup["memory"],
-        resource.RLIMIT_FSIZE: setup["file_bytes"],
-        resource.RLIMIT_CORE: 0,
-    }
-    for kind, value in bounds.items():
-        with contextlib.suppress(ValueError, OSError):  # systems without that limit
-            resource.setrlimit(kind, (value, value))
+    own_bounds.bound_memory(own_bounds.data_bytes() + setup["memory"])
+    own_bounds.bound(resource.RLIMIT_FSIZE, setup["file_bytes"])
+    own_bounds.leave_no_core()
     _say({"result": None})
     for line in sys.stdin:
         signal.setitimer(signal.ITIMER_REAL, setup["seconds"])
         _say(_answer(module, line, setup["memory"]))
         signal.setitimer(signal.ITIMER_REAL, 0)
-
-
-def data_bytes() -> int:
-    """Returns the memory of this process that it can write to."""
-    try:
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[5]) * resource.getpagesize()
-    except OSError:  # systems without that file
-        return 0
 
 
 def _answer(module: Any, question: str, memory: int) -> Json:

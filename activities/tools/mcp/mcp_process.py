@@ -27,7 +27,7 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
 
-from activities.bounded.served import data_bytes
+from activities.bounded.own_bounds import bound_memory, data_bytes, leave_no_core
 from activities.tools.mcp.mcp_forms import Elicitation, complaint_about, shown
 from activities.tools.mcp.pins import Pinned
 from temporal_supervisor.supervision.base.text import clean, one_line, quoted
@@ -218,7 +218,7 @@ class _Process:
         """The server as a command. Unlike the SDK's own transport it bounds messages and keeps one process group."""
         setup, memory = self.setup, self.setup["memory_mib"] << 20
         own = data_bytes() + _MEMORY
-        bound(memory, max(memory, own))
+        bound_memory(memory, max(memory, own))  # of the server, which is started with it
         try:
             process = await asyncio.create_subprocess_exec(
                 setup["command"],
@@ -230,7 +230,7 @@ class _Process:
             )
         except (OSError, ValueError) as error:
             self.over(f"'{setup['command']}' can't be run: {getattr(error, 'strerror', None) or error}")
-        bound(own, max(memory, own))
+        bound_memory(own, max(memory, own))
         stdin, stdout, stderr = cast(Pipes, (process.stdin, process.stdout, process.stderr))
         incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
@@ -295,12 +295,6 @@ def said(error: BaseException) -> str:
     return one_line(clean(text), _ERROR_CHARS)
 
 
-def bound(soft: int, hard: int) -> None:
-    """Bounds the memory of this process, and of those that it starts from now on."""
-    with contextlib.suppress(ValueError, OSError):  # systems without that limit, or with a lower one
-        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
-
-
 def end() -> NoReturn:
     """Ends this process with everything below it: what its children leave behind became its own."""
     for _ in range(1000):
@@ -352,7 +346,7 @@ async def _main() -> None:
                 http = await stack.enter_async_context(create_mcp_http_client(headers=setup["headers"]))
                 transport = streamable_http_client(url, http_client=http, max_sse_event_size=FRAME_BYTES)
                 own = data_bytes() + _MEMORY
-                bound(own, own)
+                bound_memory(own)
             else:
                 transport = process.stdio()
             client = Client(transport, elicitation_callback=process.elicited, cache=None)
@@ -371,7 +365,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    leave_no_core()
     try:
         asyncio.run(_main())
     finally:

@@ -2,17 +2,15 @@
 
 import asyncio
 import base64
-import contextlib
 import json
 import os
-import signal
 from datetime import timedelta
 from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-from activities.bounded.child_processes import start_child
+from activities.bounded.child import Child
 from activities.heartbeat import show
 from activities.tools.files import open_to_others
 from activities.tools.mcp.pins import Pinned, pin_command, read_pins
@@ -28,10 +26,6 @@ _END = timedelta(seconds=5)  # for a process to end by itself with its server
 _IDLE = timedelta(minutes=10)  # a server that keeps something in memory may be needed again soon
 _AT_ONCE = 8  # calls of one server: a run of 200 agents does not flood it
 _LINE_BYTES = 16 * 1024 * 1024  # of one answer: two messages of a server
-_BOOT = (
-    "import sys; sys.path[:0] = {sys.argv[1]} - {*sys.path}; "
-    "from activities.tools.mcp import mcp_process; mcp_process.main()"
-)
 _QUESTIONS = 5  # of a server about one call
 _CHECK_FIRST = "Its outcome is unknown. Check whether it took effect before you try it again."
 
@@ -159,10 +153,10 @@ class McpConnection:
 
 
 class _ServerProcess:
-    """A child process. It has a session of its own, in which its server is, too, so that one signal ends both."""
+    """A child process. Its server is in its session, so that one signal ends both."""
 
     def __init__(self, folder: Path, environment: dict[str, str]) -> None:
-        self._process, self._socket = start_child(_BOOT, environment=environment, folder=folder)
+        self._child = Child("activities.tools.mcp.mcp_process", environment=environment, folder=folder)
         self._waiting: dict[int, asyncio.Future[Json]] = {}
         self._progress: dict[int, str] = {}
         self._numbers = count()
@@ -171,7 +165,7 @@ class _ServerProcess:
 
     async def start(self, setup: Json) -> None:
         """Returns once the server is connected. Raises McpFailed."""
-        reader, self._writer = await asyncio.open_connection(sock=self._socket, limit=_LINE_BYTES)
+        reader, self._writer = await asyncio.open_connection(sock=self._child.socket, limit=_LINE_BYTES)
         self._reading = asyncio.create_task(self._read(reader))
         try:
             await self.ask(setup, _START)
@@ -232,6 +226,5 @@ class _ServerProcess:
             pass
         finally:
             self._writer.close()
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)  # its number is its own until it is waited for
-            await asyncio.to_thread(self._process.wait)
+            self._child.kill()
+            await asyncio.to_thread(self._child.wait)
