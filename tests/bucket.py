@@ -7,12 +7,14 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
-from werkzeug.serving import make_server
 
 
 @pytest.fixture(scope="session")
 def s3_endpoint() -> Iterator[str]:
+    # Each process of the tests collects this module, and few of them need the server.
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+    from werkzeug.serving import make_server
+
     serve, one_at_a_time = DomainDispatcherApplication(create_backend_app), threading.Lock()
 
     def app(environ: Any, start_response: Any) -> Any:

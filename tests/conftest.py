@@ -1,9 +1,11 @@
 """One real Temporal server, one scripted model and one Worker for the whole test session."""
 
+import contextlib
 import gc
 import os
 import signal
 from collections.abc import AsyncIterator
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -30,6 +32,8 @@ os.environ.setdefault("GOGC", "400")  # servers that collect garbage seldom take
 hypothesis.register_profile("usual", deadline=None, max_examples=40)  # of how fast the machine is they say nothing
 hypothesis.load_profile("usual")
 
+SANDBOXED = Path(__file__).parent / "workflow"
+
 SLOW = (
     *("machine", "recovery/test_kill", "corpus/test_raw_inputs", "corpus/test_liveness", "faults", "recovery"),
     *(
@@ -51,6 +55,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return next((i for i, name in enumerate(SLOW) if item.nodeid.startswith(f"tests/{name}")), len(SLOW))
 
     items.sort(key=place)
+
+
+def pytest_collection_finish() -> None:
+    """Keeps the garbage collector from going through thousands of collected tests."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
@@ -80,11 +89,44 @@ def settings(model: ScriptedModel, tmp_path_factory: pytest.TempPathFactory) -> 
     return settings_for(model.url, tmp_path_factory.mktemp("artifacts"))
 
 
+class SessionWorkers:
+    """The project's Workers in this process: as in production, or with the SDK's sandbox.
+
+    The sandbox loads the modules of workflows for each run, a third of what a short run costs.
+    """
+
+    def __init__(self, client: Client, settings: Settings) -> None:
+        self._client, self._settings = client, settings
+        self._sandboxed: bool | None = None  # None: none serve yet
+        self._at_work = contextlib.AsyncExitStack()
+
+    async def serve(self, *, sandboxed: bool) -> None:
+        """Returns once Workers of that kind serve, which replace those of the other kind."""
+        if sandboxed is self._sandboxed:
+            return
+        await self.stop()
+        workers = serving(self._client, self._settings, strict_sandbox=sandboxed)
+        await self._at_work.enter_async_context(workers)
+        self._sandboxed = sandboxed
+
+    async def stop(self) -> None:
+        """Ends the Workers that serve."""
+        await self._at_work.aclose()
+        self._sandboxed = None
+
+
 @pytest.fixture(scope="session")
-async def worker(client: Client, settings: Settings) -> AsyncIterator[None]:
-    """The project's Workers, with the real sandbox, in this process."""
-    async with serving(client, settings):
-        yield
+async def session_workers(client: Client, settings: Settings) -> AsyncIterator[SessionWorkers]:
+    """The Workers of the session, none of which serve yet."""
+    workers = SessionWorkers(client, settings)
+    yield workers
+    await workers.stop()
+
+
+@pytest.fixture(scope="module")
+async def worker(request: pytest.FixtureRequest, session_workers: SessionWorkers) -> None:
+    """The project's Workers, with the real sandbox for the tests of workflows."""
+    await session_workers.serve(sandboxed=request.path.is_relative_to(SANDBOXED))
 
 
 @pytest.fixture

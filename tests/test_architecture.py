@@ -9,6 +9,8 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -132,12 +134,25 @@ PARSERS_ELSEWHERE = {
 READ_BY_COMMANDS = (f"{ABOVE}/console/run/described_files.py imports activities.files.descriptions",)
 
 
-class Module(NamedTuple):
-    """A parsed source file."""
+@dataclass(frozen=True)
+class Module:
+    """A source file, parsed when it is first asked for: each process of the tests collects this module."""
 
     path: Path
-    source: str
-    tree: ast.Module
+    other_source: str | None = None
+    """A text in place of the file's."""
+
+    @cached_property
+    def source(self) -> str:
+        """Its text."""
+        if self.other_source is not None:
+            return self.other_source
+        return self.path.read_text(encoding="utf-8")
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """Its syntax tree."""
+        return ast.parse(self.source)
 
     @property
     def name(self) -> str:
@@ -145,14 +160,9 @@ class Module(NamedTuple):
         return str(self.path.relative_to(ROOT))
 
 
-def load(path: Path) -> Module:
-    source = path.read_text(encoding="utf-8")
-    return Module(path, source, ast.parse(source))
-
-
-MODULES = {name: [load(path) for path in sorted(folder.rglob("*.py"))] for name, folder in FOLDERS.items()}
-MODULES |= {name: [load(ROOT / ABOVE / f"{name}.py")] for name in BESIDE}
-MODULES["mains"] = [load(ROOT / name) for name in MAINS]
+MODULES = {name: [Module(path) for path in sorted(folder.rglob("*.py"))] for name, folder in FOLDERS.items()}
+MODULES |= {name: [Module(ROOT / ABOVE / f"{name}.py")] for name in BESIDE}
+MODULES["mains"] = [Module(ROOT / name) for name in MAINS]
 ALL = [module for modules in MODULES.values() for module in modules]
 NAMED = [module for module in ALL if module.path.name not in ("__init__.py", "__main__.py", *MAINS)]
 
@@ -375,7 +385,7 @@ def test_mains_do_nothing_when_imported(main: str) -> None:
     """Beside imports and definitions they have what fills the table of commands, and the guard."""
     definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign)
     harmless = (*definitions, ast.Import, ast.ImportFrom, ast.Try)
-    _docstring, *body = load(ROOT / main).tree.body
+    _docstring, *body = Module(ROOT / main).tree.body
     others = [ast.unparse(node) for node in body if not isinstance(node, harmless)]
     known = ("app.", "if __name__ == '__main__'")
     assert [text for text in others if not text.startswith(known)] == []

@@ -94,5 +94,5 @@ def test_parts_of_a_run_change_by_their_own_methods(module: Module) -> None:
     ],
 )
 def test_the_rule_tells_a_change_from_outside(code: str, is_breach: bool) -> None:
-    module = Module(MODULES["workflows"][0].path, code, ast.parse(code))
+    module = Module(MODULES["workflows"][0].path, code)
     assert bool(list(breaches(module))) == is_breach

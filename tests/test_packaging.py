@@ -8,15 +8,15 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
 
 from tests.serving import address_of, own_server
-from tests.shown.examples import EXAMPLES
-from tests.shown.playing import lacks, place
+from tests.shown.examples import EXAMPLES, Example
+from tests.shown.playing import lacks, named, place
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = {"workflows", "activities", "temporal_supervisor"}
@@ -155,9 +155,22 @@ def test_a_program_beside_folders_of_common_names_imports_the_client_package(com
     assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr
 
 
-async def test_from_an_empty_folder_each_example_of_the_pattern_is_one_command(commands: Path, tmp_path: Path) -> None:
+USUAL = ("octopus", "second-specialist", "project")
+"""Examples of one subtask, of a routed goal, and of a team inside a team with files."""
+
+
+@pytest.mark.parametrize(
+    "played",
+    [
+        pytest.param([named(name) for name in USUAL], id="some"),
+        pytest.param(EXAMPLES, id="all", marks=pytest.mark.long),
+    ],
+)
+async def test_from_an_empty_folder_an_example_of_the_pattern_is_one_command(
+    commands: Path, tmp_path: Path, played: Sequence[Example]
+) -> None:
     async with place(commands / "temporal-supervisor", tmp_path) as there:
-        for example in EXAMPLES:
+        for example in played:
             assert lacks(example, await there.play(example)) == [], example.name
         assert list(there.folder.iterdir()) == [], "a command left something in the folder"
         saved = await there.show("artifacts", "project", "--save", "todo")

@@ -210,7 +210,7 @@ async def scene() -> AsyncIterator[Scene]:
         async with own_server() as client, scripted_model() as model, contextlib.AsyncExitStack() as stack:
             settings = settings_for(model.url, folder / "artifacts")
             with patch.dict(os.environ, SUPERVISOR_CACHE_DIR=str(folder / "cache")):  # no other program's
-                await stack.enter_async_context(serving(client, settings))
+                await stack.enter_async_context(serving(client, settings, strict_sandbox=False))
                 yield Scene(client, model, await store_of(client, settings.artifacts_url), folder)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.console.conftest import ROOT, Done
+from tests.console.conftest import ROOT, Cli, Done
 from tests.serving import WorkerProcesses
 from tests.waiting import until
 
@@ -49,9 +49,11 @@ class Tour:
 
     async def waits(self, subtask: str) -> None:
         """Returns once a subtask waits for a person."""
+        # A command of the page's own would import everything at each look.
+        forked = Cli(self.environ, self.folder)
 
         async def is_asked() -> bool:
-            listed = json.loads((await self.block("temporal-supervisor inbox --json")).out)
+            listed = json.loads(await forked.out("inbox", "--json"))
             return any(item["subtask_id"] == subtask for item in listed)
 
         await until(is_asked, 120)

@@ -15,7 +15,8 @@ from tests.machine.quick_server import quick_server
 from tests.machine.verdict import verdict_on
 from tests.scripted_model import ScriptedModel
 
-PLAYED = {1: 20, 51: 20, 201: 20, 301: 16, 101: 8}
+PLAYED = {1: 10, 51: 10, 201: 10, 301: 8, 101: 4}
+MORE = {11: 10, 61: 10, 211: 10, 309: 8, 105: 4}
 """How many cases from which seed on; those from 101 on without a workflow cache. More by `make cases`."""
 REPLAYED = 4  # each so-manieth: all of them by `make cases`
 
@@ -28,11 +29,14 @@ async def own_client() -> AsyncIterator[Client]:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("first", PLAYED)
+@pytest.mark.parametrize(
+    ("first", "count"),
+    [*PLAYED.items(), *(pytest.param(*part, marks=pytest.mark.long) for part in MORE.items())],
+)
 async def test_whatever_goes_wrong_a_run_ends_well(
-    own_client: Client, model: ScriptedModel, tmp_path: Path, first: int
+    own_client: Client, model: ScriptedModel, tmp_path: Path, first: int, count: int
 ) -> None:
-    for group in batches(first, PLAYED[first]):
+    for group in batches(first, count):
         verdict = await verdict_on(own_client, model, group, tmp_path, replay_each=REPLAYED)
         assert not verdict.faults, "\n".join(verdict.lines())
 

@@ -22,7 +22,7 @@ from tests.workflow.plan.test_approval import asked, decide
 from tests.workflow.runs import Handle, Lab, failure, is_answered, search_attribute, status_of
 from worker_main import serving
 
-RUNS = 9
+RUNS = [2, pytest.param(9, marks=pytest.mark.long)]
 LOOK = tools(("lookup", {"query": "pears"}))
 LOST = {
     "unmounted": "has no id, the run uses the store {own_id}",
@@ -142,9 +142,9 @@ def turns(go: asyncio.Event) -> Callable[[Step], Reply]:
     return lambda step: LOOK if step.number == 1 else when(go, found)
 
 
-async def begun(lab: Lab, client: Client, disk: Disk, go: asyncio.Event) -> list[tuple[Lab, Handle]]:
-    """Returns open runs whose agents are in their first and second turns; the backup is of before these."""
-    labs = [lab.on(client).named(f"{lab.run_id}-{number}") for number in range(RUNS)]
+async def begun(lab: Lab, count: int, client: Client, disk: Disk, go: asyncio.Event) -> list[tuple[Lab, Handle]]:
+    """Returns so many open runs whose agents are in their first and second turns; the backup is of before these."""
+    labs = [lab.on(client).named(f"{lab.run_id}-{number}") for number in range(count)]
     for own in labs:
         own.play(script(SHAPE, dict.fromkeys(("t1", "t2", "t3"), turns(go)), answer()))
     handles = [await own.start(approve_plan=True) for own in labs]
@@ -168,16 +168,17 @@ async def paused(open_runs: list[tuple[Lab, Handle]], go: asyncio.Event) -> None
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.parametrize("count", RUNS)
 @pytest.mark.parametrize(("how", "said"), LOST.items(), ids=list(LOST))
 async def test_runs_wait_for_a_lost_store_and_go_on_when_it_is_back(
-    lab: Lab, settings: Settings, disk: Disk, how: str, said: str
+    lab: Lab, settings: Settings, disk: Disk, how: str, said: str, count: int
 ) -> None:
     """A backup is missed by a new Worker: what the old one has read it still knows."""
     go, own = asyncio.Event(), settings.model_copy(update={"artifacts_url": str(disk.mount)})
     async with own_server() as client, AsyncExitStack() as at_work:
         await at_work.enter_async_context(serving(client, own))
         at_work.callback(disk.mount_again)  # calls that hold an answer would keep the Worker from ending
-        open_runs = await begun(lab, client, disk, go)
+        open_runs = await begun(lab, count, client, disk, go)
         own_id = await (await store_of(client, disk.mount)).identity()
         if how == "restored":
             await paused(open_runs, go)
@@ -194,12 +195,12 @@ async def test_runs_wait_for_a_lost_store_and_go_on_when_it_is_back(
             assert said.format(own_id=own_id) in store_wait(await status_of(handle))
             assert await search_attribute(handle, "SupervisorWaiting") == "store"
         assert how == "restored" or disk.written == []
-        assert [own.repeated for own, _ in open_runs] == [[]] * RUNS
+        assert [own.repeated for own, _ in open_runs] == [[]] * count
         disk.mount_again()
         results = await asyncio.wait_for(asyncio.gather(*(handle.result() for _, handle in open_runs)), 60)
-    assert [result.status for result in results] == ["completed"] * RUNS
-    assert [own.repeated for own, _ in open_runs] == [[]] * RUNS
-    assert [result.usage.model_calls for result in results] == [8] * RUNS
+    assert [result.status for result in results] == ["completed"] * count
+    assert [own.repeated for own, _ in open_runs] == [[]] * count
+    assert [result.usage.model_calls for result in results] == [8] * count
 
 
 @pytest.mark.timeout(120)
