@@ -1,14 +1,18 @@
-"""What a Python program needs to give goals to a supervisor, to watch its runs and to decide in them.
+"""The client library: start runs, watch them and decide in them. Workers run elsewhere.
 
     client = await connect()
     run = await Run.start(client, RunRequest(goal="Which region sold most in 2025?"))
     result = await run.result()
 
-Workers run elsewhere. Imports neither `workflows` nor `activities`: a program may have folders of these names. A name
-is loaded when it is first used, so that code which only needs what lies below this package loads no client.
+Errors of updates:
 
-An update that the run does not take raises UpdateRefused with the run's own words; one that can't be an update raises
-ValueError before it is sent. NoAnswer: no Worker answered; a decision may be sent again, the first one stands.
+- ValueError: malformed, so nothing was sent.
+- UpdateRefused: the run refused it; the message is the run's own.
+- NoAnswer: no Worker answered. A decision may be sent again, because only the first one counts.
+
+The package imports neither `workflows` nor `activities`, so a program may have folders of these
+names. Each name is loaded on first use: workflow code that imports a module below this package
+loads no client.
 """
 
 from importlib import import_module
@@ -69,8 +73,9 @@ if TYPE_CHECKING:
 
 _CONTRACT = "Attachment Finding Plan RunRequest RunResult Status TraceEvent UpdateReply Wait"
 _CLIENT = (
-    "NO_WORKER OWNER Inbox Item NoAnswer NoRun Run RunFailed UpdateRefused asked connect decide decide_all decide_plan "
-    "decide_tool_call follow inbox new_run_id pause query reply resume run send start steer wait waiting"
+    "NO_WORKER OWNER Inbox Item NoAnswer NoRun Run RunFailed UpdateRefused asked connect decide "
+    "decide_all decide_plan decide_tool_call follow inbox new_run_id pause query reply resume run "
+    "send start steer wait waiting"
 )
 _TOOLS = "Arguments NewArtifact Tool ToolContext ToolMisuse ToolOutput tool"
 _HOMES = {

@@ -96,9 +96,10 @@ class Inbox:
 
 
 async def inbox(client: Client, owner: str | None = None) -> Inbox:
-    """Returns what waits for people in all open runs, on all levels; those of an `owner` if given.
+    """Returns the waits for people in all open runs, nested ones included.
 
-    Raises ValueError if the server can't tell owners: it lacks the search attribute.
+    With an `owner` only in runs of that owner. Raises ValueError if the server lacks the search
+    attribute of owners.
     """
     have = await usable(client)
     if owner is not None and OWNER.name not in have:
@@ -130,12 +131,12 @@ async def inbox(client: Client, owner: str | None = None) -> Inbox:
 
 
 async def waiting(client: Client, run_id: str) -> list[Item]:
-    """Returns what waits for people in one run."""
+    """Returns the waits for people in one run and those nested in it."""
     return await Run(client, run_id).waiting()
 
 
 async def asked(client: Client, run_id: str, wait_id: str) -> Asked:
-    """Returns a wait with all of what is asked. Raises UpdateRefused if none of that id waits."""
+    """Returns a wait with its whole question. Raises UpdateRefused if no wait has that id."""
     return await Run(client, run_id).asked(wait_id)
 
 

@@ -13,6 +13,8 @@ from activities.tools.tool import ToolMisuse, ToolOutput
 from temporal_supervisor.supervision.base.store_keys import effect_keys
 from temporal_supervisor.supervision.contract.base import Model
 
+Ask = Callable[[], Awaitable[ToolOutput]]
+
 _REQUESTS = 3  # for one thing, as long as none was answered: a network may fail for a moment
 
 
@@ -31,18 +33,21 @@ class AskedOnce:
         self._store = store
         self._at_work: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def get(self, run_id: str, wanted: str, ask: Callable[[], Awaitable[ToolOutput]]) -> ToolOutput:
-        """Returns the answer that the run has; asks if it has none. Raises ToolMisuse if there is none to be had."""
+    async def get(self, run_id: str, wanted: str, ask: Ask) -> ToolOutput:
+        """Returns the run's answer to a request, which is sent if it has none yet.
+
+        Raises ToolMisuse if the request failed, or was sent too often without an answer.
+        """
         name = hashlib.sha256(wanted.encode("utf-8", "replace")).hexdigest()
         lock = self._at_work.setdefault(f"{run_id} {name}", asyncio.Lock())
-        async with lock:
+        async with lock:  # else calls of one process at the same time would count as failed ones
             problem = "it was asked for too often without an answer"
             for number in range(_REQUESTS):
                 begun, ended = effect_keys(run_id, f"asked.{name}.{number}")
                 if await self._store.create(begun, b""):
                     return await self._asked(ended, ask)
                 stored = await self._store.find(ended)
-                if stored is None:  # the process died that had asked
+                if stored is None:  # the process that had sent the request died
                     continue
                 answer = _Answer.model_validate_json(stored)
                 if not answer.problem:
@@ -50,7 +55,7 @@ class AskedOnce:
                 problem = answer.problem
             raise ToolMisuse(problem)
 
-    async def _asked(self, key: str, ask: Callable[[], Awaitable[ToolOutput]]) -> ToolOutput:
+    async def _asked(self, key: str, ask: Ask) -> ToolOutput:
         try:
             output = await ask()
         except ToolMisuse as misuse:

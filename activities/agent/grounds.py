@@ -33,8 +33,12 @@ from temporal_supervisor.supervision.reuse.recipes import asks_for_today
 
 _CALL_BYTES = 100  # a tool call beside the line that was found in its output
 
-# The reviewer's words and the finding that they are about prove nothing; outputs of tools are read as what they are.
-_NO_GROUND = re.compile(rf"<(feedback|previous_finding|{EARLIER_OUTPUTS})>\n(?:(?!<\1>\n).)*?\n</\1>", re.DOTALL)
+# A reviewer's feedback and the finding under review prove nothing. Outputs of tools are sources of
+# their own, so their copies in the brief are none.
+_NO_GROUND = re.compile(
+    rf"<(feedback|previous_finding|{EARLIER_OUTPUTS})>\n(?:(?!<\1>\n).)*?\n</\1>",
+    re.DOTALL,
+)
 
 _STEERS = re.compile(rf"<{STEER}>\n((?:(?!<{STEER}>\n).)*?)\n</{STEER}>", re.DOTALL)
 
@@ -44,15 +48,20 @@ _SUBTASK = re.compile(rf"<{SUBTASK}>\n((?:(?!</?{SUBTASK}>).)*?)\n</{SUBTASK}>",
 _MATERIAL = (f"<{ATTACHMENT} ", f"<{FINDING} ")
 
 
+Keep = Callable[[str], Awaitable[str]]
+"""Stores a text and returns its reference."""
+
+
 @dataclass
 class Grounds:
     """Grounds from a conversation: texts for the rule of grounding, tool calls, and their sources.
 
-    `has_data`: a tool gave an output with data, or people said or decided something. `has_material`: the brief holds
-    the text of an attachment, or a finding. `last_failed`: the last call of a tool gave an error.
-
-    `addresses` are the URLs that were read there. Those in `composed` are of a kind that may have been made up: they
-    stand in the subtask's description, or in what a query returned, which can join texts.
+    `has_data`: a tool returned data, or a person wrote or decided something.
+    `has_material`: the brief holds the text of an attachment, or a finding.
+    `last_failed`: the last call of a tool returned an error.
+    `addresses`: the URLs that the author has read.
+    `composed`: URLs that a model may have made up. They were read in the subtask's description, or
+    in the output of a query, which can join texts.
     """
 
     texts: list[Source] = field(default_factory=list)
@@ -76,23 +85,33 @@ class Grounds:
 
     def supported(self, claims: list[CheckedClaim]) -> int:
         """Returns the number of claims with a source; the brief is one if it holds material."""
-        return sum(bool(claim.source) and (claim.source != BRIEF or self.has_material) for claim in claims)
+        sources = [claim.source for claim in claims if claim.source]
+        if self.has_material:
+            return len(sources)
+        return len([source for source in sources if source != BRIEF])
 
 
 def told(chain: list[Entry]) -> str:
-    """Returns the instructions to the author of a conversation: rules, subtask, and words since.
+    """Returns the instructions to the author of a conversation: rules, subtask, later messages.
 
     The material of the brief is left out.
     """
-    opening = chain[0].opening
-    rules = [opening.system] if opening else []
-    subtasks = [subtask for text in texts_of(chain[0].input) for subtask in _SUBTASK.findall(text)]
-    return "\n".join([*rules, *subtasks, *(text for entry in chain[1:] for text in texts_of(entry.input))])
+    first, *later = chain
+    lines: list[str] = []
+    if first.opening:
+        lines.append(first.opening.system)
+    for text in texts_of(first.input):
+        lines += _SUBTASK.findall(text)
+    for entry in later:
+        lines += texts_of(entry.input)
+    return "\n".join(lines)
 
 
 def needs_data(role: Role, toolbox: Toolbox) -> bool:
-    """True if findings of a role have to rest on data: it may not answer from knowledge, and has a tool for data."""
-    return role.grounding == "tools" and any(tool.evidence == "data" for tool in toolbox.named(role.tools))
+    """True if a role has a tool for data, and must not answer from knowledge."""
+    if role.grounding != "tools":
+        return False
+    return any(tool.evidence == "data" for tool in toolbox.named(role.tools))
 
 
 # A query that matched nothing may ask for a value that is written otherwise: it shows no data.
@@ -100,7 +119,10 @@ MATCHED_NOTHING = re.compile(rf"^(?:{NO_ROWS}|{re.escape(NO_MATCH)})$", re.MULTI
 
 
 async def read_grounds(
-    conversations: ConversationStore, head: str, toolbox: Toolbox, keep: Callable[[str], Awaitable[str]]
+    conversations: ConversationStore,
+    head: str,
+    toolbox: Toolbox,
+    keep: Keep,
 ) -> Grounds:
     """Returns the grounds of the conversation at `head` and of those that it began anew.
 
@@ -110,10 +132,11 @@ async def read_grounds(
     brief = texts_of(chains[-1][0].input)
     later = [text for chain in chains for entry in chain[1:] for text in texts_of(entry.input)]
     said = [word for text in later for word in _STEERS.findall(text)]
+    proving = [_NO_GROUND.sub("", text) for text in brief]
     grounds = Grounds(
-        texts=[Source(_NO_GROUND.sub("", text)) for text in brief] + [Source(word) for word in said],
+        texts=[Source(text) for text in [*proving, *said]],
         has_data=bool(said),
-        has_material=any(mark in _NO_GROUND.sub("", text) for text in brief for mark in _MATERIAL),
+        has_material=any(mark in text for text in proving for mark in _MATERIAL),
         addresses=addresses_in(*(_SUBTASK.sub("", text) for text in brief), *said),
         composed=addresses_in(*brief),
     )
@@ -126,7 +149,7 @@ async def read_grounds(
     return grounds
 
 
-async def _add(grounds: Grounds, use: ToolUse, toolbox: Toolbox, keep: Callable[[str], Awaitable[str]]) -> None:
+async def _add(grounds: Grounds, use: ToolUse, toolbox: Toolbox, keep: Keep) -> None:
     """Adds a tool call with its output; one without a result adds nothing."""
     if use.output is None or use.is_error:
         return
@@ -156,7 +179,8 @@ async def _add(grounds: Grounds, use: ToolUse, toolbox: Toolbox, keep: Callable[
         return
     name = one_line(f"{use.name} {preview(json.loads(use.arguments))}", _CALL_BYTES)
     proves: SourceKind = "computed" if kind == "computed" else "data"
-    shown = addresses_in(use.output) - addresses_in(use.arguments)  # what it repeats, the model has written
+    # A tool may repeat its arguments, which the model wrote.
+    shown = addresses_in(use.output) - addresses_in(use.arguments)
     (grounds.composed if queries else grounds.addresses).update(shown)
     grounds.texts.append(Source(use.output, proves, use.arguments, name, ref))
     grounds.has_data |= kind == "data" and not (queries and MATCHED_NOTHING.search(use.output))

@@ -94,14 +94,25 @@ def reply(url: str, times: Json, sql: str, tables: list[str], bounds: Json) -> J
     return {"read": tables_read(query, tables, "postgres"), **asyncio.run(_connected(url, times, work))}
 
 
+def _refusal(error: Exception) -> str:
+    """Returns the reason why there is no connection, without the driver's own words."""
+    if isinstance(error, asyncpg.PostgresError):
+        return "the server refuses the connection"
+    if isinstance(error, OSError):
+        return "the server cannot be reached"
+    return _FORM
+
+
 async def _connected(url: str, times: Json, work: Work) -> Json:
-    """Returns what `work` does in a transaction that cannot write; `error` if it fails, `down` without a connection."""
+    """Returns the result of `work` in a transaction that cannot write.
+
+    The result has an `error` if it fails, and `down` if there was no connection.
+    """
     try:
         connection = await asyncpg.connect(url, timeout=times["connect"], statement_cache_size=0)
-    except Exception as error:  # texts of the driver's errors repeat parts of the connection string
-        refused, away = isinstance(error, asyncpg.PostgresError), isinstance(error, OSError)
-        why = "the server refuses the connection" if refused else "the server cannot be reached" if away else _FORM
-        return {"error": f"{why} ({type(error).__name__})", "down": True}
+    except Exception as error:
+        # The driver's messages repeat parts of the connection string, so only the type is shown.
+        return {"error": f"{_refusal(error)} ({type(error).__name__})", "down": True}
     try:
         async with asyncio.timeout(times["statement"] + times["connect"]):  # a server that is silent from now on
             await connection.transaction(readonly=True).start()

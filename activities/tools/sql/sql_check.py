@@ -76,7 +76,7 @@ def check(sql: str, tables: list[str], dialect: str = "duckdb") -> exp.Expr:
 
 
 def tables_read(query: exp.Expr, tables: list[str], dialect: str = "duckdb") -> list[str]:
-    """Returns those of `tables` that `query` reads."""
+    """Returns the names of `tables` that `query` reads."""
     read = {_spelled(table, dialect) for table in query.find_all(exp.Table)}
     return [name for name in tables if _plain(name) in read]
 
@@ -112,7 +112,7 @@ def _check_node(node: exp.Expr) -> None:
 
 
 def _check_postgres(node: exp.Expr) -> None:
-    """Refuses what could call other code of the server than its well-known functions."""
+    """Refuses calls of the server's code, except of its well-known functions."""
     if isinstance(node, exp.Anonymous) and not _POSTGRES_FUNCTIONS.fullmatch(node.name.lower()):
         raise Refused(f"The function {one_line(node.name.lower(), NAME_SHOWN_BYTES)} is not available.")
     if isinstance(node, exp.Operator | exp.ObjectIdentifier) or (

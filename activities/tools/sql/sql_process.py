@@ -1,8 +1,8 @@
 """The process that checks and runs SQL, so that a query can neither harm nor block its Worker.
 
-`activities.bounded` calls `reply`, which opens the tables of a query in an engine that is locked before the query is
-looked at. The engine stays open for the next query over the same tables; for others there is a new one.
-Imports only the check: each process pays for what it imports.
+`activities.bounded` calls `reply`, which opens the tables of a query in an engine and locks it
+before it looks at the query. The engine stays open for the next query over the same tables; other
+tables get a new one. Imports only the check: each process pays for what it imports.
 """
 
 from typing import Any
@@ -25,17 +25,19 @@ _CLOSED: dict[str, str | bool | int | float | list[str]] = {
 
 
 def _start(setup: Json) -> None:
-    """Opens the tables of `{tables: {name: path}, ...limits}`; the engine can read these files and no others."""
+    """Opens the tables of `{tables: {name: path}, ...limits}`; the engine reads no other file."""
     if _served:
         _served.pop("database").close()
         _served.clear()
     database = duckdb.connect(config=_CLOSED)
-    database.execute("SET enable_progress_bar = false")  # it would stand in the reply of a query of two seconds
+    # The bar of a query that takes two seconds would be written into the reply.
+    database.execute("SET enable_progress_bar = false")
     paths = ", ".join(map(literal, setup["tables"].values()))
     database.execute(f"SET allowed_paths = [{paths}]")
     database.execute("SET enable_external_access = false")
     for name, path in setup["tables"].items():
-        database.execute(f"CREATE VIEW {quoted(name)} AS SELECT * FROM read_parquet({literal(path)})")
+        rows = f"SELECT * FROM read_parquet({literal(path)})"
+        database.execute(f"CREATE VIEW {quoted(name)} AS {rows}")
     database.execute(f"SET memory_limit = '{setup['memory']}B'")
     database.execute("SET lock_configuration = true")
     _served.update(database=database, tables=setup["tables"])
@@ -44,7 +46,8 @@ def _start(setup: Json) -> None:
 def reply(sql: str, setup: Json) -> Json:
     """Returns the answer to a query that passes the check; else `error`.
 
-    It has texts, if there is `more`, the tables that it `read`, and the `columns_read`, null for all.
+    It has texts, a mark if there is `more`, the tables that it `read`, and the `columns_read`, null
+    for all.
     """
     if _served.get("tables") != setup["tables"]:
         _start(setup)
@@ -63,7 +66,8 @@ def reply(sql: str, setup: Json) -> Json:
         fetched = cursor.fetchmany(rows + 1)
         shown_rows = [[shown(value)[: setup["cell"]] for value in row] for row in fetched[:rows]]
     except MemoryError:
-        raise  # ends the process: what it still holds would be missing for the next query, perhaps another run's
+        # Ends the process: the memory that it still holds would be missing for the next query.
+        raise
     except (duckdb.Error, ValueError, OverflowError) as error:
         return {"error": str(error)}
     finally:

@@ -183,7 +183,7 @@ async def server_rows(client: Client, store_id: str | None) -> AsyncIterator[Che
 
 
 async def queue_rows(client: Client) -> AsyncIterator[CheckRow]:
-    """Yields whether each queue and build has a Worker."""
+    """Yields a row for each queue, and for each build without a Worker."""
     seen = {queue: await polled(client, queue) for queue in WORK}
     for queue, work in WORK.items():
         workers = seen[queue].workers

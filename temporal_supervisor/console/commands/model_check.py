@@ -1,4 +1,4 @@
-"""What `doctor` finds out about the endpoint of models: by its lists, a few small requests, and one real call."""
+"""The rows of `doctor` on the endpoint of models: its lists, small requests, one real call."""
 
 import secrets
 import time
@@ -46,12 +46,12 @@ class _Speed:
 
     @property
     def run(self) -> timedelta:
-        """How long a run of three subtasks takes, its calls one after the other."""
+        """The duration of a run of three subtasks, with one call at a time."""
         return timedelta(seconds=_RUN_READS / self.reads + _RUN_WRITES / self.writes)
 
 
 async def model_rows(settings: Settings) -> AsyncIterator[CheckRow]:
-    """Yields what is right and wrong with the endpoint that the settings name."""
+    """Yields rows on the endpoint that the settings name."""
     address = endpoint(settings)
     if address is None:
         text = "this environment names no model, so Workers started in it can't make model calls"
@@ -193,7 +193,7 @@ def _failed(settings: Settings, address: str, failure: ModelFailure) -> CheckRow
 
 
 def _traits_rows(facts: EndpointFacts, name: str) -> Iterator[CheckRow]:
-    """Yields what the endpoint does with the model, and what that means."""
+    """Yields rows on the abilities of the model at the endpoint, and their consequences."""
     traits = facts.traits(name)
     _, *words = said(name, traits)
     slots = [f"{facts.slots} calls at a time"] if facts.slots else []
@@ -206,7 +206,7 @@ def _traits_rows(facts: EndpointFacts, name: str) -> Iterator[CheckRow]:
 
 
 async def _speed_row(model: "AnthropicModel", name: str) -> CheckRow | None:
-    """Returns how long a run takes at the speed of the endpoint now; None if it could not be measured."""
+    """Returns a row with the duration of a run at the present speed; None without a measurement."""
     try:
         speed = await _measured(model, name)
     except ModelFailure:

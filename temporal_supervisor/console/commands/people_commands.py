@@ -269,7 +269,10 @@ async def item_report(access: Access, item: Item, *, commands: bool = True) -> R
 
 
 async def _behind(access: Access, run: Run, wait: Wait) -> tuple[str, dict[str, str]]:
-    """Returns who asks, and the findings that a person's own is to build on, whole: `content` has only summaries."""
+    """Returns the asking role, and the whole texts of the findings to build on.
+
+    The `content` of the wait has only their summaries.
+    """
     if wait.subtask_id is None:
         return "the supervisor", {}
     level, subtask_id = await run.level(wait.subtask_id)

@@ -73,7 +73,7 @@ def _check_build(described: WorkflowExecutionDescription, own_build: str | None)
 
 
 async def _first_stuck(run: Run, below: Sequence[tuple[str, str]]) -> str | None:
-    """Returns what fails in one of the workflows below a run; None if nothing does."""
+    """Returns the failure of the first stuck workflow below a run; None if all of them work."""
     for workflow_id, _ in below:
         if failing := stuck(await run.describe(workflow_id)):
             return failing
@@ -81,7 +81,7 @@ async def _first_stuck(run: Run, below: Sequence[tuple[str, str]]) -> str | None
 
 
 async def _mend(run: Run, described: WorkflowExecutionDescription, places: Sequence[tuple[str, str]]) -> int:
-    """Resets those workflows that do not replay. Returns the exit code."""
+    """Resets workflows that do not replay. Returns the exit code."""
     # these load the workflows with their contracts: 0.3 s for one command only
     from temporal_supervisor.runtime.workers import replayer
     from workflows.supervisor import SupervisorWorkflow
@@ -112,7 +112,7 @@ async def _mend(run: Run, described: WorkflowExecutionDescription, places: Seque
 
 
 async def _make_again(run: Run, access: Access, places: Sequence[tuple[str, str]]) -> int:
-    """Resets those workflows that name lost objects to before these were made: what was paid for is paid again."""
+    """Resets workflows that name lost objects to before these were made; paid work is paid again."""
     store = await access.store()
     if store_id := await recorded_store(run):
         await store.require(store_id)  # in another store, or in one that is not mounted, nothing counts as lost
@@ -132,9 +132,9 @@ def _say(write: Callable[[str], None], workflow_id: str, words: str) -> None:
 
 
 async def fault_of(history: WorkflowHistory, replayer: Replayer) -> tuple[int, str] | None:
-    """Returns where a history ceases to replay, and why; None if all of it does. Raises CodeFails.
+    """Returns the event at which a replay fails, and the reason; None if the whole history replays.
 
-    That is the id of the event that ends the first workflow task with another outcome than in the history.
+    The event ends the first workflow task whose outcome differs from the history. Raises CodeFails.
     """
     events = history.events
     why = await _refusal(history.workflow_id, events, replayer)
@@ -157,7 +157,7 @@ async def fault_of(history: WorkflowHistory, replayer: Replayer) -> tuple[int, s
 
 
 async def _refusal(workflow_id: str, events: Sequence[HistoryEvent], replayer: Replayer) -> str | None:
-    """Returns what a replay of these events says against them, None if nothing."""
+    """Returns the error of a replay of these events; None if they replay. Raises CodeFails."""
     replayed = await replayer.replay_workflow(WorkflowHistory(workflow_id, events), raise_on_replay_failure=False)
     failure = replayed.replay_failure
     if failure is None:

@@ -104,7 +104,7 @@ async def status_report(run: AnyRun, access: Access) -> Report:
 
 
 async def _look_at_calls(run: Run, described: WorkflowExecutionDescription, picture: Picture) -> None:
-    """Takes what the calls in flight do of the run itself and of some of its worker agents."""
+    """Adds the calls in flight of the run and of some of its worker agents to the picture."""
     picture.tail = await tail_of(run, described)
     running = [row for row in picture.tree() if row.report.state == "running" and row.report.workflow_id]
     for row in running[:_CALLS_SHOWN]:

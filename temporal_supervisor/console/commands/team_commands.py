@@ -48,7 +48,7 @@ _STYLES = {"+": "green", "-": "red", "@": "dim"}
 
 @dataclass
 class Offer:
-    """What a server offers: all of its tools, those of them that the team file lists, and what is wrong."""
+    """The offer of a server: all its tools, the ones that the team file lists, and problems."""
 
     server: str
     tools: dict[str, Pinned] = field(default_factory=dict)
@@ -74,7 +74,7 @@ def team_files(settings: Settings) -> TeamFiles:
 
 
 async def offers(files: TeamFiles, team: str) -> list[Offer]:
-    """Returns what each server of a team offers now: this starts them. Raises TeamError."""
+    """Starts the servers of a team and returns the present offer of each. Raises TeamError."""
     named = files.definition(team)
     return await asyncio.gather(*(_offer(name, connection) for name, connection in files.servers(named).items()))
 
@@ -95,7 +95,7 @@ async def _offer(name: str, connection: McpConnection) -> Offer:
 
 
 async def pin_team(settings: Settings, team: str) -> Report:
-    """Shows how the definitions of a team's MCP tools differ from the pinned ones, and pins them."""
+    """Shows the changes of a team's MCP tools since they were pinned, and pins them."""
     files = team_files(settings)
     found, folder = await offers(files, team), files.folder(team)
     wrong = [offer for offer in found if offer.problems]
@@ -138,7 +138,7 @@ def _diff_rows(lines: list[str]) -> Iterator[RenderableType]:
 async def teams_command(
     settings: Settings, team: str | None, name: str | None, data: list[Path] | None, *, check: bool, ask: str | None
 ) -> Report | int:
-    """Does what the words of the command `teams` ask for."""
+    """Runs `teams` with its words: list, show, check, ask, pin, new or copy."""
     if team == "pin" and name and not data:
         return await pin_team(settings, name)
     if team == "new" and name and data:
@@ -203,7 +203,7 @@ def _unusable(name: str, error: TeamError) -> str:
 
 
 async def taker_report(settings: Settings, name: str, goal: str, endpoint: ModelEndpoint) -> Report:
-    """Returns which role of a team would take a goal, by its fixed routes or the planner's choice, without a run."""
+    """Returns the role of a team that would take a goal: by a route, else by the planner."""
     try:
         loaded = await team_files(settings).load(name)
         plan, model = await choose_role(endpoint, settings.supervisor_model[0], loaded, goal)
