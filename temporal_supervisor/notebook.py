@@ -7,6 +7,7 @@
 Server and Workers run elsewhere, as for `temporal-supervisor run`, whose options `ask` takes.
 """
 
+import csv
 from collections.abc import Callable
 from importlib.util import find_spec
 from io import StringIO
@@ -36,19 +37,23 @@ Shows = Callable[[dict[str, str]], None]
 
 
 class ShownAnswer:
-    """The end of a run, as a notebook shows it; `rows` is the table of the answer, if it has one.
+    """The end of a run, as a notebook shows it; `rows` is its table, if it has one.
 
-    With pandas installed there is `to_pandas()`, its rows as a DataFrame.
+    That is the one that the run made of its items, as `table`, a CSV text, else that of the answer. With pandas
+    installed there is `to_pandas()`, its rows as a DataFrame.
     """
 
-    def __init__(self, run_id: str, outcome: RunOutcome) -> None:
+    def __init__(self, run_id: str, outcome: RunOutcome, table: str = "") -> None:
         self.run_id = run_id
         self.result: RunResult | None = outcome.result
         self._outcome = outcome
+        self._table = table
 
     @property
     def rows(self) -> list[dict[str, JsonValue]]:
-        """The table of the answer; empty if it has none."""
+        """The rows of the table; empty if there is none. Cells of a CSV are texts."""
+        if self._table:
+            return [dict(row) for row in csv.DictReader(StringIO(self._table))]
         return (rows_of(self.result.answer_json) if self.result else None) or []
 
     def __str__(self) -> str:
@@ -71,7 +76,7 @@ class ShownAnswer:
     def _frame(self) -> Any:
         import pandas  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
-        return pandas.DataFrame(self.rows)
+        return pandas.read_csv(StringIO(self._table)) if self._table else pandas.DataFrame(self.rows)
 
 
 class CellScreen(Screen):
@@ -113,7 +118,9 @@ async def ask(goal: str, *, data: str | Path | None = None, **fields: Any) -> Sh
         outcome = await follow(run, CellScreen(_display()), store, web)
     except (CommandFailed, NoRun) as failed:
         raise RuntimeError(str(failed)) from None
-    return ShownAnswer(run.id, outcome)
+    made = outcome.result.tables if outcome.result else []
+    table = (await store.get(made[0].ref)).decode() if store is not None and len(made) == 1 else ""
+    return ShownAnswer(run.id, outcome, table)
 
 
 def _display() -> Shows:

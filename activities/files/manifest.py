@@ -5,6 +5,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -47,7 +48,7 @@ def found_files(paths: Sequence[Path]) -> list[DataFile]:
     found: dict[str, DataFile] = {}
     for path in paths:
         folder = path if path.is_dir() else None
-        for file in sorted(_inside(path)) if folder else [path]:
+        for file in _first_inside(path) if folder else [path]:
             name = file.relative_to(path).as_posix() if folder else file.name
             if any(map(_is_hidden, PurePosixPath(name).parts)):
                 continue
@@ -65,6 +66,15 @@ def found_files(paths: Sequence[Path]) -> list[DataFile]:
     if total > limits.DATA_BYTES:
         raise FilesRefused(f"{total >> 20:,} MiB, at most {limits.DATA_BYTES >> 20:,} are taken: pass a smaller folder")
     return list(found.values())
+
+
+def _first_inside(folder: Path) -> list[Path]:
+    """Returns the files of a folder in order. Raises FilesRefused once there are too many, before any is opened."""
+    seen = (path for path in _inside(folder) if not _is_hidden(path.name))
+    files = sorted(islice(seen, limits.DATA_FILES + 1))
+    if len(files) > limits.DATA_FILES:
+        raise FilesRefused(f"{folder} holds more than {limits.DATA_FILES:,} files: pass a smaller folder")
+    return files
 
 
 def _inside(folder: Path) -> Iterator[Path]:

@@ -53,6 +53,13 @@ def test_with_pandas_there_is_a_frame() -> None:
     assert answered().to_pandas().rows == ROWS["regions"]
 
 
+def test_the_table_that_a_run_made_of_its_items_is_shown() -> None:
+    result = RunResult(status="completed", answer="Two invoices.")
+    made = ShownAnswer("run-1", RunOutcome("completed", result), "supplier,total\nAcme,588.0\nBorg,\n")
+    assert made.rows == [{"supplier": "Acme", "total": "588.0"}, {"supplier": "Borg", "total": ""}]
+    assert "| Borg |  |" in made._repr_markdown_()
+
+
 def test_without_pandas_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("temporal_supervisor.notebook.find_spec", lambda _: None)
     assert not hasattr(answered(), "to_pandas")

@@ -53,9 +53,11 @@ from temporal_supervisor.runtime.process import cache_dir
 from temporal_supervisor.starting import new_run_id
 from temporal_supervisor.supervision.base.queues import MODEL_QUEUE, WORKFLOW_QUEUE
 from temporal_supervisor.supervision.base.store_keys import encode
+from temporal_supervisor.supervision.base.text import quoted
 from temporal_supervisor.supervision.contract.plan import Plan
 from temporal_supervisor.supervision.contract.request import Attachment, RunRequest
 from temporal_supervisor.supervision.contract.status import Status, Wait
+from temporal_supervisor.supervision.contract.team import NAME_RULE, is_name
 
 _WORDS = {"a": "approve", "r": "deny", "c": "reply", "e": "approve"}
 
@@ -310,6 +312,8 @@ def check_team(
     team: object, folders: Sequence[Path], otherwise: str = "? (pass --queue-anyway if Workers have one of this name)"
 ) -> None:
     """Raises CommandFailed for the name of a team that is like one of those here; others may be the Workers' own."""
+    if isinstance(team, str) and not is_name(team):
+        raise CommandFailed(BAD_INPUT, f"there is no team {quoted(team)}: a name is {NAME_RULE}")
     here = {file.parent.name for folder in folders for file in folder.glob("*/team.toml")}
     if not isinstance(team, str) or team in here:
         return
