@@ -19,6 +19,8 @@ _LOOKS_UP = re.compile(
     r"sql|statement|query|search|keyword|^q$|^terms?$|id$|key|slug|ref|path|document|url|attachment|^name$|"
     r"expression|formula|title|question|table|place"
 )
+_OPENS = re.compile(r"id$|key|slug|ref|path|document|url|attachment|^name$")
+_IS_FILE = re.compile(r"\.\w{1,7}$")
 _OUTPUT_CHARS = 600  # of a tool that does something: its whole output is what it did
 
 
@@ -93,7 +95,7 @@ def _by_sentences(part: Part, prompt: Parts, calls: list[PastCall]) -> list[str]
         if not _is_text(call) or _is_opened_later(call, calls[at + 1 :]):
             continue
         source = _source(call)
-        found = answering_sentences(call.output, part.whole, source if _names_a_thing(call) else "")
+        found = answering_sentences(call.output, part.whole, _opened(call))
         texts += [f"- {line} [{clip(source, _SOURCE_CHARS)}]" for line in found]
     return ["\n".join(dict.fromkeys(texts))] if texts else []
 
@@ -117,12 +119,17 @@ def _is_opened_later(call: PastCall, later: list[PastCall]) -> bool:
 
 
 def _source(call: PastCall) -> str:
-    return next((value for value in call.arguments.values() if isinstance(value, str)), call.name)
+    """Returns the file, page or document that a call opened, else the tool: words to look for are no source."""
+    opened = _opened(call)
+    is_named = any(_OPENS.search(name.lower()) for name in call.arguments) or _IS_FILE.search(opened)
+    return opened if opened and is_named else call.name
 
 
-def _names_a_thing(call: PastCall) -> bool:
-    """True if a call's argument names what it opened; the words of a search are not those of what it found."""
-    return not any(word in name.lower() for name in call.arguments for word in ("query", "search", "keyword"))
+def _opened(call: PastCall) -> str:
+    """Returns the name of what a call opened; empty for a search, whose words are not those of what it found."""
+    if any(word in name.lower() for name in call.arguments for word in ("query", "search", "keyword")):
+        return ""
+    return next((value for value in call.arguments.values() if isinstance(value, str)), "")
 
 
 def _said_by_people(calls: list[PastCall]) -> list[str]:
