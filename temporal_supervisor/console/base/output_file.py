@@ -17,11 +17,11 @@ def check_output(path: Path, endings: tuple[str, ...] = (), *, force: bool = Fal
     """Raises CommandFailed if a file can't be written there; of `endings` it must have one, if any are given."""
     if path == STANDARD_OUTPUT:
         return
-    if endings and path.suffix.lower() not in endings:
-        known = ", ".join(endings[:-1])
-        raise CommandFailed(BAD_INPUT, f"{path}: no file of the kind '{path.suffix}': write {known} or {endings[-1]}")
     if path.is_dir():
         raise CommandFailed(BAD_INPUT, f"{path} is a folder: name a file in it")
+    if endings and path.suffix.lower() not in endings:
+        what = f"no file of the kind '{path.suffix}'" if path.suffix else "its name has no ending"
+        raise CommandFailed(BAD_INPUT, f"{path}: {what}: write {', '.join(endings[:-1])} or {endings[-1]}")
     if not path.parent.is_dir():
         raise CommandFailed(BAD_INPUT, f"there is no folder {path.parent}: make it, or name another file")
     if path.exists() and not force:

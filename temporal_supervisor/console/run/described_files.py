@@ -66,9 +66,9 @@ async def check_readable(files: list[DataFile]) -> None:
         problems.append(f"{file.name}: {problem}")
     if problems:
         more = "; ..." if len(problems) > _NAMED else ""
-        raise CommandFailed(
-            BAD_INPUT, f"none of the {len(problems)} files can be read: {'; '.join(problems[:_NAMED])}{more}"
-        )
+        which = "the file" if len(problems) == 1 else f"none of the {len(problems)} files"
+        verb = "can't" if len(problems) == 1 else "can"
+        raise CommandFailed(BAD_INPUT, f"{which} {verb} be read: {'; '.join(problems[:_NAMED])}{more}")
 
 
 def _size(file: DataFile) -> int:

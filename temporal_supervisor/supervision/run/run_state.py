@@ -46,6 +46,7 @@ from temporal_supervisor.supervision.run.serving_models import ServingModels
 from temporal_supervisor.supervision.run.slots import Slots
 from temporal_supervisor.supervision.run.waits import Waits
 
+_OF_A_PLAN = (ErrorKind.INVALID_PLAN, ErrorKind.NO_SUBTASKS, ErrorKind.NO_CAPABLE_WORKER)
 _REASONS_SHOWN = 5  # of subtasks, in the error of a run without a finding
 PLAN_GAP = "plan"  # in place of a subtask's id
 
@@ -280,9 +281,12 @@ class RunState:
     def fail(self, problem: Problem) -> None:
         """Sets the reason why the run fails.
 
-        The words of its team, if there are any, take the place of the answer.
+        The words of its team, if there are any, take the place of the answer. They are about the goal: where the
+        caller's own plan can't run, they would mislead.
         """
         self.error = problem
+        if self.request.plan and problem.type in _OF_A_PLAN:
+            self.advice = ""
         if self.advice:
             self.answer = Answer(text=self.advice)
 

@@ -9,13 +9,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from temporal_supervisor.supervision.base import limits
-from temporal_supervisor.supervision.base.errors import SupervisionError
+from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionError
 from temporal_supervisor.supervision.contract.ceilings import Ceilings
 from temporal_supervisor.supervision.contract.finding import ArtifactRef, Labels
 from temporal_supervisor.supervision.contract.plan import Plan
 from temporal_supervisor.supervision.contract.progress import Phase
 from temporal_supervisor.supervision.contract.request import RunRequest
-from temporal_supervisor.supervision.contract.result import Citation, Contradiction, Timing
+from temporal_supervisor.supervision.contract.result import Citation, Contradiction, Problem, Timing
 from temporal_supervisor.supervision.contract.usage import Usage
 from temporal_supervisor.supervision.results.answer import Answer
 from temporal_supervisor.supervision.results.timing import longest_chain, timing
@@ -277,6 +277,16 @@ def test_a_run_has_an_owner_is_paused_until_its_end_and_keeps_to_the_operators_c
     assert run.request.budget.tokens == 1_000_000
     run.prepared(Ceilings(tokens=5), "lab")
     assert run.request.budget.tokens == run.time_and_budget.budget.tokens == 5
+
+
+def test_words_of_a_team_about_the_goal_are_left_out_where_the_callers_plan_can_not_run() -> None:
+    own = {"subtasks": [{"id": "t1", "role": "nobody", "description": "Dig the garden"}]}
+    problem = Problem(type=ErrorKind.INVALID_PLAN, message="'nobody' is not a role")
+    for given, advice in ((own, ""), (None, "Say in the goal what is wanted.")):
+        run = state(plan=given)
+        run.prepared(None, "lab", "Say in the goal what is wanted.")
+        run.fail(problem)
+        assert run.advice == advice
 
 
 def test_a_status_says_what_was_used_on_all_levels_of_which_revision() -> None:
