@@ -121,6 +121,7 @@ BEHIND_THE_DOOR = (  # what child processes import, and no module of a Worker
 PARSERS_ELSEWHERE = {
     "activities/contracts/run_contracts.py": ("zlib", "unpacks what a workflow packed, up to a bound"),
     "activities/teams/team_files.py": ("tomllib", "the operator's team files, up to a cap, in a thread"),
+    "temporal_supervisor/notebook.py": ("csv", "the table that the run itself has written, in the user's notebook"),
     "temporal_supervisor/console/run/team_goals.py": ("tomllib", "the goals beside a team file, in a command"),
     "temporal_supervisor/console/evals/set_files.py": ("tomllib", "the same goals as a set of questions"),
     "activities/tools/plain_tools.py": ("simpleeval", "a short expression of a model, measured by the corpus"),

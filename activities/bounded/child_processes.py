@@ -10,7 +10,7 @@ import weakref
 from datetime import timedelta
 from typing import Any
 
-from activities.bounded.child import Child
+from activities.bounded.bounded_child import Child
 from activities.bounded.fair_pool import QuestionLine
 from activities.bounded.served import TOO_DEEP, TOO_LARGE, Json
 

@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from activities.bounded.child import Child
+from activities.bounded.bounded_child import Child
 from activities.heartbeat import show
 from activities.tools.files import open_to_others
 from activities.tools.mcp.pins import Pinned, pin_command, read_pins

@@ -140,11 +140,11 @@ async def events_part(request: Request) -> Response:
 def _part(request: Request, template: str, title: str, run: Run, **values: object) -> Response:
     """Returns a part of a run's page; a page of its own for a reader without our script."""
     site = site_of(request)
-    shared = {"run_id": run.id, "place": place_of(run.id)}
-    text = site.text(template, **shared, **values)
+    run_id, place = run.id, place_of(run.id)
+    text = site.text(template, run_id=run_id, place=place, **values)
     if is_fragment(request):
         return HTMLResponse(text)
-    return site.html("part.html.j2", title=title, part=text, **shared)
+    return site.html("part.html.j2", title=title, part=text, run_id=run_id, place=place)
 
 
 async def report_file(request: Request) -> Response:
