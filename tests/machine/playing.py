@@ -4,7 +4,8 @@ import asyncio
 import contextlib
 import re
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
@@ -296,11 +297,23 @@ class _Play:
         }
         await handle.execute_update(*updates[action])
 
+    async def _looks(self, each: float) -> AsyncIterator[None]:
+        """Yields until the run is over, at most once in `each` seconds.
+
+        A look that took long is followed by a longer rest. The queries of supervisors are served before the work of
+        their agents: on a busy machine looks without a rest would leave nothing for that.
+        """
+        took = 0.0
+        while not self._is_over:
+            await asyncio.sleep(max(each, 2 * took))
+            began = time.monotonic()
+            yield
+            took = time.monotonic() - began
+
     async def _resumer(self, handle: Handle) -> None:
         """Resumes the run, some time after it was paused."""
         dice = self._case.draw("resumer")
-        while not self._is_over:
-            await asyncio.sleep(0.2)
+        async for _ in self._looks(0.2):
             with contextlib.suppress(*_TOO_LATE):
                 if (await handle.query(SupervisorWorkflow.status)).flags.paused:
                     await asyncio.sleep(2 * dice.random())
@@ -308,8 +321,7 @@ class _Play:
 
     async def _decider(self, handle: Handle) -> None:
         """Decides about all that waits for a person, now and then twice at once."""
-        while not self._is_over:
-            await asyncio.sleep(DECIDED_EACH)
+        async for _ in self._looks(DECIDED_EACH):
             with contextlib.suppress(*_TOO_LATE):
                 shown = await tree_status(self._client, handle.id)
                 waits = [wait for wait in shown.waiting if wait.for_decision]
@@ -378,8 +390,7 @@ class _Play:
     async def _watcher(self, handle: Handle) -> None:
         """Queries the run and its worker agents without a pause, and updates it now and then."""
         dice = self._case.draw("watcher")
-        while not self._is_over:  # an update that is cancelled raises an error of its own
-            await asyncio.sleep(WATCHED_EACH)
+        async for _ in self._looks(WATCHED_EACH):  # an update that is cancelled raises an error of its own
             with contextlib.suppress(*_TOO_LATE):
                 shown = await handle.query(SupervisorWorkflow.status)
                 running = [report.workflow_id for report in shown.subtasks if report.state == "running"]
@@ -390,8 +401,7 @@ class _Play:
 
     async def _payer(self, handle: Handle) -> None:
         """Mends the account when the run says that it waits for that, and resumes it."""
-        while not self._is_over:
-            await asyncio.sleep(0.5)
+        async for _ in self._looks(0.5):
             with contextlib.suppress(*_TOO_LATE):
                 shown = await tree_status(self._client, handle.id)
                 if any(wait.kind == "resume" for wait in shown.waiting):
