@@ -76,7 +76,9 @@ class ShownAnswer:
     def _frame(self) -> Any:
         import pandas  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
-        return pandas.read_csv(StringIO(self._table)) if self._table else pandas.DataFrame(self.rows)
+        if self._table:
+            return pandas.read_csv(StringIO(self._table))
+        return pandas.DataFrame(self.rows)
 
 
 class CellScreen(Screen):

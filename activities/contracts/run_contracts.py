@@ -270,9 +270,10 @@ class PublishInput(Model):
 
 
 class Published(Model):
-    """Where the whole result, trace and answer are; `record_ref` is of an answer that is a finding of the run above.
+    """References to the whole result, the trace and the answer of a run.
 
-    What an ended run leaves has its `facts`, and its `first_run_id`: of runs with the same id the one that it is of.
+    `record_ref` is of an answer that is a finding of the run above. An ended run leaves its `facts`
+    and its `first_run_id`, which tells it from others with the same id.
     """
 
     result_ref: str

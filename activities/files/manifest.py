@@ -69,11 +69,15 @@ def found_files(paths: Sequence[Path]) -> list[DataFile]:
 
 
 def _first_inside(folder: Path) -> list[Path]:
-    """Returns the files of a folder in order. Raises FilesRefused once there are too many, before any is opened."""
+    """Returns the files of a folder in order.
+
+    Raises FilesRefused once there are too many, before any is opened.
+    """
     seen = (path for path in _inside(folder) if not _is_hidden(path.name))
     files = sorted(islice(seen, limits.DATA_FILES + 1))
     if len(files) > limits.DATA_FILES:
-        raise FilesRefused(f"{folder} holds more than {limits.DATA_FILES:,} files: pass a smaller folder")
+        most = f"{limits.DATA_FILES:,} files"
+        raise FilesRefused(f"{folder} holds more than {most}: pass a smaller folder")
     return files
 
 

@@ -42,9 +42,10 @@ log = logging.getLogger(__name__)
 class StoredTeam(Model):
     """A team as stored: its definition, models of roles that name none, its data, and definitions of MCP tools.
 
-    `sources` says of each tool that it names the team whose file has it. `data_from_others`: what reads the run's data
-    returns untrusted text. For later runs to compare: `tools` are the states of the tools that roles have, or may
-    have, `teams` those of teams within it, `state` its own, without roles of a plan.
+    `sources` says of each tool that it names the team whose file has it. `data_from_others`: what
+    reads the run's data returns untrusted text. For later runs to compare: `tools` are the states
+    of the tools that roles have, or may have, `teams` those of teams within it, `state` its own,
+    without roles of a plan.
     """
 
     team: Team
@@ -105,7 +106,8 @@ class StoredTeams:
         """
         loaded = await (self._files.load_inline(team) if isinstance(team, Team) else self._files.load(team))
         loaded = replace(loaded, team=_with_models(loaded.team, models_of_roles))
-        teams = ServedTeams(self._files.load, worker_models, supervisor_models, runs_tools, data_from_others)
+        load = self._files.load
+        teams = ServedTeams(load, worker_models, supervisor_models, runs_tools, data_from_others)
         loaded = teams.served(loaded)
         if files is not None:
             try:  # a plan needs their columns

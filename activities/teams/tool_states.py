@@ -45,7 +45,7 @@ def _stays(tool: Tool[Any]) -> Stays:
 
 
 def shortest(stays: Iterable[Stays]) -> Stays:
-    """Returns how long outputs stay the same that are made of outputs of these."""
+    """Returns the time for which an output stays the same that is made of others, with these times."""
     found = {*stays}
     lasting: list[Stays] = ["never", "day"]
     return next((each for each in lasting if each in found), "always")
@@ -97,7 +97,7 @@ class ServedTeams:
         return replace(loaded, team=team, toolbox=toolbox)
 
     async def state(self, name: str) -> ToolState:
-        """Returns the state of the team of that name; one that can't be read counts as a live one."""
+        """Returns the state of a team by its name; one that can't be read counts as a live one."""
         try:
             loaded = await self.load(name)
         except TeamError:
@@ -105,7 +105,10 @@ class ServedTeams:
         return await self.state_of(self.served(loaded))
 
     async def state_of(self, loaded: LoadedTeam) -> ToolState:
-        """Returns the state of a team, as that of one tool: its roles, their tools, and all teams within it."""
+        """Returns the state of a team as that of one tool.
+
+        It covers its roles, their tools, and all teams within it.
+        """
         states, left = {loaded.team.name: await self._own_state(loaded)}, _teams_in(loaded)
         while left:
             name = left.pop()

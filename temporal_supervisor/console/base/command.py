@@ -34,7 +34,10 @@ EXAMPLE_GOAL = "Which source of electricity grew most in Iowa from 2001 to 2017?
 
 
 tool_hints: ContextVar[Callable[..., str] | None] = ContextVar("tool_hints", default=None)
-"""Turns the words of a command into the tool of an MCP client, which has no shell; empty if it has no such tool."""
+"""Turns the words of a command into the tool of an MCP client, which has no shell.
+
+It returns an empty text where there is no such tool.
+"""
 
 
 def hint(*words: str, **environ: str) -> str:

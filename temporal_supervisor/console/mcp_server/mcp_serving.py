@@ -17,7 +17,14 @@ from mcp_types import CallToolResult, InputRequiredResult
 from pydantic import AnyHttpUrl, AnyUrl, ValidationError
 
 from activities.store.artifacts import ArtifactMissing
-from temporal_supervisor.console.base.command import BAD_INPUT, DONE, Access, CommandFailed, explain, tool_hints
+from temporal_supervisor.console.base.command import (
+    BAD_INPUT,
+    DONE,
+    Access,
+    CommandFailed,
+    explain,
+    tool_hints,
+)
 from temporal_supervisor.console.base.terminal import print_err
 from temporal_supervisor.console.mcp_server.run_tools import add_to
 from temporal_supervisor.console.run.standstill import silence

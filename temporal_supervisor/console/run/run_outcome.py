@@ -156,9 +156,10 @@ def _has_time(event: TraceEvent) -> bool:
 
 
 async def _with_waiting(events: list[TraceEvent], stories: AgentStories) -> list[TraceEvent]:
-    """Returns the events of a history, with the conversations of worker agents that wait for people.
+    """Returns the events of a history, with the conversations of agents that wait for people.
 
-    These have no open workflow. The stop at the end of the replay, which never happened, names them.
+    These have no open workflow. The stop at the end of the replay, which never happened, names
+    them.
     """
     told = [event for event in events if _has_time(event)]
     now = datetime.now(UTC).isoformat()

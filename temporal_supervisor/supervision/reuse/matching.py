@@ -100,8 +100,8 @@ def offered(
     """Returns the findings of a run: those of completed subtasks, with what they rest on.
 
     A subtask without an entry in `found` has no recipe. One that was made without a dependency, or
-    with one that changed since, is offered by its name alone, and so is one that was made by another
-    role whose work is never taken.
+    with one that changed since, is offered by its name alone, and so is one by another role whose
+    work is never taken.
     """
     subtasks = {subtask.id: subtask for subtask in plan.subtasks}
     offers = []

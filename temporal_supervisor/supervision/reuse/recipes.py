@@ -25,7 +25,8 @@ ReadsFiles = Literal["none", "named", "all"]
 
 _FILES = "files:"
 _ASKS_FOR_TODAY = re.compile(
-    r"\b((current_(date|time|timestamp)|local(time|timestamp))\b|(now|today|age|get_current_\w++)\s*+\()",
+    r"\b((current_(date|time|timestamp)|local(time|timestamp))\b|"
+    r"(now|today|age|get_current_\w++)\s*+\()",
     re.IGNORECASE,
 )
 _WITH_TABLES = ", table"  # behind a file's name, in the text of an item with tables

@@ -105,7 +105,8 @@ async def fork(
     """Change a run in one place, and do again only what rests on the change."""
     subtask_id, description = change
     if not (edit or plan or subtask_id or role):
-        words = 'say what changes: --edit, --plan FILE, --change t3 "..." or --role NAME --model NAME'
+        ways = '--edit, --plan FILE, --change t3 "..." or --role NAME --model NAME'
+        words = f"say what changes: {ways}"
         raise CommandFailed(BAD_INPUT, words)
     if bool(role) != bool(model):
         words = "--role and --model go together: the role that gets another model, and which"
@@ -125,7 +126,8 @@ async def fork(
     if not edit:
         return report
     if report.code == FAILED:
-        kept = f"the plan is kept as you changed it: {hint('fork', run.id, '--edit')} opens it again"
+        again = hint("fork", run.id, "--edit")
+        kept = f"the plan is kept as you changed it: {again} opens it again"
         return replace(report, notes=[*report.notes, kept])
     _edited_file(run.id).unlink(missing_ok=True)
     return report
