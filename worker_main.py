@@ -136,6 +136,7 @@ async def serving(
                 evals.begin_eval,
                 evals.eval_cases,
                 evals.judge_case,
+                evals.given_findings,
                 evals.tabulate_eval,
             ],
             model_activities=of_model if "model" in roles else [],

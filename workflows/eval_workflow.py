@@ -47,7 +47,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.background import in_background
     from workflows.calls import activity_calls
     from workflows.calls.activity_calls import CallFailed, problem_of
-    from workflows.children.child_contracts import BareInput
+    from workflows.children.child_contracts import BareInput, PartInput
     from workflows.run_context import STARTS_AT_ONCE
 
 _OF_ALL = {ErrorKind.INVALID_REQUEST, ErrorKind.UNKNOWN_TEAM, ErrorKind.PROVIDER_AUTHENTICATION}
@@ -289,7 +289,7 @@ class Questions:
                     raise asyncio.CancelledError
                 handle = await workflow.start_child_workflow(
                     "SupervisorWorkflow",
-                    args=[request, BareInput(bare=True)] if case.bare else [request],
+                    args=[request, *self._marks(case)],
                     id=run_id,
                     parent_close_policy=workflow.ParentClosePolicy.ABANDON,
                     id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
@@ -309,6 +309,16 @@ class Questions:
         finally:
             self._started.discard(run_id)
         return True, None
+
+    def _marks(self, case: CasePart) -> list[BareInput | PartInput]:
+        """Returns the mark of a run that is not asked as usual; none for the others."""
+        if case.bare:
+            return [BareInput(bare=True)]
+        if case.part == "plan":
+            return [PartInput(part="plan")]
+        if case.part == "answer":
+            return [PartInput(part="answer", set_ref=self._call.set_ref, case=case.name)]
+        return []
 
     def _request(self, case: CasePart, grant: RunGrantOf) -> dict[str, object]:
         """Returns the request of a run, within what is left of the eval's budget and time."""

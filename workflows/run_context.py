@@ -27,7 +27,7 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.run.slots import Slot
     from temporal_supervisor.supervision.run.waits import AWAITED
     from workflows.background import in_background
-    from workflows.children.child_contracts import NestedInput
+    from workflows.children.child_contracts import NestedInput, PartInput
     from workflows.children.links import ChildLinks
     from workflows.people import Awaited, Words
 
@@ -58,7 +58,8 @@ class RunContext:
     roles that the plan added.
     `described_in` has for each subtask the plan that brought it: its brief is the same then, whenever it begins.
     `plan_labels` has for each subtask those of what its description was made from.
-    A run that `is_bare` makes one attempt, whose finding is not sent back.
+    A run that `is_bare` makes one attempt, whose finding is not sent back. One with a `part` does
+    nothing else of its work.
     `written_by` has the models of the supervisor's own conversations, by their heads, `heard` how many of people's
     words are in them. `saved` has the findings of earlier runs that subtasks are to take. `people`
     wakes the work that waits for a person's decision, `words` stores what they wrote.
@@ -80,6 +81,7 @@ class RunContext:
     plan_labels: dict[str, Labels] = field(default_factory=dict)
     starts: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(STARTS_AT_ONCE))
     is_bare: bool = False
+    part: PartInput | None = None
     written_by: dict[str, str] = field(default_factory=dict)
     heard: dict[str, int] = field(default_factory=dict)
     saved: SavedWork = field(default_factory=SavedWork)
@@ -89,6 +91,16 @@ class RunContext:
     def __post_init__(self) -> None:
         """Has each decision wake the work that waits for it."""
         self.state.decisions.wake(self.people.wake)
+
+    @property
+    def is_plan_alone(self) -> bool:
+        """True if the run ends with its plan."""
+        return self.part is not None and self.part.part == "plan"
+
+    @property
+    def given(self) -> PartInput | None:
+        """The place of the findings that the answer is made of; None if its subtasks find them."""
+        return self.part if self.part is not None and self.part.part == "answer" else None
 
     @property
     def path(self) -> str:

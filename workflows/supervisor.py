@@ -39,7 +39,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.calls.activity_calls import CallFailed
     from workflows.calls.run_notices import Notices
     from workflows.calls.store_wait import StoreWait
-    from workflows.children.child_contracts import BareInput, NestedInput
+    from workflows.children.child_contracts import BareInput, NestedInput, PartInput
     from workflows.children.links import ChildLinks, ParentLink, nested_result
     from workflows.handlers import Handlers
     from workflows.people import Words
@@ -67,6 +67,7 @@ class SupervisorWorkflow(Handlers):
         """Reads the input. What is wrong with it is kept for `run`: an error raised here would block the run."""
         self._nested, surplus = _nested_input(surplus)
         self._is_bare, surplus = _bare_input(surplus)
+        self._part, surplus = _part_input(surplus)
         self._visibility = Visibility()
         self._notices: Notices | None = None
         self._changed = asyncio.Event()  # wakes the dispatch
@@ -195,6 +196,8 @@ class SupervisorWorkflow(Handlers):
         context = await self._prepare(state)
         self._enter(state, "planning")
         reply = await make_plan(context, state.request.strategy)
+        if context.is_plan_alone:
+            return await self._to_its_end(self._closed(state, "done"))
         drafts = self._drafts = Drafts(context, reply.answer)
         if state.plan.direct_answer:
             state.take_answer(reply.answer.model_copy(update={"text": state.plan.direct_answer}))
@@ -242,6 +245,7 @@ class SupervisorWorkflow(Handlers):
             words=Words(partial(activity_calls.keep_words, run)),
             nested=self._nested,
             is_bare=self._is_bare,
+            part=self._part,
         )
         return self._context
 
@@ -372,6 +376,14 @@ def _bare_input(surplus: tuple[object, ...]) -> tuple[bool, tuple[object, ...]]:
         with contextlib.suppress(ValidationError):
             return BareInput.model_validate(surplus[0]).bare, ()
     return False, surplus
+
+
+def _part_input(surplus: tuple[object, ...]) -> tuple[PartInput | None, tuple[object, ...]]:
+    """Takes the mark of a part alone out of the surplus inputs, as that of a nested run."""
+    if workflow.info().parent is not None and len(surplus) == 1:
+        with contextlib.suppress(ValidationError):
+            return PartInput.model_validate(surplus[0]), ()
+    return None, surplus
 
 
 async def _published(

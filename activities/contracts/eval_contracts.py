@@ -7,11 +7,13 @@ from typing import Annotated, Any
 
 from pydantic import AwareDatetime, Field
 
+from activities.contracts.run_contracts import RunRef
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.contract.base import Model, Paragraph
 from temporal_supervisor.supervision.contract.result import Problem
 from temporal_supervisor.supervision.contract.usage import Usage
 from temporal_supervisor.supervision.scores.eval_budget import EvalBudget
+from temporal_supervisor.supervision.scores.eval_plan import Part
 from temporal_supervisor.supervision.scores.question_sets import MOST_QUESTIONS
 from temporal_supervisor.supervision.scores.score import Verdict
 from temporal_supervisor.supervision.scores.score_table import EvalStatus
@@ -149,11 +151,15 @@ class CasesInput(EvalCall):
 
 
 class CasePart(Model):
-    """A run to start: the last part of its id, its request; `bare` is one worker agent alone."""
+    """A run to start: the last part of its id, its request; `bare` is one worker agent alone.
+
+    Of a `part` alone, the plan or the answer, the run is told.
+    """
 
     name: str
     request: dict[str, Any]
     bare: bool = False
+    part: Annotated[Part, Field(exclude_if=lambda part: part == "whole")] = "whole"
 
 
 class CasesReply(Model):
@@ -183,6 +189,14 @@ class JudgedCase(Model):
     flagged: bool = False
     usage: Usage = Usage()
     error: Paragraph = ""
+
+
+class GivenInput(Model):
+    """Asks for the findings that a synthesis alone starts from: those of a question of a set."""
+
+    run: RunRef
+    set_ref: str
+    case: str
 
 
 class ScoresInput(EvalCall):

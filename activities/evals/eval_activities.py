@@ -17,17 +17,21 @@ from activities.contracts.eval_contracts import (
     CasesReply,
     EvalBegun,
     EvalCall,
+    GivenInput,
     JudgedCase,
     ScoresInput,
     ToJudge,
 )
 from activities.contracts.run_contracts import Published
+from activities.reuse.saved_findings import SavedReply
 from activities.store.artifacts import ArtifactStore
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.errors import ErrorKind
 from temporal_supervisor.supervision.base.store_keys import is_named, named_key, run_prefix
-from temporal_supervisor.supervision.base.text import size
-from temporal_supervisor.supervision.contract.result import Problem, RunResult
+from temporal_supervisor.supervision.base.text import cut, size
+from temporal_supervisor.supervision.contract.finding import Finding
+from temporal_supervisor.supervision.contract.result import Problem, Reused, RunResult
+from temporal_supervisor.supervision.reuse.matching import SavedFinding
 from temporal_supervisor.supervision.scores.eval_plan import EvalCase, EvalSet
 from temporal_supervisor.supervision.scores.score import EndedRun, Score, scored
 from temporal_supervisor.supervision.scores.score_table import table_of
@@ -58,7 +62,12 @@ class EvalActivities:
         cases, room = list[CasePart](), limits.PAYLOAD_AIM_BYTES
         for index in range(wanted.first, min(of.total, wanted.first + _CASES_AT_ONCE)):
             case = of.case(index)
-            part = CasePart(name=case.name, request=case.request(), bare=case.is_bare)
+            part = CasePart(
+                name=case.name,
+                request=case.request(),
+                bare=case.is_bare,
+                part=case.part,
+            )
             room -= size(part.model_dump_json())
             if cases and room < 0:
                 break
@@ -88,6 +97,35 @@ class EvalActivities:
             usage=score.usage,
             error=score.error,
         )
+
+    @activity.defn
+    async def given_findings(self, given: GivenInput) -> SavedReply:
+        """Stores the findings of a question in the run of a synthesis alone, and returns them.
+
+        They have no evidence: an answer is compared with their words alone.
+        """
+        run_id = given.run.run_id
+        whole = await self.store.read(given.set_ref, EvalSet.model_validate_json)
+        question = whole.named(given.case).question
+        saved = list[SavedFinding]()
+        for number, each in enumerate(question.findings, 1):
+            ref = await self.store.put_output(run_id, each.text)
+            finding = Finding(
+                summary=cut(each.text, limits.SUMMARY_BYTES),
+                text_ref=ref,
+                text_bytes=size(each.text),
+            )
+            subtask_id = f"t{number}"
+            saved.append(
+                SavedFinding(
+                    subtask_id=subtask_id,
+                    role=each.role,
+                    finding=finding,
+                    reused=Reused(run_id=run_id, subtask_id=subtask_id),
+                    is_named=True,
+                ),
+            )
+        return SavedReply(saved=saved)
 
     @activity.defn
     async def tabulate_eval(self, given: ScoresInput) -> str:
@@ -130,17 +168,19 @@ class EvalActivities:
         ended = await self.store.latest_ended(run_id)
         if ended is None:
             lost = Problem(type=ErrorKind.UNEXPECTED, message="the run left no result")
-            return EndedRun(run_id=run_id, problem=given.problem or lost, bare=case.is_bare)
+            return EndedRun(run_id=run_id, problem=given.problem or lost)
         published = Published.model_validate_json(ended)
         result = RunResult.model_validate_json(await self.store.get(published.result_ref))
-        output = await self._output(result) if case.is_bare else None
+        output = await self._output(result) if case.is_alone else None
         problem = _problem_in(published)
         return EndedRun(
             run_id=run_id,
             result=result,
             problem=problem,
             output=output,
+            alone=case.is_alone,
             bare=case.is_bare,
+            plan_alone=case.part == "plan",
         )
 
     async def _output(self, result: RunResult) -> JsonValue:

@@ -27,9 +27,7 @@ class Table:
 
     def answer(self, sql: str) -> list[Row]:
         """Returns the rows of a query."""
-        with duckdb.connect() as database:
-            database.execute(f"CREATE VIEW {quoted(self.name)} AS SELECT * FROM '{self.file}'")
-            return database.execute(sql).fetchall()
+        return _database(self.name, self.file).execute(sql).fetchall()
 
     def is_number(self, column: str) -> bool:
         """True for a column of numbers."""
@@ -40,6 +38,14 @@ class Table:
         """Returns the cells of a column as they are shown, without empty ones."""
         at = self.columns.index(column)
         return [shown(row[at]) for row in self.rows if row[at] is not None]
+
+
+@cache
+def _database(name: str, file: str) -> duckdb.DuckDBPyConnection:
+    """Returns an engine with a table; one for each query would take most of an oracle's time."""
+    database = duckdb.connect(config={"threads": 1})
+    database.execute(f"CREATE TABLE {quoted(name)} AS SELECT * FROM '{file}'")
+    return database
 
 
 @cache

@@ -3,7 +3,9 @@
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
+    from activities.contracts.eval_contracts import GivenInput
     from activities.contracts.run_contracts import PlanReply
+    from activities.evals.eval_activities import EvalActivities
     from activities.reuse.saved_findings import SavedFindings, SavedInput, SavedReply
     from temporal_supervisor.supervision.base import limits
     from temporal_supervisor.supervision.base.errors import ErrorKind
@@ -14,6 +16,7 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.reuse.recipes import digest_sum
     from workflows.calls import activity_calls
     from workflows.calls.activity_calls import CallFailed
+    from workflows.children.child_contracts import PartInput
     from workflows.run_context import RunContext
 
 _SUMMARY = "look for findings of earlier runs"
@@ -37,6 +40,9 @@ async def look_up(context: RunContext, plan_ref: str, team_ref: str) -> None:
     Without an answer the plan is carried out as if there were none.
     """
     state = context.state
+    if context.given is not None:
+        await _take_given(context, context.given)
+        return
     if not state.request.reuse_from or context.nested is not None:
         return
     call = SavedInput(run=context.run, plan_ref=plan_ref, team_ref=team_ref)
@@ -54,6 +60,17 @@ async def look_up(context: RunContext, plan_ref: str, team_ref: str) -> None:
     context.saved.look_up_again(saved, reply.missing)
     counted = {"findings": len(saved), "is_new": not saved}
     state.trace.note("findings_looked_up", runs=[*state.request.reuse_from], **counted)
+
+
+async def _take_given(context: RunContext, given: PartInput) -> None:
+    """Has the subtasks take the findings that an eval gives them.
+
+    Raises CallFailed if they are not there: an answer without them would be no answer to judge.
+    """
+    call = GivenInput(run=context.run, set_ref=given.set_ref, case=given.case)
+    take, time = EvalActivities.given_findings, limits.SETUP_TIMEOUT
+    reply = await activity_calls.with_store(take, time, "take the given findings", call)
+    context.saved.look_up_again(reply.saved, {})
 
 
 async def _asked(call: SavedInput) -> SavedReply:

@@ -176,6 +176,18 @@ class BareInput(Model):
     bare: Literal[True]
 
 
+class PartInput(Model):
+    """The mark of a root that does a part of its work alone; only an eval gives it.
+
+    It ends with its plan, or it makes its answer of given findings: those of a question, its
+    `case`, in the set at `set_ref`.
+    """
+
+    part: Literal["plan", "answer"]
+    set_ref: str = ""
+    case: str = ""
+
+
 class NestedReport(Model):
     """The report of a nested supervisor at work, of all levels from it on.
 

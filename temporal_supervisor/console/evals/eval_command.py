@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 from urllib.parse import quote
 
 import typer
@@ -54,12 +54,15 @@ from temporal_supervisor.console.evals.set_files import (
     checked_set,
     data_of,
     default_team,
+    for_part,
     read_set,
     request_fields,
     set_file,
     stored_set,
     unknown_source,
     variants_of,
+    with_agents,
+    with_results,
 )
 from temporal_supervisor.console.run.command_line import AsJson
 from temporal_supervisor.console.run.request_options import check_run_id, read_text_file, seconds
@@ -71,6 +74,7 @@ from temporal_supervisor.supervision.base.text import money
 from temporal_supervisor.supervision.contract.base import Duration
 from temporal_supervisor.supervision.contract.request import RunRequest
 from temporal_supervisor.supervision.scores.eval_budget import EvalBudget
+from temporal_supervisor.supervision.scores.eval_plan import Part
 from temporal_supervisor.supervision.scores.score_table import (
     Comparison,
     EvalTable,
@@ -119,6 +123,10 @@ async def evaluate(
             help="ask one worker agent without a supervisor, too, to compare with",
         ),
     ] = False,
+    only: Annotated[
+        Literal["plan", "agent", "answer"] | None,
+        typer.Option(help="a part alone: the plan, one worker agent, or the answer"),
+    ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="the first questions alone")] = None,
     repeat: Annotated[int, typer.Option(min=1, max=100, help="ask each question so often")] = 1,
     parallel: Annotated[
@@ -176,10 +184,15 @@ async def evaluate(
     file = set_file(source)
     if file is None or file.suffix == ".json":
         return await _shown(access, await _known(access, source), wanted, output)
-    known = read_set(file, limit)
+    if bare and only is not None:
+        raise CommandFailed(BAD_INPUT, "--bare compares whole answers: leave out --only")
+    part: Part = only or "whole"
+    known = for_part(await with_results(read_set(file, limit)), part)
     fields = request_fields(request)
     team_name = default_team(known, team, fields)
-    variants = variants_of(fields, team_name, model or [], access.settings if bare else None)
+    if part == "agent":
+        fields, team_name = with_agents(access.settings, fields, team_name), None
+    variants = variants_of(fields, team_name, model or [], access.settings if bare else None, part)
     whole = checked_set(known, variants, repeat)
     data = data_of(known)
     budget = EvalBudget(tokens=budget_tokens, usd=budget_usd)

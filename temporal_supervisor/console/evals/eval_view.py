@@ -68,6 +68,10 @@ def measures(rows: Sequence[VariantRow]) -> list[tuple[str, list[str]]]:
     lines += [
         ("role as expected", lambda row: percent(row.routed)),
         ("cited files, F1", lambda row: percent(row.cited)),
+        ("plan: covered", lambda row: percent(row.coverage)),
+        ("plan: needless subtasks", lambda row: _mean(row.needless)),
+        ("plan: missing dependencies", lambda row: _mean(row.unordered)),
+        ("planted faults shown", lambda row: percent(row.faults_shown)),
         ("model calls a question", lambda row: f"{row.calls:.1f}"),
         ("tokens a question", lambda row: f"{row.tokens:,.0f}"),
         ("time a question", lambda row: duration(row.seconds, 1)),
@@ -79,6 +83,10 @@ def measures(rows: Sequence[VariantRow]) -> list[tuple[str, list[str]]]:
 
 def _count(verdict: Verdict) -> Callable[[VariantRow], str]:
     return lambda row: f"{row.counts.get(verdict, 0)}"
+
+
+def _mean(number: float | None) -> str:
+    return "" if number is None else f"{number:.1f}"
 
 
 def _field(name: str) -> Callable[[VariantRow], str]:

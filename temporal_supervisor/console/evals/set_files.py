@@ -2,9 +2,9 @@
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue, ValidationError
 
@@ -15,15 +15,21 @@ from temporal_supervisor.console.run.request_options import json_object, read_te
 from temporal_supervisor.runtime.settings import Settings
 from temporal_supervisor.supervision.base.text import slug
 from temporal_supervisor.supervision.contract.request import RunRequest, describe_errors
-from temporal_supervisor.supervision.scores.eval_plan import EvalSet, EvalVariant
+from temporal_supervisor.supervision.contract.team import Team
+from temporal_supervisor.supervision.scores.eval_plan import EvalSet, EvalVariant, Part
+from temporal_supervisor.supervision.scores.parts import question_for_part, result_as_truth
 from temporal_supervisor.supervision.scores.question_sets import (
     MOST_QUESTIONS,
     BadQuestion,
     EvalQuestion,
+    Truth,
     goals_as_questions,
     read_questions,
 )
 from temporal_supervisor.supervision.scores.score_table import BARE
+
+if TYPE_CHECKING:
+    from activities.tools.sql.sql_tools import TableStore
 
 QUESTIONS, GOALS = "questions.jsonl", "goals.toml"
 _FILES_TEAM = "files"  # for questions with data, unless another one is named
@@ -92,6 +98,65 @@ def read_set(file: Path, limit: int | None) -> LocalSet:
     return known
 
 
+async def with_results(known: LocalSet) -> LocalSet:
+    """Returns the set with the result in the place of each query.
+
+    Raises CommandFailed with the line.
+    """
+    found, stores = list[tuple[int, EvalQuestion]](), dict[str, TableStore]()
+    for line, question in known.questions:
+        if question.answer.kind != "sql":
+            found.append((line, question))
+            continue
+        name = str(question.data)
+        try:
+            if name not in stores:
+                stores[name] = await _tables(known.data_path(name))
+            answer = await _result(stores[name], question)
+        except (ValueError, CommandFailed) as problem:
+            words = problem.message if isinstance(problem, CommandFailed) else str(problem)
+            raise CommandFailed(BAD_INPUT, f"{known.file}: line {line}: {words}") from None
+        found.append((line, question.model_copy(update={"answer": answer})))
+    return replace(known, questions=found)
+
+
+async def _tables(path: Path) -> "TableStore":
+    """Returns the tables of a file or folder, read as runs read them."""
+    # these load the reader of tables and the checker of queries: 0.5 s, for such questions only
+    from activities.files.file_reports import with_unique_tables
+    from activities.tools.sql.sql_tools import TableStore
+    from temporal_supervisor.console.run.described_files import reports_on
+
+    return TableStore(with_unique_tables(await reports_on(found_files([path]))))
+
+
+async def _result(store: "TableStore", question: EvalQuestion) -> Truth:
+    """Returns the result of a question's query as an answer. Raises ValueError."""
+    from activities.tools.tool import ToolMisuse
+
+    try:
+        rows = await store.query(str(question.answer.value))
+    except ToolMisuse as misuse:
+        raise ValueError(f"the query cannot run: {misuse}") from None
+    if rows["more"]:
+        raise ValueError(f"the query has more than {len(rows['rows'])} rows: ask for less")
+    return result_as_truth(question.answer, rows["columns"], rows["rows"])
+
+
+def for_part(known: LocalSet, part: Part) -> LocalSet:
+    """Returns the set as it is asked for a part of a run's work alone.
+
+    Raises CommandFailed with the line of a question that has nothing to judge it by.
+    """
+    found = []
+    for line, question in known.questions:
+        try:
+            found.append((line, question_for_part(question, part)))
+        except ValueError as problem:
+            raise CommandFailed(BAD_INPUT, f"{known.file}: line {line}: {problem}") from None
+    return replace(known, questions=found)
+
+
 def request_fields(file: Path | None) -> dict[str, Any]:
     """Returns the fields that all runs have, out of a request file. Raises CommandFailed."""
     if file is None:
@@ -103,7 +168,11 @@ def request_fields(file: Path | None) -> dict[str, Any]:
 
 
 def variants_of(
-    fields: Mapping[str, JsonValue], team: str | None, models: Sequence[str], bare: Settings | None
+    fields: Mapping[str, JsonValue],
+    team: str | None,
+    models: Sequence[str],
+    bare: Settings | None,
+    part: Part = "whole",
 ) -> list[EvalVariant]:
     """Returns a variant for each model; with the settings of teams a `bare` one beside it.
 
@@ -115,7 +184,7 @@ def variants_of(
         for_all = {"models": {"supervisor": [model], "workers": [model]}}
         chosen = {**named, **for_all} if model else named
         label = model or "as configured"
-        found.append(EvalVariant(label=label, request=chosen))
+        found.append(EvalVariant(label=label, request=chosen, part=part))
         if bare is not None:
             alone = {
                 **chosen,
@@ -125,19 +194,47 @@ def variants_of(
     return found
 
 
+def with_agents(
+    settings: Settings,
+    fields: Mapping[str, JsonValue],
+    team: str | None,
+) -> dict[str, Any]:
+    """Returns the fields of a request with the roles of its team as an inline one.
+
+    Each can then be asked alone. Raises CommandFailed.
+    """
+    named = {**fields, **({"team": team} if team else {})}
+    known = _definition(settings, RunRequest.model_validate({"goal": "-", **named}))
+    roles = []
+    for role in known.roles:
+        if role.team or role.person:
+            continue
+        kept = role.model_dump(mode="json", exclude_defaults=True, exclude={"fallback", "backup"})
+        roles.append({**kept, "tools": [f"{known.name}/{tool}" for tool in role.tools]})
+    if not roles:
+        raise CommandFailed(BAD_INPUT, f"team '{known.name}' has no worker agent to ask alone")
+    inline = {"name": "alone", "generalist": roles[0]["name"], "share_tools": True, "roles": roles}
+    return {**fields, "team": inline}
+
+
+def _definition(settings: Settings, request: RunRequest) -> Team:
+    """Returns the team of a request as its file says. Raises CommandFailed."""
+    # these load the libraries of tools: 0.5 s, for some options only
+    from activities.teams.team_files import TeamError
+    from temporal_supervisor.console.commands.team_commands import team_files
+
+    try:
+        return team_files(settings).definition(request.team_name or settings.team)
+    except TeamError as error:
+        raise CommandFailed(BAD_INPUT, error.message) from None
+
+
 def bare_team(settings: Settings, request: RunRequest) -> dict[str, Any]:
     """Returns an inline team of one role with all tools of the request's team.
 
     Raises CommandFailed.
     """
-    # these load the libraries of tools: 0.5 s, for this option only
-    from activities.teams.team_files import TeamError
-    from temporal_supervisor.console.commands.team_commands import team_files
-
-    try:
-        team = team_files(settings).definition(request.team_name or settings.team)
-    except TeamError as error:
-        raise CommandFailed(BAD_INPUT, error.message) from None
+    team = _definition(settings, request)
     tools = [f"{team.name}/{tool}" for tool in team.named_tools]
     role = {
         "name": "alone",
@@ -179,6 +276,9 @@ def checked_set(known: LocalSet, variants: Sequence[EvalVariant], repeat: int) -
         line, _ = known.questions[index // (len(variants) * repeat)]
         try:
             RunRequest.model_validate(whole.case(index).request())
+        except KeyError as error:
+            words = f"the team has no worker agent {error}: name one as `role`"
+            raise CommandFailed(BAD_INPUT, f"{known.file}: line {line}: {words}") from None
         except ValidationError as error:
             raise CommandFailed(
                 BAD_INPUT,

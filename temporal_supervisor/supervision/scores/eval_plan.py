@@ -3,7 +3,7 @@
 So variants are compared on the same questions, also in a partial eval.
 """
 
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, JsonValue
 
@@ -14,15 +14,24 @@ from temporal_supervisor.supervision.scores.question_sets import EvalQuestion, T
 BARE_TURNS = 30  # of one agent with the whole goal: a supervisor has several, with 10 turns each
 
 
+Part = Literal["whole", "plan", "agent", "answer"]
+"""What a run is asked for: all of its work, or a part alone.
+
+These are its plan, the finding of one worker agent, or the answer that is made of given findings.
+"""
+
+
 class EvalVariant(Model):
     """A way to ask the questions: fields of the request beside the question.
 
-    A `bare` variant's request has an inline team of one role with all tools of the team.
+    A `bare` variant's request has an inline team of one role with all tools of the team. That of an
+    agent alone has the roles of the team, each with its own tools.
     """
 
     label: str
     request: dict[str, JsonValue] = {}
     bare: bool = False
+    part: Part = "whole"
 
 
 class EvalSet(Model):
@@ -48,6 +57,14 @@ class EvalSet(Model):
         place, variant = divmod(rest, len(self.variants))
         return EvalCase(self, self.questions[place], variant, again)
 
+    def named(self, name: str) -> "EvalCase":
+        """Returns the run of that name. Raises KeyError if there is none."""
+        cases = map(self.case, range(self.total))
+        found = next((case for case in cases if case.name == name), None)
+        if found is None:
+            raise KeyError(name)
+        return found
+
 
 class EvalCase(NamedTuple):
     """One question, to be asked of one variant for the `again`th time, from 0 on."""
@@ -70,6 +87,16 @@ class EvalCase(NamedTuple):
         """True if no supervisor is asked."""
         return self.of.variants[self.variant].bare
 
+    @property
+    def part(self) -> Part:
+        """The part of its work that the run is asked for."""
+        return self.of.variants[self.variant].part
+
+    @property
+    def is_alone(self) -> bool:
+        """True if one worker agent has the whole question, and its finding is the answer."""
+        return self.is_bare or self.part == "agent"
+
     def request(self) -> dict[str, Any]:
         """Returns the fields of the run's request."""
         question, variant = self.question, self.of.variants[self.variant]
@@ -78,24 +105,55 @@ class EvalCase(NamedTuple):
             fields["attachments"] = [self.of.data[question.data]]
         form = answer_form(question.answer)
         if variant.bare:
-            return bare_request(fields, question.answer)
+            (role,) = variant_roles(variant)
+            return {"max_turns": BARE_TURNS, **alone_request(fields, role, question.answer)}
+        if variant.part == "agent":
+            return alone_request(fields, self.role(), question.answer)
         if question.strategy is not None:
             fields["strategy"] = question.strategy
+        if variant.part == "plan":
+            return fields
+        if variant.part == "answer":
+            fields["plan"] = {"subtasks": given_subtasks(question)}
         if form is not None:
             fields["answer_schema"] = form
         return fields
 
+    def role(self) -> dict[str, Any]:
+        """Returns the role that an agent alone has. Raises KeyError if the team has none such."""
+        roles = variant_roles(self.of.variants[self.variant])
+        named = [role for role in roles if role["name"] == self.question.role]
+        if not named and len(roles) == 1 and self.question.role is None:
+            return roles[0]
+        if not named:
+            raise KeyError(self.question.role or "")
+        return named[0]
 
-def bare_request(fields: dict[str, Any], truth: Truth) -> dict[str, Any]:
+
+def variant_roles(variant: EvalVariant) -> list[dict[str, Any]]:
+    """Returns the roles of a variant's inline team."""
+    team = variant.request.get("team")
+    roles = team.get("roles") if isinstance(team, dict) else None
+    return [role for role in roles if isinstance(role, dict)] if isinstance(roles, list) else []
+
+
+def given_subtasks(question: EvalQuestion) -> list[dict[str, Any]]:
+    """Returns the plan of a synthesis alone: a subtask for each given finding."""
+    return [
+        {"id": f"t{number}", "role": given.role, "description": given.about or f"Finding {number}"}
+        for number, given in enumerate(question.findings, 1)
+    ]
+
+
+def alone_request(fields: dict[str, Any], role: dict[str, Any], truth: Truth) -> dict[str, Any]:
     """Returns the request of a run in which one worker agent has the whole goal.
 
     Its finding is the answer.
     """
-    (role,) = fields["team"]["roles"]
     form = answer_form(truth)
     role = role if form is None else {**role, "output_schema": form}
     # Every goal goes to the only role: no model plans, and the finding is the answer as it stands.
     routes = [{"pattern": "*", "role": role["name"]}]
-    team = {**fields["team"], "roles": [role], "routes": routes}
+    team = {**fields["team"], "generalist": role["name"], "roles": [role], "routes": routes}
     alone = {"strategy": "route", "team": team, "max_reviews": 0, "max_replans": 0}
-    return {"max_turns": BARE_TURNS, **fields, **alone}
+    return {**fields, **alone}

@@ -1,6 +1,7 @@
-"""The intervals of 95 % around a share that was counted on some questions."""
+"""The intervals of 95 % around a share that was counted on some questions, and the chance of a change."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import product
 from math import sqrt
 from random import Random  # noqa: TID251 (seeded: the same values always have the same interval)
 from typing import NamedTuple
@@ -8,6 +9,9 @@ from typing import NamedTuple
 _Z = 1.959963984540054  # 95 % of a normal distribution, both sides
 _RESAMPLES = 2000  # the ends of the interval are then the 50th of each side
 _SEED = 20_250_101
+_ALL_SIGNS = 11  # changes whose signs are all tried: 2,048; of more, as many are drawn
+_FLIPS = 4000
+_EXACT = 1e-9  # what floats lose
 
 
 class Interval(NamedTuple):
@@ -33,11 +37,7 @@ def wilson(hits: int, total: int) -> Interval:
     return Interval(share, max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half)))
 
 
-def paired_bootstrap(
-    before: Sequence[float],
-    after: Sequence[float],
-    level: float = 0.95,
-) -> Interval:
+def paired_bootstrap(before: Sequence[float], after: Sequence[float]) -> Interval:
     """Returns the mean change of the same questions, with its interval.
 
     The interval is that of means over questions drawn again. Raises ValueError if there is none, or
@@ -49,5 +49,38 @@ def paired_bootstrap(
     drawn = Random(_SEED)
     total = len(changes)
     means = sorted(sum(drawn.choices(changes, k=total)) / total for _ in range(_RESAMPLES))
-    tail = round((1 - level) / 2 * _RESAMPLES)
+    tail = round(0.025 * _RESAMPLES)
     return Interval(sum(changes) / total, means[tail], means[-1 - tail])
+
+
+def chance_of_loss(losses: Sequence[tuple[float, float]]) -> float:
+    """Returns how likely losses of this size are if nothing has changed but the luck of each question.
+
+    Of each question there are two losses, of what is right and of what is flagged. Without a change
+    each pair would have been as likely the other way round, so pairs are turned round; the larger of
+    the two sums counts, in its own spread. So both together are too large by chance as seldom as one
+    would be.
+    """
+    changed = [pair for pair in losses if any(pair)]
+    spreads = [sqrt(sum(pair[side] ** 2 for pair in changed)) or 1.0 for side in (0, 1)]
+    scaled = [(pair[0] / spreads[0], pair[1] / spreads[1]) for pair in changed]
+    seen = _larger_sum(scaled, [1] * len(scaled)) - _EXACT
+    hits = [_larger_sum(scaled, signs) >= seen for signs in _signs(len(scaled))]
+    # The observed signs are one of those that are drawn.
+    is_drawn = len(scaled) > _ALL_SIGNS
+    return (sum(hits) + is_drawn) / (len(hits) + is_drawn)
+
+
+def _signs(count: int) -> Iterator[Sequence[int]]:
+    if count <= _ALL_SIGNS:
+        yield from product((1, -1), repeat=count)
+        return
+    drawn = Random(_SEED)
+    for _ in range(_FLIPS):
+        yield drawn.choices((1, -1), k=count)
+
+
+def _larger_sum(pairs: Sequence[tuple[float, float]], signs: Sequence[int]) -> float:
+    first = sum(sign * pair[0] for pair, sign in zip(pairs, signs, strict=True))
+    second = sum(sign * pair[1] for pair, sign in zip(pairs, signs, strict=True))
+    return max(first, second)

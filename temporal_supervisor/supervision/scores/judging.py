@@ -5,7 +5,6 @@ Beside it stands the lenient one, by any words of the text.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from pydantic import JsonValue
@@ -19,16 +18,21 @@ from temporal_supervisor.supervision.scores.figures import (
     plain,
     says,
 )
+from temporal_supervisor.supervision.scores.plan_fit import PlanFit, has_fact
 from temporal_supervisor.supervision.scores.question_sets import Truth, is_number
 
 
 class Given(NamedTuple):
-    """An answer: its text, the fields that were asked for, the roles that took the question."""
+    """An answer: its text, the fields that were asked for, the roles that took the question.
+
+    `plan` is the fit of its plan, where one was expected.
+    """
 
     text: str = ""
     fields: JsonValue = None
     roles: Sequence[str] = ()
     has_gap: bool = False
+    plan: PlanFit | None = None
 
 
 class Judged(NamedTuple):
@@ -70,6 +74,8 @@ def is_refused(truth: Truth, given: Given) -> bool:
             return not given.text.strip()
         case "route":
             return not given.roles
+        case "plan":
+            return False
     fields = given.fields
     if fields is None and given.has_gap and truth.kind == "none":
         return True
@@ -97,8 +103,17 @@ def _share(truth: Truth, given: Given) -> float:
             return _list_share(truth, fields.get("values"))
         case "route":
             return float(list(given.roles) == [truth.value])
+        case "plan":
+            return _plan_share(given.plan)
         case _:
             return lenient_share(truth, given)
+
+
+def _plan_share(fit: PlanFit | None) -> float:
+    """Returns the coverage of a plan; one that is not whole is never right."""
+    if fit is None or fit.is_whole:
+        return float(fit is not None)
+    return min(fit.coverage, 0.99)
 
 
 def _is_same_number(value: object, truth: Truth, wanted: float) -> bool:
@@ -114,12 +129,13 @@ def _is_one_of(value: object, wanted: Sequence[object]) -> bool:
 
 def _list_share(truth: Truth, values: object) -> float:
     """Returns the F1 of a list, or whether it is the same where the order counts."""
-    given = [plain(value) for value in values] if isinstance(values, list) else []
-    wanted = [plain(value) for value in truth.value] if isinstance(truth.value, list) else []
+    given = [Cell("", value) for value in values] if isinstance(values, list) else []
+    wanted = [Cell("", value) for value in truth.value] if isinstance(truth.value, list) else []
     if truth.ordered:
-        same = sum(1 for one, other in zip_longest(given, wanted) if one == other)
+        pairs = zip(given, wanted, strict=False)
+        same = sum(_is_same_cell(one, other, truth) for one, other in pairs)
         return same / max(len(given), len(wanted))
-    return _f1(_common(given, wanted), len(wanted), len(given))
+    return _f1(_common(given, wanted, truth), len(wanted), len(given))
 
 
 def _by_field(truth: Truth, given: Given) -> dict[str, tuple[int, int, int]] | None:
@@ -135,29 +151,72 @@ def _by_field(truth: Truth, given: Given) -> dict[str, tuple[int, int, int]] | N
     counts = {}
     for name, cells in wanted.items():
         own = had.get(name, [])
-        counts[name] = _common(own, cells), len(cells), len(own)
+        counts[name] = _common(own, cells, truth), len(cells), len(own)
     return counts
 
 
-def _columns(value: object) -> dict[str, list[str]]:
+class Cell(NamedTuple):
+    """A value of an answer, with the words that name its row."""
+
+    row: str
+    value: object
+
+
+def _columns(value: object) -> dict[str, list[Cell]]:
     """Returns the cells by field.
 
     Those of rows stand with the first cell of their row, which names it.
     """
     if isinstance(value, dict):
         lists = {name: cells for name, cells in value.items() if isinstance(cells, list)}
-        return {name: [plain(cell) for cell in cells] for name, cells in lists.items()}
-    columns: dict[str, list[str]] = {}
+        return {name: [Cell("", cell) for cell in cells] for name, cells in lists.items()}
+    columns: dict[str, list[Cell]] = {}
     for row in value if isinstance(value, list) else []:
         cells = list(row.items()) if isinstance(row, dict) else []
         for place, (name, cell) in enumerate(cells):
-            named = plain(cell) if place == 0 else f"{plain(cells[0][1])}: {plain(cell)}"
-            columns.setdefault(name, []).append(named)
+            named = "" if place == 0 else plain(cells[0][1])
+            columns.setdefault(name, []).append(Cell(named, cell))
     return columns
 
 
-def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    return sum((Counter(one) & Counter(other)).values())
+def _common(given: Sequence[Cell], wanted: Sequence[Cell], truth: Truth) -> int:
+    """Returns how many given cells are wanted ones, each of which counts once."""
+    known = Counter((cell.row, plain(cell.value)) for cell in given)
+    left = list[Cell]()
+    hits = 0
+    for cell in wanted:
+        key = cell.row, plain(cell.value)
+        if known[key]:
+            known[key] -= 1
+            hits += 1
+        else:
+            left.append(cell)
+    # What is not the same to the letter may be the same number, rounded.
+    spare = [cell for cell in given if _take_one(known, cell)]
+    for cell in left:
+        same = next((each for each in spare if _is_same_cell(each, cell, truth)), None)
+        if same is not None:
+            spare.remove(same)
+            hits += 1
+    return hits
+
+
+def _take_one(known: Counter[tuple[str, str]], cell: Cell) -> bool:
+    """Takes a cell out of those that are left. Returns False if none is."""
+    key = cell.row, plain(cell.value)
+    known[key] -= 1
+    return known[key] >= 0
+
+
+def _is_same_cell(given: Cell, wanted: Cell, truth: Truth) -> bool:
+    if given.row != wanted.row:
+        return False
+    if plain(given.value) == plain(wanted.value):
+        return True
+    number = figure_of(wanted.value)
+    if number is None or not number.decimals:
+        return False
+    return _is_same_number(given.value, truth, number.value)
 
 
 def _f1(hits: int, wanted: int, had: int) -> float:
@@ -180,9 +239,11 @@ def lenient_share(truth: Truth, given: Given) -> float:
             return float(truth.value in given.roles)
         case "none":
             return 0.0
+        case "plan":
+            return given.plan.coverage if given.plan else 0.0
         case "facts":
             facts = truth.value if isinstance(truth.value, list) else []
-            found = [_has_fact(text, str(fact)) for fact in facts]
+            found = [has_fact(text, str(fact)) for fact in facts]
             return sum(found) / len(found)
     values = [_has(text, cell) for cells in _cells(truth.value) for cell in cells]
     return sum(values) / len(values)
@@ -200,11 +261,6 @@ def _has(text: str, value: object) -> bool:
     if figure is not None and any(is_near(number, figure.value) for number in numbers_in(text)):
         return True
     return says(text, value)
-
-
-def _has_fact(text: str, fact: str) -> bool:
-    """True if a text has one of the words of a fact, which stand between bars."""
-    return any(words.strip().casefold() in text.casefold() for words in fact.split("|"))
 
 
 def _has_number(text: str, truth: Truth, value: float) -> bool:

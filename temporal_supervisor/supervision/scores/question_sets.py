@@ -10,11 +10,13 @@ from pydantic import Field, JsonValue, ValidationError, model_validator
 from temporal_supervisor.supervision.base.text import did_you_mean, quoted, size
 from temporal_supervisor.supervision.contract.base import Model
 from temporal_supervisor.supervision.contract.request import complaint_lines
+from temporal_supervisor.supervision.scores.flagged import Flag
 
 MOST_QUESTIONS = 2000  # in one eval, over all its models and repetitions: each is a run of its own
 ID_BYTES = 120  # it is a part of a run's id, below that of the eval
 
-AnswerKind = Literal["number", "numbers", "text", "list", "rows", "none", "route", "facts"]
+_OfAnswer = Literal["number", "numbers", "text", "list", "rows", "sql", "none", "facts"]
+AnswerKind = Literal[_OfAnswer, "route", "plan"]
 Scale = Literal["", "percent", "thousand", "million", "billion"]
 Cell = str | int | float
 
@@ -24,6 +26,7 @@ _WRITTEN = {
     "text": "a text",
     "list": "a list of texts or numbers",
     "rows": "an object of lists by field, or a list of objects",
+    "sql": "a query in SQL over the data, whose result is the true answer",
     "route": "the name of a role",
     "facts": "a list of texts that the answer contains",
 }
@@ -43,7 +46,9 @@ class Truth(Model):
     A number has a `scale` if the question leaves it open: -12.6 in millions. Without one the number
     counts as it is written. It may be rounded to `decimals`, or be off by a `tolerance`; else it
     agrees to its last digit. A text has `aliases`. A list may be `ordered`. Of a fact one of the
-    words between "|" is enough. `none` is a question that the files do not answer.
+    words between "|" is enough. `none` is a question that the files do not answer. The value of
+    `sql` is a query: before an eval begins its result takes its place, as another kind. A `plan` is
+    the one that the question has.
     """
 
     kind: AnswerKind
@@ -61,12 +66,39 @@ class Truth(Model):
         return self
 
 
+class ExpectedSubtask(Model):
+    """A subtask that a good plan has, by the role that takes it and the facts of its description.
+
+    Of a fact one of the words between "|" is enough. It builds on those that it comes `after`.
+    """
+
+    id: str
+    says: list[str] = []
+    role: str | None = None
+    after: list[str] = []
+
+    @model_validator(mode="after")
+    def _told_apart(self) -> "ExpectedSubtask":
+        if not self.says and self.role is None:
+            raise ValueError(f"the subtask {quoted(self.id)} of the plan needs `says` or `role`")
+        return self
+
+
+class GivenFinding(Model):
+    """A finding that a synthesis alone starts from, with the role of its author."""
+
+    text: Annotated[str, Field(min_length=1, max_length=20_000)]
+    role: str = "auto"
+    about: str = ""
+
+
 class EvalQuestion(Model):
     """A question with its true answer.
 
     `data` is a file or folder beside the set, `form` says in words how the answer is written.
     `supporting` are the files that hold the answer, `role` is the one that should take it.
-    `strategy` overrides that of the run.
+    `strategy` overrides that of the run. `plan` is a good plan. `findings` are those that a
+    synthesis alone gets; if they have a fault, `flag` is the one that a reader should be shown.
     """
 
     id: str
@@ -77,12 +109,29 @@ class EvalQuestion(Model):
     supporting: list[str] = []
     role: str | None = None
     strategy: str | None = None
+    plan: list[ExpectedSubtask] = []
+    findings: Annotated[list[GivenFinding], Field(max_length=50)] = []
+    flag: Flag | None = None
 
     @model_validator(mode="after")
     def _named(self) -> "EvalQuestion":
         is_text = bool(self.id.strip()) and self.id.isprintable()
         if not is_text or "/" in self.id or size(self.id) > ID_BYTES:
             raise ValueError(f"an id has 1 to {ID_BYTES} bytes of printable text without a slash")
+        return self
+
+    @model_validator(mode="after")
+    def _planned(self) -> "EvalQuestion":
+        names = [subtask.id for subtask in self.plan]
+        if len(set(names)) < len(names):
+            raise ValueError("the subtasks of the plan have ids of their own")
+        unknown = [name for subtask in self.plan for name in subtask.after if name not in names]
+        if unknown:
+            raise ValueError(f"the plan has no subtask {quoted(unknown[0])}")
+        if self.answer.kind == "plan" and not self.plan:
+            raise ValueError("an answer of kind plan needs a `plan` beside it")
+        if self.answer.kind == "sql" and self.data is None:
+            raise ValueError("an answer of kind sql needs `data`")
         return self
 
     @property
@@ -175,13 +224,13 @@ def _question(number: int, fields: dict[str, Any]) -> EvalQuestion:
 def _is_written(kind: AnswerKind, value: JsonValue) -> bool:
     """True if a value is written as its kind wants it."""
     match kind:
-        case "none":
+        case "none" | "plan":
             return True
         case "number":
             return is_number(value)
         case "numbers":
             return isinstance(value, dict) and bool(value) and all(map(is_number, value.values()))
-        case "text" | "route":
+        case "text" | "route" | "sql":
             return isinstance(value, str) and bool(value.strip())
         case "facts":
             texts = [each for each in _items(value) if isinstance(each, str) and each.strip()]

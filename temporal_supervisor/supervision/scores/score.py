@@ -2,17 +2,18 @@
 
 from collections.abc import Sequence
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 from temporal_supervisor.supervision.base.errors import ErrorKind
 from temporal_supervisor.supervision.base.text import one_line
 from temporal_supervisor.supervision.contract.base import ErrorText, Model, Sentence
-from temporal_supervisor.supervision.contract.result import Problem, RunResult
+from temporal_supervisor.supervision.contract.result import Problem, RunResult, SubtaskReport
 from temporal_supervisor.supervision.contract.usage import Usage
 from temporal_supervisor.supervision.scores.flagged import Flag, flags, own_flags
 from temporal_supervisor.supervision.scores.judging import Given, Judged, judged
+from temporal_supervisor.supervision.scores.plan_fit import PlanFit, plan_fit
 from temporal_supervisor.supervision.scores.question_sets import EvalQuestion
 
 Verdict = Literal[
@@ -34,7 +35,8 @@ class Score(Model):
 
     `share` is how much of the answer is right, by field in `fields`; `lenient` whether the text has
     the true answer among others. `routed` says whether the role that should take it did. Of the
-    supporting files `cited` is the F1.
+    supporting files `cited` is the F1. `plan` is the fit of the plan where one was expected.
+    `fault_shown` says whether the fault of given findings was.
     """
 
     case: str
@@ -48,6 +50,8 @@ class Score(Model):
     fields: dict[str, float] = {}
     routed: bool | None = None
     cited: float | None = None
+    plan: Annotated[PlanFit | None, Field(exclude_if=lambda fit: fit is None)] = None
+    fault_shown: Annotated[bool | None, Field(exclude_if=lambda shown: shown is None)] = None
     given: Sentence = ""
     expected: Sentence = ""
     error: ErrorText = ""
@@ -61,27 +65,34 @@ class Score(Model):
 
 
 class EndedRun(Model):
-    """The end of a question's run: its result, and the problem of one without an answer."""
+    """The end of a question's run: its result, and the problem of one without an answer.
+
+    `alone` is a run of one worker agent, whose `output` has the fields; a `bare` one is that
+    without any checks. A run of a `plan_alone` has carried out none of it.
+    """
 
     run_id: str
     result: RunResult | None = None
     problem: Problem | None = None
     output: JsonValue = None
+    alone: bool = False
     bare: bool = False
+    plan_alone: bool = False
 
 
 def scored(question: EvalQuestion, case: str, variant: int, run: EndedRun) -> Score:
     """Returns the score of a question by the end of its run.
 
-    The fields of a bare one are the `output` of its agent.
+    The fields of an agent alone are its `output`.
     """
     result = run.result or RunResult()
-    fields = run.output if run.bare else result.answer_json
-    completed = [report for report in result.subtasks if report.state == "completed"]
-    roles = [report.role for report in completed if report.template is None]
+    fields = run.output if run.alone else result.answer_json
+    took = result.subtasks if run.plan_alone else _completed(result)
+    roles = [report.role for report in took if report.template is None]
     text = result.answer if run.problem is None else ""
-    outcome = judged(question.answer, Given(text, fields, roles, bool(result.gaps)))
-    shown = own_flags(result) if run.bare else flags(result)
+    fit = plan_fit(question.plan, result.subtasks) if question.plan and not run.alone else None
+    outcome = judged(question.answer, Given(text, fields, roles, bool(result.gaps), fit))
+    shown = _shown_flags(run, result)
     return Score(
         case=case,
         question=question.id,
@@ -94,12 +105,25 @@ def scored(question: EvalQuestion, case: str, variant: int, run: EndedRun) -> Sc
         fields=dict(outcome.by_field),
         routed=None if question.role is None else question.role in roles[:1],
         cited=_cited(question.supporting, result) if question.supporting else None,
+        plan=fit,
+        fault_shown=None if question.flag is None else question.flag in shown,
         given=one_line(_shown(fields, result.answer), _SHOWN_BYTES),
         expected=one_line(str(question.answer.value), _SHOWN_BYTES),
         error=f"{run.problem.type}: {run.problem.message}" if run.problem else "",
         usage=result.usage,
         seconds=result.timing.wall_seconds,
     )
+
+
+def _completed(result: RunResult) -> list[SubtaskReport]:
+    return [report for report in result.subtasks if report.state == "completed"]
+
+
+def _shown_flags(run: EndedRun, result: RunResult) -> list[Flag]:
+    """Returns the flags of an answer; a plan alone has no answer that they could speak of."""
+    if run.plan_alone:
+        return []
+    return own_flags(result) if run.bare else flags(result)
 
 
 def _verdict(

@@ -5,7 +5,12 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from temporal_supervisor.supervision.contract.base import Model
-from temporal_supervisor.supervision.scores.intervals import Interval, paired_bootstrap, wilson
+from temporal_supervisor.supervision.scores.intervals import (
+    Interval,
+    chance_of_loss,
+    paired_bootstrap,
+    wilson,
+)
 from temporal_supervisor.supervision.scores.score import Score, Verdict
 
 EvalStatus = Literal["running", "completed", "partial", "cancelled"]
@@ -13,15 +18,16 @@ EvalStatus = Literal["running", "completed", "partial", "cancelled"]
 VERDICTS: tuple[Verdict, ...] = (
     *("right", "wrong_flagged", "wrong_unflagged", "refused_rightly", "refused_wrongly", "failed"),
 )
-_ONE_SIDED = 0.90  # both sides of it: worse by chance is then said at most once in twenty
+_CHANCE = 0.05  # worse by chance is said at most once in twenty
 
 
 class VariantRow(Model):
     """The counts of a variant over its `n` questions; `usd` is None if a price is unknown.
 
     `right` counts true answers and what was rightly refused, `unflagged` wrong answers that nothing
-    speaks against. The other shares are None where no question asks for them. Calls, tokens,
-    seconds and dollars are per question.
+    speaks against. The other shares are None where no question asks for them. Of the expected plans
+    `coverage` is the share that was planned; `needless` subtasks, `unordered` ones, which lack a
+    dependency, calls, tokens, seconds and dollars are per question.
     """
 
     label: str
@@ -35,6 +41,10 @@ class VariantRow(Model):
     by_field: dict[str, float] = {}
     routed: float | None = None
     cited: float | None = None
+    coverage: float | None = None
+    needless: float | None = None
+    unordered: float | None = None
+    faults_shown: float | None = None
     calls: float = 0.0
     tokens: float = 0.0
     seconds: float = 0.0
@@ -87,6 +97,7 @@ def _row(label: str, scores: Sequence[Score]) -> VariantRow:
     total = len(scores)
     doubted = [score for score in scores if score.verdict == "right" and score.flags]
     counts = Counter(score.verdict for score in scores)
+    fits = [score.plan for score in scores if score.plan is not None]
     usd = [score.usage.usd for score in scores]
     known = [each for each in usd if each is not None]
     return VariantRow(
@@ -101,6 +112,10 @@ def _row(label: str, scores: Sequence[Score]) -> VariantRow:
         by_field=_fields(scores),
         routed=_mean([score.routed for score in scores if score.routed is not None]),
         cited=_mean([score.cited for score in scores if score.cited is not None]),
+        coverage=_mean([fit.coverage for fit in fits]),
+        needless=_mean([len(fit.needless) for fit in fits]),
+        unordered=_mean([len(fit.missing) for fit in fits]),
+        faults_shown=_mean([each.fault_shown for each in scores if each.fault_shown is not None]),
         calls=_mean([score.usage.model_calls for score in scores]) or 0.0,
         tokens=_mean([score.usage.tokens for score in scores]) or 0.0,
         seconds=_mean([score.seconds for score in scores]) or 0.0,
@@ -144,21 +159,19 @@ def _comparison(before: tuple[EvalTable, int], after: tuple[EvalTable, int]) -> 
     both = [name for name in rights[0] if name in rights[1]]
     if not both:
         raise ValueError(f"{new.eval_id} and {old.eval_id} have no question in common")
-    right, unflagged = (
-        [paired_bootstrap(*_paired(pair, both), level=level) for level in (0.95, _ONE_SIDED)]
-        for pair in (rights, silent)
-    )
+    right, unflagged = (paired_bootstrap(*_paired(pair, both)) for pair in (rights, silent))
+    losses = [(rights[0][name] - rights[1][name], silent[1][name] - silent[0][name]) for name in both]
     return Comparison(
         before=old.rows[old_at].label,
         after=new.rows[new_at].label,
         before_eval=old.eval_id,
         after_eval=new.eval_id,
         n=len(both),
-        right=right[0],
-        unflagged=unflagged[0],
+        right=right,
+        unflagged=unflagged,
         better=[name for name in both if rights[1][name] > rights[0][name]],
         worse=[name for name in both if rights[1][name] < rights[0][name]],
-        is_worse=right[1].high < 0 or unflagged[1].low > 0,
+        is_worse=chance_of_loss(losses) <= _CHANCE,
     )
 
 

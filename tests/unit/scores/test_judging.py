@@ -7,7 +7,8 @@ import pytest
 from temporal_supervisor.supervision.scores.answer_forms import answer_form
 from temporal_supervisor.supervision.scores.figures import numbers_in, plain
 from temporal_supervisor.supervision.scores.judging import Given, judged
-from temporal_supervisor.supervision.scores.question_sets import Truth
+from temporal_supervisor.supervision.scores.parts import question_for_part, result_as_truth
+from temporal_supervisor.supervision.scores.question_sets import EvalQuestion, Truth
 
 
 def truth(kind: str, value: Any = None, **more: Any) -> Truth:
@@ -217,3 +218,49 @@ def test_the_form_is_made_from_the_kind_and_shows_nothing_of_the_answer() -> Non
     assert "mean_age" in forms[1]
     assert [answer_form(truth(kind, ["x"] if kind == "facts" else "x")) for kind in ("facts", "route")] == [None, None]
     assert answer_form(truth("none")) == answer_form(truth("text", "x"))  # the form does not tell that there is none
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "kind", "value"),
+    [
+        (["n"], [["440"]], "number", 440.0),
+        (["n"], [["44,250.5"]], "number", 44250.5),
+        (["name"], [["Acme Inc."]], "text", "Acme Inc."),
+        (["name"], [["Ohio"], ["Utah"]], "list", ["Ohio", "Utah"]),
+        (["state", "n"], [["Ohio", "3"]], "rows", [{"state": "Ohio", "n": "3"}]),
+        (["n"], [], "none", None),
+        (["n"], [[""]], "none", None),
+    ],
+)
+def test_the_result_of_a_query_is_an_answer(columns: list[str], rows: list[list[str]], kind: str, value: Any) -> None:
+    found = result_as_truth(truth("sql", "SELECT 1", ordered=True), columns, rows)
+    assert (found.kind, found.value, found.ordered) == (kind, value, True)
+
+
+def test_numbers_in_rows_may_be_rounded_as_others() -> None:
+    known = truth("rows", [{"state": "Ohio", "mean": "3.3333"}, {"state": "Utah", "mean": "2.5"}])
+    rounded = [{"state": "Ohio", "mean": "3.33"}, {"state": "Utah", "mean": 2.5}]
+    assert right(known, {"rows": rounded})
+    assert not right(known, {"rows": [{"state": "Ohio", "mean": "3.34"}, {"state": "Utah", "mean": 2.5}]})
+    swapped = [{"state": "Utah", "mean": "3.33"}, {"state": "Ohio", "mean": 2.5}]
+    assert judged(known, Given(fields={"rows": swapped})).share == 0.5
+    assert right(truth("list", [1.25, 2]), {"values": ["2", "1.25"]})
+    assert not right(truth("list", [1.25]), {"values": ["1.25", "1.25"]})
+    assert not right(truth("list", [1, 2], ordered=True), {"values": [2, 1]})
+
+
+def test_a_question_is_asked_for_a_part_if_it_can_be_judged() -> None:
+    def asked(**more: Any) -> EvalQuestion:
+        fields = {"id": "q", "question": "?", "answer": {"kind": "number", "value": 3}}
+        return EvalQuestion.model_validate({**fields, **more})
+
+    routed = question_for_part(asked(role="writer"), "plan")
+    assert (routed.answer.kind, routed.answer.value, routed.strategy) == ("route", "writer", "route")
+    assert question_for_part(asked(plan=[{"id": "a", "says": ["x"]}]), "plan").answer.kind == "plan"
+    for part, words in (("plan", "judged by `plan` or `role`"), ("answer", "starts from `findings`")):
+        with pytest.raises(ValueError, match=words):
+            question_for_part(asked(), part)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="pass --only answer"):
+        question_for_part(asked(findings=[{"text": "x"}]), "whole")
+    with pytest.raises(ValueError, match="the plan has no subtask 'b'"):
+        asked(plan=[{"id": "a", "says": ["x"], "after": ["b"]}])

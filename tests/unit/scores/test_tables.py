@@ -1,5 +1,7 @@
 """Intervals, what is flagged, verdicts, tables, comparisons of two evals, and the budget of one."""
 
+from collections.abc import Sequence
+from random import Random
 from typing import Any
 
 import pytest
@@ -19,7 +21,7 @@ from temporal_supervisor.supervision.contract.result import (
 from temporal_supervisor.supervision.contract.usage import Usage
 from temporal_supervisor.supervision.scores.eval_budget import EvalBudget, RunGrantOf, Spent, next_grant, to_go
 from temporal_supervisor.supervision.scores.flagged import flags, own_flags
-from temporal_supervisor.supervision.scores.intervals import paired_bootstrap, wilson
+from temporal_supervisor.supervision.scores.intervals import chance_of_loss, paired_bootstrap, wilson
 from temporal_supervisor.supervision.scores.question_sets import EvalQuestion
 from temporal_supervisor.supervision.scores.score import EndedRun, Score, scored
 from temporal_supervisor.supervision.scores.score_table import EvalTable, compared, shortfalls, table_of
@@ -66,6 +68,31 @@ def test_the_bootstrap_is_the_same_each_time_and_sees_a_change() -> None:
     assert paired_bootstrap(before, before) == (0.0, 0.0, 0.0)
     with pytest.raises(ValueError):
         paired_bootstrap([], [])
+
+
+def evals_of(chances: Sequence[float], drawn: Random) -> list[tuple[bool, bool]]:
+    """Plays an eval: each question is right by its chance, and half of the wrong answers are not flagged."""
+    rights = [drawn.random() < chance for chance in chances]
+    return [(is_right, not is_right and drawn.random() < 0.5) for is_right in rights]
+
+
+@pytest.mark.parametrize("count", [12, 40])
+def test_one_eval_twice_is_worse_by_chance_at_most_once_in_twenty(count: int) -> None:
+    drawn, repeats = Random(1), 200
+    worse = 0
+    for _ in range(repeats):
+        chances = [drawn.betavariate(3, 1) for _ in range(count)]
+        before, after = evals_of(chances, drawn), evals_of(chances, drawn)
+        losses = [(float(a[0] - b[0]), float(b[1] - a[1])) for a, b in zip(before, after, strict=True)]
+        worse += chance_of_loss(losses) <= 0.05
+    assert worse <= 0.05 * repeats
+
+
+def test_the_chance_of_a_loss_is_that_of_so_many_coins() -> None:
+    assert chance_of_loss([(1.0, 1.0)] * 5 + [(0.0, 0.0)] * 7) == pytest.approx(1 / 32)
+    assert chance_of_loss([(0.0, 0.0)] * 5) == 1.0
+    assert chance_of_loss([(-1.0, 0.0)] * 12) == 1.0
+    assert chance_of_loss([(1.0, 0.0)] * 30) < 0.001
 
 
 # --- what is flagged ------------------------------------------------------------------------------------
@@ -147,6 +174,55 @@ def test_roles_and_cited_files_are_counted_beside_the_answer() -> None:
     assert (found.routed, found.cited) == (True, 0.5)
 
 
+@pytest.mark.parametrize(
+    ("reports", "coverage", "needless", "missing"),
+    [
+        ("a:analyst:sales of May; b:analyst:Umsatz April; c:writer:compare:a,b", 1.0, [], []),
+        ("a:analyst:sales of May; b:analyst:sales of April; c:writer:compare:a", 1.0, [], ["both after april"]),
+        ("a:analyst:sales of May; c:writer:compare; d:reader:the weather", 2 / 3, ["d"], ["both after may"]),
+        ("a:analyst:sales of May and April; x:analyst:sales:a; c:writer:compare:x", 1.0, ["x"], []),
+        ("", 0.0, [], []),
+    ],
+)
+def test_a_plan_is_compared_with_the_expected_one(
+    reports: str, coverage: float, needless: list[str], missing: list[str]
+) -> None:
+    expected = [
+        {"id": "may", "role": "analyst", "says": ["sales|Umsatz", "May"]},
+        {"id": "april", "role": "analyst", "says": ["sales|Umsatz", "April"]},
+        {"id": "both", "role": "writer", "after": ["may", "april"]},
+    ]
+    planned = []
+    for words in filter(None, reports.split("; ")):
+        name, role, description, *after = words.split(":")
+        others = after[0].split(",") if after else []
+        planned.append(SubtaskReport(id=name, role=role, description=description, depends_on=others))
+    asked = question("plan", plan=expected)
+    found = scored(asked, "q", 0, EndedRun(run_id="r", result=RunResult(subtasks=planned), plan_alone=True))
+    assert found.plan is not None
+    assert (found.plan.coverage, found.plan.needless, found.plan.missing) == (coverage, needless, missing)
+    assert found.is_right == found.plan.is_whole
+    (row,) = table_of("eval-x", "x", ["m"], [found]).rows
+    assert (row.coverage, row.needless, row.unordered) == (coverage, len(needless), len(missing))
+
+
+def test_a_plan_alone_tells_which_role_takes_a_question() -> None:
+    asked, planned = question("route", "writer"), SubtaskReport(id="t1", role="writer")
+    run = EndedRun(run_id="r", result=RunResult(status="partial", subtasks=[planned]), plan_alone=True)
+    assert scored(asked, "q", 0, run).verdict == "right"
+    assert scored(question("route", "reader"), "q", 0, run).flags == []
+    assert verdict(asked, result=RunResult(subtasks=[planned])) == "refused_wrongly"
+
+
+def test_the_fault_of_given_findings_is_shown_or_not() -> None:
+    asked = question(findings=[{"text": "3"}, {"text": "4"}], flag="contradiction")
+    open_one = [Contradiction(description="3 or 4", resolution="")]
+    shown = scored(asked, "q", 0, EndedRun(run_id="r", result=answered(3, contradictions=open_one)))
+    hidden = scored(asked, "q", 0, EndedRun(run_id="r", result=answered(3)))
+    assert (shown.fault_shown, hidden.fault_shown) == (True, False)
+    assert table_of("eval-x", "x", ["m"], [shown, hidden]).rows[0].faults_shown == 0.5
+
+
 # --- tables ---------------------------------------------------------------------------------------------
 
 
@@ -181,8 +257,8 @@ def test_two_evals_are_compared_question_by_question() -> None:
 
 def test_worse_is_what_is_not_by_chance() -> None:
     before = table("r" * 12)
-    assert [compared(before, table("r" * (12 - n) + "f" * n))[0].is_worse for n in (0, 1, 3, 6)] == [
-        *(False, False, True, True)
+    assert [compared(before, table("r" * (12 - n) + "f" * n))[0].is_worse for n in (0, 1, 4, 5, 12)] == [
+        *(False, False, False, True, True)
     ]
     # As many are right, but nothing speaks against the wrong ones any more.
     assert compared(table("r" * 6 + "f" * 6), table("r" * 6 + "w" * 6))[0].is_worse
