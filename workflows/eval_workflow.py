@@ -310,14 +310,13 @@ class Questions:
             self._started.discard(run_id)
         return True, None
 
-    def _marks(self, case: CasePart) -> list[BareInput | PartInput]:
+    @staticmethod
+    def _marks(case: CasePart) -> list[BareInput | PartInput]:
         """Returns the mark of a run that is not asked as usual; none for the others."""
         if case.bare:
             return [BareInput(bare=True)]
-        if case.part == "plan":
-            return [PartInput(part="plan")]
-        if case.part == "answer":
-            return [PartInput(part="answer", set_ref=self._call.set_ref, case=case.name)]
+        if case.part == "plan" or case.part == "answer":
+            return [PartInput(part=case.part)]
         return []
 
     def _request(self, case: CasePart, grant: RunGrantOf) -> dict[str, object]:

@@ -98,9 +98,9 @@ class RunContext:
         return self.part is not None and self.part.part == "plan"
 
     @property
-    def given(self) -> PartInput | None:
-        """The place of the findings that the answer is made of; None if its subtasks find them."""
-        return self.part if self.part is not None and self.part.part == "answer" else None
+    def is_answer_alone(self) -> bool:
+        """True if the answer is made of given findings."""
+        return self.part is not None and self.part.part == "answer"
 
     @property
     def path(self) -> str:

@@ -19,6 +19,7 @@ from temporal_supervisor.supervision.scores.score import Verdict
 from temporal_supervisor.supervision.scores.score_table import EvalStatus
 
 EVAL_TYPE = "EvalWorkflow"
+GIVEN = "findings"  # the name of those that a synthesis alone starts from, in its run
 TABLE = "table"  # the name of all that an eval has come to, in its part of the store
 _EVAL_IDS = "eval-"
 
@@ -192,11 +193,9 @@ class JudgedCase(Model):
 
 
 class GivenInput(Model):
-    """Asks for the findings that a synthesis alone starts from: those of a question of a set."""
+    """Asks for the findings that an eval left in a run, from which its synthesis alone starts."""
 
     run: RunRef
-    set_ref: str
-    case: str
 
 
 class ScoresInput(EvalCall):

@@ -4,13 +4,14 @@ import json
 from dataclasses import dataclass
 from datetime import timedelta
 
-from pydantic import JsonValue
+from pydantic import JsonValue, TypeAdapter
 from temporalio import activity
 from temporalio.client import WorkflowExecutionStatus
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
 from activities.contracts.eval_contracts import (
+    GIVEN,
     TABLE,
     CasePart,
     CasesInput,
@@ -33,9 +34,11 @@ from temporal_supervisor.supervision.contract.finding import Finding
 from temporal_supervisor.supervision.contract.result import Problem, Reused, RunResult
 from temporal_supervisor.supervision.reuse.matching import SavedFinding
 from temporal_supervisor.supervision.scores.eval_plan import EvalCase, EvalSet
+from temporal_supervisor.supervision.scores.question_sets import GivenFinding
 from temporal_supervisor.supervision.scores.score import EndedRun, Score, scored
 from temporal_supervisor.supervision.scores.score_table import table_of
 
+_Given = TypeAdapter(list[GivenFinding])
 _CASES_AT_ONCE = 20  # whose requests one reply has, if they are short
 _LOOK_AGAIN = timedelta(seconds=5)  # at a run that an earlier execution of the eval has started
 
@@ -71,6 +74,8 @@ class EvalActivities:
             room -= size(part.model_dump_json())
             if cases and room < 0:
                 break
+            if case.part == "answer":
+                await self._leave(wanted, case)
             cases.append(part)
         return CasesReply(cases=cases)
 
@@ -100,15 +105,14 @@ class EvalActivities:
 
     @activity.defn
     async def given_findings(self, given: GivenInput) -> SavedReply:
-        """Stores the findings of a question in the run of a synthesis alone, and returns them.
+        """Returns the findings that an eval left in the run of a synthesis alone.
 
         They have no evidence: an answer is compared with their words alone.
         """
         run_id = given.run.run_id
-        whole = await self.store.read(given.set_ref, EvalSet.model_validate_json)
-        question = whole.named(given.case).question
+        left = await self.store.get(named_key("given", run_id, GIVEN))
         saved = list[SavedFinding]()
-        for number, each in enumerate(question.findings, 1):
+        for number, each in enumerate(_Given.validate_json(left), 1):
             ref = await self.store.put_output(run_id, each.text)
             finding = Finding(
                 summary=cut(each.text, limits.SUMMARY_BYTES),
@@ -149,6 +153,11 @@ class EvalActivities:
         ref = named_key("scores", given.eval_id, TABLE)
         await self.store.put(ref, table.model_dump_json(indent=1).encode("utf-8", "replace"))
         return ref
+
+    async def _leave(self, call: EvalCall, case: EvalCase) -> None:
+        """Leaves the given findings of a question in its run: nothing else is read by that."""
+        key = named_key("given", f"{call.eval_id}/{case.name}", GIVEN)
+        await self.store.put(key, _Given.dump_json(case.question.findings))
 
     async def _set(self, call: EvalCall) -> EvalSet:
         return await self.store.read(call.set_ref, EvalSet.model_validate_json)

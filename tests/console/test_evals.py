@@ -8,7 +8,18 @@ import pytest
 
 from temporal_supervisor.console.base.command import BAD_INPUT, CommandFailed
 from temporal_supervisor.console.evals.eval_view import eval_page
-from temporal_supervisor.console.evals.set_files import checked_set, data_of, read_set, request_fields, set_file
+from temporal_supervisor.console.evals.set_files import (
+    checked_set,
+    data_of,
+    for_part,
+    read_set,
+    request_fields,
+    set_file,
+    variants_of,
+    with_agents,
+    with_results,
+)
+from temporal_supervisor.runtime.settings import Settings
 from temporal_supervisor.supervision.scores.eval_plan import EvalVariant
 from temporal_supervisor.supervision.scores.score import Score
 from temporal_supervisor.supervision.scores.score_table import table_of
@@ -72,6 +83,53 @@ def test_a_set_that_is_no_json_or_too_long_or_none_is_refused(tmp_path: Path) ->
     fields.write_text('{"goal": "x"}')
     with pytest.raises(CommandFailed, match="each question has its own goal"):
         request_fields(fields)
+
+
+def sql(query: str) -> dict[str, Any]:
+    return {"answer": {"kind": "sql", "value": query}}
+
+
+async def test_the_result_of_a_query_takes_its_place(tmp_path: Path) -> None:
+    total, best = sql("SELECT sum(pears) FROM gardens"), sql("SELECT garden FROM gardens ORDER BY pears DESC LIMIT 1")
+    found = await with_results(read_set(a_set(tmp_path, total, best) / "questions.jsonl", None))
+    answers = [question.answer for _, question in found.questions]
+    assert [(answer.kind, answer.value) for answer in answers] == [("number", 44.0), ("text", "North")]
+    rows = await with_results(read_set(a_set(tmp_path, total, sql("SELECT * FROM gardens")) / "questions.jsonl", None))
+    assert rows.questions[1][1].answer.value == [
+        {"garden": "North", "pears": "30"},
+        {"garden": "South", "pears": "14"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("SELECT plums FROM gardens", "line 2: the query cannot run: "),
+        ("DROP TABLE gardens", "line 2: the query cannot run: "),
+        ("SELECT range FROM range(1000)", "line 2: the query "),
+    ],
+)
+async def test_a_query_that_gives_no_answer_is_refused_with_its_line(tmp_path: Path, query: str, words: str) -> None:
+    known = read_set(a_set(tmp_path, {}, sql(query)) / "questions.jsonl", None)
+    with pytest.raises(CommandFailed, match=words):
+        await with_results(known)
+
+
+def test_an_agent_alone_has_a_role_of_the_team_with_its_tools(tmp_path: Path) -> None:
+    settings = Settings(_env_file=None)
+    fields = with_agents(settings, {}, "files")
+    variants = variants_of(fields, None, ["m"], None, "agent")
+    known = read_set(a_set(tmp_path, {"role": "analyst"}, {"role": "analyst"}) / "questions.jsonl", None)
+    request = checked_set(known, variants, 1).case(0).request()
+    (role,) = request["team"]["roles"]
+    assert (role["name"], request["team"]["generalist"]) == ("analyst", "analyst")
+    assert role["tools"]
+    assert all(tool.startswith("files/") for tool in role["tools"])
+    nobody = read_set(a_set(tmp_path, {"role": "analyst"}, {"role": "nobody"}) / "questions.jsonl", None)
+    with pytest.raises(CommandFailed, match="line 2: the team has no worker agent 'nobody'"):
+        checked_set(nobody, variants, 1)
+    with pytest.raises(CommandFailed, match="line 1: a plan alone is judged by `plan` or `role`"):
+        for_part(read_set(a_set(tmp_path, {}, {}) / "questions.jsonl", None), "plan")
 
 
 def test_goals_of_a_team_are_a_set(tmp_path: Path) -> None:

@@ -5,7 +5,10 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from temporal_supervisor.standin.extract.kind_of_call import think
+from temporal_supervisor.standin.extract.schema_fill import Filler
 from temporal_supervisor.standin.lookup.table_columns import read_tables
 from temporal_supervisor.standin.lookup.table_questions import table_answer
 from temporal_supervisor.standin.lookup.tables import parse_grids, statements
@@ -215,3 +218,18 @@ def test_a_role_that_may_ask_asks_once_beside_its_tools_and_quotes_the_reply() -
     assert agent.named().count("ask_person") == 1
     assert agent.calls[0][1] == {"question": "Which pears grew?"}
     assert "A person said: Only Hill Farm counts" in answer
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "value"),
+    [
+        ("- Total amount (customer Bolt): 1,581.5. [t1]", "number", 1581.5),
+        ("Highest amount: 340 (order id 2; order id 6).", "number", 340.0),
+        ("Garden with most pears: North (30). [t1]", "string", "North"),
+        ("- May: 3.\n- June: 4.", "number", None),
+        ("The carrier stopped in July.", "number", None),
+    ],
+)
+def test_the_only_value_of_an_extract_fills_a_form_for_one_answer(text: str, kind: str, value: object) -> None:
+    form = {"type": "object", "properties": {"value": {"anyOf": [{"type": kind}, {"type": "null"}]}}}
+    assert Filler(form, text).fill() == {"value": value}

@@ -16,7 +16,6 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.reuse.recipes import digest_sum
     from workflows.calls import activity_calls
     from workflows.calls.activity_calls import CallFailed
-    from workflows.children.child_contracts import PartInput
     from workflows.run_context import RunContext
 
 _SUMMARY = "look for findings of earlier runs"
@@ -40,8 +39,8 @@ async def look_up(context: RunContext, plan_ref: str, team_ref: str) -> None:
     Without an answer the plan is carried out as if there were none.
     """
     state = context.state
-    if context.given is not None:
-        await _take_given(context, context.given)
+    if context.is_answer_alone:
+        await _take_given(context)
         return
     if not state.request.reuse_from or context.nested is not None:
         return
@@ -62,12 +61,12 @@ async def look_up(context: RunContext, plan_ref: str, team_ref: str) -> None:
     state.trace.note("findings_looked_up", runs=[*state.request.reuse_from], **counted)
 
 
-async def _take_given(context: RunContext, given: PartInput) -> None:
+async def _take_given(context: RunContext) -> None:
     """Has the subtasks take the findings that an eval gives them.
 
     Raises CallFailed if they are not there: an answer without them would be no answer to judge.
     """
-    call = GivenInput(run=context.run, set_ref=given.set_ref, case=given.case)
+    call = GivenInput(run=context.run)
     take, time = EvalActivities.given_findings, limits.SETUP_TIMEOUT
     reply = await activity_calls.with_store(take, time, "take the given findings", call)
     context.saved.look_up_again(reply.saved, {})

@@ -179,13 +179,10 @@ class BareInput(Model):
 class PartInput(Model):
     """The mark of a root that does a part of its work alone; only an eval gives it.
 
-    It ends with its plan, or it makes its answer of given findings: those of a question, its
-    `case`, in the set at `set_ref`.
+    It ends with its plan, or it makes its answer of the findings that the eval left in it.
     """
 
     part: Literal["plan", "answer"]
-    set_ref: str = ""
-    case: str = ""
 
 
 class NestedReport(Model):

@@ -103,7 +103,8 @@ async def with_results(known: LocalSet) -> LocalSet:
 
     Raises CommandFailed with the line.
     """
-    found, stores = list[tuple[int, EvalQuestion]](), dict[str, TableStore]()
+    found = list[tuple[int, EvalQuestion]]()
+    stores: dict[str, TableStore] = {}
     for line, question in known.questions:
         if question.answer.kind != "sql":
             found.append((line, question))

@@ -10,6 +10,7 @@ _DEPTH = 12  # a schema may contain itself; one that needs more than this can't 
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:,\d{3})*(?:\.\d+)?(?![\w])")
 _YEARS = range(1500, 2200)
 _TEXT_CHARS = 300
+_ANSWER_FIELD = "value"  # of a form for one answer
 _STATED = r"^[\s*_|>-]*{name}[\s*_]*[:=|]\s*(?P<value>\S.*)$"  # a label at the beginning of a line, and its value
 
 
@@ -79,6 +80,9 @@ class Filler:
 
         None if it states nothing that fits.
         """
+        if name == _ANSWER_FIELD and (sole := self._sole()):
+            number = _NUMBER.fullmatch(sole) if kind in ("integer", "number") else None
+            return sole if kind == "string" else number and float(number[0].replace(",", ""))
         words = r"[\s_-]+".join(map(re.escape, re.split(r"[\s_-]+", name)))
         found = re.search(_STATED.format(name=words), self._text, re.IGNORECASE | re.MULTILINE) if name else None
         if found is None:
@@ -88,6 +92,14 @@ class Filler:
             return said or None
         number = _NUMBER.match(said) if kind in ("integer", "number") else None
         return float(number[0].replace(",", "")) if number else None
+
+    def _sole(self) -> str:
+        """Returns the value of an extract that looked up nothing else, as in `Total amount: 581`."""
+        lines = [line for line in self._text.splitlines() if line.strip()]
+        if len(lines) != 1:
+            return ""
+        _, _, told = lines[0].partition(": ")
+        return told.split(" (")[0].split(" [")[0].strip(" .")
 
     def _figure(self, name: str) -> float | None:
         """Of the lines that share most words with the name, the largest of their last numbers that are no years."""

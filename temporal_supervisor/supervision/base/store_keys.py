@@ -29,7 +29,7 @@ from typing import Literal
 from urllib.parse import quote, unquote
 
 KEY_SEGMENT_BYTES = 200  # file names hold 255 bytes, and the store adds a suffix while it writes
-Named = Literal["team", "grant", "begun", "latest", "ended", "score", "scores"]
+Named = Literal["team", "grant", "begun", "latest", "ended", "score", "scores", "given"]
 STORE_ID = "store-id"
 SEALED = b"\x00sealed1"
 """What encrypted content begins with."""

@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, JsonValue
 
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.text import cut
 from temporal_supervisor.supervision.contract.base import Model
 from temporal_supervisor.supervision.scores.answer_forms import answer_form
 from temporal_supervisor.supervision.scores.question_sets import EvalQuestion, Truth
@@ -56,14 +58,6 @@ class EvalSet(Model):
         rest, again = divmod(index, self.repeat)
         place, variant = divmod(rest, len(self.variants))
         return EvalCase(self, self.questions[place], variant, again)
-
-    def named(self, name: str) -> "EvalCase":
-        """Returns the run of that name. Raises KeyError if there is none."""
-        cases = map(self.case, range(self.total))
-        found = next((case for case in cases if case.name == name), None)
-        if found is None:
-            raise KeyError(name)
-        return found
 
 
 class EvalCase(NamedTuple):
@@ -139,8 +133,13 @@ def variant_roles(variant: EvalVariant) -> list[dict[str, Any]]:
 
 def given_subtasks(question: EvalQuestion) -> list[dict[str, Any]]:
     """Returns the plan of a synthesis alone: a subtask for each given finding."""
+    whole = f"Find out a part of the question: {question.question}"
     return [
-        {"id": f"t{number}", "role": given.role, "description": given.about or f"Finding {number}"}
+        {
+            "id": f"t{number}",
+            "role": given.role,
+            "description": given.about or cut(whole, limits.SUMMARY_BYTES),
+        }
         for number, given in enumerate(question.findings, 1)
     ]
 

@@ -242,7 +242,7 @@ def test_numbers_in_rows_may_be_rounded_as_others() -> None:
     rounded = [{"state": "Ohio", "mean": "3.33"}, {"state": "Utah", "mean": 2.5}]
     assert right(known, {"rows": rounded})
     assert not right(known, {"rows": [{"state": "Ohio", "mean": "3.34"}, {"state": "Utah", "mean": 2.5}]})
-    swapped = [{"state": "Utah", "mean": "3.33"}, {"state": "Ohio", "mean": 2.5}]
+    swapped: list[Any] = [{"state": "Utah", "mean": "3.33"}, {"state": "Ohio", "mean": 2.5}]
     assert judged(known, Given(fields={"rows": swapped})).share == 0.5
     assert right(truth("list", [1.25, 2]), {"values": ["2", "1.25"]})
     assert not right(truth("list", [1.25]), {"values": ["1.25", "1.25"]})

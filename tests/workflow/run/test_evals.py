@@ -10,8 +10,9 @@ from activities.store.artifacts import ArtifactStore
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.scores.eval_budget import EvalBudget
 from temporal_supervisor.supervision.scores.eval_plan import EvalVariant
+from temporal_supervisor.supervision.scores.parts import question_for_part
 from temporal_supervisor.supervision.scores.question_sets import EvalQuestion
-from tests.scripted_model import Reply, Script, Step, hang, text, tools
+from tests.scripted_model import Reply, Script, Step, answer, as_json, hang, text, tools
 from tests.waiting import until
 from tests.workflow.evals import LAB, Says, begun, number, saying, table_in
 from tests.workflow.runs import Lab
@@ -139,3 +140,81 @@ async def test_a_long_eval_continues_as_new_and_loses_no_question(
     assert [score.case for score in (await table_in(store, eval_id)).scores] == [q.id for q in questions]
     sent = [call.step.call for question in questions for call in lab.model.of(f"{eval_id}/{question.id}")]
     assert len(sent) == len(set(sent)) == 4 * len(questions)
+
+
+async def test_a_plan_alone_costs_one_call_and_says_who_takes_a_question(lab: Lab, store: ArtifactStore) -> None:
+    eval_id = f"eval-{lab.run_id}"
+    asked = number("q1", 44).model_copy(update={"role": "finder"})
+    expected = {"plan": [{"id": "look", "says": ["garden 1"]}, {"id": "sum", "says": ["sum"], "after": ["look"]}]}
+    planned = EvalQuestion.model_validate({**number("q2", 44).model_dump(), **expected})
+    questions = [question_for_part(question, "plan") for question in (asked, planned)]
+    usual = saying({"q2": Says(44)})
+    route = as_json({"role": "finder", "secondary_role": None, "description": "Count the pears of garden 1."})
+    play(lab, eval_id, questions, lambda step: route if step.run_id.endswith("q1") else usual(step))
+    variants = [EvalVariant(label="lab", request=LAB, part="plan")]
+    result = await (await begun(lab.client, store, eval_id, questions, variants=variants)).result()
+    assert result.counts == {"right": 1, "wrong_unflagged": 1}
+    routed, fitted = (await table_in(store, eval_id)).scores
+    assert (routed.verdict, routed.usage.model_calls) == ("right", 1)
+    assert fitted.plan is not None
+    assert (fitted.plan.coverage, fitted.plan.needless) == (0.5, [])
+    assert len(lab.model.of(f"{eval_id}/q1")) == 1
+
+
+async def test_an_agent_alone_has_its_role_and_the_checks(lab: Lab, store: ArtifactStore) -> None:
+    eval_id, questions = f"eval-{lab.run_id}", [number("q1", 44), number("q2", 44)]
+    questions = [question.model_copy(update={"role": "alone"}) for question in questions]
+    sure = {"limitations": [], "confidence": 0.8, "outcome": "done", "summary": "pears"}
+
+    def reply(step: Step) -> Reply:
+        value = 44 if step.run_id.endswith("q1") else 45
+        if step.number == 1:
+            return tools(("lookup", {"query": "44 pears"}))
+        given = {"finding": f"There are {value} pears", "output": {"value": value, "scale": ""}}
+        return tools(("finish", {**given, **sure}))
+
+    play(lab, eval_id, questions, reply)
+    variants = [EvalVariant(label="lab", request={"team": ALONE}, part="agent")]
+    await (await begun(lab.client, store, eval_id, questions, variants=variants)).result()
+    right, wrong = (await table_in(store, eval_id)).scores
+    assert (right.verdict, right.given, right.flags) == ("right", "44", [])
+    # Unlike a bare agent it is checked: no tool output has 45.
+    assert wrong.verdict == "wrong_flagged"
+    assert "unsupported" in wrong.flags
+
+
+async def test_an_answer_alone_is_made_of_given_findings(lab: Lab, store: ArtifactStore) -> None:
+    eval_id = f"eval-{lab.run_id}"
+    given = {"findings": [{"text": "There are 44 pears in garden 1"}, {"text": "There are 54 pears in garden 1"}]}
+    asked = {**number("q1", 44).model_dump(), **given, "flag": "contradiction"}
+    questions = [EvalQuestion.model_validate({**asked, "id": name}) for name in ("q1", "q2", "q3")]
+    open_one = {"subtask_ids": ["t1", "t2"], "description": "44 or 54 pears", "resolution": ""}
+    replies = {
+        "q1": answer("There are 44 pears [t1].", answer_json={"value": 44, "scale": ""}, contradictions=[open_one]),
+        "q2": answer("There are 44 pears [t1].", answer_json={"value": 44, "scale": ""}),
+        "q3": answer("There are 47 pears [t1].", answer_json={"value": 47, "scale": ""}),
+    }
+    play(lab, eval_id, questions, lambda step: replies[step.run_id.rpartition("/")[2]])
+    variants = [EvalVariant(label="lab", request=LAB, part="answer")]
+    await (await begun(lab.client, store, eval_id, questions, variants=variants)).result()
+    scores = (await table_in(store, eval_id)).scores
+    assert [score.verdict for score in scores] == ["right", "right", "wrong_flagged"]
+    assert [score.fault_shown for score in scores] == [True, False, False]
+    assert lab.model.steps(f"{eval_id}/q1") == ["synthesis.1"]
+    assert "54 pears" in lab.model.of(f"{eval_id}/q1")[0].step.prompt
+
+
+async def test_two_evals_of_one_set_at_once_keep_to_themselves(lab: Lab, store: ArtifactStore) -> None:
+    questions = [number(f"q{n}", 44) for n in range(1, 5)]
+    names = [f"eval-{lab.run_id}-{which}" for which in ("one", "other")]
+    usual = saying({question.id: Says(44) for question in questions})
+    wrong = saying({question.id: Says(45) for question in questions})
+    play(lab, names[0], questions, usual)
+    play(lab, names[1], questions, wrong)
+    handles = [await begun(lab.client, store, name, questions, parallel=2) for name in names]
+    results = [await asyncio.wait_for(handle.result(), 60) for handle in handles]
+    assert [result.counts for result in results] == [{"right": 4}, {"wrong_unflagged": 4}]
+    for name in names:
+        assert [score.run_id for score in (await table_in(store, name)).scores] == [f"{name}/{q.id}" for q in questions]
+        sent = [call.step.call for question in questions for call in lab.model.of(f"{name}/{question.id}")]
+        assert len(sent) == len(set(sent)) == 4 * len(questions)
