@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from benchmarks.scores import chance
 from temporal_supervisor.console.evals.eval_view import measures
 from temporal_supervisor.supervision.scores.score_table import EvalTable
 from tests.oracle.report import SetFigures, lines_of
@@ -33,13 +34,22 @@ value of another row or column, another year, unit, scale or sign. A fault is no
 """
 _LIMITS = """\
 What no code can see: a name of another text that was read too, a wrong row where a query leaves its name out, a small
-count that the agent made itself, and percent in place of an amount where the table has percentages, too.
+count that the agent made itself, percent in place of an amount where the table has percentages, too, and a unit where
+the data name none.
+"""
+_CHANCE = """\
+## How small a change is seen
+
+`--no-worse-than` of two evals by dice: most questions are firm, the others right by luck, and half of the wrong answers
+are not flagged. Then each right answer is lost with some chance. The share of 200 pairs that the command calls worse, by
+`python -m benchmarks.scores.chance`; the first column is one eval twice, where none should be.
 """
 _REAL = """\
 ## With a model
 
 Each set is asked with `eval SET --bare`, supervised and by one worker agent alone. The large model's columns are
-empty: nobody has paid for them yet. `estimate` says what a goal may cost.
+empty: nobody has paid for them yet. `estimate` says what a goal may cost. What a small local model gave on 27 questions
+in another harness is in `docs/faults.md`.
 """
 
 
@@ -51,6 +61,9 @@ def page() -> str:
         "\n".join(_oracle()),
         "",
         _LIMITS,
+        _CHANCE,
+        "\n".join(chance.lines()),
+        "",
         _REAL,
         "\n".join(_real()),
         "",

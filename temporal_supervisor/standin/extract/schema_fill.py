@@ -96,6 +96,8 @@ class Filler:
     def _sole(self) -> str:
         """Returns the value of an extract that looked up nothing else, as in `Total amount: 581`."""
         lines = [line for line in self._text.splitlines() if line.strip()]
+        bullets = [line for line in lines if line.startswith("- ")]
+        lines = bullets or lines
         if len(lines) != 1:
             return ""
         _, _, told = lines[0].partition(": ")
