@@ -108,6 +108,7 @@ async def serving(
         )
         defaults = DefaultModels(settings.supervisor_model, settings.worker_model, bool(settings.chosen_models))
         earlier = EarlierRuns(store, client)
+        saved = SavedFindings(store, earlier)
         run = RunActivities(store, teams, endpoint, facts, defaults, asked, settings.team, earlier)
         items = Expansions(store, teams)
         evals = EvalActivities(store)
@@ -124,7 +125,8 @@ async def serving(
                 run.prepare_run,
                 items.expand_plan,
                 items.tabulate,
-                SavedFindings(store, earlier).find_saved,
+                saved.find_saved,
+                saved.given_findings,
                 run.adopt_finding,
                 run.keep_words,
                 run.publish_result,
@@ -136,7 +138,6 @@ async def serving(
                 evals.begin_eval,
                 evals.eval_cases,
                 evals.judge_case,
-                evals.given_findings,
                 evals.tabulate_eval,
             ],
             model_activities=of_model if "model" in roles else [],

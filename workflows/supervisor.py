@@ -39,8 +39,8 @@ with workflow.unsafe.imports_passed_through():
     from workflows.calls.activity_calls import CallFailed
     from workflows.calls.run_notices import Notices
     from workflows.calls.store_wait import StoreWait
-    from workflows.children.child_contracts import BareInput, NestedInput, PartInput
     from workflows.children.links import ChildLinks, ParentLink, nested_result
+    from workflows.children.surplus_inputs import bare_input, nested_input, part_input
     from workflows.handlers import Handlers
     from workflows.people import Words
     from workflows.plan.make_plan import Replanning, make_plan, next_step
@@ -65,9 +65,9 @@ class SupervisorWorkflow(Handlers):
     @workflow.init
     def __init__(self, request: RunRequest | None = None, *surplus: object) -> None:
         """Reads the input. What is wrong with it is kept for `run`: an error raised here would block the run."""
-        self._nested, surplus = _nested_input(surplus)
-        self._is_bare, surplus = _bare_input(surplus)
-        self._part, surplus = _part_input(surplus)
+        self._nested, surplus = nested_input(surplus)
+        self._is_bare, surplus = bare_input(surplus)
+        self._part, surplus = part_input(surplus)
         self._visibility = Visibility()
         self._notices: Notices | None = None
         self._changed = asyncio.Event()  # wakes the dispatch
@@ -357,33 +357,6 @@ def _run_problem(error: SupervisionError | CallFailed) -> Problem:
     if isinstance(error, SupervisionError):
         return Problem(type=error.kind, message=error.message)
     return error.problem.model_copy(update={"type": run_kind(error.problem.type)})
-
-
-def _nested_input(surplus: tuple[object, ...]) -> tuple[NestedInput | None, tuple[object, ...]]:
-    """Takes the input that only a parent workflow may add out of the surplus ones.
-
-    The caller refuses the others.
-    """
-    if workflow.info().parent is not None and len(surplus) == 1:
-        with contextlib.suppress(ValidationError):
-            return NestedInput.model_validate(surplus[0]), ()
-    return None, surplus
-
-
-def _bare_input(surplus: tuple[object, ...]) -> tuple[bool, tuple[object, ...]]:
-    """Takes the mark of a bare run out of the surplus inputs, as that of a nested one."""
-    if workflow.info().parent is not None and len(surplus) == 1:
-        with contextlib.suppress(ValidationError):
-            return BareInput.model_validate(surplus[0]).bare, ()
-    return False, surplus
-
-
-def _part_input(surplus: tuple[object, ...]) -> tuple[PartInput | None, tuple[object, ...]]:
-    """Takes the mark of a part alone out of the surplus inputs, as that of a nested run."""
-    if workflow.info().parent is not None and len(surplus) == 1:
-        with contextlib.suppress(ValidationError):
-            return PartInput.model_validate(surplus[0]), ()
-    return None, surplus
 
 
 async def _published(

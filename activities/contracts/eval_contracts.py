@@ -5,7 +5,7 @@ These models are history: only add fields with defaults.
 
 from typing import Annotated, Any
 
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, Field, TypeAdapter
 
 from activities.contracts.run_contracts import RunRef
 from temporal_supervisor.supervision.base import limits
@@ -14,12 +14,13 @@ from temporal_supervisor.supervision.contract.result import Problem
 from temporal_supervisor.supervision.contract.usage import Usage
 from temporal_supervisor.supervision.scores.eval_budget import EvalBudget
 from temporal_supervisor.supervision.scores.eval_plan import Part
-from temporal_supervisor.supervision.scores.question_sets import MOST_QUESTIONS
+from temporal_supervisor.supervision.scores.question_sets import MOST_QUESTIONS, GivenFinding
 from temporal_supervisor.supervision.scores.score import Verdict
 from temporal_supervisor.supervision.scores.score_table import EvalStatus
 
 EVAL_TYPE = "EvalWorkflow"
 GIVEN = "findings"  # the name of those that a synthesis alone starts from, in its run
+GIVEN_FINDINGS = TypeAdapter(list[GivenFinding])
 TABLE = "table"  # the name of all that an eval has come to, in its part of the store
 _EVAL_IDS = "eval-"
 

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from datetime import timedelta
 
-from pydantic import JsonValue, TypeAdapter
+from pydantic import JsonValue
 from temporalio import activity
 from temporalio.client import WorkflowExecutionStatus
 from temporalio.exceptions import ApplicationError
@@ -12,33 +12,28 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from activities.contracts.eval_contracts import (
     GIVEN,
+    GIVEN_FINDINGS,
     TABLE,
     CasePart,
     CasesInput,
     CasesReply,
     EvalBegun,
     EvalCall,
-    GivenInput,
     JudgedCase,
     ScoresInput,
     ToJudge,
 )
 from activities.contracts.run_contracts import Published
-from activities.reuse.saved_findings import SavedReply
 from activities.store.artifacts import ArtifactStore
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.errors import ErrorKind
 from temporal_supervisor.supervision.base.store_keys import is_named, named_key, run_prefix
-from temporal_supervisor.supervision.base.text import cut, size
-from temporal_supervisor.supervision.contract.finding import Finding
-from temporal_supervisor.supervision.contract.result import Problem, Reused, RunResult
-from temporal_supervisor.supervision.reuse.matching import SavedFinding
+from temporal_supervisor.supervision.base.text import size
+from temporal_supervisor.supervision.contract.result import Problem, RunResult
 from temporal_supervisor.supervision.scores.eval_plan import EvalCase, EvalSet
-from temporal_supervisor.supervision.scores.question_sets import GivenFinding
 from temporal_supervisor.supervision.scores.score import EndedRun, Score, scored
 from temporal_supervisor.supervision.scores.score_table import table_of
 
-_Given = TypeAdapter(list[GivenFinding])
 _CASES_AT_ONCE = 20  # whose requests one reply has, if they are short
 _LOOK_AGAIN = timedelta(seconds=5)  # at a run that an earlier execution of the eval has started
 
@@ -104,34 +99,6 @@ class EvalActivities:
         )
 
     @activity.defn
-    async def given_findings(self, given: GivenInput) -> SavedReply:
-        """Returns the findings that an eval left in the run of a synthesis alone.
-
-        They have no evidence: an answer is compared with their words alone.
-        """
-        run_id = given.run.run_id
-        left = await self.store.get(named_key("given", run_id, GIVEN))
-        saved = list[SavedFinding]()
-        for number, each in enumerate(_Given.validate_json(left), 1):
-            ref = await self.store.put_output(run_id, each.text)
-            finding = Finding(
-                summary=cut(each.text, limits.SUMMARY_BYTES),
-                text_ref=ref,
-                text_bytes=size(each.text),
-            )
-            subtask_id = f"t{number}"
-            saved.append(
-                SavedFinding(
-                    subtask_id=subtask_id,
-                    role=each.role,
-                    finding=finding,
-                    reused=Reused(run_id=run_id, subtask_id=subtask_id),
-                    is_named=True,
-                ),
-            )
-        return SavedReply(saved=saved)
-
-    @activity.defn
     async def tabulate_eval(self, given: ScoresInput) -> str:
         """Makes the table of all scores that are kept. Returns where it is."""
         of = await self._set(given)
@@ -157,7 +124,7 @@ class EvalActivities:
     async def _leave(self, call: EvalCall, case: EvalCase) -> None:
         """Leaves the given findings of a question in its run: nothing else is read by that."""
         key = named_key("given", f"{call.eval_id}/{case.name}", GIVEN)
-        await self.store.put(key, _Given.dump_json(case.question.findings))
+        await self.store.put(key, GIVEN_FINDINGS.dump_json(case.question.findings))
 
     async def _set(self, call: EvalCall) -> EvalSet:
         return await self.store.read(call.set_ref, EvalSet.model_validate_json)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pydantic import TypeAdapter
 from temporalio import activity
 
+from activities.contracts.eval_contracts import GIVEN, GIVEN_FINDINGS, GivenInput
 from activities.contracts.run_contracts import RunRef
 from activities.reuse.begun_runs import own_beginning
 from activities.reuse.earlier_runs import EarlierRun, EarlierRuns, files_of, parts_of
@@ -15,8 +16,12 @@ from activities.store.reading import read_plan
 from activities.teams.stored_teams import read_team
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionError
+from temporal_supervisor.supervision.base.store_keys import named_key
+from temporal_supervisor.supervision.base.text import cut, size
 from temporal_supervisor.supervision.contract.base import Model
+from temporal_supervisor.supervision.contract.finding import Finding
 from temporal_supervisor.supervision.contract.plan import Plan
+from temporal_supervisor.supervision.contract.result import Reused
 from temporal_supervisor.supervision.results.payload_fit import pages
 from temporal_supervisor.supervision.reuse.matching import (
     EarlierOffer,
@@ -89,6 +94,34 @@ class SavedFindings:
         saved = await self._copied(run_id, best, taken)
         reply.missing = _missing(plan, {finding.subtask_id for finding in saved})
         return await self._paged(run_id, reply, saved)
+
+    @activity.defn
+    async def given_findings(self, given: GivenInput) -> SavedReply:
+        """Returns the findings that an eval left in the run of a synthesis alone.
+
+        They have no evidence: an answer is compared with their words alone.
+        """
+        run_id = given.run.run_id
+        left = await self.store.get(named_key("given", run_id, GIVEN))
+        saved = list[SavedFinding]()
+        for number, each in enumerate(GIVEN_FINDINGS.validate_json(left), 1):
+            ref = await self.store.put_output(run_id, each.text)
+            finding = Finding(
+                summary=cut(each.text, limits.SUMMARY_BYTES),
+                text_ref=ref,
+                text_bytes=size(each.text),
+            )
+            subtask_id = f"t{number}"
+            saved.append(
+                SavedFinding(
+                    subtask_id=subtask_id,
+                    role=each.role,
+                    finding=finding,
+                    reused=Reused(run_id=run_id, subtask_id=subtask_id),
+                    is_named=True,
+                ),
+            )
+        return SavedReply(saved=saved)
 
     async def _earlier(
         self,

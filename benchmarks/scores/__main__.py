@@ -41,8 +41,8 @@ _CHANCE = """\
 ## How small a change is seen
 
 `--no-worse-than` of two evals by dice: most questions are firm, the others right by luck, and half of the wrong answers
-are not flagged. Then each right answer is lost with some chance. The share of 200 pairs that the command calls worse, by
-`python -m benchmarks.scores.chance`; the first column is one eval twice, where none should be.
+are not flagged. Then each right answer is lost with some chance. The table has the share of 200 pairs that the command
+calls worse, by `python -m benchmarks.scores.chance`; the first column is one eval twice, where none should be.
 """
 _REAL = """\
 ## With a model

@@ -5,7 +5,6 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.eval_contracts import GivenInput
     from activities.contracts.run_contracts import PlanReply
-    from activities.evals.eval_activities import EvalActivities
     from activities.reuse.saved_findings import SavedFindings, SavedInput, SavedReply
     from temporal_supervisor.supervision.base import limits
     from temporal_supervisor.supervision.base.errors import ErrorKind
@@ -67,7 +66,7 @@ async def _take_given(context: RunContext) -> None:
     Raises CallFailed if they are not there: an answer without them would be no answer to judge.
     """
     call = GivenInput(run=context.run)
-    take, time = EvalActivities.given_findings, limits.SETUP_TIMEOUT
+    take, time = SavedFindings.given_findings, limits.SETUP_TIMEOUT
     reply = await activity_calls.with_store(take, time, "take the given findings", call)
     context.saved.look_up_again(reply.saved, {})
 

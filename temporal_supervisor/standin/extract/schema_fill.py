@@ -94,7 +94,7 @@ class Filler:
         return float(number[0].replace(",", "")) if number else None
 
     def _sole(self) -> str:
-        """Returns the value of an extract that looked up nothing else, as in `Total amount: 581`."""
+        """Returns the value of an extract of one value, as in `Total amount: 581`."""
         lines = [line for line in self._text.splitlines() if line.strip()]
         bullets = [line for line in lines if line.startswith("- ")]
         lines = bullets or lines

@@ -1,4 +1,4 @@
-"""The intervals of 95 % around a share that was counted on some questions, and the chance of a change."""
+"""Intervals of 95 % around shares that were counted, and the chance of a change."""
 
 from collections.abc import Iterator, Sequence
 from itertools import product
@@ -54,12 +54,12 @@ def paired_bootstrap(before: Sequence[float], after: Sequence[float]) -> Interva
 
 
 def chance_of_loss(losses: Sequence[tuple[float, float]]) -> float:
-    """Returns how likely losses of this size are if nothing has changed but the luck of each question.
+    """Returns the probability of such losses, or larger ones, if nothing has changed but luck.
 
     Of each question there are two losses, of what is right and of what is flagged. Without a change
-    each pair would have been as likely the other way round, so pairs are turned round; the larger of
-    the two sums counts, in its own spread. So both together are too large by chance as seldom as one
-    would be.
+    each pair would have been as likely the other way round, so pairs are turned round. The larger
+    of the two sums counts, in its own spread: both together are too large by chance as seldom as
+    one would be.
     """
     changed = [pair for pair in losses if any(pair)]
     spreads = [sqrt(sum(pair[side] ** 2 for pair in changed)) or 1.0 for side in (0, 1)]

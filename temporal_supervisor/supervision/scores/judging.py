@@ -180,7 +180,7 @@ def _columns(value: object) -> dict[str, list[Cell]]:
 
 
 def _common(given: Sequence[Cell], wanted: Sequence[Cell], truth: Truth) -> int:
-    """Returns how many given cells are wanted ones, each of which counts once."""
+    """Returns the number of given cells that are wanted ones; each counts once."""
     known = Counter((cell.row, plain(cell.value)) for cell in given)
     left = list[Cell]()
     hits = 0

@@ -1,4 +1,4 @@
-"""Questions as they are asked for a part of a run's work, and results of queries as true answers."""
+"""Questions for a part of a run's work, and results of queries as true answers."""
 
 from collections.abc import Sequence
 

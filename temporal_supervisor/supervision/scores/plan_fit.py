@@ -1,4 +1,4 @@
-"""The fit of a plan to the one that was expected: coverage, needless subtasks, missing dependencies."""
+"""The fit of a plan to the expected one: coverage, needless subtasks, missing dependencies."""
 
 from collections.abc import Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter

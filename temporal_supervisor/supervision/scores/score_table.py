@@ -160,7 +160,8 @@ def _comparison(before: tuple[EvalTable, int], after: tuple[EvalTable, int]) -> 
     if not both:
         raise ValueError(f"{new.eval_id} and {old.eval_id} have no question in common")
     right, unflagged = (paired_bootstrap(*_paired(pair, both)) for pair in (rights, silent))
-    losses = [(rights[0][name] - rights[1][name], silent[1][name] - silent[0][name]) for name in both]
+    lost = [rights[0][name] - rights[1][name] for name in both]
+    hidden = [silent[1][name] - silent[0][name] for name in both]
     return Comparison(
         before=old.rows[old_at].label,
         after=new.rows[new_at].label,
@@ -171,7 +172,7 @@ def _comparison(before: tuple[EvalTable, int], after: tuple[EvalTable, int]) -> 
         unflagged=unflagged,
         better=[name for name in both if rights[1][name] > rights[0][name]],
         worse=[name for name in both if rights[1][name] < rights[0][name]],
-        is_worse=chance_of_loss(losses) <= _CHANCE,
+        is_worse=chance_of_loss(list(zip(lost, hidden, strict=True))) <= _CHANCE,
     )
 
 
