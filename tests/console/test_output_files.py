@@ -21,6 +21,8 @@ from temporal_supervisor.supervision.results.answer_table import table_content
 def test_a_file_that_can_not_be_written_is_refused_in_words(tmp_path: Path) -> None:
     with pytest.raises(CommandFailed, match=r"no file of the kind '.pdf': write .md, .json or .csv"):
         check_output(tmp_path / "answer.pdf", (".md", ".json", ".csv"))
+    with pytest.raises(CommandFailed, match=r"bundle.zip: no file of the kind '.zip': write .json$"):
+        check_output(tmp_path / "bundle.zip", (".json",))
     with pytest.raises(CommandFailed, match="is a folder: name a file in it"):
         check_output(tmp_path)
     with pytest.raises(CommandFailed, match="there is no folder"):

@@ -21,7 +21,8 @@ def check_output(path: Path, endings: tuple[str, ...] = (), *, force: bool = Fal
         raise CommandFailed(BAD_INPUT, f"{path} is a folder: name a file in it")
     if endings and path.suffix.lower() not in endings:
         what = f"no file of the kind '{path.suffix}'" if path.suffix else "its name has no ending"
-        raise CommandFailed(BAD_INPUT, f"{path}: {what}: write {', '.join(endings[:-1])} or {endings[-1]}")
+        known = " or ".join(filter(None, [", ".join(endings[:-1]), endings[-1]]))
+        raise CommandFailed(BAD_INPUT, f"{path}: {what}: write {known}")
     if not path.parent.is_dir():
         raise CommandFailed(BAD_INPUT, f"there is no folder {path.parent}: make it, or name another file")
     if path.exists() and not force:
