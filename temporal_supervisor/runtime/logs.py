@@ -28,6 +28,7 @@ from temporal_supervisor.supervision.base.errors import ErrorKind
 from temporal_supervisor.supervision.base.text import clean, one_line
 
 _CORE = "temporalio.core"
+_WARNS = "warning: "
 _STEPS = "supervisor"
 _LINE_BYTES = 16 * 1024
 _EXPECTED = re.compile(r"Activity not found on completion|Task not found|query task not found", re.IGNORECASE)
@@ -136,7 +137,13 @@ def configure(
     )
     telemetry = TelemetryConfig(logging=core, metrics=metrics, global_tags=instance() if metrics else {})
     Runtime.set_default(Runtime(telemetry=telemetry), error_if_already_set=False)
-    return steps.info
+    return _tell
+
+
+def _tell(line: str) -> None:
+    """Writes a line for the operator; a warning has the level of one."""
+    level = logging.WARNING if line.startswith(_WARNS) else logging.INFO
+    logging.getLogger(_STEPS).log(level, line.removeprefix(_WARNS))
 
 
 def say_last(line: str) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 
 from temporal_supervisor.runtime.settings import Settings
+from temporal_supervisor.supervision.base.text import did_you_mean
 
 _PREFIX = "SUPERVISOR_"
 _BESIDE = ("SUPERVISOR_CACHE_DIR", "SUPERVISOR_TEMPORAL")  # read where no settings are
@@ -11,7 +12,7 @@ _FOLDERS = {"teams_dir": "SUPERVISOR_TEAMS_DIR", "secrets_dir": "SUPERVISOR_SECR
 
 
 def odd_settings(settings: Settings, variables: Iterable[str]) -> Iterator[str]:
-    """Yields a sentence for each variable that no setting has, and for each folder that is not there."""
+    """Yields a sentence for each variable that no setting has, and for each folder or team that is not there."""
     known = [*_BESIDE, *map(_variable, Settings.model_fields)]
     for name in sorted(variables):
         if not name.startswith(_PREFIX) or name in known:
@@ -22,6 +23,9 @@ def odd_settings(settings: Settings, variables: Iterable[str]) -> Iterator[str]:
         folder = getattr(settings, field)
         if folder is not None and not folder.is_dir():
             yield f"{variable} names {folder}, where there is no folder"
+    teams = {file.parent.name for folder in settings.teams_folders for file in folder.glob("*/team.toml")}
+    if settings.team not in teams:
+        yield f"SUPERVISOR_TEAM names '{settings.team}', and no such team is here{did_you_mean(settings.team, teams)}"
 
 
 def _variable(field: str) -> str:

@@ -74,11 +74,12 @@ async def test_files_of_which_none_can_be_read_start_nothing(tmp_path: Path, mon
 
 
 def test_misspelt_settings_and_missing_folders_are_named(tmp_path: Path) -> None:
-    settings = Settings(_env_file=None, teams_dir=tmp_path / "none", secrets_dir=tmp_path)
+    settings = Settings(_env_file=None, teams_dir=tmp_path / "none", secrets_dir=tmp_path, team="almanack")
     odd = list(odd_settings(settings, ["SUPERVISOR_MODLE", "SUPERVISOR_CACHE_DIR", "SUPERVISOR_MODEL_EXTRA", "PATH"]))
     assert odd == [
         "SUPERVISOR_MODLE is no setting and has no effect: did you mean SUPERVISOR_MODEL?",
         f"SUPERVISOR_TEAMS_DIR names {tmp_path / 'none'}, where there is no folder",
+        "SUPERVISOR_TEAM names 'almanack', and no such team is here, did you mean 'almanac'?",
     ]
 
 

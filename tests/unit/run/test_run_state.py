@@ -282,8 +282,8 @@ def test_a_run_has_an_owner_is_paused_until_its_end_and_keeps_to_the_operators_c
 def test_words_of_a_team_about_the_goal_are_left_out_where_the_callers_plan_can_not_run() -> None:
     own = {"subtasks": [{"id": "t1", "role": "nobody", "description": "Dig the garden"}]}
     problem = Problem(type=ErrorKind.INVALID_PLAN, message="'nobody' is not a role")
-    for plan_given, advice in ((own, ""), (None, "Say in the goal what is wanted.")):
-        run = state(plan=plan_given)
+    for candidate, advice in ((own, ""), (None, "Say in the goal what is wanted.")):
+        run = state(plan=candidate)
         run.prepared(None, "lab", "Say in the goal what is wanted.")
         run.fail(problem)
         assert run.advice == advice
