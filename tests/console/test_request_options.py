@@ -85,6 +85,7 @@ def test_a_plan_of_ones_own_may_be_one_that_another_run_printed(tmp_path: Path) 
     request = options(goal="goal", plan=tmp_path / "plan.json")
     assert request.plan is not None
     assert [subtask.description for subtask in request.plan.subtasks] == ["Count the pears."]
+    assert options(goal="goal", plan=plan) == request  # as a notebook gives it
 
 
 def test_a_run_over_nothing_that_can_be_read_is_not_started(tmp_path: Path) -> None:

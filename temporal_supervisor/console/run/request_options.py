@@ -170,8 +170,9 @@ def _text(data: bytes, problem: str) -> str:
     raise CommandFailed(BAD_INPUT, problem)
 
 
-def _object_file(path: Path, example: str) -> dict[str, Any]:
-    return json_object(read_text_file(path), str(path), example)
+def _object_file(source: Path | str | dict[str, Any], example: str) -> dict[str, Any]:
+    """Returns the object of a JSON file; a notebook may give the object itself."""
+    return source if isinstance(source, dict) else json_object(read_text_file(Path(source)), str(source), example)
 
 
 def json_object(data: str | bytes, name: str, example: str) -> dict[str, Any]:
