@@ -4,10 +4,13 @@ import json
 import sys
 from pathlib import Path
 
-from tests.console.conftest import GOAL, Cli, Model
+from tests.console.conftest import Cli, Model
 from tests.console.test_pruning import _open, _stored, own, pruning
 
 __all__ = ["own", "pruning"]
+
+GOAL = "How did life expectancy in Japan change from 1952 to 2007?"
+"""All of it can be looked up: no subtask fails with the stand-in."""
 
 
 async def test_what_cannot_be_repeated_or_changed_is_refused_in_a_sentence(cli: Cli, tmp_path: Path) -> None:
