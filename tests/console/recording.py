@@ -10,7 +10,6 @@ import os
 import shutil
 import signal
 import struct
-import sys
 import tempfile
 import zlib
 from collections.abc import AsyncIterator, Sequence
@@ -182,4 +181,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

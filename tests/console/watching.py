@@ -4,11 +4,11 @@ A server, a Worker and a page of their own, and a model that answers by a script
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -20,6 +20,9 @@ from typing import Any
 import httpx2
 import psutil
 
+from temporal_supervisor.messages import NoAnswer
+from temporal_supervisor.runs import Run
+from temporal_supervisor.runtime.connection import connect
 from temporal_supervisor.runtime.server.embedded_server import EmbeddedServer
 from temporal_supervisor.runtime.server.temporal_binary import find_temporal
 from temporal_supervisor.standin.server.api_reply import ApiReply
@@ -27,6 +30,7 @@ from tests.console.conftest import Cli
 from tests.console.page_driver import page_process, started_chromium
 from tests.scripted_model import Reply, ScriptedModel, Step, scripted_model, text, tools
 from tests.serving import TEAMS, WorkerProcesses
+from tests.waiting import until
 
 ITEMS = 999  # and the template
 WATCHERS = 50
@@ -104,10 +108,19 @@ async def _begin(cli: Cli, model: ScriptedModel, folder: Path) -> None:
     plan = folder / "plan.json"
     plan.write_text(json.dumps({"subtasks": [{**each, "max_items": ITEMS}]}))
     words = ["run", "Weigh the pears of the garden", "--team", "lab", "--id", _RUN, "--detach"]
-    bounds = ["--max-subtasks", "1000", "--budget-tokens", "90000000", "--max-reviews", "0"]
+    bounds = ["--max-subtasks", "1000", "--budget-tokens", "50000000", "--max-reviews", "0"]
     done = await cli(*words, *bounds, "--plan", str(plan), "--attach", str(trees))
     assert done.code == 0, done.err
-    await cli.until(_RUN, lambda status: bool(status["counts"]["total"] > ITEMS - 1))
+    run = Run(await connect(address=cli.environ["TEMPORAL_ADDRESS"]), _RUN)
+
+    async def has_items() -> bool:
+        with contextlib.suppress(NoAnswer):
+            status = await run.status()
+            assert status.phase != "failed", status.warnings
+            return status.counts.total >= ITEMS
+        return False
+
+    await until(has_items, 600)
 
 
 async def first_paint(place: Place) -> float:
@@ -193,4 +206,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
