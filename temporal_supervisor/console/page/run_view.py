@@ -49,8 +49,7 @@ async def run_page(request: Request) -> Response:
     if described is None or not is_open(described):
         return await _ended(site, run, is_known=described is not None)
 
-    watch = await _watches(request).of(run)
-    goal = await recorded_goal(run)
+    watch, goal = await asyncio.gather(_watches(request).of(run), recorded_goal(run))
     return site.html(
         "run.html.j2",
         title=goal or run.id,
