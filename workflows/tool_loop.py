@@ -239,7 +239,7 @@ class ToolLoop:
             raise self.failure(Problem(type=ErrorKind.CANNOT_DO, message=finding.summary))
         lacks_items = agent.brief.names_items and not finding.items_ref
         misfit = [*reply.misfit, *([prompts.NO_ITEMS] if lacks_items else [])]
-        is_faulty = finding.unsupported or reply.unclear or reply.ungrounded or misfit
+        is_faulty = finding.unsupported or finding.doubts or reply.unclear or reply.ungrounded or misfit
         if not is_faulty or progress.objected or not self._has_a_turn_left():
             if lacks_items:
                 why = f"its finding names no items: {prompts.NO_ITEMS}"
@@ -250,9 +250,10 @@ class ToolLoop:
         progress.returned = None if misfit else finding
         progress.results = _taken(reply)
         why = "no tool brought data for it" if reply.ungrounded else ""
-        faults = [*finding.unsupported, *misfit]
+        faults = [*finding.unsupported, *finding.doubts, *misfit]
         self.trace.note("finding_returned", agent.subtask_id, why=why, unsupported=[*faults])
-        return prompts.objection(finding.unsupported, reply.unclear, misfit, ungrounded=reply.ungrounded)
+        doubts = finding.doubts
+        return prompts.objection(finding.unsupported, reply.unclear, misfit, doubts, ungrounded=reply.ungrounded)
 
     def stopped(self) -> WorkerAgentResult:
         """Returns the progress of a cancelled worker agent.

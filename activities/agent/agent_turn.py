@@ -12,7 +12,7 @@ from typing import NamedTuple, cast
 from pydantic import JsonValue
 from temporalio import activity
 
-from activities.agent.grounds import Grounds, needs_data, read_grounds, told
+from activities.agent.grounds import Grounds, asked, needs_data, read_grounds, told
 from activities.agent.query_first import next_step, offered_tools, shown_tables
 from activities.contracts.run_contracts import SubtaskBrief
 from activities.contracts.turn_contracts import ToolCallRef, TurnInput, TurnReply, arguments_sha256
@@ -35,6 +35,7 @@ from temporal_supervisor.supervision.base.prompt_marks import ASK_TOOL, FINISH_T
 from temporal_supervisor.supervision.base.text import clean, cut, one_line, size
 from temporal_supervisor.supervision.contract.finding import Finding, FindingRecord, Labels
 from temporal_supervisor.supervision.contract.team import Role
+from temporal_supervisor.supervision.grounding.asked.query_doubts import query_doubts
 from temporal_supervisor.supervision.grounding.claims import claims as all_claims
 from temporal_supervisor.supervision.grounding.support import check, found_nowhere
 from temporal_supervisor.supervision.replies.loose_json import ALL_JSON, first_json
@@ -305,6 +306,7 @@ class AgentTurnActivities:
         grounds = await read_grounds(self._calls.conversations, answered.head, loaded.toolbox, keep)
         checks = role.grounding == "tools" and conclusion.text
         claims = await asyncio.to_thread(check, text, grounds.texts) if checks else []
+        doubts = await asyncio.to_thread(query_doubts, asked(chain), grounds.texts) if checks else []
         is_ungrounded = needs_data(role, loaded.toolbox) and not grounds.has_any
         known = grounds.links(untrusted=bool(answered.labels.untrusted))
         shown_text = without_links(text, known)  # claims are those of what was written
@@ -319,6 +321,7 @@ class AgentTurnActivities:
             sources=[*grounds.sources][:_SOURCES],
             supported=grounds.supported(claims),
             unsupported=found_nowhere(claims),
+            doubts=doubts,
             checked=[claim.model_copy(update={"text": cut(claim.text, limits.SENTENCE_BYTES)}) for claim in shown],
             evidence=grounds.calls[-_EVIDENCE_CALLS:],
             labels=labels,

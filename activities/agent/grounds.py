@@ -107,6 +107,11 @@ def told(chain: list[Entry]) -> str:
     return "\n".join(lines)
 
 
+def asked(chain: list[Entry]) -> str:
+    """Returns the subtasks of a conversation, as its first message has them."""
+    return "\n".join(subtask for text in texts_of(chain[0].input) for subtask in _SUBTASK.findall(text))
+
+
 def needs_data(role: Role, toolbox: Toolbox) -> bool:
     """True if a role has a tool for data, and must not answer from knowledge."""
     if role.grounding != "tools":

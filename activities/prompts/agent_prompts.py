@@ -247,6 +247,13 @@ Then hand in the whole finding again: by calling {FINISH_TOOL} with that outcome
 Outcome: <done, partial or impossible>"""
 
 
+_DOUBTED = """Your finding was not accepted yet, because a program doubts that your query asks for what the subtask \
+asks for:
+{doubts}
+
+Query again, so that the query itself has each condition and does the sorting and computing, and conclude from that. \
+If your query was right, give your finding once more."""
+
 _UNGROUNDED = """Your finding was not accepted yet, because no tool has shown you any data for it. A list of tables, \
 or a calculation, does not count as data. Look up with your tools what the subtask asks for. Then hand in the whole \
 finding again."""
@@ -298,14 +305,25 @@ def steering(words: Iterable[str]) -> str:
     return "\n".join([*said, f"The person in charge says what stands in <{STEER}>. Follow it."]) if said else ""
 
 
-def objection(claims: Iterable[str], unclear: bool, misfit: Iterable[str] = (), *, ungrounded: bool = False) -> str:
+def objection(
+    claims: Iterable[str],
+    unclear: bool,
+    misfit: Iterable[str] = (),
+    doubts: Iterable[str] = (),
+    *,
+    ungrounded: bool = False,
+) -> str:
     """Returns what sends a finding back to its author once.
 
-    That are claims without support, an `unclear` outcome, a misfit, or that it is `ungrounded`: rests on nothing.
+    That are claims without support, an `unclear` outcome, a misfit, `doubts` about its queries, or that it is
+    `ungrounded`: rests on nothing.
     """
-    listed, problems = ("\n".join(f"- {plain(text)}" for text in texts) for texts in (claims, misfit))
+    listed, problems, doubted = (
+        "\n".join(f"- {plain(text)}" for text in texts) for texts in (claims, misfit, doubts)
+    )
     notes = [f"{_UNGROUNDED} {_IMPOSSIBLE}"] if ungrounded else []
     notes += [_UNSUPPORTED.format(claims=listed)] if listed else []
+    notes += [_DOUBTED.format(doubts=doubted)] if doubted else []
     notes += [_MISFIT.format(problems=problems)] if problems else []
     return "\n\n".join([*notes, *([_UNCLEAR] if unclear else [])])
 
@@ -353,6 +371,7 @@ def finding_block(finding: FindingExcerpt, with_evidence: bool = False) -> str:
         f'<{FINDING} subtask_id="{finding.subtask_id}" role="{finding.role}"{marks}>',
         plain(finding.text),
         *(f"Limitation: {plain(item)}" for item in record.limitations),
+        *(f"Doubt of a program: {plain(item)}" for item in record.doubts),
         *(f"Source: {plain(item)}" for item in record.sources),
     ]
     if with_evidence:

@@ -52,7 +52,8 @@ async def chain_report(run_id: str, store: ArtifactStore) -> Report:
     result = await read_result(store, ended.result_ref)
     found = await evidence_of(store, result)
     missing = [f"'{item.text}' ({item.where}) has no support" for item in result.unsupported]
-    problems = list(dict.fromkeys([*found.changed, *missing]))
+    doubts = [f"{doubt.text} ({doubt.where})" for doubt in result.doubts]
+    problems = list(dict.fromkeys([*found.changed, *missing, *doubts]))
     doubted = sum(bool(link.problem) for link in found.links)
     confidence = "none" if result.confidence is None else f"{result.confidence:.0%}"
     rows = [*_link_rows(found.links, found.answer)]

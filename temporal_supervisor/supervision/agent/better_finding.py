@@ -7,8 +7,10 @@ def better(earlier: Finding, later: Finding) -> Finding:
     """Returns the later finding, unless it lost what was right in the earlier one.
 
     It has lost something if it has fewer supported claims, or as many and more without support. What the earlier one
-    claims without support stays marked.
+    claims without support stays marked. A query that is not doubted brings more than figures that it proves.
     """
+    if later.supported and bool(later.doubts) != bool(earlier.doubts):
+        return earlier if later.doubts else later
     if later.supported != earlier.supported:
         return max(earlier, later, key=lambda finding: finding.supported)
     return earlier if len(later.unsupported) > len(earlier.unsupported) else later

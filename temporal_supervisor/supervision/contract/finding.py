@@ -65,6 +65,10 @@ Readings = Annotated[list[str], Field(exclude_if=lambda readings: not readings)]
 """How columns of tables were read from the texts of a file, a line each."""
 
 
+Doubts = Annotated[list[Sentence], Field(exclude_if=lambda doubts: not doubts)]
+"""What the queries behind a finding leave undone of what its subtask asks for, a sentence each."""
+
+
 class Evidence(Model):
     """A tool call behind a finding, its output by reference, and how the columns behind it were read from texts.
 
@@ -101,6 +105,7 @@ class _Facts(Model):
     sources: list[str] = []
     supported: Annotated[int, Field(exclude_if=lambda claims: not claims)] = 0
     unsupported: list[Sentence] = []
+    doubts: Doubts = []
     labels: Read = Labels()
 
 
@@ -116,7 +121,8 @@ class Finding(_Facts):
 
     `record_ref` leads to its FindingRecord, `items_ref` to the list of items that it names, `output_ref` to the JSON
     object that its role's `output_schema` asks for. Of the claims of its text some tool output has so many as are
-    `supported`, and none has the `unsupported` ones.
+    `supported`, and none has the `unsupported` ones. Its figures
+    may be those of a query that asks for something else: `doubts` say so.
     `labels` say what its author had read.
     """
 

@@ -51,6 +51,13 @@ class Unsupported(Model):
     where: str
 
 
+class Doubt(Model):
+    """A reason to think that a query asks for something else than its subtask, `where` is the subtask's id."""
+
+    text: Sentence
+    where: str
+
+
 class Problem(Model):
     """A failure: its kind, and a message to read."""
 
@@ -134,6 +141,7 @@ class AnswerParts(Model):
     contradictions: list[Contradiction] = []
     citations: list[Citation] = []
     unsupported: list[Unsupported] = []
+    doubts: Annotated[list[Doubt], Field(exclude_if=lambda doubts: not doubts)] = []
 
 
 class RunResult(AnswerParts):

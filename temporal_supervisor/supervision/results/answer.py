@@ -63,6 +63,7 @@ def answer_record(result: RunResult) -> FindingRecord:
         sources=list(dict.fromkeys(sources))[: limits.FINDING_SOURCES],
         limitations=[*result.warnings, *missing][: limits.LIMITATIONS],
         unsupported=list(dict.fromkeys(item.text for item in result.unsupported))[: limits.UNSUPPORTED_SHOWN],
+        doubts=list(dict.fromkeys(item.text for item in result.doubts)),
     )
 
 

@@ -5,13 +5,14 @@ from collections.abc import Mapping, Sequence
 
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.contract.plan import Importance
-from temporal_supervisor.supervision.contract.result import Contradiction, Gap, SubtaskReport, Unsupported
+from temporal_supervisor.supervision.contract.result import Contradiction, Doubt, Gap, SubtaskReport, Unsupported
 from temporal_supervisor.supervision.results.answer import Answer
 
 SURE = 0.75  # from here on a reader takes an answer for granted
 DOUBTFUL = 0.5  # below it a reader is warned
 # Calibrated by tests/faults/calibration.py: of a hundred answers with such a claim hardly one is right.
 _UNSUPPORTED_IN_ANSWER = 0.45
+_DOUBTED = 0.45  # a query that does not ask what its subtask asks proves its figures, and nothing else
 _UNSUPPORTED_IN_FINDING = 0.65  # which the answer does not repeat
 _EACH_MORE = 0.05
 _FURTHER_KIND = 0.85  # for each kind of fault beside the worst one: two kinds are worse than one
@@ -42,6 +43,7 @@ def ceiling(
     kinds = (
         (in_answer, _UNSUPPORTED_IN_ANSWER - _EACH_MORE * (in_answer - 1)),
         (in_findings, _UNSUPPORTED_IN_FINDING - _EACH_MORE * (in_findings - 1)),
+        (any(finding.doubts for finding in findings.values()), _DOUBTED),
         (not all(item.resolution.strip() for item in contradictions), _UNSETTLED),
         (open_points, _OPEN_POINT),
         (any(report.stale for report in reports), _STALE),
@@ -83,3 +85,9 @@ def unsupported_in(answer: Answer, reports: Sequence[SubtaskReport]) -> list[Uns
     """Returns what the answer and the findings claim and nothing supports, the answer's first."""
     found = [Unsupported(text=text, where=r.id) for r in reports if r.finding for text in r.finding.unsupported]
     return [*answer.unsupported, *found][: limits.UNSUPPORTED_LISTED]
+
+
+def doubts_in(reports: Sequence[SubtaskReport]) -> list[Doubt]:
+    """Returns the doubts about the queries behind the findings."""
+    found = [Doubt(text=text, where=r.id) for r in reports if r.finding for text in r.finding.doubts]
+    return found[: limits.UNSUPPORTED_SHOWN]

@@ -14,11 +14,11 @@ _STEPS = ((2048, 200), (600, 200), (200, 100), (24, 10))
 _TEXTS = frozenset(
     (
         *("claim", "description", "final_instruction", "limitations", "message", "reason", "reasoning", "resolution"),
-        *("summary", "system_prompt", "text", "unsupported", "warnings"),
+        *("doubts", "summary", "system_prompt", "text", "unsupported", "warnings"),
     )
 )
 _LISTS = frozenset(
-    ("artifacts", "citations", "contradictions", "limitations", "sources", "subtask_ids", "unsupported", "warnings")
+    ("artifacts", "citations", "contradictions", "doubts", "limitations", "sources", "subtask_ids", "unsupported", "warnings")
 )
 _ANSWERS = ("answer", "direct_answer")
 _LEAST_ANSWER_BYTES = 2048
@@ -57,7 +57,7 @@ def fit(result: RunResult, limit: int = limits.PAYLOAD_AIM_BYTES) -> RunResult:
     shorter = cut_to(result.model_copy(update={"truncated": True}), limit)
     if _bytes(shorter) <= limit:
         return shorter
-    fields = dict(shorter) | {"citations": [], "contradictions": [], "unsupported": []}
+    fields = dict(shorter) | {"citations": [], "contradictions": [], "doubts": [], "unsupported": []}
     fields |= {"artifacts": shorter.tables[:_BARE_TABLES], "answer": cut(result.answer, _LEAST_ANSWER_BYTES)}
     unknown = Usage(usd=None)  # not 0
     reports = [SubtaskReport(id=r.id, state=r.state, counts=r.counts, usage=unknown) for r in result.subtasks]

@@ -15,7 +15,7 @@ from temporal_supervisor.supervision.results.answer import (
     grounding_of,
     with_gaps,
 )
-from temporal_supervisor.supervision.results.confidence import ceiling, unsupported_in
+from temporal_supervisor.supervision.results.confidence import ceiling, doubts_in, unsupported_in
 from temporal_supervisor.supervision.results.payload_fit import PAYLOAD_ROOM_BYTES, cut_to
 from temporal_supervisor.supervision.results.timing import timing
 from temporal_supervisor.supervision.reuse.matching import saved_usage
@@ -86,6 +86,7 @@ def result_of(state: RunState) -> RunResult:
         contradictions=state.contradictions,
         citations=answer.citations,
         unsupported=unsupported_in(answer, state.board.current()),
+        doubts=doubts_in(state.board.current()),
         subtasks=reports,
         artifacts=[*state.tables, *_artifacts_of(reports)],
         usage=state.usage,

@@ -59,7 +59,7 @@ class Query:
 
 def read_query(arguments: str) -> Query | None:
     """Returns the query among the arguments of a tool call, which are JSON and may be cut; None if there is none."""
-    sql = _sql(arguments)
+    sql = sql_in(arguments)
     if not sql:
         return None
     tokens = [token for token in _TOKEN.findall(sql[:_MOST]) if not token.startswith(("--", "/*"))]
@@ -77,7 +77,8 @@ def read_query(arguments: str) -> Query | None:
     return query
 
 
-def _sql(arguments: str) -> str:
+def sql_in(arguments: str) -> str:
+    """Returns the query among the arguments of a tool call; empty without one."""
     try:
         read = json.loads(arguments)
     except ValueError:

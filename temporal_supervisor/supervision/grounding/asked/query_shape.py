@@ -1,0 +1,173 @@
+"""The shape of a query in SQL: what it computes, sorts, compares and names.
+
+It is read by its words, not parsed. What is not understood counts as there, so that it raises no doubt.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
+
+_COMMENT = re.compile(r"--[^\n]*|/\*(?:[^*]|\*(?!/)){0,500}\*/")
+_PART = re.compile(r"'((?:[^']|'')*+)'|\"((?:[^\"]|\"\")*+)\"|`([^`]*+)`")
+_FUNCTION = re.compile(r"\b([a-z_]\w*)\s*\(")
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_SORTS = re.compile(r"\border\s+by\b|\bqualify\b")
+_SORTED_DOWN = re.compile(r"\border\s+by\b.*\bdesc\b", re.DOTALL)
+_LIMIT = re.compile(r"\b(?:limit|top|fetch\s+first)\s+\(?\s?(\d+)")
+_COMPARES = re.compile(r"[<>]|\bbetween\b|\blike\b|\bilike\b|\bnot\b|!=|~|\bcase\b")
+_CALCULATES = re.compile(r"[\w)]\s*[-+/]\s*[\w(]")
+_CHOOSES = re.compile(r"\b(?:where|having|limit|join|qualify|filter)\b")
+_STARS = re.compile(r"(?:\bselect\s+(?:distinct\s+)?|[,.]\s*)\*")
+_SELECTED = re.compile(r"\bselect\b((?:(?!\bselect\b|\bfrom\b).){0,2000})", re.DOTALL)
+_OUTER_EXTREME = re.compile(r"\s*select\s+(?:distinct\s+)?(max|min)\s*\(")
+_DENIES = re.compile(r"\bnot\b|<>|!=|\bexcept\b|\bnull\b|=\s*0\b|<\s*1\b|\bfalse\b|\banti\b")
+_GROUPS = re.compile(r"\bgroup\s+by\b|\bdistinct\b|\bover\s*\(|\bpartition\b")
+_COUNTS = frozenset(["count", "count_if", "countif", "row_number", "rank", "dense_rank", "sum", "list", "histogram"])
+_MEANS = frozenset(["avg", "mean", "median", "mode", "quantile", "quantile_cont", "favg", "sum"])
+_EXTREMES = frozenset(
+    ["max", "min", "arg_max", "arg_min", "max_by", "min_by", "argmax", "argmin", "first", "last", "mode", "any_value"]
+)
+_OTHER_TOTALS = frozenset(["sum", "count", "fsum", "sum_no_overflow", "count_if"])
+_DIFFERENCES = frozenset(["abs", "date_diff", "datediff", "datesub", "date_sub", "age", "lag", "lead", "subtract"])
+_RANKS = frozenset(["rank", "dense_rank", "row_number", "lag", "lead", "nth_value", "first_value", "last_value"])
+
+
+@dataclass(frozen=True)
+class QueryShape:
+    """A query: its words without texts and comments, the texts that it holds, and the names in quotes."""
+
+    bare: str
+    texts: tuple[str, ...]
+    names: tuple[str, ...]
+    selected: str
+
+    @cached_property
+    def functions(self) -> frozenset[str]:
+        """The names of functions that it calls."""
+        return frozenset(_FUNCTION.findall(self.bare))
+
+    @cached_property
+    def numbers(self) -> frozenset[str]:
+        """All numbers in it, also those in texts and names, without leading zeros."""
+        whole = " ".join([self.bare, *self.texts, *self.names])
+        return frozenset(plain_number(each) for each in _NUMBER.findall(whole.replace("_", " ")))
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The words of its texts and names."""
+        return frozenset(words_of(" ".join([self.bare.replace("_", " "), *self.texts, *self.names]).replace("_", " ")))
+
+    @cached_property
+    def columns(self) -> frozenset[str]:
+        """The words of all names in it."""
+        return frozenset(words_of(" ".join([self.bare.replace("_", " "), *self.names]).replace("_", " ")))
+
+    @cached_property
+    def shown(self) -> frozenset[str]:
+        """The words of the names behind its SELECTs."""
+        return frozenset(words_of(self.selected.replace("_", " ")))
+
+    @property
+    def counts_rows(self) -> bool:
+        """True if it counts rows, whatever is in them."""
+        return "count(*)" in self.bare.replace(" ", "") or "count(1)" in self.bare.replace(" ", "")
+
+    @property
+    def denies(self) -> bool:
+        """True if it leaves out rows that have something."""
+        return bool(_DENIES.search(self.bare)) or any(text.lower() in ("no", "none", "false") for text in self.texts)
+
+    @property
+    def outer_extreme(self) -> str:
+        """The function, if it shows the highest or lowest of a column and nothing else."""
+        found = _OUTER_EXTREME.match(self.bare)
+        return found[1] if found and not _CALCULATES.search(self.bare) else ""
+
+    @property
+    def counts(self) -> bool:
+        """True if it counts or adds up."""
+        return bool(self.functions & _COUNTS)
+
+    @property
+    def averages(self) -> bool:
+        """True if it computes a mean, or may do so by a division."""
+        return bool(self.functions & _MEANS) or "/" in self.bare
+
+    @property
+    def totals(self) -> bool:
+        """True if it adds up or counts."""
+        return bool(self.functions & _OTHER_TOTALS) or "+" in self.bare
+
+    @property
+    def sorts(self) -> bool:
+        """True if it sorts or takes an extreme, or compares with one."""
+        return bool(_SORTS.search(self.bare) or self.functions & (_EXTREMES | _RANKS))
+
+    @property
+    def compares(self) -> bool:
+        """True if it compares by more than equality."""
+        return bool(_COMPARES.search(self.bare) or self.functions & _RANKS)
+
+    @property
+    def subtracts(self) -> bool:
+        """True if it may compute a difference."""
+        return bool(_CALCULATES.search(self.bare) or self.functions & _DIFFERENCES)
+
+    @property
+    def limit(self) -> int:
+        """The number of rows that it takes at most; 0 for all."""
+        found = _LIMIT.search(self.bare)
+        return int(found[1]) if found else 0
+
+    @property
+    def chooses(self) -> bool:
+        """True if it leaves out rows."""
+        return bool(_CHOOSES.search(self.bare))
+
+    @property
+    def groups(self) -> bool:
+        """True if it makes one row of several."""
+        return bool(_GROUPS.search(self.bare))
+
+    @property
+    def shows_all(self) -> bool:
+        """True if it shows all columns of its rows."""
+        return bool(_STARS.search(self.bare))
+
+    @property
+    def direction(self) -> int:
+        """1 if it takes the highest of a column alone, -1 for the lowest, 0 where neither is clear."""
+        top = self.functions & {"max", "arg_max", "max_by", "argmax"}
+        low = self.functions & {"min", "arg_min", "min_by", "argmin"}
+        if top or low:
+            return 0 if top and low or _SORTS.search(self.bare) else (1 if top else -1)
+        if len(_SORTS.findall(self.bare)) != 1 or self.limit != 1:
+            return 0
+        return 1 if _SORTED_DOWN.search(self.bare) else -1
+
+
+def shape_of(sql: str) -> QueryShape:
+    """Returns the shape of a query."""
+    plain = _COMMENT.sub(" ", sql)
+    texts, names = list[str](), list[str]()
+
+    def blanked(part: re.Match[str]) -> str:
+        if part[1] is not None:
+            texts.append(part[1].replace("''", "'"))
+            return " '' "
+        names.append((part[2] or part[3] or "").replace('""', '"').lower())
+        return " named "
+
+    bare = _PART.sub(blanked, plain).lower()
+    with_names = _PART.sub(lambda part: " '' " if part[1] is not None else part[2] or part[3] or "", plain).lower()
+    selected = " ".join(_SELECTED.findall(with_names))
+    return QueryShape(bare, tuple(texts), tuple(names), selected)
+
+
+def plain_number(written: str) -> str:
+    """Returns a number without leading zeros, and without those behind the point."""
+    whole, point, rest = written.replace(",", "").partition(".")
+    rest = rest.rstrip("0")
+    return (whole.lstrip("0") or "0") + (point + rest if rest else "")
