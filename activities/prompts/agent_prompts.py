@@ -318,9 +318,7 @@ def objection(
     That are claims without support, an `unclear` outcome, a misfit, `doubts` about its queries, or that it is
     `ungrounded`: rests on nothing.
     """
-    listed, problems, doubted = (
-        "\n".join(f"- {plain(text)}" for text in texts) for texts in (claims, misfit, doubts)
-    )
+    listed, problems, doubted = ("\n".join(f"- {plain(text)}" for text in texts) for texts in (claims, misfit, doubts))
     notes = [f"{_UNGROUNDED} {_IMPOSSIBLE}"] if ungrounded else []
     notes += [_UNSUPPORTED.format(claims=listed)] if listed else []
     notes += [_DOUBTED.format(doubts=doubted)] if doubted else []

@@ -18,7 +18,17 @@ _TEXTS = frozenset(
     )
 )
 _LISTS = frozenset(
-    ("artifacts", "citations", "contradictions", "doubts", "limitations", "sources", "subtask_ids", "unsupported", "warnings")
+    (
+        "artifacts",
+        "citations",
+        "contradictions",
+        "doubts",
+        "limitations",
+        "sources",
+        "subtask_ids",
+        "unsupported",
+        "warnings",
+    )
 )
 _ANSWERS = ("answer", "direct_answer")
 _LEAST_ANSWER_BYTES = 2048

@@ -23,7 +23,7 @@ _STARS = re.compile(r"(?:\bselect\s+(?:distinct\s+)?|[,.]\s*)\*")
 _SELECTED = re.compile(r"\bselect\b((?:(?!\bselect\b|\bfrom\b).){0,2000})", re.DOTALL)
 _OUTER_EXTREME = re.compile(r"\s*select\s+(?:distinct\s+)?(max|min)\s*\(")
 _DENIES = re.compile(r"\bnot\b|<>|!=|\bexcept\b|\bnull\b|=\s*0\b|<\s*1\b|\bfalse\b|\banti\b")
-_GROUPS = re.compile(r"\bgroup\s+by\b|\bdistinct\b|\bover\s*\(|\bpartition\b")
+_FIRST = re.compile(r"=\s*1\b")
 _COUNTS = frozenset(["count", "count_if", "countif", "row_number", "rank", "dense_rank", "sum", "list", "histogram"])
 _MEANS = frozenset(["avg", "mean", "median", "mode", "quantile", "quantile_cont", "favg", "sum"])
 _EXTREMES = frozenset(
@@ -106,6 +106,12 @@ class QueryShape:
         return bool(_SORTS.search(self.bare) or self.functions & (_EXTREMES | _RANKS))
 
     @property
+    def takes_first(self) -> bool:
+        """True if it chooses rows by a rank, as in `rank = 1`."""
+        firsts = (text.strip("% #.").lower() for text in self.texts)
+        return bool(_FIRST.search(self.bare)) or any(text in ("1", "1st", "first") for text in firsts)
+
+    @property
     def compares(self) -> bool:
         """True if it compares by more than equality."""
         return bool(_COMPARES.search(self.bare) or self.functions & _RANKS)
@@ -125,11 +131,6 @@ class QueryShape:
     def chooses(self) -> bool:
         """True if it leaves out rows."""
         return bool(_CHOOSES.search(self.bare))
-
-    @property
-    def groups(self) -> bool:
-        """True if it makes one row of several."""
-        return bool(_GROUPS.search(self.bare))
 
     @property
     def shows_all(self) -> bool:

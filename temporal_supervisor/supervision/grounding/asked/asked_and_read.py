@@ -1,0 +1,164 @@
+"""A question beside all that was read to answer it: queries with their rows, tables, and other texts."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from temporal_supervisor.supervision.grounding.asked.listed_tables import ListedColumn, listed_tables
+from temporal_supervisor.supervision.grounding.asked.query_shape import QueryShape, plain_number, shape_of
+from temporal_supervisor.supervision.grounding.rows.markdown_tables import MarkdownTable, read_tables
+from temporal_supervisor.supervision.grounding.rows.queries import read_query, sql_in
+from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
+from temporal_supervisor.supervision.grounding.sources import BRIEF, Source
+
+STEM = 5  # letters by which two forms of a word are told to be one
+_DIGITS = re.compile(r"\d+(?:\.\d+)?")
+_NUMBER = re.compile(r"[^\w\s]{0,3}-?\d[\d,. ]*%?")
+_WORD = re.compile(r"[^\W_]+")
+
+
+@dataclass(frozen=True)
+class AnsweredQuery:
+    """A query that found rows: its shape, the tables that it read, and its output."""
+
+    shape: QueryShape
+    tables: tuple[str, ...]
+    output: tuple[MarkdownTable, ...]
+
+    @property
+    def rows(self) -> int:
+        """The number of rows that it shows."""
+        return sum(len(table.rows) for table in self.output)
+
+    @cached_property
+    def cells(self) -> list[str]:
+        """All its cells that hold something."""
+        cells = [cell for table in self.output for row in table.rows for cell in row.cells]
+        return [cell for cell in cells if cell]
+
+    @property
+    def numbers(self) -> list[str]:
+        """Its cells that are numbers."""
+        return [cell for cell in self.cells if _NUMBER.fullmatch(cell.strip())]
+
+    @property
+    def heads(self) -> list[str]:
+        """The heads of its columns."""
+        return [head for table in self.output for head in table.columns]
+
+    @property
+    def has_digits(self) -> bool:
+        """True if a cell has a digit: it may be a figure or a date."""
+        return any(_DIGITS.search(cell) for cell in self.cells)
+
+    @property
+    def can_be_compared(self) -> bool:
+        """True if its rows can be compared with each other, or counted by a name that comes again."""
+        return self.rows > 1 and (self.has_digits or len(set(self.cells)) < len(self.cells))
+
+
+class AskedAndRead:
+    """A question, and what was read for it: the `sources` are the outputs of tools, and the brief."""
+
+    def __init__(self, question: str, sources: Sequence[Source]) -> None:
+        self.question = question
+        self.queries = [query for source in sources if (query := _answered(source)) is not None]
+        self.shapes = [query.shape for query in self.queries]
+        texts = [source for source in sources if read_query(source.arguments) is None]
+        listed = listed_tables(source.text for source in texts)
+        names = {name: None for query in self.queries for name in query.tables}
+        self.columns: list[ListedColumn] = [column for name in names for column in listed.get(name, [])]
+        self._others = [each for each in texts if each.name != BRIEF and not each.text.startswith("table ")]
+
+    @property
+    def has_other_texts(self) -> bool:
+        """True if there is the output of a tool that neither queries nor lists tables."""
+        return bool(self._others)
+
+    @property
+    def only_query(self) -> AnsweredQuery | None:
+        """The query, if there is only one."""
+        return self.queries[0] if len(self.queries) == 1 else None
+
+    @property
+    def only_row(self) -> AnsweredQuery | None:
+        """The only query, if it shows one row."""
+        query = self.only_query
+        return query if query is not None and query.rows == 1 else None
+
+    @property
+    def only_figure(self) -> AnsweredQuery | None:
+        """The only query, if it shows one figure."""
+        query = self.only_query
+        return query if query is not None and len(query.numbers) == 1 else None
+
+    @property
+    def can_be_compared(self) -> bool:
+        """True if whoever answers has seen rows that can be compared without a query."""
+        return any(query.can_be_compared for query in self.queries)
+
+    @cached_property
+    def asked_numbers(self) -> frozenset[str]:
+        """All numbers in queries."""
+        return frozenset[str]().union(*(shape.numbers for shape in self.shapes))
+
+    @cached_property
+    def known_numbers(self) -> frozenset[str]:
+        """All numbers in rows and in other texts."""
+        return frozenset(plain_number(number) for number in _DIGITS.findall(self._shown.replace(",", "")))
+
+    @cached_property
+    def known_words(self) -> frozenset[str]:
+        """All words in queries, in rows and in other texts."""
+        shown = frozenset(words_of(self._shown))
+        return shown.union(*(shape.words for shape in self.shapes))
+
+    @cached_property
+    def chosen_words(self) -> frozenset[str]:
+        """The words of the texts in queries."""
+        return frozenset(words_of(" ".join(text for shape in self.shapes for text in shape.texts)))
+
+    @cached_property
+    def heads(self) -> list[str]:
+        """The names of all columns that are known."""
+        shown = [head for query in self.queries for head in query.heads]
+        return [*(column.name for column in self.columns), *shown]
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The words that may be a name: of columns, of their values, and of the texts in queries."""
+        values = (value for column in self.columns for value in column.values)
+        texts = (text for shape in self.shapes for text in (*shape.texts, *shape.names))
+        return frozenset(_WORD.findall(" ".join([*self.heads, *values, *texts]).lower()))
+
+    @cached_property
+    def _shown(self) -> str:
+        cells = [cell for query in self.queries for cell in query.cells]
+        return "\n".join([*cells, *(other.text for other in self._others)])
+
+    def has_head(self, *parts: str) -> bool:
+        """True if a column is called so."""
+        return any(part in head.lower() for part in parts for head in self.heads)
+
+
+def stems(words: Iterable[str]) -> frozenset[str]:
+    """Returns the beginnings of words, by which densities are told to be density."""
+    return frozenset(word[:STEM] for word in words)
+
+
+def place_of(key: tuple[str, ...], words: Sequence[str]) -> int:
+    """Returns where words stand one behind the other; -1 if they do not."""
+    for at in range(len(words) - len(key) + 1):
+        if tuple(words[at : at + len(key)]) == key:
+            return at
+    return -1
+
+
+def _answered(source: Source) -> AnsweredQuery | None:
+    """Returns the query behind an output; None if there is none, or if it found nothing."""
+    query = read_query(source.arguments)
+    output = read_tables(source.text)
+    if query is None or not output:
+        return None
+    return AnsweredQuery(shape_of(sql_in(source.arguments)), tuple(query.tables), tuple(output))

@@ -1,0 +1,170 @@
+"""Results that a query computes or shows, and that its question does not ask for."""
+
+import re
+from collections.abc import Iterator
+
+from temporal_supervisor.supervision.base.text import quoted
+from temporal_supervisor.supervision.grounding.asked import question_words as said
+from temporal_supervisor.supervision.grounding.asked.asked_and_read import AskedAndRead, place_of, stems
+from temporal_supervisor.supervision.grounding.asked.query_shape import QueryShape, plain_number
+from temporal_supervisor.supervision.grounding.asked.values_left_out import could_choose, is_common
+from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
+
+_SUMS_UP = re.compile(r"(?:grand |sub)?totals?|sum|all|overall|gesamt|insgesamt", re.IGNORECASE)
+_RANKED = re.compile(r"\b(?:rank|rnk|ranking|pos|position|place|seed|no|lane)\b|#", re.IGNORECASE)
+_DATED = re.compile(r"\b(?:year|date|season|episode|week|day|month|round|built|opened|founded|born)\b", re.IGNORECASE)
+_NO_COUNT = re.compile(r"\b(?:year|rank|rnk|pos|position|place|date|id|no|season|week|lane)\b|#", re.IGNORECASE)
+_ENDS = {"max": "highest", "min": "lowest"}
+_OTHER_FUNCTIONS = frozenset(["max", "min", "avg", "mean", "median"])
+
+
+def other_end(asked: AskedAndRead) -> Iterator[str]:
+    """Yields that the only query takes the highest for the lowest, or the last for the first."""
+    extremes, ends = [*said.EXTREME.finditer(asked.question)], [*said.ENDS.finditer(asked.question)]
+    query = asked.only_query
+    if query is None or len(extremes) + len(ends) != 1:
+        return
+    word = (extremes or ends)[0]["word"].lower()
+    if word in asked.names:
+        return
+    columns = " ".join([query.shape.bare, *query.shape.names]).replace("_", " ")
+    direction = query.shape.direction
+    if ends:
+        other = 1 if word == "first" else -1
+        if direction == other and _DATED.search(columns):
+            yield f"the query takes the other end, and the question asks for the {word}"
+    elif _RANKED.search(columns):
+        return  # the best rank is the lowest
+    elif extremes[0]["high"] and direction < 0:
+        yield f"the query takes the lowest, and the question asks for the {word}"
+    elif extremes[0]["low"] and direction > 0:
+        yield f"the query takes the highest, and the question asks for the {word}"
+
+
+def total_row(asked: AskedAndRead) -> Iterator[str]:
+    """Yields the row that sums up the others, where the only query takes it for one of them."""
+    query = asked.only_row
+    if query is None or not query.shape.sorts:
+        return
+    for cell in query.cells:
+        if _SUMS_UP.fullmatch(cell) and cell.lower() not in asked.question.lower():
+            yield f"the row {quoted(cell)} sums up the others, and the query takes it for one of them"
+
+
+def other_kind(asked: AskedAndRead) -> Iterator[str]:
+    """Yields that the only row is of another kind than the question asks for: a number where it asks who."""
+    query, question = asked.only_row, asked.question
+    if query is None:
+        return
+    has_numbers_alone = len(query.numbers) == len(query.cells)
+    if has_numbers_alone and said.WHO.search(question):
+        yield "the query returns a number, and the question asks who"
+    if has_numbers_alone and said.WHERE.search(question):
+        yield "the query returns a number, and the question asks where"
+    if not query.has_digits and said.WHEN.search(question):
+        yield "the query returns no date, and the question asks when"
+    if not said.COUNT.search(question) or query.shape.counts:
+        return
+    if not query.has_digits:
+        yield "the query returns no number, and the question asks how many"
+    elif len(query.heads) == 1 and _NO_COUNT.search(query.heads[0]) and not query.shape.subtracts:
+        yield f"the query returns {query.heads[0]}, and the question asks how many"
+
+
+def other_column(asked: AskedAndRead) -> Iterator[str]:
+    """Yields the columns that a question asks for, and no query shows or reads."""
+    if any(shape.shows_all for shape in asked.shapes):
+        return
+    heads = [word for query in asked.queries for head in query.heads for word in words_of(head)]
+    shown = stems(heads).union(*(stems(shape.shown) for shape in asked.shapes))
+    by_words = {tuple(words_of(column.name)): column.name for column in asked.columns}
+    yield from _not_shown(asked, by_words, shown)
+    query = asked.only_query
+    if query is None:
+        return
+    told, chosen = {cell.lower() for cell in query.cells}, {text.lower() for text in query.shape.texts}
+    if told <= chosen and not query.shape.counts:
+        yield "the query returns only the values that it was asked by"
+    if query.shape.counts_rows:
+        return
+    yield from _not_counted(asked, by_words, query.shape)
+    words = words_of(asked.question)
+    named = [name for key, name in by_words.items() if not is_common(key) and place_of(key, words) >= 0]
+    if named and not stems(words) & (shown | stems(query.shape.columns)):
+        yield f"the query does not read {named[0]}, which the question names"
+
+
+def _not_shown(asked: AskedAndRead, by_words: dict[tuple[str, ...], str], shown: frozenset[str]) -> Iterator[str]:
+    """Yields the columns behind which and what, if no query shows any of these words."""
+    for noun in said.nouns_asked_for(asked.question):
+        words = words_of(noun)
+        if stems(words) & shown:
+            continue
+        keys = (tuple(words[:size]) for size in range(len(words), 0, -1))
+        if name := next((by_words[key] for key in keys if key in by_words), None):
+            yield f"the query does not show {name}, which the question asks for"
+
+
+def _not_counted(asked: AskedAndRead, by_words: dict[tuple[str, ...], str], shape: QueryShape) -> Iterator[str]:
+    """Yields the column whose values a question counts, if the query counts another one's."""
+    counted = said.COUNTED.search(asked.question)
+    if counted is None or "count" not in shape.functions:
+        return
+    key = tuple(words_of(counted["noun"])[:1])
+    if key in by_words and not shape.columns.issuperset(key):
+        yield f"the query does not read {by_words[key]}, which the question counts"
+
+
+def not_computed(asked: AskedAndRead) -> Iterator[str]:
+    """Yields the extremes, means and differences that a question asks for, and no query computes."""
+    question, shapes = asked.question, asked.shapes
+    extreme = _extreme_of(asked)
+    if extreme and not any(shape.sorts or shape.takes_first for shape in shapes):
+        yield f"the query neither sorts nor takes an extreme, and the question asks for the {extreme}"
+    averages = any(shape.averages for shape in shapes) or asked.has_head("averag", "mean", "avg")
+    if said.AVERAGE.search(question) and not averages:
+        yield "the query computes no mean, which the question asks for"
+    compared = said.COMPARED.search(question) or said.RANGE.search(question)
+    if compared and not any(shape.compares or shape.sorts for shape in shapes):
+        number = plain_number(compared["number"].strip(",."))
+        if number in asked.asked_numbers or could_choose(asked, number):
+            yield f"the query compares with nothing, and the question asks for {compared[0]}"
+    yield from _other_figure(asked, is_extreme=bool(extreme))
+
+
+def _extreme_of(asked: AskedAndRead) -> str:
+    """Returns the first superlative of a question that is no name; empty without one."""
+    found = (each for pattern in (said.EXTREME, said.ENDS) for each in pattern.finditer(asked.question))
+    return next((word for each in found if (word := each["word"].lower()) not in asked.names), "")
+
+
+def _other_figure(asked: AskedAndRead, *, is_extreme: bool) -> Iterator[str]:
+    """Yields that the only figure is another one than the question asks for."""
+    query, question = asked.only_figure, asked.question
+    if query is None:
+        return
+    shape = query.shape
+    is_change = asked.has_head("difference", "diff", "gap", "margin", "change")
+    if said.DIFFERENCE.search(question) and not shape.subtracts and not is_change:
+        yield "the query computes no difference, which the question asks for"
+    if shape.functions & {"avg", "mean"} and not said.may_mean(question):
+        yield "the query computes a mean, which the question does not ask for"
+    if is_extreme:
+        return
+    adds_up = shape.totals or shape.subtracts or not shape.functions & _OTHER_FUNCTIONS
+    if said.TOTAL.search(question) and not adds_up:
+        yield "the query adds nothing up, and the question asks for a total"
+    if shape.outer_extreme and not said.may_take_an_end(question):
+        yield f"the query takes the {_ENDS[shape.outer_extreme]}, which the question does not ask for"
+
+
+def not_chosen(asked: AskedAndRead) -> Iterator[str]:
+    """Yields the conditions of a question of which the only query has none of their kind."""
+    query = asked.only_row
+    if query is None or query.shape.compares:
+        return
+    if said.NOT.search(asked.question) and not query.shape.denies:
+        yield "the query leaves nothing out, and the question asks for what is not there"
+    compared = said.COMPARED.search(asked.question)
+    if compared and not query.shape.chooses and not query.shape.sorts:
+        yield f"the query has no condition, and the question asks for {compared[0]}"

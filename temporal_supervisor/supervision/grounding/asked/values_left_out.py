@@ -1,0 +1,159 @@
+"""Values that a question names, and that neither choose the rows of a query nor stand in them.
+
+Only those count that could choose rows: a number between the ends of a column, a text that a column has.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from temporal_supervisor.supervision.base.text import quoted
+from temporal_supervisor.supervision.grounding.asked import question_words as said
+from temporal_supervisor.supervision.grounding.asked.asked_and_read import STEM, AskedAndRead, place_of, stems
+from temporal_supervisor.supervision.grounding.asked.listed_tables import ListedColumn
+from temporal_supervisor.supervision.grounding.asked.query_shape import plain_number
+from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
+
+_NAME_WORDS = 8
+_LETTERS = 3  # of a name
+_RANK = "stndrh"  # letters behind a number
+_DIGITS = re.compile(r"\d+")
+_DAY = re.compile(r"\d{4}-\d\d-\d\d(?:[ T].*)?")
+# fmt: off
+_COMMON = frozenset(words_of(
+    "the a an of in on at by for to from with and or is are was were be has have had do does did not no yes all any "
+    "more most less least than who what which when where why how many much other only first last second third total "
+    "win won loss lost lose draw drawn tie home away time times year years day month name number game games round "
+    "final place up out over under off both each per same new old one two three four five six"
+))
+# fmt: on
+
+
+def is_common(words: Sequence[str]) -> bool:
+    """True if words name nothing in particular."""
+    return all(word in _COMMON or word.isdigit() for word in words)
+
+
+def numbers_left_out(asked: AskedAndRead) -> Iterator[str]:
+    """Yields the years and numbers of a question on which no query has a condition."""
+    for written in said.numbers_in(asked.question):
+        number = plain_number(written.rstrip(_RANK))
+        if _is_known(asked, number) or _is_a_choice(asked, number):
+            continue
+        if said.counts_all(asked.question, number) and not said.is_year(number):
+            continue
+        if could_choose(asked, written):
+            yield _without(number)
+
+
+def _is_known(asked: AskedAndRead, number: str) -> bool:
+    """True if a number is in a query or a row; more than 9 is at least 10, and 94 may be 1994."""
+    if number in asked.known_numbers:
+        return True
+    near = {number}
+    if number.isdigit():
+        near |= {str(int(number) - 1), str(int(number) + 1)}
+    if said.is_year(number):
+        near.add(str(int(number) % 100))
+    return bool(near & asked.asked_numbers)
+
+
+def _is_a_choice(asked: AskedAndRead, word: str) -> bool:
+    """True if a word stands beside another one that is known, as in "1967 or 1968"."""
+    pairs = [{*words_of(" ".join(pair))} for pair in said.choices_in(asked.question)]
+    return any(word in pair and pair & asked.known_words for pair in pairs)
+
+
+def could_choose(asked: AskedAndRead, written: str) -> bool:
+    """True if a column has values on both sides of a number; a year or a rank may also stand in its texts."""
+    if not written[-1:].isdigit():
+        return any(written in words_of(value) for column in asked.columns for value in column.values)
+    number, is_year = plain_number(written), said.is_year(written)
+    if any(column.ends and _lies_within(number, column.ends, is_year) for column in asked.columns):
+        return True
+    texts = (value for column in asked.columns for value in column.values)
+    return is_year and any(number in _DIGITS.findall(text) for text in texts)
+
+
+def _lies_within(number: str, ends: tuple[str, str], is_year: bool) -> bool:
+    """True if a number lies between two; a year is compared with years and dates alone."""
+    first, last = (end[:4] if _DAY.fullmatch(end) else end for end in ends)
+    if is_year != (said.is_year(first) and said.is_year(last)):
+        return False
+    if is_year and number in (first, last):
+        return first != last
+    try:
+        return float(first) < float(number) < float(last)
+    except ValueError:
+        return False
+
+
+def names_left_out(asked: AskedAndRead) -> Iterator[str]:
+    """Yields the texts of columns that a question names, and on which no query has a condition."""
+    question = said.without_exceptions(asked.question)
+    choosing = [column for column in asked.columns if len(column.values) > 1]
+    yield from _peoples_left_out(asked, choosing, question)
+    yield from _phrases_left_out(asked, choosing, question)
+    yield from _whole_names_left_out(asked, choosing, words_of(question))
+
+
+def _peoples_left_out(asked: AskedAndRead, columns: Sequence[ListedColumn], question: str) -> Iterator[str]:
+    """Yields the texts whose adjective a question has: Belgian riders are of Belgium."""
+    adjectives = stems(word for word in said.adjectives_in(question) if len(word) > STEM)
+    wanted = adjectives - stems(asked.known_words) - stems(words_of(" ".join(asked.heads)))
+    for column in columns if wanted else ():
+        for value in column.values:
+            if value.isalpha() and value.lower()[:STEM] in wanted:
+                yield _without(quoted(value), column)
+
+
+def _phrases_left_out(asked: AskedAndRead, columns: Sequence[ListedColumn], question: str) -> Iterator[str]:
+    """Yields the pairs of words that stand in some longer texts of a column."""
+    of_columns = stems(words_of(" ".join(asked.heads)))
+    pairs = dict[tuple[str, ...], str]()
+    for written in said.pairs_in(question):
+        pair = tuple(words_of(written))
+        is_known = not (asked.known_words | _COMMON).isdisjoint(pair) or not of_columns.isdisjoint(stems(pair))
+        if len(pair) == len(written.split()) and not is_known and all(len(word) >= _LETTERS for word in pair):
+            pairs[pair] = written
+    for column in columns if pairs else ():
+        texts = [words_of(value) for value in column.values]
+        # A text that a query has found by other words of it needs no more of them.
+        if any(asked.chosen_words.intersection(text) for text in texts):
+            continue
+        in_texts = [{*pairwise(text)} for text in texts]
+        for pair, written in pairs.items():
+            having = sum(pair in text for text in in_texts)
+            if 0 < having < len(texts):
+                yield _without(quoted(written), column)
+
+
+def _whole_names_left_out(asked: AskedAndRead, columns: Sequence[ListedColumn], words: list[str]) -> Iterator[str]:
+    """Yields the whole texts of columns that a question has, the longest first."""
+    present, rest = {*words}, [*words]
+    heads = frozenset(words_of(" ".join(asked.heads)))
+    found = [(key, value, column) for column in columns for value in column.values for key in _keys_of(value)]
+    named = [each for each in found if present.issuperset(each[0])]
+    for key, value, column in sorted(named, key=lambda each: -len(each[0])):
+        at = place_of(key, rest)
+        if at < 0:
+            continue
+        rest[at : at + len(key)] = [""] * len(key)
+        is_head = all(any(head.startswith(word) for head in heads) for word in key)
+        is_known = bool(asked.known_words.intersection(key))
+        if not is_head and not is_known and not any(_is_a_choice(asked, word) for word in key):
+            yield _without(quoted(value), column)
+
+
+def _keys_of(value: str) -> Iterator[tuple[str, ...]]:
+    """Yields the words by which a text may be named: all, and those before a bracket."""
+    for part in dict.fromkeys((value, value.partition(" (")[0])):
+        key = tuple(words_of(part))
+        letters = sum(len(word) for word in key if not word.isdigit())
+        if 0 < len(key) <= _NAME_WORDS and letters >= _LETTERS and not is_common(key):
+            yield key
+
+
+def _without(value: str, column: ListedColumn | None = None) -> str:
+    of_column = f" of {column.name}" if column else ""
+    return f"the query has no condition on {value}{of_column}, which the question names"

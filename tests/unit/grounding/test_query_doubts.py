@@ -1,0 +1,222 @@
+"""Doubts about queries: whether they ask what the question asks. Each wrong query raises one, no right one does."""
+
+import json
+
+import pytest
+
+from temporal_supervisor.supervision.grounding.asked.query_doubts import query_doubts
+from temporal_supervisor.supervision.grounding.sources import Source
+
+_LISTING = """table voyages (Ship VARCHAR, Flag VARCHAR, "Home port" VARCHAR, Year BIGINT, Crew BIGINT, Wins BIGINT): none
+  Ship: Aurora (SWE), Borealis, Cygnus, Total
+  Flag: Belgium, Norway, Sweden
+  "Home port": Bergen harbour south, Oslo, Visby
+  Year: 1990 to 2010
+  Crew: 4 to 40
+  Wins: 0 to 9
+table ranks (Place VARCHAR, Sailor VARCHAR): none
+  Place: 1st, 2nd, 5th
+  Sailor: Ida, Jon, Kai"""
+
+
+def doubts(question: str, sql: str, *rows: str, more: tuple[Source, ...] = ()) -> list[str]:
+    """Returns the doubts about the only query; the first of `rows` is the head of its output."""
+    head, *others = rows
+    rule = "|" + "---|" * (head.count("|") + 1)
+    output = "\n".join([f"| {head} |", rule, *(f"| {row} |" for row in others), f"{len(others)} rows"])
+    listed = Source(_LISTING, name="list_tables {}", arguments="{}")
+    queried = Source(output, arguments=json.dumps({"sql": sql}), name="query_data")
+    return query_doubts(question, [Source(question), listed, queried, *more])
+
+
+@pytest.mark.parametrize(
+    ("question", "right", "wrong", "sign"),
+    [
+        # A value that chooses rows.
+        (
+            "How many wins did Borealis have in 1994?",
+            ("SELECT Wins FROM voyages WHERE Ship = 'Borealis' AND Year = 1994", "Wins", "3"),
+            ("SELECT Wins FROM voyages WHERE Ship = 'Borealis'", "Wins", "4"),
+            "no condition on 1994",
+        ),
+        (
+            "How large was the crew of aurora in 1994?",
+            ("SELECT Crew FROM voyages WHERE Ship LIKE 'Aurora%' AND Year = 1994", "Crew", "12"),
+            ("SELECT Crew FROM voyages WHERE Year = 1994", "Crew", "14"),
+            "no condition on 'Aurora (SWE)'",
+        ),
+        (
+            "What is the total of wins of Belgian ships?",
+            ("SELECT sum(Wins) FROM voyages WHERE Flag = 'Belgium'", "sum", "7"),
+            ("SELECT sum(Wins) FROM voyages", "sum", "30"),
+            "no condition on 'Belgium'",
+        ),
+        (
+            "How many ships are from bergen harbour?",
+            ("SELECT count(*) FROM voyages WHERE \"Home port\" LIKE 'Bergen%'", "n", "2"),
+            ("SELECT count(*) FROM voyages", "n", "30"),
+            "no condition on 'bergen harbour'",
+        ),
+        (
+            "Which sailor was 5th?",
+            ("SELECT Sailor FROM ranks WHERE Place = '5th'", "Sailor", "Kai"),
+            ("SELECT Sailor FROM ranks LIMIT 1", "Sailor", "Ida"),
+            "no condition on 5",
+        ),
+        # An extreme, and its end.
+        (
+            "Which ship had the largest crew?",
+            ("SELECT Ship FROM voyages ORDER BY Crew DESC LIMIT 1", "Ship", "Cygnus"),
+            ("SELECT Ship FROM voyages LIMIT 1", "Ship", "Borealis"),
+            "neither sorts",
+        ),
+        (
+            "Which ship had the largest crew?",
+            ("SELECT arg_max(Ship, Crew) FROM voyages", "Ship", "Cygnus"),
+            ("SELECT Ship FROM voyages ORDER BY Crew LIMIT 1", "Ship", "Borealis"),
+            "takes the lowest",
+        ),
+        (
+            "When did the first ship sail from Oslo?",
+            ("SELECT min(Year) FROM voyages WHERE \"Home port\" = 'Oslo'", "Year", "1991"),
+            ("SELECT max(Year) FROM voyages WHERE \"Home port\" = 'Oslo'", "Year", "2009"),
+            "the other end",
+        ),
+        (
+            "Which ship has the most wins?",
+            ("SELECT Ship FROM voyages WHERE Ship <> 'Total' ORDER BY Wins DESC LIMIT 1", "Ship", "Cygnus"),
+            ("SELECT Ship FROM voyages ORDER BY Wins DESC LIMIT 1", "Ship", "Total"),
+            "sums up the others",
+        ),
+        # What is computed.
+        (
+            "What is the average crew of ships from Oslo?",
+            ("SELECT avg(Crew) FROM voyages WHERE \"Home port\" = 'Oslo'", "crew", "12.5"),
+            ("SELECT Crew FROM voyages WHERE \"Home port\" = 'Oslo' LIMIT 1", "Crew", "12"),
+            "no mean",
+        ),
+        (
+            "How many wins did Borealis have?",
+            ("SELECT sum(Wins) FROM voyages WHERE Ship = 'Borealis'", "wins", "7"),
+            ("SELECT avg(Wins) FROM voyages WHERE Ship = 'Borealis'", "wins", "3.5"),
+            "a mean, which",
+        ),
+        (
+            "How many more wins did Borealis have than Cygnus?",
+            (
+                "SELECT sum(Wins) FILTER (Ship = 'Borealis') - sum(Wins) FILTER (Ship = 'Cygnus') FROM voyages",
+                "more",
+                "3",
+            ),
+            ("SELECT sum(Wins) FROM voyages WHERE Ship IN ('Borealis', 'Cygnus')", "wins", "11"),
+            "no difference",
+        ),
+        (
+            "What is the total number of wins of Borealis?",
+            ("SELECT sum(Wins) FROM voyages WHERE Ship = 'Borealis'", "wins", "7"),
+            ("SELECT max(Wins) FROM voyages WHERE Ship = 'Borealis'", "wins", "4"),
+            "adds nothing up",
+        ),
+        # Conditions.
+        (
+            "How many voyages were after 2000?",
+            ("SELECT count(*) FROM voyages WHERE Year > 2000", "n", "12"),
+            ("SELECT count(*) FROM voyages WHERE Year = 2000", "n", "1"),
+            "compares with nothing",
+        ),
+        (
+            "How many ships did not win?",
+            ("SELECT count(*) FROM voyages WHERE Wins = 0", "n", "2"),
+            ("SELECT count(*) FROM voyages WHERE Wins = 3", "n", "30"),
+            "leaves nothing out",
+        ),
+        # What is shown.
+        (
+            "Who sailed in Oslo?",
+            ("SELECT Ship FROM voyages WHERE \"Home port\" = 'Oslo'", "Ship", "Cygnus"),
+            ("SELECT Crew FROM voyages WHERE \"Home port\" = 'Oslo'", "Crew", "12"),
+            "asks who",
+        ),
+        (
+            "Which flag does Cygnus have?",
+            ("SELECT Flag FROM voyages WHERE Ship = 'Cygnus'", "Flag", "Norway"),
+            ("SELECT \"Home port\" FROM voyages WHERE Ship = 'Cygnus'", "Home port", "Visby"),
+            "does not show flag",
+        ),
+        (
+            "How many people are on Cygnus?",
+            ("SELECT Crew FROM voyages WHERE Ship = 'Cygnus'", "Crew", "12"),
+            ("SELECT Year FROM voyages WHERE Ship = 'Cygnus'", "Year", "1991"),
+            "returns Year",
+        ),
+        (
+            "Where is Cygnus at home?",
+            ("SELECT \"Home port\" FROM voyages WHERE Ship = 'Cygnus'", "Home port", "Visby"),
+            ("SELECT Ship FROM voyages WHERE Ship = 'Cygnus'", "Ship", "Cygnus"),
+            "only the values that it was asked by",
+        ),
+        (
+            "How many flags are there?",
+            ("SELECT count(DISTINCT Flag) FROM voyages", "n", "3"),
+            ("SELECT count(DISTINCT Crew) FROM voyages", "n", "9"),
+            "does not read flag",
+        ),
+    ],
+)
+def test_a_wrong_query_is_doubted_and_the_right_one_is_not(
+    question: str, right: tuple[str, ...], wrong: tuple[str, ...], sign: str
+) -> None:
+    assert doubts(question, *right) == []
+    assert any(sign in doubt for doubt in doubts(question, *wrong))
+
+
+@pytest.mark.parametrize(
+    ("question", "sql", "rows"),
+    [
+        # Whoever sees rows with figures may compare them.
+        (
+            "Which ship had the largest crew?",
+            "SELECT Ship, Crew FROM voyages",
+            ("Ship | Crew", "Borealis | 4", "Cygnus | 9"),
+        ),
+        # The values stand in the rows.
+        (
+            "How many wins had Borealis in 1994?",
+            "SELECT * FROM voyages LIMIT 2",
+            ("Ship | Year | Wins", "Borealis | 1994 | 3"),
+        ),
+        # One of two values is enough where the answer is one of them.
+        (
+            "Did Borealis or Cygnus win more often?",
+            "SELECT Ship FROM voyages ORDER BY Wins DESC LIMIT 1",
+            ("Ship", "Cygnus"),
+        ),
+        # A number that no column can hold is about something else.
+        ("Of the 2024 handbook: how many voyages are there?", "SELECT count(*) FROM voyages", ("n", "30")),
+        ("What is the combined crew of all 30 ships?", "SELECT sum(Crew) FROM voyages", ("crew", "300")),
+        # What is left out needs no condition.
+        (
+            "Besides Oslo, which home port is there?",
+            'SELECT max("Home port") AS "Home port" FROM voyages',
+            ("Home port", "Visby"),
+        ),
+        # At least is no extreme.
+        ("How many ships had at least 5 wins?", "SELECT count(*) FROM voyages WHERE Wins >= 5", ("n", "7")),
+        # A query that found nothing is behind no answer.
+        ("How many wins had Borealis in 1994?", "SELECT Wins FROM voyages WHERE Ship = 'Q'", ("Wins",)),
+    ],
+)
+def test_honest_queries_raise_no_doubts(question: str, sql: str, rows: tuple[str, ...]) -> None:
+    assert doubts(question, sql, *rows) == []
+
+
+def test_another_tool_may_have_computed_what_no_query_did() -> None:
+    question = "How many more wins did Borealis have than Cygnus?"
+    sql = "SELECT sum(Wins) FROM voyages WHERE Ship IN ('Borealis', 'Cygnus')"
+    computed = Source("9 - 2 = 7", "computed", json.dumps({"expression": "9 - 2"}), "calculate")
+    assert doubts(question, sql, "wins", "9") != []
+    assert doubts(question, sql, "wins", "9", more=(computed,)) == []
+
+
+def test_questions_without_a_query_raise_no_doubts() -> None:
+    assert query_doubts("Which ship had the largest crew in 1994?", [Source("1994"), Source(_LISTING)]) == []
