@@ -243,7 +243,7 @@ async def synthesize(desk: Desk, call: SynthesisInput) -> SynthesisReply:
         return reply
     citable, cited = _citable(call, plan), await _cited(desk, call)
     if call.mode != "digest":
-        draft = await _read_answer(reply, text, schema, run_id)
+        draft = await _read_answer(reply, text, schema, call)
         text = with_valid_marks(draft.answer, {subtask.id for subtask in plan.subtasks}, citable)
         reply.contradictions = [
             Contradiction(subtask_ids=ids, description=item.description, resolution=item.resolution)
@@ -284,8 +284,9 @@ async def _asked(desk: Desk, call: SynthesisInput, plan: Plan, schema: Json | No
     return await send(desk, call, system, form, within)
 
 
-async def _read_answer(reply: SynthesisReply, text: str, schema: Json | None, run_id: str) -> AnswerDraft:
+async def _read_answer(reply: SynthesisReply, text: str, schema: Json | None, call: SynthesisInput) -> AnswerDraft:
     """Returns the answer of the model; its confidence and JSON go into the reply."""
+    run_id, repeated = call.run.run_id, bool(call.problems)
     try:
         draft = read_json(AnswerDraft, text)
     except ValueError as error:
@@ -299,7 +300,7 @@ async def _read_answer(reply: SynthesisReply, text: str, schema: Json | None, ru
     if schema is not None and "answer_json" not in draft.model_fields_set:
         reply.problems = ["answer_json is missing"]
     elif schema is not None:
-        value = without_images(await answer_schema.value_of(schema, draft.answer_json, run_id))
+        value = without_images(await answer_schema.value_of(schema, draft.answer_json, run_id, repeated=repeated))
         reply.problems = await answer_schema.problems(schema, value, run_id)
         reply.answer.as_json = None if reply.problems else value
     return draft

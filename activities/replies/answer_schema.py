@@ -5,6 +5,7 @@ reads a schema (`schema_rules`) runs in a child process, with a bound on time an
 """
 
 import json
+import re
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
@@ -22,6 +23,7 @@ from temporal_supervisor.supervision.base.text import size
 _TIME = timedelta(seconds=3)  # of one check; honest ones take milliseconds
 _MEMORY_BYTES = 128 << 20
 _MODULE = "activities.replies.schema_rules"
+_PLAIN_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,300})(?:\.\d{1,300})?")
 _FORMS = 256  # of so many schemas a process remembers how they are sent
 # A pool of its own: an answer that waits for its check waits for no file. Two: a slow check does not block the next.
 _checkers = ChildProcesses(_MODULE, FairPool(places=2, resting=2).line(2), _MEMORY_BYTES)
@@ -63,15 +65,32 @@ async def sendable(schema: Json, run_id: str) -> Json:
     return await as_sent(schema, run_id) or {"type": "string", "description": words}
 
 
-async def value_of(schema: Json, answered: Any, run_id: str) -> Any:
-    """Returns the value that a reply gave; models write JSON as a text, asked for or not."""
-    if not isinstance(answered, str):
-        return answered
+async def value_of(schema: Json, answered: Any, run_id: str, *, repeated: bool = False) -> Any:
+    """Returns the value that a reply gave; models write JSON as a text, asked for or not.
+
+    So they do with single numbers: "363" is 363 where no text is allowed. Where the value is asked for `repeated`ly,
+    a text that is none of the choices of a field is the empty choice, if it has one: none of the others was meant.
+    """
     sent = await as_sent(schema, run_id)
-    if sent is None or sent.get("type") in ("object", "array"):
+    if isinstance(answered, str) and (sent is None or sent.get("type") in ("object", "array")):
         with suppress(ValueError, RecursionError):
-            return json.loads(answered)
-    return answered
+            answered = json.loads(answered)
+    if sent is None or not isinstance(answered, dict):
+        return answered
+    parts = sent.get("properties", {})
+    return {name: _as_allowed(parts.get(name, {}), value, repeated) for name, value in answered.items()}
+
+
+def _as_allowed(part: Any, value: Any, repeated: bool) -> Any:
+    """Returns a text as the number or the empty choice that a field allows in its place; any other value as it is."""
+    if not isinstance(value, str) or not isinstance(part, dict):
+        return value
+    choices = part.get("enum", [])
+    if repeated and "" in choices and value not in choices:
+        return ""
+    kinds = [each.get("type") if isinstance(each, dict) else None for each in part.get("anyOf", [part])]
+    is_number = all(kind in ("number", "integer", "null") for kind in kinds) and kinds != ["null"]
+    return json.loads(value) if is_number and _PLAIN_NUMBER.fullmatch(value) else value
 
 
 async def problems(schema: Json, value: Any, run_id: str, name: str = "answer_json") -> list[str]:

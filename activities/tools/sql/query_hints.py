@@ -25,6 +25,9 @@ _VALUE_BYTES = 80
 _NOTHING = frozenset(["0", "0.0", "NULL", ""])  # cells of a count or sum over no row
 _CHOOSES_ROWS = re.compile(r"\b(?:where|having|min)\b", re.IGNORECASE)
 _LITERAL = re.compile(r"'((?:[^']|''){1,100})'")
+_COMPARED_TEXT = re.compile(
+    r"(?P<before>(?:=|<>|\b(?:like|ilike)\b)\s{0,20})\"(?P<text>[^\"\n]{1,200})\"(?!\s{0,20}\.)", re.IGNORECASE
+)
 _OUTSIDE_QUOTES = re.compile(r"""('(?:[^']|'')*+'|"(?:[^"]|"")*+")""")
 
 
@@ -68,6 +71,22 @@ def with_quoted_names(sql: str, tables: Sequence[Json]) -> str:
     parts = _OUTSIDE_QUOTES.split(sql)
     parts[::2] = [bare.sub(in_quotes, part) for part in parts[::2]]
     return "".join(parts)
+
+
+def with_quoted_texts(sql: str, tables: Sequence[Json]) -> str:
+    """Returns a query with single quotes around the texts behind a comparison that stand in double ones.
+
+    Example: `WHERE Name = "Radium"` becomes `WHERE Name = 'Radium'`, unless a column is called so.
+    """
+    names = {column["name"].casefold() for column in columns_of(tables)}
+
+    def as_text(match: re.Match[str]) -> str:
+        if match["text"].casefold() in names:
+            return match[0]
+        text = match["text"].replace("'", "''")
+        return f"{match['before']}'{text}'"
+
+    return _COMPARED_TEXT.sub(as_text, sql)
 
 
 def _has_matched(result: Json) -> bool:

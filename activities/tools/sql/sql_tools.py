@@ -18,7 +18,7 @@ from activities.files.file_cache import Files
 from activities.files.file_reports import FileReport, contents
 from activities.tools.files import FileData
 from activities.tools.secrets import Secrets
-from activities.tools.sql.query_hints import columns_of, hints_below, with_quoted_names
+from activities.tools.sql.query_hints import columns_of, hints_below, with_quoted_names, with_quoted_texts
 from activities.tools.sql.table_words import (
     CATALOGUE_VALUES,
     SUMMARY_CHARS,
@@ -309,14 +309,14 @@ class TableTools(ToolSource):
         return ToolOutput(text, sources=list(sources), readings=readings)
 
     async def _rows(self, store: TableStore | Database, sql: str, run_id: str) -> Json:
-        """Returns the result of a query, if need be with quotes around names that have blanks.
+        """Returns the result of a query, if need be with the right quotes around names and texts.
 
         They are put only after it failed, as such words may be an alias. Raises ToolMisuse.
         """
         try:
             return await store.query(sql, run_id)
         except ToolMisuse:
-            mended = with_quoted_names(sql, store.tables)
+            mended = with_quoted_texts(with_quoted_names(sql, store.tables), store.tables)
             if mended == sql:
                 raise
         return await store.query(mended, run_id)

@@ -44,6 +44,39 @@ async def test_json_that_came_as_a_text_is_what_it_means(kind: str, written: str
     assert await value_of({"type": kind, "items": {"type": "integer"}, "properties": {"a": {}}}, written, "run") == read
 
 
+_NULLABLE = {"anyOf": [{"type": "number"}, {"type": "null"}]}
+_SCALE = {"type": "string", "enum": ["", "percent"]}
+
+
+@pytest.mark.parametrize(
+    ("field", "written", "read"),
+    [
+        (_NULLABLE, "363", 363),
+        (_NULLABLE, "-3.50", -3.5),
+        (_NULLABLE, "1,234", "1,234"),
+        (_NULLABLE, "007", "007"),
+        ({"type": ["number", "string"]}, "363", "363"),
+        ({"anyOf": [{"type": "number"}, {"type": "string"}]}, "363", "363"),
+        ({"type": "string"}, "363", "363"),
+        (True, "363", "363"),
+        (_SCALE, "percent", "percent"),
+        (_SCALE, "people", "people"),
+    ],
+)
+async def test_a_number_that_came_as_a_text_is_one_where_no_text_is_allowed(
+    field: Any, written: str, read: Any
+) -> None:
+    schema = {"type": "object", "properties": {"a": field}}
+    assert await value_of(schema, {"a": written}, "run") == {"a": read}
+
+
+async def test_the_second_time_a_text_that_is_no_choice_is_the_empty_one() -> None:
+    schema = {"type": "object", "properties": {"a": _SCALE, "b": {"enum": ["x", "y"]}}}
+    answered = {"a": "people", "b": "z"}
+    assert await value_of(schema, answered, "run", repeated=True) == {"a": "", "b": "z"}
+    assert await value_of(schema, {"a": "percent"}, "run", repeated=True) == {"a": "percent"}
+
+
 def test_no_reference_is_ever_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*arguments: object) -> None:
         raise AssertionError("a look at the network")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from activities.agent.grounds import MATCHED_NOTHING
-from activities.tools.sql.query_hints import hints_below, with_quoted_names
+from activities.tools.sql.query_hints import hints_below, with_quoted_names, with_quoted_texts
 from activities.tools.tool import ToolContext
 from tests.activity.tools.test_sql import tools
 
@@ -117,3 +117,22 @@ def test_only_the_first_conditions_are_held_against_values(place: int, is_told: 
     listed = ", ".join(f"'{text}'" for text in texts)
     hints = hints_below(f"SELECT 1 FROM t WHERE c IN ({listed})", {"rows": []}, tables)
     assert bool(hints) == is_told
+
+
+@pytest.mark.parametrize(
+    ("sql", "mended"),
+    [
+        ('SELECT Jobs FROM races WHERE Jobs = "Writer"', "SELECT Jobs FROM races WHERE Jobs = 'Writer'"),
+        ('SELECT Jobs FROM races WHERE Jobs LIKE "%O\'Hara%"', "SELECT Jobs FROM races WHERE Jobs LIKE '%O''Hara%'"),
+        # A column, the column of a table, and a name that nothing is compared with.
+        ('SELECT 1 FROM races WHERE Jobs = "Final Place"', 'SELECT 1 FROM races WHERE Jobs = "Final Place"'),
+        ('SELECT 1 FROM races WHERE Jobs = "r"."Jobs"', 'SELECT 1 FROM races WHERE Jobs = "r"."Jobs"'),
+        ('SELECT Jobs AS "Job title" FROM races', 'SELECT Jobs AS "Job title" FROM races'),
+    ],
+)
+def test_texts_in_double_quotes_are_texts_where_no_column_is_called_so(sql: str, mended: str) -> None:
+    assert with_quoted_texts(sql, _TABLES) == mended
+
+
+async def test_a_query_with_a_text_in_double_quotes_is_answered(ask: Ask) -> None:
+    assert "| 30 |" in await ask('SELECT Points FROM races WHERE Jobs = "Painter"')

@@ -7,7 +7,8 @@ import pytest
 from temporal_supervisor.supervision.grounding.asked.query_doubts import query_doubts
 from temporal_supervisor.supervision.grounding.sources import Source
 
-_LISTING = """table voyages (Ship VARCHAR, Flag VARCHAR, "Home port" VARCHAR, Year BIGINT, Crew BIGINT, Wins BIGINT): none
+_LISTING = """\
+table voyages (Ship VARCHAR, Flag VARCHAR, "Home port" VARCHAR, Year BIGINT, Crew BIGINT, Wins BIGINT): 
   Ship: Aurora (SWE), Borealis, Cygnus, Total
   Flag: Belgium, Norway, Sweden
   "Home port": Bergen harbour south, Oslo, Visby
