@@ -106,8 +106,7 @@ def _fact_lines(run_id: str, known_as: str, outcome: RunOutcome, result: RunResu
     if result.unsupported:
         missing = [f"'{item.text}' ({item.where})" for item in result.unsupported]
         lines.append(f"no support for {_first(missing, ', ')}")
-    for doubt in result.doubts:
-        lines.append(f"doubtful: {doubt.text} ({doubt.where})")
+    lines += [f"doubtful: {doubt.text} ({doubt.where})" for doubt in result.doubts]
     for item in result.contradictions:
         lines.append(f"conflict between {', '.join(item.subtask_ids)}: {item.description} → {item.resolution}")
     for artifact in result.artifacts:
