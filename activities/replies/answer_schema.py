@@ -69,7 +69,7 @@ async def value_of(schema: Json, answered: Any, run_id: str, *, repeated: bool =
     """Returns the value that a reply gave; models write JSON as a text, asked for or not.
 
     So they do with single numbers: "363" is 363 where no text is allowed. Where the value is asked for `repeated`ly,
-    a text that is none of the choices of a field is the empty choice, if it has one: none of the others was meant.
+    a text that is none of the choices of a field, or null, is the empty choice, if it has one: none of the others was meant.
     """
     sent = await as_sent(schema, run_id)
     if isinstance(answered, str) and (sent is None or sent.get("type") in ("object", "array")):
@@ -83,11 +83,13 @@ async def value_of(schema: Json, answered: Any, run_id: str, *, repeated: bool =
 
 def _as_allowed(part: Any, value: Any, repeated: bool) -> Any:
     """Returns a text as the number or the empty choice that a field allows in its place; any other value as it is."""
-    if not isinstance(value, str) or not isinstance(part, dict):
+    if not isinstance(part, dict):
         return value
     choices = part.get("enum", [])
-    if repeated and "" in choices and value not in choices:
+    if repeated and "" in choices and value not in choices and isinstance(value, str | None):
         return ""
+    if not isinstance(value, str):
+        return value
     kinds = [each.get("type") if isinstance(each, dict) else None for each in part.get("anyOf", [part])]
     is_number = all(kind in ("number", "integer", "null") for kind in kinds) and kinds != ["null"]
     return json.loads(value) if is_number and _PLAIN_NUMBER.fullmatch(value) else value

@@ -74,6 +74,7 @@ async def test_the_second_time_a_text_that_is_no_choice_is_the_empty_one() -> No
     schema = {"type": "object", "properties": {"a": _SCALE, "b": {"enum": ["x", "y"]}}}
     answered = {"a": "people", "b": "z"}
     assert await value_of(schema, answered, "run", repeated=True) == {"a": "", "b": "z"}
+    assert await value_of(schema, {"a": None}, "run", repeated=True) == {"a": ""}
     assert await value_of(schema, {"a": "percent"}, "run", repeated=True) == {"a": "percent"}
 
 

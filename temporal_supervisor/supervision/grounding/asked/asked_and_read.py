@@ -63,13 +63,12 @@ class AskedAndRead:
 
     def __init__(self, question: str, sources: Sequence[Source]) -> None:
         self.question = question
-        self.queries = [query for source in sources if (query := _answered(source)) is not None]
+        self.queries = [*filter(None, map(_answered, sources))]
         self.shapes = [query.shape for query in self.queries]
         texts = [source for source in sources if read_query(source.arguments) is None]
-        listed = listed_tables(source.text for source in texts)
-        names = {name: None for query in self.queries for name in query.tables}
-        self.columns: list[ListedColumn] = [column for name in names for column in listed.get(name, [])]
-        self._others = [each for each in texts if each.name != BRIEF and not each.text.startswith("table ")]
+        self.columns = _columns_of(self.queries, texts)
+        outputs = [source for source in texts if source.name != BRIEF]
+        self._others = [output for output in outputs if not output.text.startswith("table ")]
 
     @property
     def has_other_texts(self) -> bool:
@@ -148,7 +147,7 @@ def stems(words: Iterable[str]) -> frozenset[str]:
 
 
 def place_of(key: tuple[str, ...], words: Sequence[str]) -> int:
-    """Returns where words stand one behind the other; -1 if they do not."""
+    """Returns the place at which words follow each other as in a key; -1 if there is none."""
     for at in range(len(words) - len(key) + 1):
         if tuple(words[at : at + len(key)]) == key:
             return at
@@ -162,3 +161,10 @@ def _answered(source: Source) -> AnsweredQuery | None:
     if query is None or not output:
         return None
     return AnsweredQuery(shape_of(sql_in(source.arguments)), tuple(query.tables), tuple(output))
+
+
+def _columns_of(queries: Sequence[AnsweredQuery], texts: Sequence[Source]) -> list[ListedColumn]:
+    """Returns the columns of the tables that queries read, as far as a text lists them."""
+    listed = listed_tables(source.text for source in texts)
+    names = dict.fromkeys(name for query in queries for name in query.tables)
+    return [column for name in names for column in listed.get(name, [])]

@@ -31,6 +31,8 @@ _EXTREMES = frozenset(
 )
 _OTHER_TOTALS = frozenset(["sum", "count", "fsum", "sum_no_overflow", "count_if"])
 _DIFFERENCES = frozenset(["abs", "date_diff", "datediff", "datesub", "date_sub", "age", "lag", "lead", "subtract"])
+_TOPS = frozenset(["max", "arg_max", "max_by", "argmax"])
+_LOWS = frozenset(["min", "arg_min", "min_by", "argmin"])
 _RANKS = frozenset(["rank", "dense_rank", "row_number", "lag", "lead", "nth_value", "first_value", "last_value"])
 
 
@@ -140,11 +142,12 @@ class QueryShape:
     @property
     def direction(self) -> int:
         """1 if it takes the highest of a column alone, -1 for the lowest, 0 where neither is clear."""
-        top = self.functions & {"max", "arg_max", "max_by", "argmax"}
-        low = self.functions & {"min", "arg_min", "min_by", "argmin"}
-        if top or low:
-            return 0 if top and low or _SORTS.search(self.bare) else (1 if top else -1)
-        if len(_SORTS.findall(self.bare)) != 1 or self.limit != 1:
+        top = not self.functions.isdisjoint(_TOPS)
+        low = not self.functions.isdisjoint(_LOWS)
+        sorted_by = len(_SORTS.findall(self.bare))
+        if top != low and not sorted_by:
+            return 1 if top else -1
+        if top or low or sorted_by != 1 or self.limit != 1:
             return 0
         return 1 if _SORTED_DOWN.search(self.bare) else -1
 
