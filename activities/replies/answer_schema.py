@@ -68,8 +68,9 @@ async def sendable(schema: Json, run_id: str) -> Json:
 async def value_of(schema: Json, answered: Any, run_id: str, *, repeated: bool = False) -> Any:
     """Returns the value that a reply gave; models write JSON as a text, asked for or not.
 
-    So they do with single numbers: "363" is 363 where no text is allowed. Where the value is asked for `repeated`ly,
-    a text that is none of the choices of a field, or null, is the empty choice, if it has one: none of the others was meant.
+    So they do with single numbers: "363" is 363 where no text is allowed. If it is `repeated`, asked
+    for once more, a text that is none of the choices of a field, or null, is the empty choice, if it
+    has one: none of the others was meant.
     """
     sent = await as_sent(schema, run_id)
     if isinstance(answered, str) and (sent is None or sent.get("type") in ("object", "array")):

@@ -5,9 +5,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from temporal_supervisor.supervision.grounding.asked.listed_tables import ListedColumn, listed_tables
-from temporal_supervisor.supervision.grounding.asked.query_shape import QueryShape, plain_number, shape_of
-from temporal_supervisor.supervision.grounding.rows.markdown_tables import MarkdownTable, read_tables
+from temporal_supervisor.supervision.grounding.asked.listed_tables import (
+    ListedColumn,
+    listed_tables,
+)
+from temporal_supervisor.supervision.grounding.asked.query_shape import (
+    QueryShape,
+    plain_number,
+    shape_of,
+)
+from temporal_supervisor.supervision.grounding.rows.markdown_tables import (
+    MarkdownTable,
+    read_tables,
+)
 from temporal_supervisor.supervision.grounding.rows.queries import read_query, sql_in
 from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
 from temporal_supervisor.supervision.grounding.sources import BRIEF, Source

@@ -47,7 +47,8 @@ COMPARED = re.compile(
     re.IGNORECASE,
 )
 COUNT = re.compile(
-    r"\bhow (?:many|often)\b|\bcount (?:the|of|all)\b|\bnumber of\b|\bwie viele\b|\banzahl\b", re.IGNORECASE
+    r"\bhow (?:many|often)\b|\bcount (?:the|of|all)\b|\bnumber of\b|\bwie viele\b|\banzahl\b",
+    re.IGNORECASE,
 )
 COUNTED = re.compile(r"\b(?:how many|(?:total )?number of|wie viele|anzahl der)\s+(?P<noun>[\w'’-]+)", re.IGNORECASE)
 DIFFERENCE = re.compile(
@@ -59,7 +60,8 @@ DIFFERENCE = re.compile(
     re.IGNORECASE,
 )
 ENDS = re.compile(
-    rf"\b(?:the|his|her|their|its|'s|whose) (?:very )?(?P<word>first|last)\b(?! (?:{_NO_LAST}))", re.IGNORECASE
+    rf"\b(?:the|his|her|their|its|'s|whose) (?:very )?(?P<word>first|last)\b(?! (?:{_NO_LAST}))",
+    re.IGNORECASE,
 )
 EXTREME = re.compile(
     r"(?<!\bat )(?<!\bat the )(?<!\bnext )(?<!\bsecond )(?<!\bthird )(?<!\d(?:st|nd|rd|th) )"
@@ -71,10 +73,12 @@ NOT = re.compile(
     re.IGNORECASE,
 )
 RANGE = re.compile(
-    r"\b(?P<word>between|from) (?:\w+ ){0,2}(?P<number>\d[\d,.]*) (?:and|to|until|through) ", re.IGNORECASE
+    r"\b(?P<word>between|from) (?:\w+ ){0,2}(?P<number>\d[\d,.]*) (?:and|to|until|through) ",
+    re.IGNORECASE,
 )
 TOTAL = re.compile(
-    r"\btotal\b|\bcombined\b|\baltogether\b|\bin all\b|\bsum of\b|\btogether\b|\binsgesamt\b|\bsumme\b", re.IGNORECASE
+    r"\btotal\b|\bcombined\b|\baltogether\b|\bin all\b|\bsum of\b|\btogether\b|\binsgesamt\b|\bsumme\b",
+    re.IGNORECASE,
 )
 WHEN = re.compile(r"^\W*when\b|\b(?:what|which) (?:year|date|day)\b|^\W*wann\b", re.IGNORECASE)
 WHERE = re.compile(r"^\W*where\b|^\W*wo\b", re.IGNORECASE)

@@ -5,14 +5,21 @@ from collections.abc import Iterator
 
 from temporal_supervisor.supervision.base.text import quoted
 from temporal_supervisor.supervision.grounding.asked import asked_words as said
-from temporal_supervisor.supervision.grounding.asked.asked_and_read import AskedAndRead, place_of, stems
+from temporal_supervisor.supervision.grounding.asked.asked_and_read import (
+    AskedAndRead,
+    place_of,
+    stems,
+)
 from temporal_supervisor.supervision.grounding.asked.query_shape import QueryShape, plain_number
 from temporal_supervisor.supervision.grounding.asked.values_left_out import could_choose, is_common
 from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
 
 _SUMS_UP = re.compile(r"(?:grand |sub)?totals?|sum|all|overall|gesamt|insgesamt", re.IGNORECASE)
 _RANKED = re.compile(r"\b(?:rank|rnk|ranking|pos|position|place|seed|no|lane)\b|#", re.IGNORECASE)
-_DATED = re.compile(r"\b(?:year|date|season|episode|week|day|month|round|built|opened|founded|born)\b", re.IGNORECASE)
+_DATED = re.compile(
+    r"\b(?:year|date|season|episode|week|day|month|round|built|opened|founded|born)\b",
+    re.IGNORECASE,
+)
 _NO_COUNT = re.compile(r"\b(?:year|rank|rnk|pos|position|place|date|id|no|season|week|lane)\b|#", re.IGNORECASE)
 _ENDS = {"max": "highest", "min": "lowest"}
 _OTHER_FUNCTIONS = frozenset(["max", "min", "avg", "mean", "median"])
@@ -82,7 +89,10 @@ def other_column(asked: AskedAndRead) -> Iterator[str]:
     query = asked.only_query
     if query is None:
         return
-    told, chosen = {cell.lower() for cell in query.cells}, {text.lower() for text in query.shape.texts}
+    told, chosen = (
+        {cell.lower() for cell in query.cells},
+        {text.lower() for text in query.shape.texts},
+    )
     if told <= chosen and not query.shape.counts:
         yield "the query returns only the values that it was asked by"
     if query.shape.counts_rows:

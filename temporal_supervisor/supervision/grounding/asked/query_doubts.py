@@ -17,7 +17,10 @@ from temporal_supervisor.supervision.grounding.asked.other_results import (
     other_kind,
     total_row,
 )
-from temporal_supervisor.supervision.grounding.asked.values_left_out import names_left_out, numbers_left_out
+from temporal_supervisor.supervision.grounding.asked.values_left_out import (
+    names_left_out,
+    numbers_left_out,
+)
 from temporal_supervisor.supervision.grounding.sources import Source
 
 _DOUBTS = 5  # of one finding

@@ -27,7 +27,20 @@ _FIRST = re.compile(r"=\s*1\b")
 _COUNTS = frozenset(["count", "count_if", "countif", "row_number", "rank", "dense_rank", "sum", "list", "histogram"])
 _MEANS = frozenset(["avg", "mean", "median", "mode", "quantile", "quantile_cont", "favg", "sum"])
 _EXTREMES = frozenset(
-    ["max", "min", "arg_max", "arg_min", "max_by", "min_by", "argmax", "argmin", "first", "last", "mode", "any_value"]
+    [
+        "max",
+        "min",
+        "arg_max",
+        "arg_min",
+        "max_by",
+        "min_by",
+        "argmax",
+        "argmin",
+        "first",
+        "last",
+        "mode",
+        "any_value",
+    ]
 )
 _OTHER_TOTALS = frozenset(["sum", "count", "fsum", "sum_no_overflow", "count_if"])
 _DIFFERENCES = frozenset(["abs", "date_diff", "datediff", "datesub", "date_sub", "age", "lag", "lead", "subtract"])

@@ -9,7 +9,12 @@ from itertools import pairwise
 
 from temporal_supervisor.supervision.base.text import quoted
 from temporal_supervisor.supervision.grounding.asked import asked_words as said
-from temporal_supervisor.supervision.grounding.asked.asked_and_read import STEM, AskedAndRead, place_of, stems
+from temporal_supervisor.supervision.grounding.asked.asked_and_read import (
+    STEM,
+    AskedAndRead,
+    place_of,
+    stems,
+)
 from temporal_supervisor.supervision.grounding.asked.listed_tables import ListedColumn
 from temporal_supervisor.supervision.grounding.asked.query_shape import plain_number
 from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
