@@ -144,8 +144,9 @@ def not_computed(asked: AskedAndRead) -> Iterator[str]:
 
 def _extreme_of(asked: AskedAndRead) -> str:
     """Returns the first superlative of a question that is no name; empty without one."""
-    found = (each for pattern in (said.EXTREME, said.ENDS) for each in pattern.finditer(asked.question))
-    return next((word for each in found if (word := each["word"].lower()) not in asked.names), "")
+    found = [*said.EXTREME.finditer(asked.question), *said.ENDS.finditer(asked.question)]
+    superlatives = [each["word"].lower() for each in found]
+    return next((word for word in superlatives if word not in asked.names), "")
 
 
 def _other_figure(asked: AskedAndRead, *, is_extreme: bool) -> Iterator[str]:
