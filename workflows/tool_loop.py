@@ -1,6 +1,7 @@
 """The tool loop of a worker agent: model call, tool calls, model call, ... until the finding."""
 
 import asyncio
+from contextlib import suppress
 
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
@@ -26,6 +27,7 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.contract.result import Problem
     from temporal_supervisor.supervision.contract.usage import Usage
     from temporal_supervisor.supervision.run.events import Trace
+    from workflows.background import let_ready_tasks_finish
     from workflows.calls import activity_calls
     from workflows.calls.activity_calls import CallFailed
     from workflows.children.child_contracts import WorkerAgentInput, WorkerAgentResult
@@ -364,9 +366,17 @@ class ToolLoop:
         # By place: as each reply comes. The conversation gets them in the order of the calls, once
         # all have ended.
         replies: dict[int, ToolReply] = {}
+        runs = [self._run_into(replies, place, call) for place, call in enumerate(calls)]
+        running = asyncio.gather(*runs)
         try:
-            await asyncio.gather(*(self._run_into(replies, place, call) for place, call in enumerate(calls)))
+            await asyncio.shield(running)
         except asyncio.CancelledError:
+            # A call may have ended together with the cancellation: its task is ready, and would
+            # lose its reply if it were cancelled now.
+            await let_ready_tasks_finish()
+            running.cancel()
+            with suppress(asyncio.CancelledError):
+                await running
             # The turn was made: the next attempt has to answer its calls. Those that have ended
             # keep their results.
             self._take_replies(calls, replies)

@@ -130,7 +130,7 @@ REFUSALS: list[tuple[str, dict[str, Any], str]] = [
     ("research", {"goal": "x", "max_subtasks": 1_000_000}, "max_subtasks: "),
     ("wait", {"run_id": "nobody"}, "there is no run 'nobody'"),
     ("wait", {"run_id": "RUN", "seconds": 51}, "seconds: Input should be less than or equal to 50"),
-    ("result", {"run_id": "nobody"}, "there is no run 'nobody': give the id that `research` returned"),
+    ("result", {"run_id": "nobody"}, "in namespace 'default': give the id that `research` returned"),
     ("decide", {"run_id": "RUN", "id": "plan.7", "decision": "approve", **SEEN}, "plan.7"),
     ("decide", {"run_id": "RUN", "id": "plan.1", "decision": "approve", **SEEN}, "shows something else"),
     ("decide", {"run_id": "RUN", "id": "plan.1", "decision": "change", **SEEN}, '"change" needs a comment'),

@@ -40,7 +40,7 @@ case $n in
 0) sed -i '1s/{/{,/' "$1";;
 1) sed -i '1s/{,/{/; s/"role": "analyst"/"role": "analist"/' "$1";;
 2) sed -i 's/"role": "analist"/"role": "auto"/; s/"capabilities": \\[\\]/"capabilities": ["flight"]/' "$1";;
-3) sed -i 's/\\["flight"\\]/[]/; s/"role": "auto"/"role": "analyst"/; s/"description": "/&In Japan: /' "$1";;
+3) sed -i 's/\\["flight"\\]/[]/; s/"role": "auto"/"role": "analyst"/; s/"description": "/&In Rwanda: /' "$1";;
 esac
 """
 
@@ -178,7 +178,7 @@ async def test_at_a_terminal_a_plan_is_changed_edited_and_approved(cli: Cli, tmp
     async with cli.terminal("run", "--approve-plan", "--id", "people-tty", GOAL, columns=100, rows=40) as terminal:
         prompt = "leave it q: "
         await terminal.until(prompt)
-        terminal.type("c only Japan\n")
+        terminal.type("c only Rwanda\n")
         await terminal.until("plan 2: 3 subtasks")
         for number, problem in enumerate(["is not JSON", "did you mean 'analyst'?", "flight"], 3):
             await until(lambda seen=number - 1: terminal.text.count(prompt) == seen)
@@ -189,7 +189,7 @@ async def test_at_a_terminal_a_plan_is_changed_edited_and_approved(cli: Cli, tmp
         text = await terminal.whole()
     assert "completed: 3/3 subtasks" in text
     plan = Plan.model_validate_json((await cli("plan", "people-tty", "--json")).out)
-    assert all(subtask.description.startswith("In Japan: ") for subtask in plan.subtasks)
+    assert all(subtask.description.startswith("In Rwanda: ") for subtask in plan.subtasks)
 
 
 async def test_a_plan_that_waits_is_in_the_report_and_a_decision_from_elsewhere_ends_the_prompt(cli: Cli) -> None:
@@ -212,7 +212,7 @@ async def test_a_plan_is_left_at_a_terminal_and_changed_from_elsewhere(cli: Cli)
         assert await terminal.ended() == 5
     assert (cli.folder / "plan-of-people-left.json").read_text() == "{"
     assert (
-        await cli("reply", "people-left", "plan.1", "Only Japan")
+        await cli("reply", "people-left", "plan.1", "Only Rwanda")
     ).out == "asked for changes of plan.1 of run people-left\n"
     await cli.until("people-left", lambda status: "plan.2" in [wait["id"] for wait in status["waiting"]])
     assert "what does: plan.2" in await cli.refused("approve", "people-left", "plan.1")

@@ -32,12 +32,12 @@ _COUNTED_WITHIN = 3  # words between a number and the thing that it counts, at m
 Name = Literal["count", "frequency", "figure", "time", "place", "person"]
 
 _BEGINNINGS: tuple[tuple[Name, re.Pattern[str]], ...] = (
-    ("count", re.compile(r"\W*how many\s+(?P<thing>\w+)", re.IGNORECASE)),
-    ("frequency", re.compile(r"\W*how often\b", re.IGNORECASE)),
-    ("figure", re.compile(r"\W*how (?:much|high|long|far|old|large|big|heavy|fast|tall|wide)\b", re.IGNORECASE)),
-    ("time", re.compile(r"\W*(?:since |until |by )?when\b", re.IGNORECASE)),
-    ("place", re.compile(r"\W*where\b", re.IGNORECASE)),
-    ("person", re.compile(r"\W*(?:to |by |with |from )?who(?:m|se)?\b", re.IGNORECASE)),
+    ("count", re.compile(r"how many\s+(?P<thing>\w+)", re.IGNORECASE)),
+    ("frequency", re.compile(r"how often\b", re.IGNORECASE)),
+    ("figure", re.compile(r"how (?:much|high|long|far|old|large|big|heavy|fast|tall|wide)\b", re.I)),
+    ("time", re.compile(r"(?:since |until |by )?when\b", re.IGNORECASE)),
+    ("place", re.compile(r"where\b", re.IGNORECASE)),
+    ("person", re.compile(r"(?:to |by |with |from )?who(?:m|se)?\b", re.IGNORECASE)),
 )
 
 
@@ -51,8 +51,11 @@ class AskedKind:
     @classmethod
     def of(cls, question: str) -> "AskedKind | None":
         """Returns the kind of a question; None if its beginning tells none, as in what, which and why."""
+        first = _WORD.search(question)
+        if first is None:
+            return None
         for name, beginning in _BEGINNINGS:
-            if match := beginning.match(question):
+            if match := beginning.match(question, first.start()):
                 return cls(name, stem(match["thing"]) if name == "count" else "")
         return None
 

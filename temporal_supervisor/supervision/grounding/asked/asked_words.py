@@ -10,7 +10,10 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 _YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
-_CHOICE = re.compile(r"([\w'’.-]+) or (?:the |in |on )?([\w'’.-]+)", re.IGNORECASE)
+_CHOICE = re.compile(
+    r"(?<![\w'’.-])([\w'’.-]++) or (?:the |in |on )?([\w'’.-]+)",
+    re.IGNORECASE,
+)
 _EXCEPTED = re.compile(r"\b(?:besides|except(?: for)?|other than|apart from|außer)\b[^,?.;]*", re.IGNORECASE)
 _LIKE_AVERAGE = re.compile(
     r"\baverag|\bmean|\btypical|\bexpect|\bper\b|\brat(?:e|io)s?\b|\bshare|\bpercent|\boverall\b|\bnormal|\bz-score|"
@@ -54,7 +57,7 @@ COUNTED = re.compile(r"\b(?:how many|(?:total )?number of|wie viele|anzahl der)\
 DIFFERENCE = re.compile(
     r"\bdifferences? (?:between|in|of|from)\b"
     r"|\bhow (?:many|much) (?:more|less|fewer|longer|older|higher|taller|larger|faster|greater|younger|later|earlier|"
-    r"bigger|heavier|shorter)\b[^?.]*\bthan\b"
+    r"bigger|heavier|shorter)\b[^?.]{0,200}\bthan\b"
     r"|\bhow many (?:years|days|months|weeks|hours) (?:after|before|between|passed|later|earlier|apart)\b"
     r"|\bby how (?:much|many)\b|\bunterschied zwischen\b|\bum wie ?viel\b",
     re.IGNORECASE,

@@ -14,7 +14,7 @@ _PART = re.compile(r"'((?:[^']|'')*+)'|\"((?:[^\"]|\"\")*+)\"|`([^`]*+)`")
 _FUNCTION = re.compile(r"\b([a-z_]\w*)\s*\(")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _SORTS = re.compile(r"\border\s+by\b|\bqualify\b")
-_SORTED_DOWN = re.compile(r"\border\s+by\b.*\bdesc\b", re.DOTALL)
+_DOWN = re.compile(r"\bdesc\b")
 _LIMIT = re.compile(r"\b(?:limit|top|fetch\s+first)\s+\(?\s?(\d+)")
 _COMPARES = re.compile(r"[<>]|\bbetween\b|\blike\b|\bilike\b|\bnot\b|!=|~|\bcase\b")
 _CALCULATES = re.compile(r"[\w)]\s*[-+/]\s*[\w(]")
@@ -157,12 +157,12 @@ class QueryShape:
         """1 if it takes the highest of a column alone, -1 for the lowest, 0 where neither is clear."""
         top = not self.functions.isdisjoint(_TOPS)
         low = not self.functions.isdisjoint(_LOWS)
-        sorted_by = len(_SORTS.findall(self.bare))
-        if top != low and not sorted_by:
+        sorts = [*_SORTS.finditer(self.bare)]
+        if top != low and not sorts:
             return 1 if top else -1
-        if top or low or sorted_by != 1 or self.limit != 1:
+        if top or low or len(sorts) != 1 or self.limit != 1:
             return 0
-        return 1 if _SORTED_DOWN.search(self.bare) else -1
+        return 1 if _DOWN.search(self.bare, sorts[0].end()) else -1
 
 
 def shape_of(sql: str) -> QueryShape:
