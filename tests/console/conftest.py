@@ -33,7 +33,9 @@ from tests.waiting import until
 pytest.register_assert_rewrite("tests.console.page_facts")
 
 ROOT = Path(__file__).parents[2]
-GOAL = "How did life expectancy in Rwanda change from 1952 to 2007, and what explains the setbacks? Write a short report."
+GOAL = (
+    "How did life expectancy in Rwanda change from 1952 to 2007, and what explains the setbacks? Write a short report."
+)
 RUN = "hints-1"
 HOLDS = {"stall_after": 2}  # a reply that begins and does not end, until the call is cancelled
 _OURS = ("ANTHROPIC_", "SUPERVISOR_", "OTEL_", "TEMPORAL_", "NO_COLOR", "COLUMNS", "LINES", "FORCE_COLOR", "PYTHON")

@@ -129,7 +129,7 @@ async def test_a_failed_run_says_so_on_every_screen(failed: Cli) -> None:
 
 async def test_an_id_may_be_its_beginning_or_left_out(read: Cli) -> None:
     _, made = [(await read("run", GOAL, "--detach")).out.strip() for _ in range(2)]
-    assert made.startswith("supervise-how-did-life-expectancy-in-japan")
+    assert made.startswith("supervise-how-did-life-expectancy-in-rwanda")
     assert (await read("result", made, "--wait")).code == 0
     for words in ([], [made[:-1]], [made.rpartition("-")[2]]):
         assert json.loads(await read.out("status", *words, "--json"))["run_id"] == made
