@@ -48,9 +48,9 @@ PACKAGES = {
     ),
     "workflows": Package(
         "activities supervision",
-        "background people children run_context handlers calls tool_loop worker_agent plan subtasks answer supervisor "
-        "eval_workflow",
-        arrows=40,
+        "background people children run_context calls outbox handlers tool_loop worker_agent plan subtasks answer "
+        "supervisor eval_workflow",
+        arrows=44,
     ),
     "runtime": Package(
         "supervision bundled",
@@ -379,6 +379,22 @@ def test_tasks_of_workflows_are_awaited_or_their_errors_are_seen() -> None:
         if isinstance(function, functions) and "asyncio.create_task(" in ast.unparse(function)
     }
     assert made == AWAITED_TASKS
+
+
+def test_what_leaves_a_run_is_issued_by_its_outbox() -> None:
+    """Handlers that issued commands themselves would make the order of commands depend on when they are called."""
+    issued = {
+        f"{module.name}: {name}"
+        for module in MODULES["workflows"]
+        for name in ("upsert_memo", "upsert_search_attributes", ".signal(self", "activity_calls.notify")
+        if name in ast.unparse(module.tree)
+    }
+    assert issued == {
+        "workflows/outbox.py: upsert_memo",
+        "workflows/outbox.py: upsert_search_attributes",
+        "workflows/children/links.py: .signal(self",  # begun by the outbox, as notices are
+        "workflows/calls/run_notices.py: activity_calls.notify",
+    }
 
 
 @pytest.mark.parametrize("main", MAINS)

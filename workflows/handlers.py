@@ -44,11 +44,10 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.run.run_views import result_of, status_of
     from temporal_supervisor.supervision.run.web_details import markdown
     from workflows.children.child_contracts import NestedInput, NestedReport
-    from workflows.children.links import ChildLinks
+    from workflows.outbox import Outbox
     from workflows.run_context import RunContext
 
 
-UPDATES_SHOWN_EACH = 100  # in the memo, once there are many
 _REFUSALS_SHOWN = 5  # of a list of decisions of which none can be taken
 _M = TypeVar("_M", bound=BaseModel)
 _BY_SIGNAL = "Decides as the update of this name, where a run takes no more updates."
@@ -68,14 +67,13 @@ def _read(kind: type[_M], message: object) -> _M | None:
 
 
 class Handlers:
-    """Handlers over the state of SupervisorWorkflow, which owns it; `_children` is there if the input was valid."""
+    """Handlers over the state of SupervisorWorkflow, which owns it; `_outbox` is there if the input was valid."""
 
     _state: RunState | SupervisionError
     _changed: asyncio.Event
     _nested: NestedInput | None
-    _children: ChildLinks
+    _outbox: Outbox
     _context: RunContext | None
-    _show: Any  # a method that makes a change of the state visible
 
     @workflow.query
     def status(self, cursor: int = 0) -> Status:
@@ -206,7 +204,7 @@ class Handlers:
     def _answer(self, kind: type[Update], update: JsonValue) -> UpdateReply:
         """Takes an update that `_require` has let pass, and returns the reply to it."""
         state, new = self._run_state(), read_update(kind, update)
-        self._count(state)
+        state.count_update()
         if new.request_id and (said := state.requests.get(new.request_id)):
             return UpdateReply(accepted=True, phase=state.phase, message=said)
         if isinstance(new, Decide):
@@ -301,12 +299,6 @@ class Handlers:
         """The workflow id of the run that the whole tree works for."""
         return self._nested.run.run_id if self._nested else workflow.info().workflow_id
 
-    def _count(self, state: RunState) -> None:
-        """Counts an update that is taken; shows the number, once it is large, where `describe` finds it."""
-        state.count_update()
-        if state.updates >= limits.UPDATES_WARNED and state.updates % UPDATES_SHOWN_EACH == 0:
-            workflow.upsert_memo({"updates": state.updates})
-
     def _check_plan(self, state: RunState, plan: WrittenPlan) -> None:
         if self._context is not None:
             problems = unknown_role_problems(plan, self._context.team)
@@ -384,9 +376,9 @@ class Handlers:
     def _heed(self, state: RunState) -> None:
         """Has all work here and below look at what people said; the clock stands still in a pause."""
         state.time_and_budget.hold("paused", state.steering.paused)
-        self._children.post()
+        self._outbox.children.tell()
         self._changed.set()
-        self._show()
+        self._outbox.show()
 
     # Signals between supervisors take anything, undecoded: one may come before the run has begun.
 
@@ -401,7 +393,7 @@ class Handlers:
         )
         if is_known:
             self._changed.set()  # the dispatch holds the clock if only people can help, or lets it go
-            self._show()
+            self._outbox.show()
 
     @workflow.signal(name="instructions")
     def hear_instructions(self, instructions: object = None, *surplus: object) -> None:

@@ -26,7 +26,6 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.run.run_state import RunState
     from temporal_supervisor.supervision.run.slots import Slot
     from temporal_supervisor.supervision.run.waits import AWAITED
-    from workflows.background import in_background
     from workflows.children.child_contracts import NestedInput, PartInput
     from workflows.children.links import ChildLinks
     from workflows.people import Awaited, Words
@@ -53,7 +52,7 @@ class CallFields(TypedDict):
 class RunContext:
     """One supervisor's surroundings.
 
-    `show` makes a change visible, `enter` begins a phase, setting `changed` wakes the dispatch, `starts` bounds the
+    `show` makes a change visible, setting `changed` wakes the dispatch, `starts` bounds the
     children that start at once. `plan_ref`, `team_ref` and `team` follow the revisions of the plan: `team` has the
     roles that the plan added.
     `described_in` has for each subtask the plan that brought it: its brief is the same then, whenever it begins.
@@ -69,7 +68,6 @@ class RunContext:
     setup: RunSetup
     run: RunRef
     show: Callable[[], None]
-    enter: Callable[[Phase], None]
     changed: asyncio.Event
     children: ChildLinks
     team: TeamCard
@@ -86,7 +84,6 @@ class RunContext:
     heard: dict[str, int] = field(default_factory=dict)
     saved: SavedWork = field(default_factory=SavedWork)
     people: Awaited = field(default_factory=Awaited)
-    _showing: asyncio.Task[None] | None = None
 
     def __post_init__(self) -> None:
         """Has each decision wake the work that waits for it."""
@@ -128,6 +125,11 @@ class RunContext:
             "model": self.setup.supervisor_models[0],
             "effort": self.state.request.effort,
         }
+
+    def enter(self, phase: Phase) -> None:
+        """Begins a phase."""
+        self.state.enter(phase)
+        self.show()
 
     def take_team(self, team: TeamCard, ref: str) -> None:
         """Takes over a revision of the team, which has the roles that the plan added."""
@@ -296,7 +298,7 @@ class RunContext:
         """
         log_line(self.run.run_id, "waits", wait.subject, kind=wait.kind)
         self.state.waits.show(wait, until, content)
-        self.show_soon()
+        self.show()
         self.changed.set()  # the dispatch holds the clock if nothing else is left to do
         try:
             await self.people.decided(wait.sha256, lambda: self.state.decisions.on(wait) is not None, until)
@@ -304,24 +306,16 @@ class RunContext:
             self.state.waits.end(wait)
         log_line(self.run.run_id, "waits no longer", wait.subject, kind=wait.kind)
         self.changed.set()  # the dispatch lets the clock run again, before the work that follows has ended
-        self.show_soon()
+        self.show()
 
     def forget_changes(self) -> None:
         """Notes that the dispatch looks at the whole run now: earlier changes need not wake it."""
         self.changed.clear()
 
-    def show_soon(self) -> None:
-        """Makes changes visible, once for all waits that begin or end in the same moment."""
-        if self._showing is None or self._showing.done():
-            self._showing = in_background(self._show_now())
-
-    async def _show_now(self) -> None:
-        self.show()
-
     def hold_clock(self, why: str, wanted: bool = True) -> None:
         """Holds the run's clock for a reason, or no longer for that one; nested runs follow."""
         if self.state.time_and_budget.hold(why, wanted):
-            self.children.post()
+            self.children.tell()
 
     def wait_for_people(self, wanted: bool) -> None:
         """Lets the clock stand still while only people can help, or go on.

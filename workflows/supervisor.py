@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, TypeVar
 
 from temporalio import workflow
-from temporalio.common import SearchAttributeKey
 from temporalio.exceptions import ApplicationError
 
 with workflow.unsafe.imports_passed_through():
@@ -23,7 +22,6 @@ with workflow.unsafe.imports_passed_through():
     from activities.run.run_activities import RunActivities
     from temporal_supervisor.supervision.base import limits
     from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionError, run_kind
-    from temporal_supervisor.supervision.base.text import cut
     from temporal_supervisor.supervision.contract.progress import Phase
     from temporal_supervisor.supervision.contract.request import RunRequest, parse_request
     from temporal_supervisor.supervision.contract.result import Problem, RunResult
@@ -39,9 +37,10 @@ with workflow.unsafe.imports_passed_through():
     from workflows.calls.activity_calls import CallFailed
     from workflows.calls.run_notices import Notices
     from workflows.calls.store_wait import StoreWait
-    from workflows.children.links import ChildLinks, ParentLink, nested_result
+    from workflows.children.links import nested_result
     from workflows.children.surplus_inputs import bare_input, nested_input, part_input
     from workflows.handlers import Handlers
+    from workflows.outbox import Outbox
     from workflows.people import Words
     from workflows.plan.make_plan import Replanning, make_plan, next_step
     from workflows.run_context import RunContext, log_event
@@ -49,12 +48,6 @@ with workflow.unsafe.imports_passed_through():
 
 _T = TypeVar("_T")
 
-PHASE = SearchAttributeKey.for_keyword("SupervisorPhase")
-TEAM = SearchAttributeKey.for_keyword("SupervisorTeam")
-WAITING = SearchAttributeKey.for_keyword("SupervisorWaiting")
-USD = SearchAttributeKey.for_float("SupervisorUsd")
-OWNER = SearchAttributeKey.for_keyword("SupervisorOwner")
-STATUS = SearchAttributeKey.for_keyword("SupervisorStatus")
 _NESTED_RESULT_BYTES = 16 * 1024  # what a nested run returns goes into two histories: its whole result is in the store
 
 
@@ -68,8 +61,6 @@ class SupervisorWorkflow(Handlers):
         self._nested, surplus = nested_input(surplus)
         self._is_bare, surplus = bare_input(surplus)
         self._part, surplus = part_input(surplus)
-        self._visibility = Visibility()
-        self._notices: Notices | None = None
         self._changed = asyncio.Event()  # wakes the dispatch
         self._reset = asyncio.Event()  # the run was reset
         self._hurry = asyncio.Event()  # the run was cancelled while it closes
@@ -77,14 +68,13 @@ class SupervisorWorkflow(Handlers):
         self._drafts: Drafts | None = None
         self._orphans: asyncio.Task[None] | None = None
         self._state: RunState | SupervisionError
-        self._parent: ParentLink | None = None
         try:
             self._state = state = self._new_state(parse_request(request, surplus))
             run_id = self._nested.run.run_id if self._nested else workflow.info().workflow_id
             state.trace.show_to(partial(log_event, run_id))
             state.models.wake(self._changed.set)
-            self._children = ChildLinks(state)
-            self._store_wait = StoreWait(self._own_run(), state, self._hold_clock, self._show)
+            self._outbox = Outbox(state, is_nested=self._nested is not None)
+            self._store_wait = StoreWait(self._own_run(), state, self._hold_clock, self._outbox.show)
             workflow.register_random_seed_callback(lambda seed: self._reset.set())
         except SupervisionError as error:
             self._state = error
@@ -98,7 +88,6 @@ class SupervisorWorkflow(Handlers):
         if nested is not None:
             labels = nested.brief.labels
             state.begin_nested(labels, nested.instructions, has_finding=nested.has_finding)
-            self._parent = ParentLink(state)
         return state
 
     @workflow.run
@@ -117,7 +106,7 @@ class SupervisorWorkflow(Handlers):
             problem = _run_problem(error)
             if self._keep_findings(state, problem):
                 return await self._to_its_end(self._closed(state, "done"))
-            if self._parent is None and state.says_that_there_is_none(problem):
+            if self._nested is None and state.says_that_there_is_none(problem):
                 return await self._to_its_end(self._closed(state, "done", problem))
             raise await self._to_its_end(self._failed(state, problem)) from error
         except asyncio.CancelledError:
@@ -129,7 +118,7 @@ class SupervisorWorkflow(Handlers):
             result = await self._closed(state, "cancelled", why, patience)
             if self._nested is not None:
                 return result  # what it has, for the supervisor above
-            self._visibility.keep_partial(result)
+            self._outbox.keep_partial(result)
             raise
         finally:
             restarts.cancel()
@@ -155,7 +144,7 @@ class SupervisorWorkflow(Handlers):
     def _hold_clock(self, why: str, wanted: bool) -> None:
         """Holds the run's clock for a reason, or no longer for that one; nested runs and the dispatch follow."""
         if self._run_state().time_and_budget.hold(why, wanted):
-            self._children.post()
+            self._outbox.children.tell()
         self._changed.set()
 
     async def _restart_after_resets(self, state: RunState) -> None:
@@ -168,9 +157,9 @@ class SupervisorWorkflow(Handlers):
             self._reset.clear()
             state.restart()
             self._leave_no_orphans()
-            self._children.post()  # the deadline has begun again
+            self._outbox.children.tell()  # the deadline has begun again
             self._changed.set()
-            self._show()
+            self._outbox.show()
 
     def _leave_no_orphans(self) -> None:
         """Begins to end the children that the execution before a reset has started, and that this one does not know."""
@@ -194,7 +183,7 @@ class SupervisorWorkflow(Handlers):
 
     async def _supervise(self, state: RunState) -> RunResult:
         context = await self._prepare(state)
-        self._enter(state, "planning")
+        context.enter("planning")
         reply = await make_plan(context, state.request.strategy)
         if context.is_plan_alone:
             return await self._to_its_end(self._closed(state, "done"))
@@ -230,16 +219,15 @@ class SupervisorWorkflow(Handlers):
         if setup.was_reset:
             state.restart()
             self._leave_no_orphans()
-        self._visibility.usable = [] if self._nested else setup.search_attributes
-        self._notices = Notices(run, state, is_root=self._nested is None) if setup.notices else None
+        notices = Notices(run, state, is_root=self._nested is None) if setup.notices else None
+        self._outbox.begin([] if self._nested else setup.search_attributes, notices)
         self._context = RunContext(
             state=state,
             setup=setup,
             run=run,
-            show=self._show,
-            enter=partial(self._enter, state),
+            show=self._outbox.show,
             changed=self._changed,
-            children=self._children,
+            children=self._outbox.children,
             team=setup.team,
             team_ref=setup.team_ref,
             words=Words(partial(activity_calls.keep_words, run)),
@@ -252,7 +240,7 @@ class SupervisorWorkflow(Handlers):
     async def _work(self, context: RunContext, drafts: Drafts, strategy: StrategyName) -> None:
         """Has the plan carried out, replanned where that helps, and reviewed if an answer is to be written of it."""
         state, way = context.state, STRATEGIES[strategy]
-        self._enter(state, "executing")
+        context.enter("executing")
         replans = 0 if way.plans_steps else state.request.max_replans
         if replans and context.leaves_out("replan"):
             replans = 0
@@ -311,7 +299,8 @@ class SupervisorWorkflow(Handlers):
         state.finish()
         if why is not None:
             state.board.close(why)
-        self._enter(state, phase)
+        state.enter(phase)
+        self._outbox.show()
         is_nested = self._nested is not None
         result = await _published(state, self._context, patience, self._hurry, is_nested=is_nested)
         if self._orphans is not None:
@@ -320,8 +309,7 @@ class SupervisorWorkflow(Handlers):
                 await workflow.wait([self._orphans], timeout=left)
             await stop_all([self._orphans])
         await self._store_wait.end()
-        if self._notices is not None:
-            await self._notices.all_sent()
+        await self._outbox.close()
         # An update that was accepted gets its reply before the run is closed.
         await workflow.wait_condition(workflow.all_handlers_finished)
         return result
@@ -338,19 +326,6 @@ class SupervisorWorkflow(Handlers):
             except asyncio.CancelledError:
                 self._hurry.set()
         return task.result()
-
-    def _enter(self, state: RunState, phase: Phase) -> None:
-        state.enter(phase)
-        self._visibility.enter(state)
-        self._show()
-
-    def _show(self) -> None:
-        """Makes a change visible: in the lists, to the parent. Queries render what is asked."""
-        self._visibility.waiting(self._run_state())
-        if self._notices is not None:
-            self._notices.look()
-        if self._parent is not None:
-            self._parent.report()
 
 
 def _run_problem(error: SupervisionError | CallFailed) -> Problem:
@@ -394,42 +369,3 @@ async def _published(
     if is_nested:
         return nested_result(state, result, fit(result, _NESTED_RESULT_BYTES), record_ref)
     return fit(result, room)
-
-
-class Visibility:
-    """Shows a run in lists, by `usable` attributes only: setting one that the server lacks blocks the run."""
-
-    def __init__(self) -> None:
-        self.usable: list[str] = []
-        self._waiting: str | None = None
-
-    def enter(self, state: RunState) -> None:
-        """Shows the phase, the team, the owner, the cost so far, and how the run has ended."""
-        shown: dict[SearchAttributeKey[Any], Any] = {
-            PHASE: state.phase,
-            TEAM: state.request.team_name,
-            OWNER: state.owner,
-            USD: state.usage.usd,
-            STATUS: state.ending,
-        }
-        usable = {key: value for key, value in shown.items() if key.name in self.usable}
-        updates = [key.value_set(value) for key, value in usable.items() if value]
-        if updates:
-            workflow.upsert_search_attributes(updates)
-        if PHASE.name not in self.usable:
-            workflow.upsert_memo({"phase": state.phase, "team": state.request.team_name})
-
-    def waiting(self, state: RunState) -> None:
-        """Shows in the lists the most urgent thing that the run waits for; only when that changed."""
-        waiting = state.flags.most_urgent
-        if waiting == self._waiting:
-            return
-        self._waiting = waiting
-        if WAITING.name in self.usable:
-            workflow.upsert_search_attributes([WAITING.value_set(waiting) if waiting else WAITING.value_unset()])
-
-    def keep_partial(self, result: RunResult) -> None:
-        """Leaves the partial result of a cancelled run where `describe` finds it without a worker."""
-        findings = [f"{report.id}: {report.finding.summary}" for report in result.subtasks if report.finding]
-        preview = cut(result.answer or "; ".join(findings) or "no findings yet", limits.REPLY_PREVIEW_BYTES)
-        workflow.upsert_memo({"partial": {"ref": result.result_ref, "preview": preview}})

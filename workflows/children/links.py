@@ -37,55 +37,52 @@ class Mailbox(Generic[T]):
     """Sends a workflow the latest of something whenever the `news` in it changed, one signal at a time.
 
     Two at a time could overtake each other. The workflow is signalled by its id, once that is known: through a child's
-    handle no signal arrives after this run was reset.
+    handle no signal arrives after this run was reset. `arrived` is called after each signal.
     """
 
     signal: str
     latest: Callable[[], T]
-    sent: T | None = None
+    sent: T
+    arrived: Callable[[], None]
     workflow_id: str = ""
     news: Callable[[T], object] = lambda value: value
     _sending: asyncio.Task[None] | None = None
 
-    def post(self) -> None:
-        """Sends the latest value if the workflow does not have it yet."""
-        if self.workflow_id and (self._sending is None or self._sending.done()) and self._due():
-            self._sending = in_background(self._send())
-
-    def _due(self) -> T | None:
+    def send(self) -> None:
+        """Begins to send the latest value, unless the workflow has it or a signal is on its way."""
+        is_sending = self._sending is not None and not self._sending.done()
+        if is_sending or not self.workflow_id:
+            return
         latest = self.latest()
-        return latest if self.sent is None or self.news(latest) != self.news(self.sent) else None
-
-    async def _send(self) -> None:
-        # It may change while a signal is on its way: then it is sent next.
-        while (latest := self._due()) is not None:
+        if self.news(latest) != self.news(self.sent):
             self.sent = latest
-            await send_signal(self.workflow_id, self.signal, latest)
+            self._sending = in_background(self._send(latest))
 
-
-async def send_signal(workflow_id: str, signal: str, what: object) -> None:
-    """Signals a workflow; one that has ended takes nothing."""
-    try:
-        await workflow.get_external_workflow_handle(workflow_id).signal(signal, what)
-    except FailureError:
-        workflow.logger.debug("%s has ended and takes no %s", workflow_id, signal)
+    async def _send(self, value: T) -> None:
+        try:
+            await workflow.get_external_workflow_handle(self.workflow_id).signal(self.signal, value)
+        except FailureError:
+            workflow.logger.debug("%s has ended and takes no %s", self.workflow_id, self.signal)
+        # The value may have changed while the signal was on its way.
+        self.arrived()
 
 
 class ParentLink:
     """Tells the supervisor above what a nested run waits for, and what it has spent."""
 
-    def __init__(self, state: RunState) -> None:
+    def __init__(self, state: RunState, show: Callable[[], None]) -> None:
+        """`show` has the run look again at what there is to report."""
         self._state = state
+        info = workflow.info()
+        assert info.parent is not None  # only a parent can start a nested run
         # Nothing waits and nothing is spent until it says otherwise.
-        nothing = NestedReport(workflow_id=workflow.info().workflow_id)
-        self._reports = Mailbox("nested_report", self._latest, nothing, news=self._news)
+        nothing = NestedReport(workflow_id=info.workflow_id)
+        parent_id = info.parent.workflow_id
+        self._reports = Mailbox("nested_report", self._latest, nothing, show, parent_id, self._news)
 
     def report(self) -> None:
         """Reports if enough has changed."""
-        info = workflow.info()
-        assert info.parent is not None  # only a parent can start a nested run
-        self._reports.workflow_id = info.parent.workflow_id
-        self._reports.post()
+        self._reports.send()
 
     def _latest(self) -> NestedReport:
         state = self._state
@@ -102,11 +99,17 @@ class ParentLink:
 
 
 class ChildLinks:
-    """Sends the children of a supervisor what people said and, to nested runs, the root's time."""
+    """Sends the children of a supervisor what people said and, to nested runs, the root's time.
 
-    def __init__(self, state: RunState) -> None:
+    There may be a thousand: only those that there may be news for are looked at.
+    """
+
+    def __init__(self, state: RunState, show: Callable[[], None]) -> None:
+        """`show` has the run `send` what is new."""
         self._state = state
+        self._show = show
         self._mailboxes: dict[str, Mailbox[Instructions]] = {}  # by the child's id
+        self._to_tell: dict[str, None] = {}  # likewise
 
     def listen(self, workflow_id: str, subtask_id: str, *, is_nested: bool) -> Instructions:
         """Returns the instructions for a child that is about to start; later ones are sent to it."""
@@ -117,7 +120,8 @@ class ChildLinks:
         else:
             latest = partial(self._state.steering.instructions, subtask_id)
         instructions = latest()
-        self._mailboxes[workflow_id] = Mailbox("instructions", latest, instructions)
+        again = partial(self._tell, workflow_id)
+        self._mailboxes[workflow_id] = Mailbox("instructions", latest, instructions, again)
         return instructions
 
     def _with_deadline(self, subtask_id: str, began: timedelta) -> Instructions:
@@ -132,20 +136,32 @@ class ChildLinks:
         return instructions.model_copy(update={"deadline_at": deadline_at})
 
     def started(self, workflow_id: str) -> None:
-        """Sends a child that has started what came meanwhile."""
+        """Notes that a child has started: it is told what came meanwhile."""
         mailbox = self._mailboxes.get(workflow_id)
         if mailbox is not None:
             mailbox.workflow_id = workflow_id
-            mailbox.post()
+            self._tell(workflow_id)
 
     def leave(self, workflow_id: str) -> None:
         """Sends nothing more to a child that has ended."""
         self._mailboxes.pop(workflow_id, None)
 
-    def post(self) -> None:
-        """Sends the children what has changed: people's words, a pause, the time."""
-        for mailbox in self._mailboxes.values():
-            mailbox.post()
+    def tell(self) -> None:
+        """Notes that there may be news for all children: people's words, a pause, the time."""
+        for workflow_id in self._mailboxes:
+            self._tell(workflow_id)
+
+    def _tell(self, workflow_id: str) -> None:
+        self._to_tell[workflow_id] = None
+        self._show()
+
+    def send(self) -> None:
+        """Begins to send what is new."""
+        to_tell, self._to_tell = self._to_tell, {}
+        for workflow_id in to_tell:
+            mailbox = self._mailboxes.get(workflow_id)
+            if mailbox is not None:
+                mailbox.send()
 
 
 def nested_result(state: RunState, whole: RunResult, fitted: RunResult, record_ref: str) -> NestedResult:

@@ -106,7 +106,7 @@ class Assignment(Work):
             reasoning=why,
             description=one_line(subtask.whole, limits.SENTENCE_BYTES),
         )
-        self.context.show_soon()
+        self.context.show()
         if role.person is None:
             return await run_agents(self, count)
         if self.slot is not None:

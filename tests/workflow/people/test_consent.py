@@ -17,7 +17,7 @@ from tests.workflow.plan.test_approval import asked
 from tests.workflow.resets import reset, workflow_tasks
 from tests.workflow.runs import Handle, Lab, found, refusal, status_of
 from tests.workflow.scripts import FOUND, IMPOSSIBLE, item, plans, subtasks, verdicts
-from workflows import handlers
+from workflows import outbox
 
 PAY = ("send", {"to": "bank", "words": "pay 100"})
 CHAIN = ["claude-opus-5-5", "claude-haiku-5-5"]
@@ -401,7 +401,7 @@ async def test_the_client_finds_the_run_in_which_a_wait_stands(lab: Lab) -> None
 
 async def test_the_doctor_warns_of_a_run_with_many_updates(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "UPDATES_WARNED", 1)
-    monkeypatch.setattr(handlers, "UPDATES_SHOWN_EACH", 2)
+    monkeypatch.setattr(outbox, "UPDATES_SHOWN_EACH", 2)
     two_questions(lab)
     handle = await lab.start(team="people")
     waits = [await asked(handle, wait_id) for wait_id in ("t1/1:1.0", "t2/1:1.0")]

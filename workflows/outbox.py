@@ -1,0 +1,143 @@
+"""The outbox of a run: attributes, notices and signals, issued by one task in one order."""
+
+import asyncio
+from typing import Any
+
+from temporalio import workflow
+from temporalio.common import SearchAttributeKey
+
+with workflow.unsafe.imports_passed_through():
+    from temporal_supervisor.supervision.base import limits
+    from temporal_supervisor.supervision.base.text import cut
+    from temporal_supervisor.supervision.contract.progress import Phase
+    from temporal_supervisor.supervision.contract.result import RunResult
+    from temporal_supervisor.supervision.run.run_state import RunState
+    from workflows.background import in_background
+    from workflows.calls.run_notices import Notices
+    from workflows.children.links import ChildLinks, ParentLink
+
+PHASE = SearchAttributeKey.for_keyword("SupervisorPhase")
+TEAM = SearchAttributeKey.for_keyword("SupervisorTeam")
+WAITING = SearchAttributeKey.for_keyword("SupervisorWaiting")
+USD = SearchAttributeKey.for_float("SupervisorUsd")
+OWNER = SearchAttributeKey.for_keyword("SupervisorOwner")
+STATUS = SearchAttributeKey.for_keyword("SupervisorStatus")
+
+UPDATES_SHOWN_EACH = 100  # in the memo, once there are many
+
+
+class Outbox:
+    """Shows a run to others: to lists, to the operator, to the run above and to its children.
+
+    Whoever changes the state calls `show`, or `children.tell`, and issues nothing. The outbox looks
+    at the state once all work of the workflow task has come to rest, so handlers, waits and the
+    dispatch have no part in the order of its commands. Nothing leaves before `begin`: until then it
+    is not known which attributes the server has.
+    """
+
+    def __init__(self, state: RunState, *, is_nested: bool) -> None:
+        self.children = ChildLinks(state, self.show)
+        self._state = state
+        self._parent = ParentLink(state, self.show) if is_nested else None
+        self._visibility = Visibility(state)
+        self._notices: Notices | None = None
+        self._is_due = False
+        self._task: asyncio.Task[None] | None = None
+
+    def show(self) -> None:
+        """Notes that there may be something new to show."""
+        self._is_due = True
+
+    def begin(self, usable: list[str], notices: Notices | None) -> None:
+        """Begins to issue.
+
+        Only `usable` attributes are set: one that the server lacks would block the run.
+        """
+        self._visibility.usable = usable
+        self._notices = notices
+        self._task = in_background(self._run())
+
+    async def close(self) -> None:
+        """Ends its task, shows how the run has ended, and awaits all notices.
+
+        The runs above and below hear nothing more: that above gets the result, those below have
+        ended.
+        """
+        if self._task is not None:
+            self._task.cancel()
+        self._visibility.look()
+        if self._notices is not None:
+            self._notices.look()
+            await self._notices.all_sent()
+
+    def keep_partial(self, result: RunResult) -> None:
+        """Leaves a cancelled run's partial result where `describe` finds it without a Worker."""
+        found = [(report.id, report.finding) for report in result.subtasks]
+        findings = "; ".join(f"{name}: {finding.summary}" for name, finding in found if finding)
+        preview = cut(result.answer or findings or "no findings yet", limits.REPLY_PREVIEW_BYTES)
+        workflow.upsert_memo({"partial": {"ref": result.result_ref, "preview": preview}})
+
+    async def _run(self) -> None:
+        while True:
+            # The SDK looks at conditions when no task is ready: what changes together is shown
+            # together.
+            await workflow.wait_condition(lambda: self._is_due)
+            self._is_due = False
+            self._issue()
+
+    def _issue(self) -> None:
+        self._visibility.look()
+        if self._notices is not None:
+            self._notices.look()
+        if self._parent is not None:
+            self._parent.report()
+        self.children.send()
+
+
+class Visibility:
+    """Shows a run in lists, by `usable` attributes only, and in its memo."""
+
+    def __init__(self, state: RunState) -> None:
+        self.usable: list[str] = []
+        self._state = state
+        self._phase: Phase | None = None
+        self._waiting: str | None = None
+        self._updates = 0
+
+    def look(self) -> None:
+        """Shows all changes since the last look."""
+        if self._state.phase != self._phase:
+            self._phase = self._state.phase
+            self._show_phase()
+        waiting = self._state.flags.most_urgent
+        if waiting != self._waiting:
+            self._waiting = waiting
+            self._show_waiting(waiting)
+        updates = self._state.updates - self._state.updates % UPDATES_SHOWN_EACH
+        if updates >= limits.UPDATES_WARNED and updates != self._updates:
+            self._updates = updates
+            workflow.upsert_memo({"updates": updates})
+
+    def _show_phase(self) -> None:
+        """Shows the phase, the team, the owner, the cost so far, and the status at the end."""
+        state = self._state
+        shown: dict[SearchAttributeKey[Any], Any] = {
+            PHASE: state.phase,
+            TEAM: state.request.team_name,
+            OWNER: state.owner,
+            USD: state.usage.usd,
+            STATUS: state.ending,
+        }
+        usable = {key: value for key, value in shown.items() if key.name in self.usable}
+        updates = [key.value_set(value) for key, value in usable.items() if value]
+        if updates:
+            workflow.upsert_search_attributes(updates)
+        if PHASE.name not in self.usable:
+            workflow.upsert_memo({"phase": state.phase, "team": state.request.team_name})
+
+    def _show_waiting(self, waiting: str | None) -> None:
+        """Shows the most urgent cause of waiting, if the server can list runs by it."""
+        if WAITING.name not in self.usable:
+            return
+        update = WAITING.value_set(waiting) if waiting else WAITING.value_unset()
+        workflow.upsert_search_attributes([update])
