@@ -37,7 +37,6 @@ class Outbox:
 
     def __init__(self, state: RunState, *, is_nested: bool) -> None:
         self.children = ChildLinks(state, self.show)
-        self._state = state
         self._parent = ParentLink(state, self.show) if is_nested else None
         self._visibility = Visibility(state)
         self._notices: Notices | None = None

@@ -9,13 +9,17 @@ from typing import Any
 
 import pytest
 from temporalio import workflow
+from temporalio.client import WithStartWorkflowOperation
+from temporalio.common import WorkflowIDConflictPolicy
 
+from temporal_supervisor.supervision.contract.request import RunRequest
 from tests.scripted_model import Reply, Step, answer, as_json, hang, plan, script, text, tools, when
 from tests.waiting import until
 from tests.workflow.runs import Handle, Lab, closed, events, is_in, refusal, search_attribute, settled, status_of
 from tests.workflow.scripts import in_order, item, subtasks, verdicts, with_replies
 from tests.workflow.subtasks.trees import nested_handle, tree
 from workflows.subtasks import child_runs
+from workflows.supervisor import SupervisorWorkflow
 
 LOOK = tools(("lookup", {"query": "x"}))
 DONE = tools(("finish", {"outcome": "done", "summary": "s", "finding": "so many pears", "confidence": 0.8}))
@@ -83,6 +87,23 @@ async def test_in_a_pause_nothing_begins_and_the_clock_stands_still(lab: Lab) ->
     trace = (await handle.query("trace"))["events"]
     assert next(event["data"] for event in trace if event["type"] == "paused") == {"by": "ann", "why": "too dear"}
     assert not (await status_of(handle)).flags.paused
+
+
+async def test_a_pause_before_the_run_is_prepared_is_listed(lab: Lab) -> None:
+    """Nobody knows then which attributes the server has."""
+    lab.play(script(plan({"id": "t1"}), {"t1": text("found")}))
+    started = WithStartWorkflowOperation(
+        SupervisorWorkflow.run,
+        RunRequest(goal="Weigh the pears", team="lab", max_reviews=0),
+        id=lab.run_id,
+        task_queue="supervisor",
+        id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+    )
+    await lab.client.execute_update_with_start_workflow("pause", {}, start_workflow_operation=started)
+    handle = await started.workflow_handle()
+    await until(lambda: _is(search_attribute(handle, "SupervisorWaiting"), "paused"))
+    await say(handle, "resume")
+    assert (await handle.result()).status == "completed"
 
 
 async def _is(value: Awaitable[str | None], wanted: str) -> bool:
