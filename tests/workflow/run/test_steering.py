@@ -91,7 +91,7 @@ async def test_in_a_pause_nothing_begins_and_the_clock_stands_still(lab: Lab) ->
 
 async def test_a_pause_before_the_run_is_prepared_is_listed(lab: Lab) -> None:
     """Nobody knows then which attributes the server has."""
-    lab.play(script(plan({"id": "t1"}), {"t1": text("found")}))
+    lab.play(script(plan({"id": "t1"})))
     started = WithStartWorkflowOperation(
         SupervisorWorkflow.run,
         RunRequest(goal="Weigh the pears", team="lab", max_reviews=0),
