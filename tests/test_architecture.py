@@ -50,7 +50,7 @@ PACKAGES = {
         "activities supervision",
         "background people children run_context calls outbox handlers tool_loop worker_agent plan subtasks answer "
         "supervisor eval_workflow",
-        arrows=44,
+        arrows=45,  # with the reply that comes beside a cancellation: the loop of tools uses `background`, too
     ),
     "runtime": Package(
         "supervision bundled",
