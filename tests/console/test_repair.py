@@ -32,6 +32,7 @@ from tests.workflow import runs
 from tests.workflow.scripts import item, subtasks
 from tests.workflow.subtasks.trees import tree
 from worker_main import serving
+from workflows.run_context import RunContext
 from workflows.supervisor import SupervisorWorkflow
 
 AGENTS = ("t1", "t2")
@@ -222,6 +223,6 @@ async def test_code_that_raises_an_error_is_not_mended_by_a_reset(monkeypatch: p
     def raises(*_: object) -> None:
         raise KeyError("a defect")
 
-    monkeypatch.setattr(SupervisorWorkflow, "_enter", raises)
+    monkeypatch.setattr(RunContext, "enter", raises)
     with pytest.raises(CodeFails, match="a defect"):
         await fault_of(history, replayer(strict=False))
