@@ -160,6 +160,7 @@ def odd() -> Iterator[Path]:
             (mine / part / "inside.csv").write_text("canary")
         for number, good in enumerate((b"good.csv", b"caf\xe9.csv", "\x1b[31mred\u202e\nname.csv".encode())):
             (mine / os.fsdecode(good)).write_text(f"a\n{number}\n")
+            (mine / os.fsdecode(good)).chmod(0o644)
         os.mkfifo(mine / "pipe.csv")
         listening.bind(str(mine / "socket.csv"))
         links = {
@@ -172,7 +173,8 @@ def odd() -> Iterator[Path]:
         for link, target in links.items():
             (mine / link).symlink_to(target)
         (mine / "private.csv").write_text("canary")
-        for path, mode in ((folder, 0o755), (mine / "private.csv", 0), (mine / "closed", 0)):
+        modes = {folder: 0o755, mine: 0o755, mine / "private.csv": 0, mine / "closed": 0}
+        for path, mode in modes.items():  # whatever umask a Worker in this process has set
             path.chmod(mode)
         yield mine
         (mine / "closed").chmod(0o700)
