@@ -221,3 +221,12 @@ def test_another_tool_may_have_computed_what_no_query_did() -> None:
 
 def test_questions_without_a_query_raise_no_doubts() -> None:
     assert query_doubts("Which ship had the largest crew in 1994?", [Source("1994"), Source(_LISTING)]) == []
+
+
+def test_an_order_how_to_answer_and_a_long_question_leave_nothing_out() -> None:
+    sql, rows = "SELECT avg(Wins) FROM voyages", ("avg", "4.5")
+    asked = "What is the average of the wins?"
+    assert doubts(f"{asked} Do not take any of them for an outlier.", sql, *rows) == []
+    assert doubts("What is the average of the wins of ships that did not sail in 1994?", sql, *rows)
+    method = "An outlier lies more than 1994 standard deviations away, and is told by its z-score. " * 4
+    assert doubts(f"{asked} {method}", sql, *rows) == []

@@ -71,6 +71,8 @@ EXTREME = re.compile(
     rf"\b(?P<word>(?P<high>{_HIGH})|(?P<low>{_LOW})|{_OTHER})\b(?! of (?:the|these|those|his|her|its)\b)",
     re.IGNORECASE,
 )
+ORDER = re.compile(r"(?:\A|(?<=[.!?;]) {1,3})(?:Do not|Don't)\b[^.!?]{0,300}")
+"""An order such as "Do not round.": it tells how to answer, and leaves nothing out."""
 NOT = re.compile(
     r"\b(?:did|do|does|was|were|is|are|has|have|had|could) not\b|n't\b|\bnever\b|\bwithout\b|\bnicht\b|\bohne\b",
     re.IGNORECASE,

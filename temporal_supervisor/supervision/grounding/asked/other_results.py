@@ -174,7 +174,8 @@ def not_chosen(asked: AskedAndRead) -> Iterator[str]:
     query = asked.only_row
     if query is None or query.shape.compares:
         return
-    if said.NOT.search(asked.question) and not query.shape.denies:
+    question = said.ORDER.sub("", asked.question)
+    if said.NOT.search(question) and not query.shape.denies:
         yield "the query leaves nothing out, and the question asks for what is not there"
     compared = said.COMPARED.search(asked.question)
     if compared and not query.shape.chooses and not query.shape.sorts:

@@ -24,13 +24,18 @@ from temporal_supervisor.supervision.grounding.asked.values_left_out import (
 from temporal_supervisor.supervision.grounding.sources import Source
 
 _DOUBTS = 5  # of one finding
+_WORDS = 40
+"""Longer questions raise no doubts: they explain methods and thresholds, which no query has to name."""
 
 
 def query_doubts(question: str, sources: Sequence[Source]) -> list[str]:
     """Returns sentences on what a question asks for, and no query behind its answer does.
 
-    `sources` are the outputs of tools, and the brief. Without a query that found rows there are no doubts.
+    `sources` are the outputs of tools, and the brief. Without a query that found rows there are no
+    doubts, and none about a question of many words.
     """
+    if len(question.split()) > _WORDS:
+        return []
     asked = AskedAndRead(question, sources)
     if not asked.queries:
         return []
