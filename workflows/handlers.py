@@ -67,7 +67,10 @@ def _read(kind: type[_M], message: object) -> _M | None:
 
 
 class Handlers:
-    """Handlers over the state of SupervisorWorkflow, which owns it; `_outbox` is there if the input was valid."""
+    """Handlers over the state of SupervisorWorkflow, which owns it.
+
+    There is an `_outbox` if the input was valid.
+    """
 
     _state: RunState | SupervisionError
     _changed: asyncio.Event

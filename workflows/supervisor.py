@@ -37,8 +37,9 @@ with workflow.unsafe.imports_passed_through():
     from workflows.calls.activity_calls import CallFailed
     from workflows.calls.run_notices import Notices
     from workflows.calls.store_wait import StoreWait
+    from workflows.children.child_contracts import BareInput, NestedInput, PartInput
     from workflows.children.links import nested_result
-    from workflows.children.surplus_inputs import bare_input, nested_input, part_input
+    from workflows.children.surplus_inputs import take_input
     from workflows.handlers import Handlers
     from workflows.outbox import Outbox
     from workflows.people import Words
@@ -58,9 +59,10 @@ class SupervisorWorkflow(Handlers):
     @workflow.init
     def __init__(self, request: RunRequest | None = None, *surplus: object) -> None:
         """Reads the input. What is wrong with it is kept for `run`: an error raised here would block the run."""
-        self._nested, surplus = nested_input(surplus)
-        self._is_bare, surplus = bare_input(surplus)
-        self._part, surplus = part_input(surplus)
+        self._nested, surplus = take_input(NestedInput, surplus)
+        bare, surplus = take_input(BareInput, surplus)
+        self._is_bare = bare is not None
+        self._part, surplus = take_input(PartInput, surplus)
         self._changed = asyncio.Event()  # wakes the dispatch
         self._reset = asyncio.Event()  # the run was reset
         self._hurry = asyncio.Event()  # the run was cancelled while it closes

@@ -254,8 +254,13 @@ class ToolLoop:
         why = "no tool brought data for it" if reply.ungrounded else ""
         faults = [*finding.unsupported, *finding.doubts, *misfit]
         self.trace.note("finding_returned", agent.subtask_id, why=why, unsupported=[*faults])
-        doubts = finding.doubts
-        return prompts.objection(finding.unsupported, reply.unclear, misfit, doubts, ungrounded=reply.ungrounded)
+        return prompts.objection(
+            finding.unsupported,
+            reply.unclear,
+            misfit,
+            finding.doubts,
+            ungrounded=reply.ungrounded,
+        )
 
     def stopped(self) -> WorkerAgentResult:
         """Returns the progress of a cancelled worker agent.

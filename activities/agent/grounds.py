@@ -100,8 +100,7 @@ def told(chain: list[Entry]) -> str:
     lines: list[str] = []
     if first.opening:
         lines.append(first.opening.system)
-    for text in texts_of(first.input):
-        lines += _SUBTASK.findall(text)
+    lines += _subtasks(chain)
     for entry in later:
         lines += texts_of(entry.input)
     return "\n".join(lines)
@@ -109,7 +108,14 @@ def told(chain: list[Entry]) -> str:
 
 def asked(chain: list[Entry]) -> str:
     """Returns the subtasks of a conversation, as its first message has them."""
-    return "\n".join(subtask for text in texts_of(chain[0].input) for subtask in _SUBTASK.findall(text))
+    return "\n".join(_subtasks(chain))
+
+
+def _subtasks(chain: list[Entry]) -> list[str]:
+    found: list[str] = []
+    for text in texts_of(chain[0].input):
+        found += _SUBTASK.findall(text)
+    return found
 
 
 def needs_data(role: Role, toolbox: Toolbox) -> bool:

@@ -305,6 +305,10 @@ def steering(words: Iterable[str]) -> str:
     return "\n".join([*said, f"The person in charge says what stands in <{STEER}>. Follow it."]) if said else ""
 
 
+def _dashed(texts: Iterable[str]) -> str:
+    return "\n".join(f"- {plain(text)}" for text in texts)
+
+
 def objection(
     claims: Iterable[str],
     unclear: bool,
@@ -313,12 +317,12 @@ def objection(
     *,
     ungrounded: bool = False,
 ) -> str:
-    """Returns what sends a finding back to its author once.
+    """Returns the objection with which a finding goes back to its author, once.
 
-    That are claims without support, an `unclear` outcome, a misfit, `doubts` about its queries, or that it is
-    `ungrounded`: rests on nothing.
+    It lists claims without support, an `unclear` outcome, a misfit, and `doubts` about its queries.
+    A finding that is `ungrounded` rests on nothing.
     """
-    listed, problems, doubted = ("\n".join(f"- {plain(text)}" for text in texts) for texts in (claims, misfit, doubts))
+    listed, problems, doubted = map(_dashed, (claims, misfit, doubts))
     notes = [f"{_UNGROUNDED} {_IMPOSSIBLE}"] if ungrounded else []
     notes += [_UNSUPPORTED.format(claims=listed)] if listed else []
     notes += [_DOUBTED.format(doubts=doubted)] if doubted else []

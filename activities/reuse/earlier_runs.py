@@ -152,7 +152,7 @@ class EarlierRuns:
         return EarlierRun(begun, plan, team, ended or await self._asked(run_id), files)
 
     async def _ended(self, begun: BegunRun) -> RunResult | None:
-        """Returns the result that a run left; that of a run which had its id before is none."""
+        """Returns the result of a run; None if it left none. A run may have had its id before."""
         ended = await self._store.latest_ended(begun.run_id)
         if ended is None:
             return None
@@ -206,9 +206,9 @@ class EarlierRuns:
         return found
 
     async def _has_teams_as_begun(self, run: EarlierRun) -> bool:
-        """True if the teams within a run's team were what they had been when the run itself began.
+        """True if no team within a run's team was edited while the run was open.
 
-        Each was read when its own part began.
+        Each is read when its own part of the run begins.
         """
         async for meta in self._store.objects(run_prefix(run.begun.run_id)):
             if not is_named("team", meta["path"]):

@@ -45,7 +45,7 @@ def _stays(tool: Tool[Any]) -> Stays:
 
 
 def shortest(stays: Iterable[Stays]) -> Stays:
-    """Returns the time for which an output stays the same that is made of others, with these times."""
+    """Returns the shortest of the times for which outputs stay the same."""
     found = {*stays}
     lasting: list[Stays] = ["never", "day"]
     return next((each for each in lasting if each in found), "always")
@@ -105,9 +105,9 @@ class ServedTeams:
         return await self.state_of(self.served(loaded))
 
     async def state_of(self, loaded: LoadedTeam) -> ToolState:
-        """Returns the state of a team as that of one tool.
+        """Returns the state of a team with its roles, their tools, and all teams within it.
 
-        It covers its roles, their tools, and all teams within it.
+        It has the form of one tool's.
         """
         states, left = {loaded.team.name: await self._own_state(loaded)}, _teams_in(loaded)
         while left:
@@ -126,7 +126,7 @@ class ServedTeams:
         return ToolState(sha256=sha256_of(own), stays=stays, reads="all")
 
     async def _own_state(self, loaded: LoadedTeam) -> ToolState:
-        """Returns the state of a team without that of teams within it."""
+        """Returns the state of a team alone, without the teams within it."""
         team = loaded.team
         named = loaded.toolbox.named(team.named_tools)
         tools = {tool.name: await tool_state(tool) for tool in named}

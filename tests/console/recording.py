@@ -7,7 +7,6 @@ killed, another one goes on, the answer comes. It is shown in 20 seconds, howeve
 import asyncio
 import base64
 import os
-import shutil
 import signal
 import struct
 import tempfile
@@ -172,11 +171,8 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
 
 def main() -> None:
     """Records in a folder that is removed."""
-    folder = Path(tempfile.mkdtemp(prefix="recording-"))
-    try:
-        asyncio.run(record(folder))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="recording-", ignore_cleanup_errors=True) as folder:
+        asyncio.run(record(Path(folder)))
     print(f"{FILE}: {FILE.stat().st_size:,} bytes")
 
 

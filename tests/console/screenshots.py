@@ -6,7 +6,6 @@ Real runs on a server, a Worker and a page of their own, with the stand-in model
 import asyncio
 import json
 import os
-import shutil
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable
@@ -123,11 +122,8 @@ async def _at_work(reader: Reader) -> None:
 
 def main() -> None:
     """Takes all pictures."""
-    folder = Path(tempfile.mkdtemp(prefix="screenshots-"))
-    try:
-        asyncio.run(take(folder))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="screenshots-", ignore_cleanup_errors=True) as folder:
+        asyncio.run(take(Path(folder)))
 
 
 if __name__ == "__main__":

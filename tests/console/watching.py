@@ -7,7 +7,6 @@ import asyncio
 import contextlib
 import json
 import os
-import shutil
 import statistics
 import tempfile
 import time
@@ -198,11 +197,8 @@ async def measure(folder: Path) -> None:
 
 def main() -> None:
     """Measures in a folder that is removed."""
-    folder = Path(tempfile.mkdtemp(prefix="watching-"))
-    try:
-        asyncio.run(measure(folder))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="watching-", ignore_cleanup_errors=True) as folder:
+        asyncio.run(measure(Path(folder)))
 
 
 if __name__ == "__main__":

@@ -200,9 +200,13 @@ class _Agent:
             except CallFailed as failed:  # a person's words could not be stored
                 return result.model_copy(update={"problem": failed.problem, "progress": None})
             if any(is_denial(each.text or "") for each in self._progress.results):
-                self._work.was_denied = True
-                self._state.note_denial()
+                self._note_denial()
         return None
+
+    def _note_denial(self) -> None:
+        """Notes that a person has refused a call: no other role is asked, here or above."""
+        self._work.was_denied = True
+        self._state.note_denial()
 
     async def _until_served(self) -> None:
         """Returns when the model may be called; work that waits for it holds no slot."""
@@ -290,8 +294,7 @@ class _Agent:
             state.note_spending(self.role.name, result.model, result.usage)
         self._work.effects += result.effects
         if result.was_denied:  # below, in a nested run
-            self._work.was_denied = True
-            state.note_denial()
+            self._note_denial()
         labels = result.finding.labels if result.finding and result.succeeded else result.labels
         state.note_work(result.effects, labels)
         state.board.record(self._subtask_id, result.turns, result.usage, result.gaps)

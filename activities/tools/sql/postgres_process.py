@@ -95,7 +95,7 @@ def reply(url: str, times: Json, sql: str, tables: list[str], bounds: Json) -> J
 
 
 def _refusal(error: Exception) -> str:
-    """Returns the reason why there is no connection, without the driver's own words."""
+    """Returns the reason for a lacking connection, without the driver's own words."""
     if isinstance(error, asyncpg.PostgresError):
         return "the server refuses the connection"
     if isinstance(error, OSError):

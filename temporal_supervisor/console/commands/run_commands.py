@@ -163,6 +163,7 @@ def _left(page: PlanPage, wait: Wait, *, shown: bool) -> Report:
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="the answer alone, and what the run waits for")]
 _HINT = "Ctrl-C leaves the run going"
+_OF_WORKERS = "pass --queue-anyway if Workers have one of this name"
 _LOOK = timedelta(seconds=2)  # between two looks at whether a plan that is asked about still waits
 _LISTED_AFTER = 2.0  # seconds after which the server lists a Worker that has just said that it is ready
 
@@ -308,9 +309,7 @@ async def _begin(run: Run, wanted: RunRequest) -> None:
         raise CommandFailed(FAILED, f"run '{run.id}' {known}: {helps} shows it, or choose another --id") from error
 
 
-def check_team(
-    team: object, folders: Sequence[Path], otherwise: str = "? (pass --queue-anyway if Workers have one of this name)"
-) -> None:
+def check_team(team: object, folders: Sequence[Path], advice: str = _OF_WORKERS) -> None:
     """Raises CommandFailed for the name of a team that is like one of those here; others may be the Workers' own."""
     if isinstance(team, str) and not is_name(team):
         raise CommandFailed(BAD_INPUT, f"there is no team {quoted(team)}: a name is {NAME_RULE}")
@@ -318,7 +317,8 @@ def check_team(
     if not isinstance(team, str) or team in here:
         return
     if meant := get_close_matches(team, here, 1):
-        raise CommandFailed(BAD_INPUT, f"there is no team '{team}': did you mean '{meant[0]}'{otherwise}")
+        what = f"there is no team '{team}': did you mean '{meant[0]}'?"
+        raise CommandFailed(BAD_INPUT, f"{what} ({advice})" if advice else what)
 
 
 async def follow_run(run: AnyRun, access: Access, as_json: AsJson = False, quiet: Quiet = False) -> Report:

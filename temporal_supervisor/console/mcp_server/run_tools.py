@@ -179,7 +179,7 @@ async def research(
     }
     given = {name: value for name, value in bounds.items() if value is not None}
     request = parse_request({"goal": goal, "team": team, "approve_plan": approve_plan, **given})
-    check_team(team, access.settings.teams_folders, otherwise="?")
+    check_team(team, access.settings.teams_folders, advice="")
     client = await access.client()
     if after:
         request = await built_on(client, request, after)

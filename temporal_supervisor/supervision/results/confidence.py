@@ -5,7 +5,13 @@ from collections.abc import Mapping, Sequence
 
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.contract.plan import Importance
-from temporal_supervisor.supervision.contract.result import Contradiction, Doubt, Gap, SubtaskReport, Unsupported
+from temporal_supervisor.supervision.contract.result import (
+    Contradiction,
+    Doubt,
+    Gap,
+    SubtaskReport,
+    Unsupported,
+)
 from temporal_supervisor.supervision.results.answer import Answer
 
 SURE = 0.75  # from here on a reader takes an answer for granted

@@ -281,8 +281,8 @@ class RunState:
     def fail(self, problem: Problem) -> None:
         """Sets the reason why the run fails.
 
-        The words of its team, if there are any, take the place of the answer. They are about the goal: where the
-        caller's own plan can't run, they would mislead.
+        The words of its team, if there are any, take the place of the answer. They are about the
+        goal: where the caller's own plan can't run, they would mislead.
         """
         self.error = problem
         if self.request.plan and problem.type in _OF_A_PLAN:

@@ -73,9 +73,16 @@ class AskedAndRead:
 
     def __init__(self, question: str, sources: Sequence[Source]) -> None:
         self.question = question
-        self.queries = [*filter(None, map(_answered, sources))]
+        self.queries: list[AnsweredQuery] = []
+        texts: list[Source] = []
+        for source in sources:
+            query = read_query(source.arguments)
+            if query is None:
+                texts.append(source)
+            elif output := read_tables(source.text):
+                shape = shape_of(sql_in(source.arguments))
+                self.queries.append(AnsweredQuery(shape, tuple(query.tables), tuple(output)))
         self.shapes = [query.shape for query in self.queries]
-        texts = [source for source in sources if read_query(source.arguments) is None]
         self.columns = _columns_of(self.queries, texts)
         outputs = [source for source in texts if source.name != BRIEF]
         self._others = [output for output in outputs if not output.text.startswith("table ")]
@@ -162,15 +169,6 @@ def place_of(key: tuple[str, ...], words: Sequence[str]) -> int:
         if tuple(words[at : at + len(key)]) == key:
             return at
     return -1
-
-
-def _answered(source: Source) -> AnsweredQuery | None:
-    """Returns the query behind an output; None if there is none, or if it found nothing."""
-    query = read_query(source.arguments)
-    output = read_tables(source.text)
-    if query is None or not output:
-        return None
-    return AnsweredQuery(shape_of(sql_in(source.arguments)), tuple(query.tables), tuple(output))
 
 
 def _columns_of(queries: Sequence[AnsweredQuery], texts: Sequence[Source]) -> list[ListedColumn]:

@@ -26,27 +26,13 @@ _DENIES = re.compile(r"\bnot\b|<>|!=|\bexcept\b|\bnull\b|=\s*0\b|<\s*1\b|\bfalse
 _FIRST = re.compile(r"=\s*1\b")
 _COUNTS = frozenset(["count", "count_if", "countif", "row_number", "rank", "dense_rank", "sum", "list", "histogram"])
 _MEANS = frozenset(["avg", "mean", "median", "mode", "quantile", "quantile_cont", "favg", "sum"])
-_EXTREMES = frozenset(
-    [
-        "max",
-        "min",
-        "arg_max",
-        "arg_min",
-        "max_by",
-        "min_by",
-        "argmax",
-        "argmin",
-        "first",
-        "last",
-        "mode",
-        "any_value",
-    ]
-)
-_OTHER_TOTALS = frozenset(["sum", "count", "fsum", "sum_no_overflow", "count_if"])
-_DIFFERENCES = frozenset(["abs", "date_diff", "datediff", "datesub", "date_sub", "age", "lag", "lead", "subtract"])
 _TOPS = frozenset(["max", "arg_max", "max_by", "argmax"])
 _LOWS = frozenset(["min", "arg_min", "min_by", "argmin"])
+_EXTREMES = _TOPS | _LOWS | {"first", "last", "mode", "any_value"}
+_OTHER_TOTALS = frozenset(["sum", "count", "fsum", "sum_no_overflow", "count_if"])
+_DIFFERENCES = frozenset(["abs", "date_diff", "datediff", "datesub", "date_sub", "age", "lag", "lead", "subtract"])
 _RANKS = frozenset(["rank", "dense_rank", "row_number", "lag", "lead", "nth_value", "first_value", "last_value"])
+_NO = frozenset(["no", "none", "false"])
 
 
 @dataclass(frozen=True)
@@ -66,33 +52,36 @@ class QueryShape:
     @cached_property
     def numbers(self) -> frozenset[str]:
         """All numbers in it, also those in texts and names, without leading zeros."""
-        whole = " ".join([self.bare, *self.texts, *self.names])
-        return frozenset(plain_number(each) for each in _NUMBER.findall(whole.replace("_", " ")))
+        whole = _spaced(self.bare, *self.texts, *self.names)
+        return frozenset(plain_number(each) for each in _NUMBER.findall(whole))
 
     @cached_property
     def words(self) -> frozenset[str]:
         """The words of its texts and names."""
-        return frozenset(words_of(" ".join([self.bare.replace("_", " "), *self.texts, *self.names]).replace("_", " ")))
+        return frozenset(words_of(_spaced(self.bare, *self.texts, *self.names)))
 
     @cached_property
     def columns(self) -> frozenset[str]:
         """The words of all names in it."""
-        return frozenset(words_of(" ".join([self.bare.replace("_", " "), *self.names]).replace("_", " ")))
+        return frozenset(words_of(_spaced(self.bare, *self.names)))
 
     @cached_property
     def shown(self) -> frozenset[str]:
         """The words of the names behind its SELECTs."""
-        return frozenset(words_of(self.selected.replace("_", " ")))
+        return frozenset(words_of(_spaced(self.selected)))
 
     @property
     def counts_rows(self) -> bool:
         """True if it counts rows, whatever is in them."""
-        return "count(*)" in self.bare.replace(" ", "") or "count(1)" in self.bare.replace(" ", "")
+        close = self.bare.replace(" ", "")
+        return "count(*)" in close or "count(1)" in close
 
     @property
     def denies(self) -> bool:
         """True if it leaves out rows that have something."""
-        return bool(_DENIES.search(self.bare)) or any(text.lower() in ("no", "none", "false") for text in self.texts)
+        if _DENIES.search(self.bare):
+            return True
+        return any(text.lower() in _NO for text in self.texts)
 
     @property
     def outer_extreme(self) -> str:
@@ -177,10 +166,17 @@ def shape_of(sql: str) -> QueryShape:
         names.append((part[2] or part[3] or "").replace('""', '"').lower())
         return " named "
 
+    def named(part: re.Match[str]) -> str:
+        return " '' " if part[1] is not None else part[2] or part[3] or ""
+
     bare = _PART.sub(blanked, plain).lower()
-    with_names = _PART.sub(lambda part: " '' " if part[1] is not None else part[2] or part[3] or "", plain).lower()
-    selected = " ".join(_SELECTED.findall(with_names))
+    selected = " ".join(_SELECTED.findall(_PART.sub(named, plain).lower()))
     return QueryShape(bare, tuple(texts), tuple(names), selected)
+
+
+def _spaced(*texts: str) -> str:
+    """Returns texts in one, the parts of `wins_of_1994` as words of their own."""
+    return " ".join(texts).replace("_", " ")
 
 
 def plain_number(written: str) -> str:

@@ -1,6 +1,7 @@
 """Values that a question names, and that neither choose the rows of a query nor stand in them.
 
-Only those count that could choose rows: a number between the ends of a column, a text that a column has.
+Only those count that could choose rows: a number between the ends of a column, a text that a
+column has.
 """
 
 import re
@@ -24,14 +25,17 @@ _LETTERS = 3  # of a name
 _RANK = "stndrh"  # letters behind a number
 _DIGITS = re.compile(r"\d+")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d(?:[ T].*)?")
-# fmt: off
-_COMMON = frozenset(words_of(
-    "the a an of in on at by for to from with and or is are was were be has have had do does did not no yes all any "
-    "more most less least than who what which when where why how many much other only first last second third total "
-    "win won loss lost lose draw drawn tie home away time times year years day month name number game games round "
-    "final place up out over under off both each per same new old one two three four five six"
-))
-# fmt: on
+Key = tuple[str, ...]
+"""Words by which a text of a column may be named."""
+
+_COMMON_WORDS = """
+the a an of in on at by for to from with and or is are was were be has have had do does did not no
+yes all any more most less least than who what which when where why how many much other only first
+last second third total win won loss lost lose draw drawn tie home away time times year years day
+month name number game games round final place up out over under off both each per same new old one
+two three four five six
+"""
+_COMMON = frozenset(words_of(_COMMON_WORDS))
 
 
 def is_common(words: Sequence[str]) -> bool:
@@ -70,14 +74,18 @@ def _is_a_choice(asked: AskedAndRead, word: str) -> bool:
 
 
 def could_choose(asked: AskedAndRead, written: str) -> bool:
-    """True if a column has values on both sides of a number; a year or a rank may also stand in its texts."""
+    """True if a column has values on both sides of a number, or a year or a rank in its texts."""
     if not written[-1:].isdigit():
-        return any(written in words_of(value) for column in asked.columns for value in column.values)
+        return any(written in words_of(text) for text in _texts_of(asked))
     number, is_year = plain_number(written), said.is_year(written)
     if any(column.ends and _lies_within(number, column.ends, is_year) for column in asked.columns):
         return True
-    texts = (value for column in asked.columns for value in column.values)
-    return is_year and any(number in _DIGITS.findall(text) for text in texts)
+    return is_year and any(number in _DIGITS.findall(text) for text in _texts_of(asked))
+
+
+def _texts_of(asked: AskedAndRead) -> Iterator[str]:
+    for column in asked.columns:
+        yield from column.values
 
 
 def _lies_within(number: str, ends: tuple[str, str], is_year: bool) -> bool:
@@ -102,7 +110,11 @@ def names_left_out(asked: AskedAndRead) -> Iterator[str]:
     yield from _whole_names_left_out(asked, choosing, words_of(question))
 
 
-def _peoples_left_out(asked: AskedAndRead, columns: Sequence[ListedColumn], question: str) -> Iterator[str]:
+def _peoples_left_out(
+    asked: AskedAndRead,
+    columns: Sequence[ListedColumn],
+    question: str,
+) -> Iterator[str]:
     """Yields the texts whose adjective a question has: Belgian riders are of Belgium."""
     adjectives = stems(word for word in said.adjectives_in(question) if len(word) > STEM)
     wanted = adjectives - stems(asked.known_words) - stems(words_of(" ".join(asked.heads)))
@@ -112,14 +124,20 @@ def _peoples_left_out(asked: AskedAndRead, columns: Sequence[ListedColumn], ques
                 yield _without(quoted(value), column)
 
 
-def _phrases_left_out(asked: AskedAndRead, columns: Sequence[ListedColumn], question: str) -> Iterator[str]:
+def _phrases_left_out(
+    asked: AskedAndRead,
+    columns: Sequence[ListedColumn],
+    question: str,
+) -> Iterator[str]:
     """Yields the pairs of words that stand in some longer texts of a column."""
+    known = asked.known_words | _COMMON
     of_columns = stems(words_of(" ".join(asked.heads)))
     pairs = dict[tuple[str, ...], str]()
     for written in said.pairs_in(question):
         pair = tuple(words_of(written))
-        is_known = not (asked.known_words | _COMMON).isdisjoint(pair) or not of_columns.isdisjoint(stems(pair))
-        if len(pair) == len(written.split()) and not is_known and all(len(word) >= _LETTERS for word in pair):
+        if len(pair) != len(written.split()) or any(len(word) < _LETTERS for word in pair):
+            continue
+        if known.isdisjoint(pair) and of_columns.isdisjoint(stems(pair)):
             pairs[pair] = written
     for column in columns if pairs else ():
         texts = [words_of(value) for value in column.values]
@@ -133,12 +151,15 @@ def _phrases_left_out(asked: AskedAndRead, columns: Sequence[ListedColumn], ques
                 yield _without(quoted(written), column)
 
 
-def _whole_names_left_out(asked: AskedAndRead, columns: Sequence[ListedColumn], words: list[str]) -> Iterator[str]:
+def _whole_names_left_out(
+    asked: AskedAndRead,
+    columns: Sequence[ListedColumn],
+    words: list[str],
+) -> Iterator[str]:
     """Yields the whole texts of columns that a question has, the longest first."""
     present, rest = {*words}, [*words]
     heads = frozenset(words_of(" ".join(asked.heads)))
-    found = [(key, value, column) for column in columns for value in column.values for key in _keys_of(value)]
-    named = [each for each in found if present.issuperset(each[0])]
+    named = [each for each in _named_texts(columns) if present.issuperset(each[0])]
     for key, value, column in sorted(named, key=lambda each: -len(each[0])):
         at = place_of(key, rest)
         if at < 0:
@@ -150,7 +171,15 @@ def _whole_names_left_out(asked: AskedAndRead, columns: Sequence[ListedColumn], 
             yield _without(quoted(value), column)
 
 
-def _keys_of(value: str) -> Iterator[tuple[str, ...]]:
+def _named_texts(columns: Sequence[ListedColumn]) -> Iterator[tuple[Key, str, ListedColumn]]:
+    """Yields the texts of columns, each with each of its keys."""
+    for column in columns:
+        for value in column.values:
+            for key in _keys_of(value):
+                yield key, value, column
+
+
+def _keys_of(value: str) -> Iterator[Key]:
     """Yields the words by which a text may be named: all, and those before a bracket."""
     for part in dict.fromkeys((value, value.partition(" (")[0])):
         key = tuple(words_of(part))
