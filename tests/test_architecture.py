@@ -48,9 +48,9 @@ PACKAGES = {
     ),
     "workflows": Package(
         "activities supervision",
-        "background people children run_context calls outbox handlers tool_loop worker_agent plan subtasks answer "
+        "background children run calls outbox messages tool_loop worker_agent plan subtasks answer goal_run "
         "supervisor eval_workflow",
-        arrows=45,  # with the reply that comes beside a cancellation: the loop of tools uses `background`, too
+        arrows=47,  # `goal_run` builds the parts of a run, each of which knows the few that it uses
     ),
     "runtime": Package(
         "supervision bundled",

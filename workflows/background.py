@@ -101,3 +101,7 @@ class BackgroundTask(ABC):
         """
         if await stop_all(self.tasks()):
             raise asyncio.CancelledError
+
+    async def end(self) -> None:
+        """Stops the work for a run that closes: nothing that comes meanwhile cancels that."""
+        await stop_all(self.tasks())

@@ -44,11 +44,12 @@ with workflow.unsafe.imports_passed_through():
         to_go,
     )
     from temporal_supervisor.supervision.scores.score_table import VERDICTS, EvalStatus
+
     from workflows.background import in_background
     from workflows.calls import activity_calls
     from workflows.calls.activity_calls import CallFailed, problem_of
     from workflows.children.child_contracts import BareInput, PartInput
-    from workflows.run_context import STARTS_AT_ONCE
+    from workflows.subtasks.child_runs import STARTS_AT_ONCE
 
 _OF_ALL = {ErrorKind.INVALID_REQUEST, ErrorKind.UNKNOWN_TEAM, ErrorKind.PROVIDER_AUTHENTICATION}
 """With these the first runs fail alike, and the others would: they are not begun."""

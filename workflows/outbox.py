@@ -12,6 +12,7 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.contract.progress import Phase
     from temporal_supervisor.supervision.contract.result import RunResult
     from temporal_supervisor.supervision.run.run_state import RunState
+
     from workflows.background import in_background
     from workflows.calls.run_notices import Notices
     from workflows.children.links import ChildLinks, ParentLink

@@ -18,7 +18,13 @@ with workflow.unsafe.imports_passed_through():
     from activities.prompts import agent_prompts as prompts
     from temporal_supervisor.supervision.agent.better_finding import better
     from temporal_supervisor.supervision.agent.empty_words import Emptiness
-    from temporal_supervisor.supervision.agent.turn_rules import WINDOW_FULL, LoopState, Next, more_room, next_step
+    from temporal_supervisor.supervision.agent.turn_rules import (
+        WINDOW_FULL,
+        LoopState,
+        Next,
+        more_room,
+        next_step,
+    )
     from temporal_supervisor.supervision.base import limits
     from temporal_supervisor.supervision.base.errors import RESUMABLE, STORE, ErrorKind
     from temporal_supervisor.supervision.base.prompt_marks import DEADLY, READ_OUTPUT_TOOL
@@ -27,6 +33,7 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.contract.result import Problem
     from temporal_supervisor.supervision.contract.usage import Usage
     from temporal_supervisor.supervision.run.events import Trace
+
     from workflows.background import let_ready_tasks_finish
     from workflows.calls import activity_calls
     from workflows.calls.activity_calls import CallFailed
@@ -36,7 +43,9 @@ _NO_FINDING: dict[Emptiness, str] = {
     "says_nothing": "its last words are no finding",
     "failed_call": "its last call failed, and no other one brought data",
 }
-_TURN_GROWTH_TOKENS = 500  # by how much a worker agent's next call is expected to be larger than its last one
+_TURN_GROWTH_TOKENS = (
+    500  # by how much a worker agent's next call is expected to be larger than its last one
+)
 
 
 class ToolLoop:
@@ -181,7 +190,9 @@ class ToolLoop:
             return prompts.empty_note(why)
         if progress.returned is not None:
             return None
-        raise self.failure(Problem(type=ErrorKind.CANNOT_DO, message=f"{_NO_FINDING[why]}: {reply.preview}"))
+        raise self.failure(
+            Problem(type=ErrorKind.CANNOT_DO, message=f"{_NO_FINDING[why]}: {reply.preview}")
+        )
 
     def _begin_anew_if_repeated(self, reply: TurnReply) -> None:
         """Begins a conversation that goes in circles anew.
@@ -216,7 +227,10 @@ class ToolLoop:
         return prompts.steering(words[self._progress.heard :]), len(words)
 
     def _handed_over(self) -> WorkerAgentResult | None:
-        """Returns the progress of a worker agent that went first; continues as new if the server suggests it."""
+        """Returns the progress of a worker agent that went first.
+
+        Continues as new if the server suggests it.
+        """
         agent, progress = self._agent, self._progress
         if agent.goes_first:
             return self._result(None, resumable=True)
@@ -241,11 +255,15 @@ class ToolLoop:
             raise self.failure(Problem(type=ErrorKind.CANNOT_DO, message=finding.summary))
         lacks_items = agent.brief.names_items and not finding.items_ref
         misfit = [*reply.misfit, *([prompts.NO_ITEMS] if lacks_items else [])]
-        is_faulty = finding.unsupported or finding.doubts or reply.unclear or reply.ungrounded or misfit
+        is_faulty = (
+            finding.unsupported or finding.doubts or reply.unclear or reply.ungrounded or misfit
+        )
         if not is_faulty or progress.objected or not self._has_a_turn_left():
             if lacks_items:
                 why = f"its finding names no items: {prompts.NO_ITEMS}"
-                raise self.failure(Problem(type=ErrorKind.CANNOT_DO, message=why), keeps_finding=True)
+                raise self.failure(
+                    Problem(type=ErrorKind.CANNOT_DO, message=why), keeps_finding=True
+                )
             return None
         progress.objected = True
         # Its form is not what was asked for: such a finding does not stand in for a later one.
@@ -269,8 +287,13 @@ class ToolLoop:
         """
         return self._result(self._finding_so_far(), resumable=True).when_stopped()
 
-    def failure(self, problem: Problem, retry_after: float = 0.0, *, keeps_finding: bool = False) -> ApplicationError:
-        """Returns the error of this attempt; one that it can go on from later carries where it stands."""
+    def failure(
+        self, problem: Problem, retry_after: float = 0.0, *, keeps_finding: bool = False
+    ) -> ApplicationError:
+        """Returns the error of this attempt.
+
+        One that it can go on from later carries where it stands.
+        """
         resumable = problem.type in RESUMABLE
         keeps = keeps_finding or resumable or problem.type is ErrorKind.TIMEOUT
         consumed = self._result(self._finding_so_far() if keeps else None, resumable=resumable)
@@ -279,7 +302,10 @@ class ToolLoop:
 
     def _finding_so_far(self) -> Finding | None:
         """Returns the last text of the worker agent, if any, as a finding."""
-        missing, finding = "the worker agent was stopped before it had finished", self._progress.last_finding
+        missing, finding = (
+            "the worker agent was stopped before it had finished",
+            self._progress.last_finding,
+        )
         return finding and _lacking(finding, [missing], self._agent.subtask_id)
 
     def _worked(self) -> float:
@@ -333,7 +359,11 @@ class ToolLoop:
             self._book,
             stopped=lambda: self.instructions.paused and self.instructions.now,
         )
-        progress.turn, progress.last_tokens, progress.labels = turn, reply.usage.tokens, reply.labels
+        progress.turn, progress.last_tokens, progress.labels = (
+            turn,
+            reply.usage.tokens,
+            reply.labels,
+        )
         if not reply.empty:
             progress.last_finding = reply.finding or reply.earlier or progress.last_finding
         self.trace.note(
@@ -352,12 +382,15 @@ class ToolLoop:
         self._progress.usage += usage
 
     async def _run_approved(self) -> None:
-        """Runs the calls that a person has approved, or replied to; then the last turn's calls are all answered."""
+        """Runs the calls that a person has approved, or replied to.
+
+        Then the last turn's calls are all answered.
+        """
         if self._progress.approved and not self.instructions.paused:
             await self._run_calls()
 
     def _take_calls(self, calls: list[ToolCallRef]) -> None:
-        """Sorts the calls of a turn into those that are run, that wait for a person, and that are too many."""
+        """Sorts the calls of a turn: to be run, to wait for a person, or too many."""
         progress, most = self._progress, limits.TOOL_CALLS_PER_TURN
         surplus = f"Not run: one turn runs at most {most} tool calls. Call it in the next one."
         progress.approved = [call for call in calls[:most] if not call.waits_for]
@@ -365,7 +398,10 @@ class ToolLoop:
         progress.results = [call.without_result(surplus) for call in calls[most:]]
 
     async def _run_calls(self) -> None:
-        """Runs the approved calls in parallel. Raises the error of a loop of which others wait for a person."""
+        """Runs the approved calls in parallel.
+
+        Raises the error of a loop of which others wait for a person.
+        """
         progress = self._progress
         calls, progress.approved = progress.approved, []
         # By place: as each reply comes. The conversation gets them in the order of the calls, once
@@ -387,12 +423,16 @@ class ToolLoop:
             self._take_replies(calls, replies)
             unanswered = [call for place, call in enumerate(calls) if place not in replies]
             words = f"This call was stopped. {prompts.UNKNOWN_OUTCOME}"
-            progress.results += [call.without_result(words) for call in [*unanswered, *progress.pending]]
+            progress.results += [
+                call.without_result(words) for call in [*unanswered, *progress.pending]
+            ]
             progress.pending = []
             raise
         self._take_replies(calls, replies)
         if progress.pending:
-            raise self.failure(Problem(type=ErrorKind.NEEDS_PERSON, message="it waits for a person"))
+            raise self.failure(
+                Problem(type=ErrorKind.NEEDS_PERSON, message="it waits for a person")
+            )
 
     async def _run_into(self, replies: dict[int, ToolReply], place: int, call: ToolCallRef) -> None:
         """Runs a call and adds its reply to the others."""
@@ -454,7 +494,9 @@ class ToolLoop:
             heard=progress.heard,
             effects=progress.effects,
             labels=progress.labels,
-            progress=progress.model_copy(update={"worked_seconds": self._worked()}) if resumable else None,
+            progress=progress.model_copy(update={"worked_seconds": self._worked()})
+            if resumable
+            else None,
         )
 
 
@@ -472,17 +514,28 @@ def _asking(call: ToolCallRef, reply: ToolReply) -> ToolCallRef:
 
 
 def _taken(reply: TurnReply) -> list[ToolResultRef]:
-    """Returns the answer to the call that gave a finding, if one did: the conversation continues after it."""
-    return [ToolResultRef(call_id=reply.finish_call_id, text=prompts.FINISH_TAKEN)] if reply.finish_call_id else []
+    """Returns the answer to the call that gave a finding, if one did.
+
+    The conversation continues after it.
+    """
+    return (
+        [ToolResultRef(call_id=reply.finish_call_id, text=prompts.FINISH_TAKEN)]
+        if reply.finish_call_id
+        else []
+    )
 
 
 def _finding_of(step: Next, reply: TurnReply, subtask_id: str) -> Finding | None:
-    """Returns the finding of a reply that concludes, or with which the loop has to end; None if it continues."""
+    """Returns the finding of a reply that concludes, or with which the loop has to end.
+
+    None if it continues.
+    """
     if step in (Next.FINISH, Next.FINISH_CUT):
         finding = reply.finding
     else:
         finding = reply.earlier if step in (Next.TURN_LIMIT, Next.BROKEN) else None
-    cut_off = f"the finding is not whole: the worker agent had not concluded when it ended with {reply.stop_reason}"
+    how = f"the worker agent had not concluded when it ended with {reply.stop_reason}"
+    cut_off = f"the finding is not whole: {how}"
     return finding and _lacking(finding, [] if step is Next.FINISH else [cut_off], subtask_id)
 
 
@@ -490,7 +543,9 @@ def _lacking(finding: Finding, missing: list[str], subtask_id: str) -> Finding:
     """Returns a finding of that subtask, which is partial if something is missing."""
     changes = {
         "outcome": "partial" if missing else finding.outcome,
-        "artifacts": [item.model_copy(update={"subtask_id": subtask_id}) for item in finding.artifacts],
+        "artifacts": [
+            item.model_copy(update={"subtask_id": subtask_id}) for item in finding.artifacts
+        ],
         "limitations": [*finding.limitations, *missing],
     }
     return finding.model_copy(update=changes)
@@ -503,8 +558,10 @@ def _loop_problem(step: Next, reply: TurnReply, max_turns: int) -> Problem:
     if step is Next.TURN_LIMIT:
         return Problem(type=ErrorKind.TURN_LIMIT, message=f"no finding after {max_turns} turns")
     if reply.stop_reason == WINDOW_FULL:
-        message = "the conversation does not fit into the model's window, and nothing of it can be left out"
+        why = "the conversation does not fit into the model's window"
+        message = f"{why}, and nothing of it can be left out"
         return Problem(type=ErrorKind.CONTEXT_OVERFLOW, message=message)
     return Problem(
-        type=ErrorKind.MODEL_UNAVAILABLE, message=f"the model gave no usable reply (stop reason {reply.stop_reason})"
+        type=ErrorKind.MODEL_UNAVAILABLE,
+        message=f"the model gave no usable reply (stop reason {reply.stop_reason})",
     )

@@ -1,4 +1,7 @@
-"""One attempt of one subtask as a workflow: its input, its ends, its trace. The work is in `tool_loop`."""
+"""One attempt of one subtask as a workflow: its input, its ends, its trace.
+
+The work is in `tool_loop`.
+"""
 
 import asyncio
 import contextlib
@@ -11,6 +14,7 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.contract.result import Problem
     from temporal_supervisor.supervision.contract.status import TracePage
     from temporal_supervisor.supervision.run.decisions import Instructions
+
     from workflows.calls.activity_calls import CallFailed
     from workflows.children.child_contracts import WorkerAgentInput, WorkerAgentResult
     from workflows.tool_loop import ToolLoop
@@ -20,19 +24,25 @@ with workflow.unsafe.imports_passed_through():
 class WorkerAgentWorkflow:
     """The tool loop of one subtask attempt.
 
-    Fails with TurnLimit, Refused, Timeout or ModelUnavailable; with BudgetExhausted, CircuitOpen, Paused or an
-    account's error where it can be resumed; with the error of the provider or of the artifact store where it cannot.
+    Fails with TurnLimit, Refused, Timeout or ModelUnavailable; with BudgetExhausted, CircuitOpen,
+    Paused or an account's error where it can be resumed; with the error of the provider or of the
+    artifact store where it cannot.
     """
 
     @workflow.init
     def __init__(self, agent: WorkerAgentInput | None = None, *surplus: object) -> None:
-        """Reads the input. A bad one is refused by `run`: an error raised here would block the workflow."""
+        """Reads the input.
+
+        A bad one is refused by `run`: an error raised here would block the workflow.
+        """
         self._loop: ToolLoop | None = None
         with contextlib.suppress(ValueError):
             self._loop = ToolLoop(WorkerAgentInput.model_validate(agent))
 
     @workflow.run
-    async def run(self, agent: WorkerAgentInput | None = None, *surplus: object) -> WorkerAgentResult:
+    async def run(
+        self, agent: WorkerAgentInput | None = None, *surplus: object
+    ) -> WorkerAgentResult:
         """Works until there is a finding; a cancelled worker agent returns what it has."""
         loop = self._loop
         if loop is None or workflow.info().parent is None:
@@ -45,7 +55,9 @@ class WorkerAgentWorkflow:
             async with asyncio.timeout(loop.time_left):
                 return await loop.run()
         except TimeoutError as error:
-            raise loop.failure(Problem(type=ErrorKind.TIMEOUT, message="the subtask's own time is over")) from error
+            raise loop.failure(
+                Problem(type=ErrorKind.TIMEOUT, message="the subtask's own time is over")
+            ) from error
         except CallFailed as error:
             raise loop.failure(error.problem, error.retry_after) from error
         except asyncio.CancelledError:

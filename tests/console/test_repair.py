@@ -20,6 +20,7 @@ from temporal_supervisor.console.run.found_runs import stuck
 from temporal_supervisor.runtime.settings import Settings
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.contract.result import RunResult
+from temporal_supervisor.supervision.run.run_state import RunState
 from tests.console.conftest import Cli
 from tests.console.test_hints import hints, run_as_printed
 from tests.console.test_standstills import screens_say, waits
@@ -32,7 +33,6 @@ from tests.workflow import runs
 from tests.workflow.scripts import item, subtasks
 from tests.workflow.subtasks.trees import tree
 from worker_main import serving
-from workflows.run_context import RunContext
 from workflows.supervisor import SupervisorWorkflow
 
 AGENTS = ("t1", "t2")
@@ -223,6 +223,6 @@ async def test_code_that_raises_an_error_is_not_mended_by_a_reset(monkeypatch: p
     def raises(*_: object) -> None:
         raise KeyError("a defect")
 
-    monkeypatch.setattr(RunContext, "enter", raises)
+    monkeypatch.setattr(RunState, "enter", raises)
     with pytest.raises(CodeFails, match="a defect"):
         await fault_of(history, replayer(strict=False))

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -16,52 +17,115 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.contract.status import TraceEvent
     from temporal_supervisor.supervision.results.payload_fit import fit, pages
     from temporal_supervisor.supervision.run.run_state import RunState
-    from workflows.background import stop_all
+    from temporal_supervisor.supervision.run.run_views import result_of
+
+    from workflows.background import let_ready_tasks_finish, stop_all
     from workflows.calls import activity_calls
     from workflows.calls.activity_calls import CallFailed
-    from workflows.run_context import RunContext
+    from workflows.run.plan_in_force import PlanInForce
+    from workflows.run.run_terms import RunTerms
 
 T = TypeVar("T")
 
 PUBLISH_BYTES = 200 * 1024  # a result or trace on its way into the store, as an activity's input
 
 
-async def stored_result(
-    state: RunState, context: RunContext, result: RunResult, patience: timedelta | None
+@dataclass
+class StoredResult:
+    """The result of a run at its end, and the room for it in a payload.
+
+    Its record is in the store at `record_ref`, if it could be stored.
+    """
+
+    result: RunResult
+    record_ref: str = ""
+    room: int = limits.PAYLOAD_AIM_BYTES
+
+
+class Publication:
+    """Stores the result of a run, with the plan that was in force at its end."""
+
+    def __init__(self, terms: RunTerms, state: RunState, plan: PlanInForce) -> None:
+        self._terms = terms
+        self._state = state
+        self._plan = plan
+
+    async def stored_result(self, patience: timedelta | None, hurry: asyncio.Event) -> StoredResult:
+        """Returns the result, after all of it was stored, or without that after the `hurry`."""
+        state = self._state
+        stored = StoredResult(result_of(state))
+        result = stored.result
+        try:
+            published = await in_time(self._store(result, patience), hurry)
+        except CallFailed as failed:
+            state.warn(f"the result could not be stored: {failed}")
+            stored.room = PUBLISH_BYTES
+        else:
+            result.result_ref = published.result_ref
+            result.trace_ref = published.trace_ref
+            result.answer_ref = published.answer_ref or result.answer_ref
+            stored.record_ref = published.record_ref
+            state.stored(result.result_ref, result.trace_ref, result.answer_ref)
+        # A call that was cancelled may have been answered while this waited, or just now: what it
+        # cost is booked.
+        await let_ready_tasks_finish()
+        result.usage = state.usage
+        result.spend = state.spending.rows()
+        result.warnings = [*state.warnings]
+        return stored
+
+    async def _store(self, result: RunResult, patience: timedelta | None) -> Published:
+        """Stores the result: page by page if it does not fit into one activity input.
+
+        With `patience` a store that is away is not waited for longer. Raises CallFailed.
+        """
+        room = limits.PAYLOAD_AIM_BYTES
+        *earlier, last = pages(result.subtasks, room)
+        whole = {"subtasks": [], "artifacts": self._state.tables}
+        head = fit(result.model_copy(update=whole), room)
+        refs: list[str] = []
+        for subtasks in earlier:
+            page = PublishInput(
+                run=self._terms.run, result=RunResult(subtasks=subtasks), is_page=True
+            )
+            published = await _publish(page, [], patience)
+            refs.append(published.result_ref)
+        fitted = head.model_copy(update={"subtasks": last})
+        trace = self._state.trace.recent(PUBLISH_BYTES)
+        return await _publish(self._input(fitted, refs), trace, patience)
+
+    def _input(self, result: RunResult, page_refs: list[str]) -> PublishInput:
+        terms, state, plan = self._terms, self._state, self._plan
+        estimate = state.proposals.estimate
+        is_done = state.phase == "done" and terms.nested is None
+        return PublishInput(
+            run=terms.run,
+            result=result,
+            pages=page_refs,
+            plan_ref=plan.ref or None,
+            answer_json_ref=state.answer.json_ref,
+            team=plan.team.name if is_done else None,
+            planned=state.planned,
+            estimate=estimate.total if estimate else None,
+            facts=RunFacts(
+                goal_ref=terms.setup.goal_ref,
+                team=plan.team.name,
+                phase=state.phase,
+                error=state.error,
+                notice=state.model_notice,
+                owner=state.owner,
+                began_at=workflow.info().workflow_start_time.isoformat(),
+                plan_ref=plan.ref,
+            ),
+        )
+
+
+async def _publish(
+    result: PublishInput, trace: list[TraceEvent], patience: timedelta | None
 ) -> Published:
-    """Stores the result: page by page what does not fit into one activity input, then the whole of it."""
-    *earlier, last = pages(result.subtasks, limits.PAYLOAD_AIM_BYTES)
-    head = fit(result.model_copy(update={"subtasks": [], "artifacts": state.tables}), limits.PAYLOAD_AIM_BYTES)
-    refs: list[str] = []
-    for page in earlier:
-        kept = PublishInput(run=context.run, result=RunResult(subtasks=page), is_page=True)
-        refs.append((await _publish(kept, [], patience)).result_ref)
-    publication = PublishInput(
-        run=context.run,
-        result=head.model_copy(update={"subtasks": last}),
-        pages=refs,
-        plan_ref=context.plan_ref or None,
-        answer_json_ref=state.answer.json_ref,
-        team=context.team.name if state.phase == "done" and context.nested is None else None,
-        planned=state.planned,
-        estimate=state.estimate.total if state.estimate else None,
-        facts=RunFacts(
-            goal_ref=context.setup.goal_ref,
-            team=context.team.name,
-            phase=state.phase,
-            error=state.error,
-            notice=state.model_notice,
-            owner=state.owner,
-            began_at=workflow.info().workflow_start_time.isoformat(),
-            plan_ref=context.plan_ref,
-        ),
-    )
-    return await _publish(publication, state.trace.recent(PUBLISH_BYTES), patience)
-
-
-async def _publish(result: PublishInput, trace: list[TraceEvent], patience: timedelta | None) -> Published:
-    activity, summary = RunActivities.publish_result, "store result and trace"
-    return await activity_calls.with_store(activity, limits.PUBLISH_TIMEOUT, summary, result, trace, patience=patience)
+    publish, time = RunActivities.publish_result, limits.PUBLISH_TIMEOUT
+    summary = "store result and trace"
+    return await activity_calls.with_store(publish, time, summary, result, trace, patience=patience)
 
 
 async def in_time(storing: Coroutine[Any, Any, T], hurry: asyncio.Event) -> T:

@@ -2,8 +2,8 @@
 
 Every call returns a reply, or raises CallFailed or asyncio.CancelledError.
 
-Model calls get all the time that the run has left: a shorter limit would cut calls in flight and pay for them again.
-One attempt is bounded by its own timeout, the heartbeat and the idle watchdog.
+Model calls get all the time that the run has left: a shorter limit would cut calls in flight and
+pay for them again. One attempt is bounded by its own timeout, the heartbeat and the idle watchdog.
 """
 
 import asyncio
@@ -13,14 +13,32 @@ from typing import Any, Protocol, TypeVar
 
 from temporalio import workflow
 from temporalio.common import Priority, RetryPolicy
-from temporalio.exceptions import ActivityError, ApplicationError, FailureError, RetryState, is_cancelled_exception
+from temporalio.exceptions import (
+    ActivityError,
+    ApplicationError,
+    FailureError,
+    RetryState,
+    is_cancelled_exception,
+)
 from temporalio.exceptions import TimeoutError as TemporalTimeout
 
 with workflow.unsafe.imports_passed_through():
     from activities.agent.tool_calls import ToolActivities
-    from activities.contracts.run_contracts import Notice, PersonWords, RunRef, SupervisorCall, WordsInput
+    from activities.contracts.run_contracts import (
+        Notice,
+        PersonWords,
+        RunRef,
+        SupervisorCall,
+        WordsInput,
+    )
     from activities.contracts.store_contracts import StoreWatch
-    from activities.contracts.turn_contracts import FailedCall, PoolQuestion, ToolInput, ToolReply, TurnInput
+    from activities.contracts.turn_contracts import (
+        FailedCall,
+        PoolQuestion,
+        ToolInput,
+        ToolReply,
+        TurnInput,
+    )
     from activities.run.notices import NoticeActivities
     from activities.run.run_activities import RunActivities
     from activities.store.store_reports import StoreWaits
@@ -32,6 +50,7 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.contract.finding import Finding
     from temporal_supervisor.supervision.contract.result import Problem
     from temporal_supervisor.supervision.contract.usage import Usage
+
     from workflows.background import in_background, let_ready_tasks_finish
 
 
@@ -39,7 +58,10 @@ _LOOK = timedelta(seconds=5)  # at a queue; without it the subtask begins all th
 
 
 class CallFailed(Exception):
-    """An activity failed for good; `retry_after` is how many seconds a provider's breaker stays open."""
+    """An activity failed for good.
+
+    `retry_after` is how many seconds a provider's breaker stays open.
+    """
 
     def __init__(self, problem: Problem, retry_after: float = 0.0) -> None:
         super().__init__(f"{problem.type}: {problem.message}")
@@ -57,8 +79,9 @@ T = TypeVar("T")
 P = TypeVar("P", bound=Paid)
 Book = Callable[[Usage], None]
 
-# Errors that say of themselves that they are lasting are not listed. These are raised where they cannot: by the SDK
-# (an input that does not fit the activity has no type) and by servers, for what no other attempt changes.
+# Errors that say of themselves that they are lasting are not listed. These are raised where they
+# cannot: by the SDK (an input that does not fit the activity has no type) and by servers, for what
+# no other attempt changes.
 _LASTING = ["", "ValidationError", "PayloadsTooLarge", ErrorKind.PAYLOAD_TOO_LARGE]
 
 _MODEL_RETRY = RetryPolicy(
@@ -67,23 +90,28 @@ _MODEL_RETRY = RetryPolicy(
     maximum_interval=limits.MODEL_RETRY_MAX,
     non_retryable_error_types=_LASTING,
 )
-_CALL_PRIORITY = 3  # of all model calls alike: else they had that of their workflows, which is for workflow tasks
+# Of all model calls alike: else they had that of their workflows, which is for workflow tasks.
+_CALL_PRIORITY = 3
 _PAUSED = Problem(type=ErrorKind.PAUSED, message="the run was paused")
 _STORE_RETRY = RetryPolicy(
     initial_interval=limits.STORE_RETRY_INITIAL,
     maximum_interval=limits.STORE_RETRY_MAX,
     non_retryable_error_types=_LASTING,
 )
-_TOOL_RETRY = RetryPolicy(initial_interval=limits.TOOL_RETRY_INITIAL, maximum_interval=limits.STORE_RETRY_MAX)
+_TOOL_RETRY = RetryPolicy(
+    initial_interval=limits.TOOL_RETRY_INITIAL, maximum_interval=limits.STORE_RETRY_MAX
+)
 
 
 async def run_tool(payload: ToolInput, queue: str, time: timedelta) -> ToolReply:
-    """Returns the output of one tool call, tried until a Worker has the store and the team of the run.
+    """Returns the output of one tool call, tried until a Worker has the run's store and team.
 
     One attempt may take that time. How often the tool itself may begin is the activity's to count.
     """
     summary, time = f"{payload.call.name}: {payload.call.preview}", time + limits.TOOL_MARGIN
-    return await _replied(ToolActivities.run_tool, [payload], summary, time, _TOOL_RETRY, task_queue=queue)
+    return await _replied(
+        ToolActivities.run_tool, [payload], summary, time, _TOOL_RETRY, task_queue=queue
+    )
 
 
 async def _replied(
@@ -108,7 +136,10 @@ async def _replied(
 
 
 async def reply_of(call: Awaitable[T]) -> T:
-    """Awaits an activity. A cancelled one ends like any other cancelled await, so that callers need one clause."""
+    """Awaits an activity.
+
+    A cancelled one ends like any other cancelled await, so that callers need one clause.
+    """
     try:
         return await call
     except FailureError as error:
@@ -126,12 +157,13 @@ async def model_call(
     book: Book,
     stopped: Callable[[], bool] | None = None,
 ) -> P:
-    """Returns the reply to a model call; its problem is of a kind that the work which needs the call can end with.
+    """Returns the reply to a model call.
 
-    It is `Paused` if the call is `stopped` before its reply.
+    Its problem is of a kind that the work which needs the call can end with. It is `Paused` if the
+    call is `stopped` before its reply.
 
-    `book` gets what it consumed, whatever becomes of it: a cancelled call ends at once, and a reply that comes all
-    the same is paid.
+    `book` gets what it consumed, whatever becomes of it: a cancelled call ends at once, and a reply
+    that comes all the same is paid.
     """
     call: workflow.ActivityHandle[P] = workflow.start_activity(
         activity,
@@ -145,13 +177,16 @@ async def model_call(
         retry_policy=_MODEL_RETRY,
         summary=payload.terms.summary,
         # Behind a rate limit runs take turns, as whole trees.
-        priority=Priority(priority_key=_CALL_PRIORITY, fairness_key=fairness_key(payload.run.run_id)),
+        priority=Priority(
+            priority_key=_CALL_PRIORITY, fairness_key=fairness_key(payload.run.run_id)
+        ),
         # Not awaited, but the reply to a call that was answered meanwhile is not dropped.
         cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     )
     watch = in_background(_stop_when(stopped, call)) if stopped else None
     try:
-        # Shielded: the SDK drops the result of a call that is cancelled in the workflow task that brings it.
+        # Shielded: the SDK drops the result of a call that is cancelled in the workflow task that
+        # brings it.
         answer = await reply_of(asyncio.shield(call))
     except asyncio.CancelledError:
         await let_ready_tasks_finish()
@@ -168,17 +203,24 @@ async def model_call(
         message = problem.message
         if problem.type is ErrorKind.TIMEOUT:
             message = f"the model gave no answer in the time that was left ({message})"
-        elif call_kind(problem.type) is not problem.type and problem.type is not ErrorKind.UNEXPECTED:
+        elif (
+            call_kind(problem.type) is not problem.type and problem.type is not ErrorKind.UNEXPECTED
+        ):
             message = f"{problem.type}: {message}"
         left = _left_by(failed)
         book(left.spent)
-        raise CallFailed(Problem(type=call_kind(problem.type), message=message), left.remaining) from failed
+        raise CallFailed(
+            Problem(type=call_kind(problem.type), message=message), left.remaining
+        ) from failed
     book(answer.usage)
     return answer
 
 
 async def _stop_when(stopped: Callable[[], bool], call: "asyncio.Future[P]") -> bool:
-    """Cancels a call when it is to be stopped: True if it did. Its end is awaited: it may be answered all the same."""
+    """Cancels a call when it is to be stopped: True if it did.
+
+    Its end is awaited: it may be answered all the same.
+    """
     await workflow.wait_condition(lambda: stopped() or call.done())
     await let_ready_tasks_finish()
     return not call.done() and call.cancel()
@@ -196,7 +238,9 @@ def _book_reply(call: "asyncio.Future[P]", book: Book) -> None:
 def _left_by(failed: CallFailed) -> FailedCall:
     cause = failed.__cause__
     try:  # a call whose last attempt timed out left its heartbeat, of whatever activity and version
-        return FailedCall.model_validate(details_of(cause) if isinstance(cause, FailureError) else {})
+        return FailedCall.model_validate(
+            details_of(cause) if isinstance(cause, FailureError) else {}
+        )
     except ValueError:
         return FailedCall()
 
@@ -208,11 +252,14 @@ async def with_store(
     *arguments: object,
     patience: timedelta | None = None,
 ) -> T:
-    """Returns the reply to a call that needs the store for a moment; one that is away is waited for.
+    """Returns the reply to a call that needs the store for a moment.
 
-    With `patience` for no longer than that: it then raises CallFailed.
+    One that is away is waited for. With `patience` for no longer than that: it then raises
+    CallFailed.
     """
-    return await _replied(activity, arguments, summary, timeout, _STORE_RETRY, schedule_to_close_timeout=patience)
+    return await _replied(
+        activity, arguments, summary, timeout, _STORE_RETRY, schedule_to_close_timeout=patience
+    )
 
 
 async def await_store(watch: StoreWatch) -> None:
@@ -222,10 +269,15 @@ async def await_store(watch: StoreWatch) -> None:
 
 
 async def pool_backlog(run: RunRef, pool: str) -> float:
-    """Returns the seconds that work has waited for the Workers of a pool; 0 if that can't be known."""
+    """Returns the seconds that work has waited for the Workers of a pool.
+
+    0 if that can't be known.
+    """
     question, once = PoolQuestion(run=run, queue=pool_queue(pool)), RetryPolicy(maximum_attempts=1)
     try:
-        return await _replied(RunActivities.pool_backlog, [question], f"backlog of pool {pool}", _LOOK, once)
+        return await _replied(
+            RunActivities.pool_backlog, [question], f"backlog of pool {pool}", _LOOK, once
+        )
     except CallFailed:
         return 0.0
 
@@ -240,8 +292,8 @@ async def notify(notice: Notice) -> None:
 def problem_of(error: FailureError) -> Problem:
     """Returns the problem behind a failure: that of its innermost cause.
 
-    A call whose time was over before its next attempt is a timeout: the server ends it with the failure of the last
-    attempt, which the message names.
+    A call whose time was over before its next attempt is a timeout: the server ends it with the
+    failure of the last attempt, which the message names.
     """
     cause = _innermost(error)
     if isinstance(cause, ApplicationError):
@@ -260,7 +312,10 @@ def problem_of(error: FailureError) -> Problem:
 
 
 def details_of(error: FailureError) -> object:
-    """Returns the first detail that the innermost failure carries, a timeout's its last heartbeat; None without one."""
+    """Returns the first detail that the innermost failure carries, a timeout's its last heartbeat.
+
+    None without one.
+    """
     cause = _innermost(error)
     if isinstance(cause, TemporalTimeout):
         return cause.last_heartbeat_details[0] if cause.last_heartbeat_details else None
@@ -268,7 +323,9 @@ def details_of(error: FailureError) -> object:
 
 
 def _innermost(error: BaseException) -> BaseException:
-    while isinstance(error, FailureError) and not isinstance(error, ApplicationError) and error.cause:
+    while (
+        isinstance(error, FailureError) and not isinstance(error, ApplicationError) and error.cause
+    ):
         error = error.cause
     return error
 

@@ -11,6 +11,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import Notice, NoticeKind, RunRef
     from temporal_supervisor.supervision.run.run_state import RunState
     from temporal_supervisor.supervision.run.run_views import result_of
+
     from workflows.background import in_background
     from workflows.calls import activity_calls
     from workflows.calls.activity_calls import CallFailed
@@ -44,9 +45,14 @@ class Notices:
         self._sending += [in_background(self._send(cause)) for cause in new]
 
     async def all_sent(self) -> None:
-        """Returns when nothing is on its way: the server drops the activities of a run that has ended."""
+        """Returns when nothing is on its way.
+
+        The server drops the activities of a run that has ended.
+        """
         while pending := [task for task in self._sending if not task.done()]:
-            with contextlib.suppress(asyncio.CancelledError):  # it comes once, and the result is stored
+            with contextlib.suppress(
+                asyncio.CancelledError
+            ):  # it comes once, and the result is stored
                 await workflow.wait(pending)
 
     def _causes(self) -> Iterator[_Cause]:
@@ -60,7 +66,11 @@ class Notices:
         # The wait for a model ends with each try, the outage when one has succeeded.
         yield from (cause for cause in self._known if state.models.outage(cause.of))
         for wait in state.waits.current:
-            yield _Cause(wait.kind, wait.id) if wait.for_decision else _Cause(wait.kind, of=wait.model)
+            yield (
+                _Cause(wait.kind, wait.id)
+                if wait.for_decision
+                else _Cause(wait.kind, of=wait.model)
+            )
 
     async def _send(self, cause: _Cause) -> None:
         state = self._state

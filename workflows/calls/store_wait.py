@@ -1,4 +1,4 @@
-"""A root's wait for the artifact store: one, however many calls the store holds up, with the clock standing still."""
+"""A root's wait for the artifact store: one, however many calls the store holds up."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,6 +10,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.contracts.store_contracts import StoreReport, StoreWatch
     from temporal_supervisor.supervision.contract.status import Wait
     from temporal_supervisor.supervision.run.run_state import RunState
+
     from workflows.background import in_background, stop_all
     from workflows.calls import activity_calls
     from workflows.calls.activity_calls import CallFailed
@@ -18,14 +19,18 @@ _WHY = "store"
 
 
 class StoreWait:
-    """Shows that the run waits for its store, from the first report of a call until none is held up any more.
+    """Shows that the run waits for its store, until no call is held up any more.
 
-    The calls are tried again by themselves: this wait begins and ends no work. `hold_clock` stops the run's clock for a
-    reason, or lets it run, here and below; `show` makes a change visible.
+    The calls are tried again by themselves: this wait begins and ends no work. `hold_clock` stops
+    the run's clock for a reason, or lets it run, here and below; `show` makes a change visible.
     """
 
     def __init__(
-        self, run: RunRef, state: RunState, hold_clock: Callable[[str, bool], None], show: Callable[[], None]
+        self,
+        run: RunRef,
+        state: RunState,
+        hold_clock: Callable[[str, bool], None],
+        show: Callable[[], None],
     ) -> None:
         self._run = run
         self._state = state

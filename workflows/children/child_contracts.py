@@ -5,10 +5,9 @@ These models are history: only add fields with defaults.
 
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, Field
-
 from activities.contracts.run_contracts import RunRef, SubtaskBrief
 from activities.contracts.turn_contracts import ToolCallRef, ToolResultRef
+from pydantic import AwareDatetime, Field
 from temporal_supervisor.supervision.base.queues import MODEL_QUEUE, OUTWARD_QUEUE
 from temporal_supervisor.supervision.budget.ledger import Amount
 from temporal_supervisor.supervision.contract.base import Model
@@ -73,16 +72,17 @@ class LoopProgress(Model):
         return self.model_copy(update={"usage": Usage(), "turns_booked": self.turn, "effects": []})
 
     def continued(self, turns: int) -> "LoopProgress":
-        """Returns this progress with its next turn numbered on from all `turns` that the attempt has had."""
+        """Returns this progress, its next turn numbered on from all `turns` of the attempt."""
         return self.model_copy(update={"earlier_turns": turns - self.turn})
 
 
 class WorkerAgentInput(Model):
     """One attempt of one subtask.
 
-    `expires_at` ends the retries of calls; it is later than any deadline, which the supervisor keeps. With its
-    `last_grant` a worker agent concludes; any other may be followed by more. One that `goes_first` after an outage
-    returns its progress after one turn, so that others can follow.
+    `expires_at` ends the retries of calls; it is later than any deadline, which the supervisor
+    keeps. With its `last_grant` a worker agent concludes; any other may be followed by more. One
+    that `goes_first` after an outage returns its progress after one turn, so that others can
+    follow.
     """
 
     run: RunRef
@@ -113,8 +113,8 @@ class WorkerAgentResult(Model):
     seconds that a provider's breaker stays open, `spend` that of a nested run. `head` is its
     conversation's, with `heard` of people's words in it; `finish_call_id` names the call in it that
     gave the finding, if one did; it `repeats` if its last two replies are the same. `effects` are
-    the calls with effects that were made, and it `was_denied` if a person has refused a call in a nested run.
-    `labels` are those of all that its work has read.
+    the calls with effects that were made, and it `was_denied` if a person has refused a call in a
+    nested run. `labels` are those of all that its work has read.
     """
 
     finding: Finding | None = None
@@ -201,8 +201,8 @@ class NestedReport(Model):
 class NestedResult(RunResult):
     """The result of a nested supervisor, which it returns, or leaves in the details of its error.
 
-    The supervisor above reads it as a WorkerAgentResult. `finding` is its answer, or what it had when it had to end:
-    then it is `partial`.
+    The supervisor above reads it as a WorkerAgentResult. `finding` is its answer, or what it had
+    when it had to end: then it is `partial`.
     """
 
     finding: Finding | None = None

@@ -1,4 +1,4 @@
-"""The links between a supervisor and its children: two facts upward, people's words and the time downward.
+"""The links between a supervisor and its children: waits and spending go up, instructions down.
 
 A nested supervisor is given all that it may use when it starts. While it works it reports how many
 of its waits need people and what is spent, and hears what its root was told.
@@ -25,6 +25,7 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.run.decisions import Instructions
     from temporal_supervisor.supervision.run.nested_runs import spent_step
     from temporal_supervisor.supervision.run.run_state import RunState
+
     from workflows.background import in_background
     from workflows.children.child_contracts import NestedReport, NestedResult
 
@@ -34,10 +35,11 @@ T = TypeVar("T")
 
 @dataclass
 class Mailbox(Generic[T]):
-    """Sends a workflow the latest of something whenever the `news` in it changed, one signal at a time.
+    """Sends a workflow the latest value whenever the `news` in it changed, one signal at a time.
 
-    Two at a time could overtake each other. The workflow is signalled by its id, once that is known: through a child's
-    handle no signal arrives after this run was reset. `arrived` is called after each signal.
+    Two at a time could overtake each other. The workflow is signalled by its id, once that is
+    known: through a child's handle no signal arrives after this run was reset. `arrived` is called
+    after each signal.
     """
 
     signal: str
@@ -112,7 +114,10 @@ class ChildLinks:
         self._to_tell: dict[str, None] = {}  # likewise
 
     def listen(self, workflow_id: str, subtask_id: str, *, is_nested: bool) -> Instructions:
-        """Returns the instructions for a child that is about to start; later ones are sent to it."""
+        """Returns the instructions for a child that is about to start.
+
+        Later ones are sent to it.
+        """
         latest: Callable[[], Instructions]
         if is_nested:
             began = self._state.time_and_budget.elapsed
@@ -164,8 +169,13 @@ class ChildLinks:
                 mailbox.send()
 
 
-def nested_result(state: RunState, whole: RunResult, fitted: RunResult, record_ref: str) -> NestedResult:
-    """Returns the `fitted` result for the supervisor above; the `whole` one and its record are in the store."""
+def nested_result(
+    state: RunState, whole: RunResult, fitted: RunResult, record_ref: str
+) -> NestedResult:
+    """Returns the `fitted` result for the supervisor above.
+
+    The `whole` one and its record are in the store.
+    """
     below = [report.nested for report in state.board.reports() if report.nested]
     nested = NestedRun(
         spent=state.usage,
@@ -188,7 +198,10 @@ def nested_result(state: RunState, whole: RunResult, fitted: RunResult, record_r
 
 
 def _finding(state: RunState, whole: RunResult, record_ref: str) -> Finding | None:
-    """Returns the answer as a finding; what is missing from it are its limitations. A run that failed has none."""
+    """Returns the answer as a finding; what is missing from it are its limitations.
+
+    A run that failed has none.
+    """
     if not whole.answer_ref or state.phase == "failed":
         return None
     # Its marks name its own subtasks: above, [t1] is another one.

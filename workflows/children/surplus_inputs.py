@@ -7,7 +7,6 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from pydantic import ValidationError
-
     from temporal_supervisor.supervision.contract.base import Model
 
 

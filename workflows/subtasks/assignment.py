@@ -1,7 +1,6 @@
-"""The assignment of a subtask to a role: its breaker's permission and slot, its attempts, how it ends."""
+"""The assignment of a subtask to a role, over all its attempts."""
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -13,11 +12,16 @@ with workflow.unsafe.imports_passed_through():
     from activities.questions.judgement import REFINE, RefineInput
     from temporal_supervisor.supervision.agent.better_finding import better
     from temporal_supervisor.supervision.base import limits
-    from temporal_supervisor.supervision.base.errors import FATAL, ErrorKind, SupervisionError, run_kind
-    from temporal_supervisor.supervision.base.text import cut, one_line
+    from temporal_supervisor.supervision.base.errors import (
+        FATAL,
+        ErrorKind,
+        SupervisionError,
+        run_kind,
+    )
+    from temporal_supervisor.supervision.base.text import one_line
     from temporal_supervisor.supervision.contract.finding import Finding
     from temporal_supervisor.supervision.contract.result import Problem
-    from temporal_supervisor.supervision.contract.team import Person, RoleCard
+    from temporal_supervisor.supervision.contract.team import RoleCard
     from temporal_supervisor.supervision.planning.backups import too_far_behind, too_slow
     from temporal_supervisor.supervision.run.attempt_rules import (
         DECLINED,
@@ -27,22 +31,23 @@ with workflow.unsafe.imports_passed_through():
         is_retried,
         is_tried_again,
     )
-    from temporal_supervisor.supervision.run.decisions import Decision
+
     from workflows.calls import activity_calls
     from workflows.calls.activity_calls import CallFailed
-    from workflows.calls.asking import ask_or_warn
     from workflows.children.child_contracts import LoopProgress, WorkerAgentResult
-    from workflows.subtasks.attempt import Work, kept, run_agents
+    from workflows.subtasks.asked_people import finding_by, help_after
+    from workflows.subtasks.attempt import Work, run_agents
 
 
 @dataclass(eq=False)
 class Assignment(Work):
     """The work on a subtask over all its attempts.
 
-    It `is_admitted` by the role's breaker while its attempt runs, or is about to. `declined` counts refusals and
-    `CannotDo` among the failures. `last` is the result of the attempt that ended last, `skipped` why a person ended it.
-    The attempt under way `was_refined` if its description was rewritten. In a round of review it `keeps_better`: the
-    finding that was sent back stands unless what comes has as much that is supported.
+    It `is_admitted` by the role's breaker while its attempt runs, or is about to. `declined` counts
+    refusals and `CannotDo` among the failures. `last` is the result of the attempt that ended last,
+    `skipped` why a person ended it. The attempt under way `was_refined` if its description was
+    rewritten. In a round of review it `keeps_better`: the finding that was sent back stands unless
+    what comes has as much that is supported.
     """
 
     is_admitted: bool = False
@@ -64,12 +69,13 @@ class Assignment(Work):
     @property
     def unused_fallback(self) -> RoleCard | None:
         """The role's fallback role, if there is one and the subtask is not there already."""
-        return None if self.fell_back else self.context.team.find(self.role.fallback)
+        return None if self.fell_back else self.context.plan.team.find(self.role.fallback)
 
     async def run(self) -> None:
-        """Runs it to its end, or until no breaker admits its next attempt: then it waits on the board.
+        """Runs it to its end, or back to the board if no breaker admits its next attempt.
 
-        Raises SupervisionError if the provider refuses all work. A cancellation ends the subtask and is not raised.
+        Raises SupervisionError if the provider refuses all work. A cancellation ends the subtask
+        and is not raised.
         """
         state, subtask_id = self.context.state, self.subtask_id
         try:
@@ -82,13 +88,13 @@ class Assignment(Work):
                     state.trace.note("subtask_held", subtask_id, role=self.role.name)
                     return
         except (asyncio.CancelledError, SupervisionError) as error:
-            # The dispatch cancels this at any await here or below; attempts themselves return what they have.
+            # The dispatch cancels this at any await here or below; attempts themselves return what
+            # they have.
             self.stop()
             if isinstance(error, SupervisionError):
                 raise
         finally:
-            if self.slot is not None:  # no attempt took it up
-                self.context.free(self.slot)
+            self.context.slots.free(self.slot)  # if no attempt took it up
 
     async def _attempt(self) -> WorkerAgentResult:
         """Returns the result of the next attempt, by worker agents or by a person."""
@@ -109,17 +115,19 @@ class Assignment(Work):
         self.context.show()
         if role.person is None:
             return await run_agents(self, count)
-        if self.slot is not None:
-            self.context.free(self.slot)
+        self.context.slots.free(self.slot)
         try:
-            return await self._ask_for_finding(role.person)
+            return await finding_by(role.person, self)
         except CallFailed as failed:
             return WorkerAgentResult(problem=failed.problem)
-        except (asyncio.CancelledError, SupervisionError):  # the run was stopped, or its time is over
+        except (
+            asyncio.CancelledError,
+            SupervisionError,
+        ):  # the run was stopped, or its time is over
             return WorkerAgentResult(stopped=True)
 
     def take_role(self) -> bool:
-        """Takes permission and slot for an attempt, of the fallback role if the own one's breaker gives no permission.
+        """Takes permission and slot for an attempt, by the fallback role if the own one rests.
 
         Returns False if there are none: the subtask has to wait.
         """
@@ -143,7 +151,10 @@ class Assignment(Work):
         return state.slots.share(1 + state.board.ready_beside(self.subtask_id))
 
     def next_probe_at(self) -> datetime | None:
-        """Returns when the first breaker that keeps the subtask waiting admits an attempt; None if no time is set."""
+        """Returns when the first breaker that keeps the subtask waiting admits an attempt.
+
+        None if no time is set.
+        """
         roles = [role for role in (self.role, self.unused_fallback) if role is not None]
         times = [self.context.state.waits.breaker(role.name).retry_at for role in roles]
         return min((time for time in times if time is not None), default=None)
@@ -161,17 +172,19 @@ class Assignment(Work):
         self.fell_back = True
 
     async def _divert(self) -> None:
-        """Gives the subtask to the backup of a role that is behind or slow, if its breaker admits it.
+        """Gives the subtask to the backup of a role that is behind or slow, if it may work.
 
         Only before its first attempt: later ones go on where the earlier ones were.
         """
         role, context, state = self.role, self.context, self.context.state
-        backup = context.team.find(role.backup)
+        backup = context.plan.team.find(role.backup)
         if backup is None or self.failures or self.resume_from is not None:
             return
         why = too_slow(role, state.board.reports())
         if not why and role.pool is not None:
-            why = too_far_behind(role, await activity_calls.pool_backlog(context.run, role.pool))
+            why = too_far_behind(
+                role, await activity_calls.pool_backlog(context.terms.run, role.pool)
+            )
         # Asked only now: another subtask may have taken the backup's probe during the look.
         if why and state.waits.breaker(backup.name).admits():
             self._count_outcome(None)
@@ -180,17 +193,30 @@ class Assignment(Work):
             state.trace.note("subtask_diverted", self.subtask_id, role=backup.name, why=why)
 
     def reopened(self, feedback: str, *, warm: bool, reviewed: bool = False) -> "Assignment":
-        """Returns the assignment of the ended subtask to the same role again, with feedback on its finding.
+        """Returns the assignment of the ended subtask to the same role again, with feedback.
 
-        `warm`: in the conversation that gave the finding, if that can be continued. `reviewed`: the feedback is a
-        review's, so the better finding is kept, and a conversation that repeated itself begins anew.
+        `warm`: in the conversation that gave the finding, if that can be continued. `reviewed`: the
+        feedback is a review's, so the better finding is kept, and a conversation that repeated
+        itself begins anew.
         """
         last, resume_from = self.last, None
         finding = self.report.finding if self.report.state == "completed" else None
         single = self.context.state.board.subtask(self.subtask_id).candidates == 1
-        if warm and single and finding is not None and last.finding == finding and last.head is not None:
-            taken = [ToolResultRef(call_id=last.finish_call_id, text=FINISH_TAKEN)] if last.finish_call_id else []
-            resume_from = LoopProgress(head=last.head, results=taken, feedback_due=True, heard=last.heard)
+        if (
+            warm
+            and single
+            and finding is not None
+            and last.finding == finding
+            and last.head is not None
+        ):
+            taken = (
+                [ToolResultRef(call_id=last.finish_call_id, text=FINISH_TAKEN)]
+                if last.finish_call_id
+                else []
+            )
+            resume_from = LoopProgress(
+                head=last.head, results=taken, feedback_due=True, heard=last.heard
+            )
             if reviewed and last.repeats:  # what it was told before did not change its words
                 resume_from = LoopProgress(anew_from=last.head)
         return Assignment(
@@ -208,9 +234,10 @@ class Assignment(Work):
         )
 
     def _take(self, result: WorkerAgentResult) -> Problem | None:
-        """Ends the subtask with the result of an attempt, or returns the problem that another one may mend.
+        """Ends the subtask with the result of an attempt, or returns a problem to retry.
 
-        Raises SupervisionError if other subtasks would fail alike and the run has no finding to lose.
+        Raises SupervisionError if other subtasks would fail alike and the run has no finding to
+        lose.
         """
         problem = result.problem
         self.last = result
@@ -220,7 +247,9 @@ class Assignment(Work):
             self._note_refined(result)
         if result.succeeded:
             self._succeed(result)
-        elif problem is None or problem.type is ErrorKind.CANCELLED:  # by a person, who wants no other attempt
+        elif (
+            problem is None or problem.type is ErrorKind.CANCELLED
+        ):  # by a person, who wants no other attempt
             self.stop(problem)
         elif not is_retried(problem.type):
             self.fail(problem)
@@ -252,7 +281,7 @@ class Assignment(Work):
         context, subtask_id = self.context, self.subtask_id
         # After a person's no another role would only ask for the same in other words.
         fallback = None if self.was_denied else self.unused_fallback
-        if context.is_bare:
+        if context.terms.is_bare:
             return False
         again = is_tried_again(problem.type, self.failures, self.declined)
         # Who has not answered is not asked again, and a team needs subtasks for its own plan.
@@ -285,7 +314,8 @@ class Assignment(Work):
             description=rewritten,
             **self.last.refs,
         )
-        pause = back_off(self.failures) - (workflow.now() - failed_at)  # describing it better took a part of it
+        described_for = workflow.now() - failed_at  # a part of the pause
+        pause = back_off(self.failures) - described_for
         if pause > timedelta():
             await workflow.sleep(pause, summary=f"{subtask_id}: the next attempt")
         return True
@@ -296,12 +326,12 @@ class Assignment(Work):
         The attempt then `was_refined`.
         """
         context, subtask_id = self.context, self.subtask_id
-        if context.leaves_out("refine"):
+        if context.model.leaves_out("refine"):
             return ""
 
         call = RefineInput(
-            **{**context.call_fields, "plan_ref": context.described_in[subtask_id]},
-            team_ref=context.team_ref,
+            **{**context.model.call_fields, "plan_ref": context.plan.described_in[subtask_id]},
+            team_ref=context.plan.team_ref,
             subtask_id=subtask_id,
             description_ref=self.description_ref,
             role=self.role.name,
@@ -310,7 +340,7 @@ class Assignment(Work):
             tried_ref=self.last.head,
         )
         lost = f"{subtask_id} could not be described better"
-        better = await ask_or_warn(context, REFINE, call, lost)
+        better = await context.model.ask_or_warn(REFINE, call, lost)
         if better is None or not better.description_ref:
             return ""
 
@@ -318,70 +348,34 @@ class Assignment(Work):
         self.was_refined = True
         return better.preview
 
-    async def _ask_for_finding(self, person: Person) -> WorkerAgentResult:
-        """Returns the finding of a subtask that a person hands in."""
-        context, report = self.context, self.report
-        parts = [context.state.board.subtask(self.subtask_id).whole]
-        if self.feedback:
-            parts.append(f"A review of the finding so far says: {self.feedback}")
-        for dependency in context.state.board.completed_for(self.subtask_id):
-            if dependency.finding is not None:
-                parts.append(f"{dependency.id} ({dependency.role}) found: {dependency.finding.summary}")
-        attempt = f"{self.subtask_id}/{report.attempts}"
-        decision = await self._ask(attempt, f"{report.role} ({person.who}): {parts[0]}", parts, person.expires)
-        if decision is not None:
-            return WorkerAgentResult(finding=await kept(context, decision))
-        why = f"{person.who} gave no finding in time"
-        return WorkerAgentResult(problem=Problem(type=ErrorKind.TIMEOUT, message=why))
-
-    async def _ask(
-        self, place: str, preview: str, parts: list[str], timeout: timedelta, choices: Sequence[str] = ()
-    ) -> Decision | None:
-        """Returns the finding that a person hands in for the subtask, or what else they decide, if in time."""
-        content = "\n\n".join(parts)
-        wait = self.context.new_wait(
-            place,
-            "finding",
-            content,
-            self.context.described_in[self.subtask_id],
-            subtask_id=self.subtask_id,
-            prompt_preview=one_line(preview, limits.PARAGRAPH_BYTES),
-            choices=[*choices],
-        )
-        return await self.context.decision(wait, timeout, cut(content, limits.PAYLOAD_AIM_BYTES))
-
     async def _helped(self, problem: Problem) -> bool:
         """True if a person has a subtask that failed for good tried again; else it has ended."""
-        context, report = self.context, self.report
+        context = self.context
         is_required = context.state.plan.importance.get(self.subtask_id) == "required"
-        if context.state.request.on_subtask_failure != "ask" or not is_required or self.previous is not None:
+        is_asked_about = context.state.request.on_subtask_failure == "ask" and is_required
+        if not is_asked_about or self.previous is not None:
             self.fail(problem)
             return False
-        if self.slot is not None:
-            context.free(self.slot)
-        failed = f"failed for good after {report.attempts} attempts ({problem.type}): {problem.message}"
-        description = context.state.board.subtask(self.subtask_id).whole
-        parts = [description, f"It {failed}", *([self.so_far.summary] if self.so_far else [])]
-        timeout, choices = context.state.request.approval_timeout, ("reply", "retry", "skip")
-        # A person who gave no finding in time was asked under the attempt's own id.
-        place = f"{self.subtask_id}/{report.attempts}{':failed' if self.role.person else ''}"
+        context.slots.free(self.slot)
         try:
-            decision = await self._ask(place, f"{failed}: {description}", parts, timeout, choices)
+            decision = await help_after(problem, self, self.so_far)
         except SupervisionError:  # the run's time is over
             self.stop()
             return False
         if decision is None:
             self.fail(problem)
-        elif decision.choice != "retry":
-            try:
-                self._succeed(WorkerAgentResult(finding=await kept(context, decision)))
-            except CallFailed as error:
-                self.fail(error.problem)
-        else:
+            return False
+        if decision.choice == "retry":
             self.failures = self.declined = 0
             self.fell_back, self.was_denied = False, False
             self.feedback = decision.text or None
             return True
+        try:
+            finding = await context.waiting.stored_words(decision)
+        except CallFailed as error:
+            self.fail(error.problem)
+            return False
+        self._succeed(WorkerAgentResult(finding=finding))
         return False
 
     def _is_worse(self, finding: Finding) -> bool:
@@ -397,23 +391,29 @@ class Assignment(Work):
         self._count_outcome(True)
         if self._is_worse(result.finding):
             state.board.keep(subtask_id)
-            state.open_point(subtask_id, f"what came back had less that is supported: {self.feedback}")
+            state.open_points.open(
+                subtask_id, f"what came back had less that is supported: {self.feedback}"
+            )
             state.trace.note("finding_kept", subtask_id, which="earlier")
             return
         state.board.complete(subtask_id, result.finding)
-        state.close_point(subtask_id)
+        state.open_points.close(subtask_id)
         state.trace.note("subtask_completed", subtask_id, turns=self.report.turns, **result.refs)
 
     def fail(self, problem: Problem) -> None:
-        """Ends a subtask that failed for good; one in review keeps its finding, and the point stays open.
+        """Ends a subtask that failed for good.
 
-        Raises SupervisionError if other subtasks would fail alike and the run has no finding to lose.
+        One in review keeps its finding, and the point stays open. Raises SupervisionError if other
+        subtasks would fail alike and the run has no finding to lose.
         """
         self._count_outcome(None)
         state, subtask_id = self.context.state, self.subtask_id
         if self.previous is not None:
             state.board.keep(subtask_id)
-            state.open_point(subtask_id, f"it could not be fixed ({problem.type}): {self.feedback or problem.message}")
+            state.open_points.open(
+                subtask_id,
+                f"it could not be fixed ({problem.type}): {self.feedback or problem.message}",
+            )
             return
         state.board.end(subtask_id, "failed", problem, self.so_far)
         state.trace.note(
@@ -428,9 +428,9 @@ class Assignment(Work):
             raise SupervisionError(run_kind(problem.type), problem.message)
 
     def stop(self, problem: Problem | None = None) -> None:
-        """Ends a subtask that was stopped, by the run if there is no `problem`; what it had is a partial finding.
+        """Ends a subtask that was stopped, by the run if there is no `problem`.
 
-        One that has ended by itself stays as it is.
+        What it had is a partial finding. One that has ended by itself stays as it is.
         """
         self._count_outcome(None)
         state, subtask_id = self.context.state, self.subtask_id

@@ -1,4 +1,4 @@
-"""An attempt of a subtask: its worker agents to their end, through waits for provider, people and budget."""
+"""An attempt of a subtask by one worker agent, or by several candidates."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -7,9 +7,8 @@ from itertools import cycle
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.run_contracts import PersonWords, SubtaskBrief, as_refs, shown_gaps
-    from activities.contracts.turn_contracts import ToolCallRef, ToolResultRef
-    from activities.prompts.agent_prompts import already_done, denied, is_denial, unanswered
+    from activities.contracts.run_contracts import SubtaskBrief, as_refs, shown_gaps
+    from activities.prompts.agent_prompts import already_done, is_denial
     from temporal_supervisor.supervision.base import limits
     from temporal_supervisor.supervision.base.errors import FATAL, ErrorKind, SupervisionError
     from temporal_supervisor.supervision.base.queues import pool_queue
@@ -18,28 +17,28 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.contract.result import Problem, SubtaskReport
     from temporal_supervisor.supervision.contract.team import RoleCard
     from temporal_supervisor.supervision.run.attempt_rules import AfterAgent, after_agent, child_id
-    from temporal_supervisor.supervision.run.decisions import Decision
     from temporal_supervisor.supervision.run.nested_runs import NestedGrant
     from temporal_supervisor.supervision.run.slots import Slot
+
     from workflows.background import stop_all
     from workflows.calls.activity_calls import CallFailed
-    from workflows.calls.asking import judge, wait_for_model
     from workflows.children.child_contracts import LoopProgress, WorkerAgentInput, WorkerAgentResult
-    from workflows.run_context import RunContext
-    from workflows.subtasks.child_runs import run_nested, run_worker_agent
+    from workflows.subtasks.call_decisions import CallDecisions
+    from workflows.subtasks.work_context import WorkContext
 
 
 @dataclass(eq=False)
 class Work:
-    """A subtask in the hands of a role: what its next attempt begins with, and what came of those before.
+    """A subtask in the hands of a role: the input of its next attempt, the results of earlier ones.
 
-    The attempt takes up the `slot`, described as in `description_ref` if that is set. In a round of review `previous`
-    is the finding to improve by `feedback`, and `resume_from` where its conversation stands, for the role and the
-    attempt that continue it. `results` are of all worker agents so far, candidates included, `effects` their calls
-    with effects, which each next one is told of. It `was_denied` if a person has refused a call.
+    The attempt takes up the `slot`, described as in `description_ref` if that is set. In a round of
+    review `previous` is the finding to improve by `feedback`, and `resume_from` where its
+    conversation stands, for the role and the attempt that continue it. `results` are of all worker
+    agents so far, candidates included, `effects` their calls with effects, which each next one is
+    told of. It `was_denied` if a person has refused a call.
     """
 
-    context: RunContext
+    context: WorkContext
     subtask_id: str
     role: RoleCard
     slot: Slot | None = None
@@ -63,7 +62,7 @@ async def run_agents(work: Work, count: int) -> WorkerAgentResult:
     if count == 1:
         return await _Agent(work, role, 0, slot).run()
     subtask = work.context.state.board.subtask(work.subtask_id)
-    named = [work.context.team.find(name) for name in subtask.candidate_roles]
+    named = [work.context.plan.team.find(name) for name in subtask.candidate_roles]
     roles = [role, *[other for other in named if other is not None]]
     # The first candidate has the attempt's own slot.
     slots = [slot, *(Slot(work.subtask_id) for _ in range(1, count))]
@@ -73,7 +72,10 @@ async def run_agents(work: Work, count: int) -> WorkerAgentResult:
 
 
 async def _run_candidates(work: Work, agents: "list[_Agent]") -> WorkerAgentResult:
-    """Runs several worker agents, as slots allow; a judge chooses among their findings. All are paid."""
+    """Runs several worker agents, as slots allow; a judge chooses among their findings.
+
+    All are paid.
+    """
     state, subtask_id = work.context.state, work.subtask_id
     running = [asyncio.create_task(agent.run()) for agent in agents]
     try:
@@ -83,7 +85,8 @@ async def _run_candidates(work: Work, agents: "list[_Agent]") -> WorkerAgentResu
             state.trace.note("candidate_ended", subtask_id, candidate=number, **result.refs)
         index = await _best(work, agents, results)
     except asyncio.CancelledError:
-        # Cancelled while they run, or while the judge does: each hands in what it has, the first finding counts.
+        # Cancelled while they run, or while the judge does: each hands in what it has, the first
+        # finding counts.
         await stop_all(running)
         return next((r for r in work.results if r.succeeded), WorkerAgentResult(stopped=True))
     state.board.begin(subtask_id, agents[index].role.name)
@@ -96,24 +99,31 @@ async def _best(work: Work, agents: "list[_Agent]", results: list[WorkerAgentRes
     """Returns the index of the best result; a judge is asked only where there is a choice."""
     context, subtask_id = work.context, work.subtask_id
     reports = {
-        index: SubtaskReport(id=subtask_id, role=agents[index].role.name, state="completed", finding=result.finding)
+        index: SubtaskReport(
+            id=subtask_id, role=agents[index].role.name, state="completed", finding=result.finding
+        )
         for index, result in enumerate(results)
         if result.succeeded
     }
     if len(reports) < 2:
         return next(iter(reports), 0)
     description = context.state.board.subtask(subtask_id).description
-    choice, reason = await judge(context, "select", description, as_refs(list(reports.values())))
+    choice, reason = await context.model.judge(
+        "select", description, as_refs(list(reports.values()))
+    )
     best = list(reports)[choice or 0]
-    context.state.trace.note("candidate_chosen", subtask_id, choice=best + 1, of=len(agents), reason=reason)
+    context.state.trace.note(
+        "candidate_chosen", subtask_id, choice=best + 1, of=len(agents), reason=reason
+    )
     return best
 
 
 class _Agent:
-    """A worker agent, or the supervisor of a team, from its start to its end, over all its executions.
+    """A worker agent, or the supervisor of a team, over all its executions.
 
-    It works in a `slot`, which it gives back while it waits. `progress` is where it continues with the `model`, and
-    `booked` what it has consumed. With the `last` grant it has the one call in which it can still conclude.
+    It works in a `slot`, which it gives back while it waits. `progress` is where it continues with
+    the `model`, and `booked` what it has consumed. With the `last` grant it has the one call in
+    which it can still conclude.
     """
 
     def __init__(self, work: Work, role: RoleCard, candidate: int, slot: Slot) -> None:
@@ -125,11 +135,15 @@ class _Agent:
         self._number = work.report.attempts
         self._slot = slot
         # Also the name of its account in the ledger.
-        self.workflow_id = child_id(workflow.info().workflow_id, self._subtask_id, self._number, candidate)
+        self.workflow_id = child_id(
+            workflow.info().workflow_id, self._subtask_id, self._number, candidate
+        )
         # A nested supervisor has models of its own, and waits for them itself.
         self._chain = list(self.role.models)
         self._model = "" if self.role.team else self._state.models.choose(self._chain)
         self._progress = work.resume_from or LoopProgress()
+        timeout = self._state.request.approval_timeout
+        self._decisions = CallDecisions(self._context.waiting, timeout)
         self._stood: dict[str, LoopProgress] = {}  # where the conversations with other models stand
         self._booked = WorkerAgentResult()
         self._last = False
@@ -139,7 +153,7 @@ class _Agent:
         try:
             return await self._run()
         finally:
-            self._context.free(self._slot)
+            self._context.slots.free(self._slot)
             self._state.models.leave(self._slot)
 
     async def _run(self) -> WorkerAgentResult:
@@ -148,10 +162,16 @@ class _Agent:
             try:
                 await self._until_served()
                 grant = await self._fund()
-            except (asyncio.CancelledError, SupervisionError):  # the run was stopped, or its time is over
+            except (
+                asyncio.CancelledError,
+                SupervisionError,
+            ):  # the run was stopped, or its time is over
                 return result.when_stopped()
             if grant is None:
-                spent = Problem(type=ErrorKind.BUDGET_EXHAUSTED, message=self._state.time_and_budget.spent_line())
+                spent = Problem(
+                    type=ErrorKind.BUDGET_EXHAUSTED,
+                    message=self._state.time_and_budget.spent_line(),
+                )
                 return result.model_copy(update={"problem": spent})
             result = await self._run_child(grant)
             self._book(result)
@@ -159,9 +179,9 @@ class _Agent:
                 continue
             failed_by = result.problem.type if result.problem else None
             if failed_by in FATAL and not self._state.has_finding:
-                self._context.free(self._slot)
+                self._context.slots.free(self._slot)
                 try:
-                    await self._context.until_finding(self._subtask_id)
+                    await self._until_finding()
                 except asyncio.CancelledError:
                     return result.when_stopped()
             step = after_agent(
@@ -179,23 +199,31 @@ class _Agent:
             if ended is not None:
                 return ended
 
-    async def _until_continued(self, step: AfterAgent, result: WorkerAgentResult) -> WorkerAgentResult | None:
-        """Readies it to continue, after its waits for people. Returns its result if it does not continue."""
+    async def _until_continued(
+        self, step: AfterAgent, result: WorkerAgentResult
+    ) -> WorkerAgentResult | None:
+        """Readies it to continue, after its waits for people.
+
+        Returns its result if it does not continue.
+        """
         why = result.problem.message if result.problem else ""
         self._progress = result.progress.booked() if result.progress else LoopProgress()
         if step is AfterAgent.WAIT_PROVIDER:
             chance = workflow.random().random()
             self._state.model_away(self._model, self._slot, why, result.retry_after, chance)
         elif step is AfterAgent.WAIT_RESUME:
-            self._context.free(self._slot)  # for others, while this one waits
+            self._context.slots.free(self._slot)  # for others, while this one waits
             self._state.model_away(self._model, self._slot, why)
         elif step is AfterAgent.WAIT_PERSON:
             self._state.models.answered(self._model, self._slot)
-            self._context.free(self._slot)
+            self._context.slots.free(self._slot)
             place = self.workflow_id.removeprefix(f"{workflow.info().workflow_id}/")
             try:
-                self._progress = await ask_about_calls(self._context, place, self._progress)
-            except (asyncio.CancelledError, SupervisionError):  # the run was stopped, or its time is over
+                self._progress = await self._decisions.on_pending(place, self._progress)
+            except (
+                asyncio.CancelledError,
+                SupervisionError,
+            ):  # the run was stopped, or its time is over
                 return result.when_stopped()
             except CallFailed as failed:  # a person's words could not be stored
                 return result.model_copy(update={"problem": failed.problem, "progress": None})
@@ -208,12 +236,26 @@ class _Agent:
         self._work.was_denied = True
         self._state.note_denial()
 
+    async def _until_finding(self) -> None:
+        """Returns once the run has a finding, or all work under way is refused, as this one is.
+
+        So that work decides whether the run fails, not the order in which the provider answers.
+        """
+        state = self._state
+        state.refuse(self._subtask_id)
+        try:
+            await workflow.wait_condition(lambda: state.has_finding or not state.finding_may_come)
+        finally:
+            state.refuse_no_longer(self._subtask_id)
+
     async def _until_served(self) -> None:
         """Returns when the model may be called; work that waits for it holds no slot."""
         outage = self._state.models.outage(self._model)
         if outage is not None and outage.first is not self._slot:
-            self._context.free(self._slot)
-            await wait_for_model(self._context, self._subtask_id, self._model, self._slot, attempt=self._number)
+            self._context.slots.free(self._slot)
+            await self._context.waiting.until_served(
+                self._subtask_id, self._model, self._slot, attempt=self._number
+            )
 
     def _goes_to_other_model(self, result: WorkerAgentResult) -> bool:
         """True if the next model takes over; it need not always, and not always one can."""
@@ -225,29 +267,32 @@ class _Agent:
             return False
         replaced = {"model": self._model, "by": other, "why": problem.type}
         self._state.trace.note("model_replaced", self._subtask_id, **replaced, **result.refs)
-        # Thinking is bound to the model that thought it: the other one begins a conversation of its own.
+        # Thinking is bound to the model that thought it: the other one begins a conversation of its
+        # own.
         models.leave(self._slot)
         if result.progress is not None:
             self._stood[self._model] = result.progress.booked()
         self._model = other
         self._progress = self._stood.get(other, LoopProgress()).continued(self._booked.turns)
         if self._progress.head is not None and self._work.effects:
-            self._progress.note = already_done(self._work.effects)  # by other models, after this one was left
+            self._progress.note = already_done(
+                self._work.effects
+            )  # by other models, after this one was left
         return True
 
     async def _fund(self) -> Amount | None:
-        """Returns a slice of the budget, and holds the slot; at its end the last grant for work under way, else None.
+        """Returns a slice of the budget, and holds the slot.
 
-        While the run is paused it waits, without a slot. While other work holds grants it waits:
-        some may be returned.
+        At its end the last grant for work under way, else None. While the run is paused it waits,
+        without a slot. While other work holds grants it waits: some may be returned.
         """
         context, budget = self._context, self._state.time_and_budget
         self._last = False
         while True:
             if self._state.steering.paused:
-                context.free(self._slot)
-                await context.until_resumed()
-            await context.hold(self._slot)
+                context.slots.free(self._slot)
+                await context.waiting.until_resumed()
+            await context.slots.hold(self._slot)
             if self._state.steering.paused:
                 continue
             grant = budget.ledger.grant(self.workflow_id, self._slices())
@@ -271,12 +316,15 @@ class _Agent:
         It holds no slot: agents with budget may need it, to end and return some.
         """
         budget = self._state.time_and_budget
-        self._context.free(self._slot)
+        self._context.slots.free(self._slot)
         budget.agent_waits(self._subtask_id)
         self._context.changed.set()  # nothing else begins that could not be paid, too
         try:
-            # Several may wake from this wait at once, and the first takes what is free: so they ask again.
-            await workflow.wait_condition(lambda: not budget.ledger.exhausted or not budget.ledger.open_grants)
+            # Several may wake from this wait at once, and the first takes what is free: so they ask
+            # again.
+            await workflow.wait_condition(
+                lambda: not budget.ledger.exhausted or not budget.ledger.open_grants
+            )
         finally:
             budget.agent_waits_no_longer(self._subtask_id)
             self._context.changed.set()
@@ -301,11 +349,15 @@ class _Agent:
         self._work.results.append(result)
 
     async def _run_child(self, grant: Amount) -> WorkerAgentResult:
-        """Runs the child: a worker agent, or the supervisor of a team. Its id is the same after each wait."""
+        """Runs the child: a worker agent, or the supervisor of a team.
+
+        Its id is the same after each wait.
+        """
         if self.role.team:
             return await self._run_nested(grant)
         self._state.board.note_model(self._subtask_id, self._model)
-        return await run_worker_agent(self._context, self._agent_input(grant), self.workflow_id, self._booked)
+        agent = self._agent_input(grant)
+        return await self._context.children.run_worker_agent(agent, self.workflow_id, self._booked)
 
     async def _run_nested(self, budget: Amount) -> WorkerAgentResult:
         """Runs the supervisor of a team, with a grant that it keeps until its end."""
@@ -314,8 +366,9 @@ class _Agent:
             return WorkerAgentResult(problem=self._no_subtasks_left())
         given = {"slots": self._slot.places, "subtasks": subtasks}
         grant = NestedGrant(tokens=budget.tokens, usd=budget.usd, **given)
-        context, name = self._context, self.workflow_id
-        return await run_nested(context, self.role, self._brief(), name, self._booked, grant)
+        return await self._context.children.run_nested(
+            self.role, self._brief(), self.workflow_id, self._booked, grant
+        )
 
     def _no_subtasks_left(self) -> Problem:
         message = (
@@ -328,18 +381,28 @@ class _Agent:
     def _brief(self) -> SubtaskBrief:
         context, board, work = self._context, self._state.board, self._work
         subtask = board.subtask(self._subtask_id)
-        completed, missing = board.completed_for(self._subtask_id), shown_gaps(board.missing_for(self._subtask_id))
-        labels = Labels.of(report.finding for report in completed) | context.plan_labels[self._subtask_id]
-        if missing or work.feedback or work.description_ref or work.effects:  # words of others on the work so far
+        completed, missing = (
+            board.completed_for(self._subtask_id),
+            shown_gaps(board.missing_for(self._subtask_id)),
+        )
+        labels = (
+            Labels.of(report.finding for report in completed)
+            | context.plan.labels[self._subtask_id]
+        )
+        if (
+            missing or work.feedback or work.description_ref or work.effects
+        ):  # words of others on the work so far
             labels |= self._state.labels
         if subtask.attachments or subtask.template:
-            labels |= context.setup.data_labels
+            labels |= context.terms.setup.data_labels
         return SubtaskBrief(
-            plan_ref=context.described_in[self._subtask_id],
+            plan_ref=context.plan.described_in[self._subtask_id],
             subtask_id=self._subtask_id,
             dependencies=as_refs(completed, board),
             missing=missing,
-            attachments=[item for item in context.setup.attachments if item.name in subtask.attachments],
+            attachments=[
+                item for item in context.terms.setup.attachments if item.name in subtask.attachments
+            ],
             description_ref=work.description_ref,
             feedback=work.feedback,
             previous_ref=work.previous.text_ref if work.previous else None,
@@ -353,8 +416,8 @@ class _Agent:
         context, state, role = self._context, self._state, self.role
         pool = pool_queue(role.pool) if role.pool else None
         return WorkerAgentInput(
-            run=context.run,
-            team_ref=context.team_ref,
+            run=context.terms.run,
+            team_ref=context.plan.team_ref,
             role=role.model_copy(
                 update={
                     "model": self._model,
@@ -366,9 +429,9 @@ class _Agent:
             subtask_id=self._subtask_id,
             brief=self._brief(),
             max_turns=min(state.request.max_turns, role.max_turns or limits.MAX_TURNS),
-            tools_queue=pool or context.setup.tools_queue,
-            outward_queue=pool or context.setup.outward_queue,
-            model_queue=(pool if role.pool_model else None) or context.setup.model_queue,
+            tools_queue=pool or context.terms.setup.tools_queue,
+            outward_queue=pool or context.terms.setup.outward_queue,
+            model_queue=(pool if role.pool_model else None) or context.terms.setup.model_queue,
             expires_at=state.time_and_budget.latest_deadline_at,
             timeout_seconds=state.timeout_of(self._subtask_id),
             grant=grant,
@@ -379,71 +442,6 @@ class _Agent:
 
     def _starting_progress(self) -> LoopProgress:
         """Returns the progress to go on from; a bare agent's conclusion is never sent back."""
-        if not self._context.is_bare:
+        if not self._context.terms.is_bare:
             return self._progress
         return self._progress.model_copy(update={"objected": True})
-
-
-async def ask_about_calls(context: RunContext, place: str, progress: LoopProgress) -> LoopProgress:
-    """Returns the progress of the worker agent at a place such as t3/1 once people have decided about all its calls.
-
-    What they replied and denied are results; what they approved is to be run. Raises SupervisionError
-    `DeadlineExceeded` if the run's time is over first.
-    """
-    head = progress.head or ""
-    asking = [_ask_about(context, f"{place}:{progress.number}", head, call) for call in progress.pending]
-    results, approved = [*progress.results], [*progress.approved]
-    for outcome in await asyncio.gather(*asking, return_exceptions=True):
-        if isinstance(outcome, BaseException):
-            raise outcome
-        if isinstance(outcome, ToolResultRef):
-            results.append(outcome)
-        else:
-            approved.append(outcome)
-    return progress.model_copy(update={"pending": [], "results": results, "approved": approved})
-
-
-async def _ask_about(context: RunContext, place: str, head: str, call: ToolCallRef) -> ToolCallRef | ToolResultRef:
-    """Returns the call if it is to be run; else its result: a person's reply, or why there is none."""
-    is_tool = call.waits_for == "tool"
-    again = f".{len(call.replies)}" if call.waits_for == "reply" else ""
-    question = call.asked if call.asks else ""
-    preview = f"{call.name} {call.preview}" if is_tool else question or call.preview
-    # The head names the whole conversation: workflow, turn and model are part of it.
-    source = (
-        head,
-        str(call.index),
-        call.name,
-        call.definition_sha256,
-        call.arguments_sha256,
-        call.asks,
-        call.asked,
-    )
-    wait = context.new_wait(
-        f"{place}.{call.index}{again}",
-        "tool" if is_tool else "question",
-        *source,
-        subtask_id=place.partition("/")[0],
-        prompt_preview=preview,
-        arguments_sha256=call.arguments_sha256 if is_tool else None,
-        choices=["approve", "deny"] if is_tool else call.choices,
-        content_ref=call.asked_ref,
-        after=call.after,
-    )
-    decision = await context.decision(wait, context.state.request.approval_timeout, call.asked)
-    if decision is None:
-        return call.without_result(unanswered(not is_tool))
-    if decision.choice == "approve":
-        return call
-    if decision.choice == "deny":
-        return call.without_result(denied(decision.text))
-    words = await kept(context, decision)
-    if call.waits_for == "reply":
-        return call.model_copy(update={"replies": [*call.replies, (call.asks, words.text_ref)]})
-    return ToolResultRef(call_id=call.call_id, ref=words.text_ref, sources=words.sources)
-
-
-async def kept(context: RunContext, decision: Decision) -> Finding:
-    """Returns a person's words, stored, as a finding. Raises CallFailed."""
-    source = f"person {decision.by}" if decision.by else "a person"
-    return await context.words.kept(PersonWords(text=decision.text, source=source))

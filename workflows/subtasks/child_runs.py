@@ -1,4 +1,4 @@
-"""The child workflow of a subtask attempt, a worker agent or a nested supervisor, from its start to its end.
+"""The child workflows of a supervisor: worker agents and nested supervisors.
 
 A stop always reaches it, and a reset ends the one that an earlier execution left.
 """
@@ -17,50 +17,94 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.base import limits
     from temporal_supervisor.supervision.base.errors import ErrorKind
     from temporal_supervisor.supervision.base.text import cut, label
+    from temporal_supervisor.supervision.contract.request import RunRequest
     from temporal_supervisor.supervision.contract.result import Problem
     from temporal_supervisor.supervision.contract.team import RoleCard
     from temporal_supervisor.supervision.run.nested_runs import NestedGrant
+    from temporal_supervisor.supervision.run.run_state import RunState
+
     from workflows.background import let_ready_tasks_finish
     from workflows.calls import activity_calls
     from workflows.calls.activity_calls import CallFailed, details_of, problem_of
     from workflows.children.child_contracts import NestedInput, WorkerAgentInput, WorkerAgentResult
-    from workflows.run_context import RunContext
+    from workflows.children.links import ChildLinks
+    from workflows.run.run_terms import RunTerms
     from workflows.worker_agent import WorkerAgentWorkflow
 
 _CANCELLED = Problem(type=ErrorKind.CANCELLED, message="its worker agent was cancelled")
-# Of workflow tasks; a run has the middle one, 3, unless its caller gives it another. Lower ones come first.
+# Of workflow tasks; a run has the middle one, 3, unless its caller gives it another. Lower ones
+# come first.
 NESTED_PRIORITY = 4
 AGENTS_PRIORITY = 5
+# A message to the server holds 4 MiB, so 12 inputs of 256 KiB, the most that one may have.
+STARTS_AT_ONCE = 12
 _LABEL_BYTES = 64  # a child's label in the timeline: longer ones run out of the picture
 
 
-async def run_worker_agent(
-    context: RunContext, agent: WorkerAgentInput, name: str, booked: WorkerAgentResult
-) -> WorkerAgentResult:
-    """Runs a worker agent under that workflow id and returns its result."""
-    start = {"workflow": WorkerAgentWorkflow.run, "args": [agent]}
-    return await _Child(context, agent.subtask_id, name, booked, agent.role.name, start).run()
+class ChildRuns:
+    """Runs the children of a supervisor, of which a few start at once.
 
-
-async def run_nested(
-    context: RunContext,
-    role: RoleCard,
-    brief: SubtaskBrief,
-    name: str,
-    booked: WorkerAgentResult,
-    grant: NestedGrant,
-) -> WorkerAgentResult:
-    """Runs the supervisor of a role that is a team, and returns its result, its answer as the finding.
-
-    It gets the subtask as its goal, and the `grant` until its end.
+    `links` has the messages to them.
     """
-    state, subtask_id = context.state, brief.subtask_id
-    # Its deadline comes with its instructions, unless the clock stands still when it starts.
-    time = state.time_and_budget
-    longest = time.deadline_at - workflow.now()
-    request = state.request.model_copy(
-        update={
-            "goal": cut(state.board.subtask(subtask_id).description, limits.GOAL_BYTES),
+
+    def __init__(self, terms: RunTerms, state: RunState, links: ChildLinks) -> None:
+        self.run = terms.run
+        self.links = links
+        self.starts = asyncio.Semaphore(STARTS_AT_ONCE)
+        self._depth = terms.depth
+        self._state = state
+
+    async def run_worker_agent(
+        self, agent: WorkerAgentInput, name: str, booked: WorkerAgentResult
+    ) -> WorkerAgentResult:
+        """Runs a worker agent under that workflow id and returns its result."""
+        start = {"workflow": WorkerAgentWorkflow.run, "args": [agent]}
+        child = _Child(self, agent.subtask_id, name, booked, agent.role.name, start)
+        return await child.run()
+
+    async def run_nested(
+        self,
+        role: RoleCard,
+        brief: SubtaskBrief,
+        name: str,
+        booked: WorkerAgentResult,
+        grant: NestedGrant,
+    ) -> WorkerAgentResult:
+        """Runs the supervisor of a role that is a team; its answer is the finding of the result.
+
+        It gets the subtask as its goal, and the `grant` until its end.
+        """
+        state, subtask_id = self._state, brief.subtask_id
+        request = self._request_for(role, subtask_id)
+        nested = NestedInput(
+            run=self.run,
+            depth=self._depth + 1,
+            brief=brief,
+            grant=grant,
+            has_finding=state.has_finding,
+        )
+        start = {
+            "workflow": "SupervisorWorkflow",
+            "args": [request, nested],
+            "result_type": WorkerAgentResult,
+        }
+        worker = f"team {request.team_name}"
+        child = _Child(self, subtask_id, name, booked, worker, start, NESTED_PRIORITY)
+        state.nested.begin(name, subtask_id, grant)
+        result = WorkerAgentResult()
+        try:
+            result = await child.run()
+        finally:
+            state.nested.end(name, result.nested)
+        return result
+
+    def _request_for(self, role: RoleCard, subtask_id: str) -> RunRequest:
+        """Returns the request of a nested run, whose goal is the subtask."""
+        # Its deadline comes with its instructions, unless the clock stands still when it starts.
+        longest = self._state.time_and_budget.deadline_at - workflow.now()
+        description = self._state.board.subtask(subtask_id).description
+        own: dict[str, object] = {
+            "goal": cut(description, limits.GOAL_BYTES),
             "team": role.team,
             "strategy": "auto",
             "plan": None,
@@ -71,36 +115,26 @@ async def run_nested(
             "answer_schema": None,
             "attachments": [],
         }
-    )
-    nested = NestedInput(
-        run=context.run,
-        depth=context.depth + 1,
-        brief=brief,
-        grant=grant,
-        has_finding=state.has_finding,
-    )
-    start = {"workflow": "SupervisorWorkflow", "args": [request, nested], "result_type": WorkerAgentResult}
-    child = _Child(context, subtask_id, name, booked, f"team {request.team_name}", start, NESTED_PRIORITY)
-    state.nested.begin(name, subtask_id, grant)
-    result = WorkerAgentResult()
-    try:
-        result = await child.run()
-    finally:
-        state.nested.end(name, result.nested)
-    return result
+        return self._state.request.model_copy(update=own)
+
+    def label_of(self, subtask_id: str, worker: str) -> str:
+        """Returns the label of a child in the timeline."""
+        description = self._state.board.subtask(subtask_id).description
+        return label(f"{subtask_id} · {worker}: {description}", _LABEL_BYTES)
 
 
 @dataclass
 class _Child:
     """A child from the command that starts it to its end, in a task of its own.
 
-    A cancel that is sent before the server confirmed the start gets lost. So `cancel` waits for that, and a start
-    that is under way is never given up. The child is cancelled by its id: a cancel through its handle reaches only the
-    first execution, and a worker agent that has continued as new would continue. `start` begins it. `booked` is of
-    earlier executions under the same id.
+    A cancel that is sent before the server confirmed the start gets lost. So `cancel` waits for
+    that, and a start that is under way is never given up. The child is cancelled by its id: a
+    cancel through its handle reaches only the first execution, and a worker agent that has
+    continued as new would continue. `start` begins it. `booked` is of earlier executions under the
+    same id.
     """
 
-    context: RunContext
+    runs: ChildRuns
     subtask_id: str
     workflow_id: str
     booked: WorkerAgentResult
@@ -115,18 +149,22 @@ class _Child:
         self.life = asyncio.create_task(self._live())
 
     async def run(self) -> WorkerAgentResult:
-        """Returns its result; when the caller is cancelled, the child is stopped and what it had is returned.
+        """Returns its result.
 
-        A caller that is cancelled a second time does not wait for the child any longer: its cost then comes from the
-        journal.
+        When the caller is cancelled, the child is stopped and what it had is returned. A caller
+        that is cancelled a second time does not wait for the child any longer: its cost then comes
+        from the journal.
         """
         try:
-            # Shielded here and below: a cancellation must not end the child's task, on which its start or end depends.
+            # Shielded here and below: a cancellation must not end the child's task, on which its
+            # start or end depends.
             return await asyncio.shield(self.life)
         except asyncio.CancelledError:
             try:
                 await self.cancel()
-                result = await asyncio.shield(self.life)  # whole, if it had finished before the cancellation came
+                result = await asyncio.shield(
+                    self.life
+                )  # whole, if it had finished before the cancellation came
             except asyncio.CancelledError:
                 await let_ready_tasks_finish()
                 if not self.life.done():
@@ -134,9 +172,11 @@ class _Child:
                     await let_ready_tasks_finish()
                     if not self.life.done():
                         return consumed.when_stopped()
-                result = self.life.result()  # it came meanwhile, or together with the second cancellation
+                result = (
+                    self.life.result()
+                )  # it came meanwhile, or together with the second cancellation
         finally:
-            self.context.children.leave(self.workflow_id)
+            self.runs.links.leave(self.workflow_id)
         return result.when_stopped() if result.problem or result.stopped else result
 
     async def cancel(self) -> None:
@@ -155,7 +195,7 @@ class _Child:
         if not self.is_started:
             return WorkerAgentResult()
         try:
-            child = ChildRef(run=self.context.run, workflow_id=self.workflow_id)
+            child = ChildRef(run=self.runs.run, workflow_id=self.workflow_id)
             summary = f"cost of {self.workflow_id}"
             consumed = await activity_calls.with_store(
                 RunActivities.child_consumed,
@@ -168,31 +208,35 @@ class _Child:
             workflow.logger.warning("the cost of %s is not known: %s", self.workflow_id, failed)
             return WorkerAgentResult()
         return WorkerAgentResult(
-            usage=consumed.usage - self.booked.usage, turns=max(0, consumed.turns - self.booked.turns)
+            usage=consumed.usage - self.booked.usage,
+            turns=max(0, consumed.turns - self.booked.turns),
         )
 
     async def _live(self) -> WorkerAgentResult:
         try:
-            async with self.context.starts:
+            async with self.runs.starts:
                 if self.is_cancelled:  # while others started
                     return WorkerAgentResult(stopped=True)
                 # As they are now: the run may have been paused meanwhile.
                 is_nested = self.priority == NESTED_PRIORITY
-                self.start["args"][-1].instructions = self.context.children.listen(
+                self.start["args"][-1].instructions = self.runs.links.listen(
                     self.workflow_id, self.subtask_id, is_nested=is_nested
                 )
-                description = self.context.state.board.subtask(self.subtask_id).description
-                handle: workflow.ChildWorkflowHandle[Any, Any] = await workflow.start_child_workflow(
+                handle: workflow.ChildWorkflowHandle[
+                    Any, Any
+                ] = await workflow.start_child_workflow(
                     id=self.workflow_id,
-                    # An open workflow of the same id is the child that an execution before a reset left.
+                    # An open workflow of the same id is the child that an execution before a reset
+                    # left.
                     id_reuse_policy=WorkflowIDReusePolicy.TERMINATE_IF_RUNNING,
-                    # After the loss of a Worker the supervisors replay first: nothing new begins without them.
+                    # After the loss of a Worker the supervisors replay first: nothing new begins
+                    # without them.
                     priority=Priority(priority_key=self.priority),
-                    static_summary=label(f"{self.subtask_id} · {self.worker}: {description}", _LABEL_BYTES),
+                    static_summary=self.runs.label_of(self.subtask_id, self.worker),
                     **self.start,
                 )
             self.is_started = True
-            self.context.children.started(self.workflow_id)
+            self.runs.links.started(self.workflow_id)
             result: WorkerAgentResult = await handle
         except FailureError as error:
             details = None if is_cancelled_exception(error) else details_of(error)

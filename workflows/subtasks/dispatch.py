@@ -1,4 +1,4 @@
-"""Dispatching the subtasks of a plan: each starts the moment its dependencies have ended and a slot is free.
+"""The dispatch of a plan: each subtask starts once its dependencies have ended and a slot is free.
 
 A failed one is tried again, better described after each failure, by the fallback role in the end.
 """
@@ -15,17 +15,21 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionError
     from temporal_supervisor.supervision.contract.result import Problem
     from temporal_supervisor.supervision.planning.capabilities import role_for
+
     from workflows.background import BackgroundTask, let_ready_tasks_finish, stop_all
-    from workflows.calls.saved_work import take_saved
-    from workflows.run_context import RunContext
+    from workflows.calls.saved_work import EarlierFindings
     from workflows.subtasks.assignment import Assignment
+    from workflows.subtasks.work_context import WorkContext
 
 
 _HISTORY_FULL = "the run's history is nearly as long as the server allows, so no more work begins"
 
 
 class _Alarm:
-    """A timer that is set again only when its time changes: a new timer a turn would be two history events."""
+    """A timer that is set again only when its time changes.
+
+    A new timer a turn would be two history events.
+    """
 
     def __init__(self) -> None:
         self._when: datetime | None = None
@@ -33,7 +37,8 @@ class _Alarm:
 
     def at(self, when: datetime, why: str) -> asyncio.Task[None]:
         """Returns a task that ends at `when`."""
-        # One that is done though `when` is still to come (a clock was set back) would end every wait at once.
+        # One that is done though `when` is still to come (a clock was set back) would end every
+        # wait at once.
         if self._task is None or self._when != when or self._task.done():
             self.cancel()
             left = max(when - workflow.now(), limits.LEAST_CALL_TIME)
@@ -59,9 +64,17 @@ def _history_is_full() -> bool:
 class Dispatch:
     """Runs the board of a run to its end, or to the deadline; again after a step or a review."""
 
-    def __init__(self, context: RunContext, replanning: BackgroundTask, drafts: BackgroundTask) -> None:
+    def __init__(
+        self,
+        context: WorkContext,
+        earlier: EarlierFindings,
+        replanning: BackgroundTask,
+        drafts: BackgroundTask,
+    ) -> None:
         self._context = context
+        self._earlier = earlier
         self._state = context.state
+        self._changed = context.changed
         self._replanning = replanning
         self._drafts = drafts
         self._assignments: dict[str, Assignment] = {}
@@ -69,11 +82,13 @@ class Dispatch:
         self._rest_left = limits.ROLE_REST_TOTAL
         self._alarm = _Alarm()
 
-    def reopen(self, subtask_id: str, feedback: str, *, warm: bool = False, reviewed: bool = False) -> None:
-        """Has an ended subtask worked on again, by the same role, with feedback on its finding if it completed.
+    def reopen(
+        self, subtask_id: str, feedback: str, *, warm: bool = False, reviewed: bool = False
+    ) -> None:
+        """Has an ended subtask worked on again by the same role, with feedback on its finding.
 
-        `warm`: in the conversation that gave the finding, if that can be continued. `reviewed`: the feedback is a
-        review's; what a person asks for replaces the finding in any case.
+        `warm`: in the conversation that gave the finding, if that can be continued. `reviewed`: the
+        feedback is a review's; what a person asks for replaces the finding in any case.
         """
         before = self._assignment(subtask_id, self._state.board.in_flight())
         assignment = before.reopened(feedback, warm=warm, reviewed=reviewed)
@@ -84,21 +99,28 @@ class Dispatch:
         self._state.board.reopen(subtask_id)
 
     def _assignment(self, subtask_id: str, in_flight: Mapping[str, int]) -> Assignment:
-        """Returns the subtask's assignment, a new one to the role that the plan names, or to the best one able."""
+        """Returns the subtask's assignment; a new one is to the role of the plan, or the best."""
         if subtask_id in self._assignments:
             return self._assignments[subtask_id]
-        roles, subtask = self._context.assignable_roles, self._state.board.subtask(subtask_id)
-        name = role_for(subtask, roles, in_flight, lambda role: self._state.waits.breaker(role.name).admits())
+        roles, subtask = self._context.plan.assignable_roles, self._state.board.subtask(subtask_id)
+        name = role_for(
+            subtask, roles, in_flight, lambda role: self._state.waits.breaker(role.name).admits()
+        )
         return Assignment(self._context, subtask_id, roles.role(name))
 
     async def execute(self) -> None:
-        """Returns when every subtask has ended; raises SupervisionError if the provider refuses all work."""
+        """Returns when every subtask has ended.
+
+        Raises SupervisionError if the provider refuses all work.
+        """
         try:
             in_time = await self._dispatch()
-            self._context.wait_for_people(False)
+            self._wait_for_people(False)
         except (SupervisionError, asyncio.CancelledError) as error:
-            self._context.wait_for_people(False)
-            why = "the run was cancelled" if isinstance(error, asyncio.CancelledError) else str(error)
+            self._wait_for_people(False)
+            why = (
+                "the run was cancelled" if isinstance(error, asyncio.CancelledError) else str(error)
+            )
             await self._stop(Problem(type=ErrorKind.CANCELLED, message=why))
             raise
         self._alarm.cancel()
@@ -106,7 +128,9 @@ class Dispatch:
         why = self._state.time_and_budget.stopped_because or "the run's deadline came first"
         why_stopped = Problem(type=ErrorKind.DEADLINE_EXCEEDED, message=why)
         if in_time:
-            self._state.board.close(why_stopped)  # a wait that the deadline ended stops its subtask without a reason
+            self._state.board.close(
+                why_stopped
+            )  # a wait that the deadline ended stops its subtask without a reason
         else:
             self._state.trace.note("deadline_reached")
             await self._stop(why_stopped)
@@ -117,7 +141,9 @@ class Dispatch:
         while steering.retries and self._state.time_and_budget.time_left:
             subtask_id, instruction = steering.next_retry()
             assignment = self._assignments.get(subtask_id)
-            if board[subtask_id].state == "waiting" and assignment is not None:  # a review has reopened it meanwhile
+            if (
+                board[subtask_id].state == "waiting" and assignment is not None
+            ):  # a review has reopened it meanwhile
                 assignment.feedback = "\n".join(filter(None, (assignment.feedback, instruction)))
             else:
                 self.reopen(subtask_id, instruction, warm=bool(instruction))
@@ -146,7 +172,7 @@ class Dispatch:
                 return False
 
             self._follow_people()
-            take_saved(self._context)
+            self._earlier.complete_ready()
             for subtask_id in state.board.skip_blocked():
                 state.trace.note("subtask_skipped", subtask_id)
             probe_at = self._begin_work()
@@ -155,8 +181,9 @@ class Dispatch:
             if is_idle and probe_at is None:
                 return True
 
-            # Whatever happens while this waits (a plan adopted, a subtask held back, limits changed) ends one of the
-            # wakers, and the loop looks at the whole board again: nothing is carried over from before the wait.
+            # Whatever happens while this waits (a plan adopted, a subtask held back, limits
+            # changed) ends one of the wakers, and the loop looks at the whole board again: nothing
+            # is carried over from before the wait.
             idle_since = None
             if is_idle and probe_at is not None:
                 if self._rest_left <= timedelta():
@@ -164,7 +191,7 @@ class Dispatch:
                     continue
                 idle_since = workflow.now()
                 probe_at = min(probe_at, idle_since + self._rest_left)
-            self._context.wait_for_people(self._only_people_can_help(probe_at))
+            self._wait_for_people(self._only_people_can_help(probe_at))
             await self._wait(probe_at)
             if idle_since is not None:
                 self._rest_left -= workflow.now() - idle_since
@@ -197,14 +224,31 @@ class Dispatch:
         return probe_at
 
     def _only_people_can_help(self, probe_at: datetime | None) -> bool:
-        """True if all that could continue waits for a person's decision: then the run's clock stands still."""
-        is_planning = self._replanning.running and self._state.proposed is None
+        """True if all that could continue waits for a person's decision.
+
+        Then the run's clock stands still.
+        """
+        is_planning = self._replanning.running and self._state.proposals.plan is None
         if self._drafts.running or is_planning or probe_at is not None:
             return False
         return self._state.only_people_can_help
 
+    def _wait_for_people(self, wanted: bool) -> None:
+        """Lets the clock stand still while only people can help, or go on.
+
+        A nested run has its root's clock: it tells the run above that it waits.
+        """
+        state = self._state
+        has_changed = wanted != state.waits_for_people
+        state.note_waits_for_people(wanted)
+        if self._context.terms.nested is not None:
+            if has_changed:
+                self._context.show()
+        elif state.time_and_budget.hold("people", wanted):
+            self._context.children.links.tell()
+
     def _give_up_resting(self) -> None:
-        """Fails the subtasks that wait for roles whose breakers are open: the run has stood still long enough."""
+        """Fails the subtasks whose roles rest: the run has stood still long enough."""
         board = self._state.board
         for subtask_id in list(board.ready()):
             assignment = self._assignment(subtask_id, board.in_flight())
@@ -224,8 +268,12 @@ class Dispatch:
         """
         board, slots = self._state.board, self._state.slots
         probes: list[datetime] = []
-        in_flight = board.in_flight()  # once: while a role rests, each of its subtasks is looked at every time
-        if self._state.time_and_budget.agents_waiting or (self._state.refused and not self._state.has_finding):
+        in_flight = (
+            board.in_flight()
+        )  # once: while a role rests, each of its subtasks is looked at every time
+        if self._state.time_and_budget.agents_waiting or (
+            self._state.refused and not self._state.has_finding
+        ):
             return None  # others could not be paid now, or would be refused, too
         for subtask_id in board.ready():
             if slots.full:
@@ -237,13 +285,14 @@ class Dispatch:
                 continue  # those that run wait for it already, and one of them tries it first
             if assignment.take_role():
                 self._assignments[subtask_id] = assignment
-                # On the board at once, not when its task first runs: the next role is chosen by what is in flight.
+                # On the board at once, not when its task first runs: the next role is chosen by
+                # what is in flight.
                 board.begin(subtask_id, assignment.role.name)
                 in_flight[assignment.role.name] += 1
                 task = asyncio.create_task(assignment.run())
                 self._running[subtask_id] = task
                 # Awaiting the tasks themselves would cost more on every wake-up.
-                task.add_done_callback(lambda task: self._context.changed.set())
+                task.add_done_callback(lambda task: self._changed.set())
                 continue
             probe_at = assignment.next_probe_at()
             if probe_at is not None:
@@ -251,9 +300,13 @@ class Dispatch:
         return min(probes, default=None)
 
     async def _wait(self, probe_at: datetime | None) -> None:
-        """Waits until a subtask or background work ends, a slot is free, limits change, or a time has come."""
-        changed = asyncio.ensure_future(self._context.changed.wait())
-        wakers: list[asyncio.Future[Any]] = [*self._drafts.tasks(), *self._replanning.tasks(), changed]
+        """Returns when a task ends, a slot is free, limits change, or a time has come."""
+        changed = asyncio.ensure_future(self._changed.wait())
+        wakers: list[asyncio.Future[Any]] = [
+            *self._drafts.tasks(),
+            *self._replanning.tasks(),
+            changed,
+        ]
         budget = self._state.time_and_budget
         times: list[tuple[datetime, str]] = []
         if probe_at is not None:
@@ -266,10 +319,13 @@ class Dispatch:
             self._alarm.cancel()
         await workflow.wait(wakers, return_when=asyncio.FIRST_COMPLETED)
         changed.cancel()
-        self._context.forget_changes()
+        self._changed.clear()  # the loop looks at the whole run now
 
     def _collect(self) -> None:
-        """Forgets the tasks of subtasks that ended, or were put back to wait; raises what ended the run."""
+        """Forgets the tasks of subtasks that ended, or were put back to wait.
+
+        Raises what ended the run.
+        """
         for subtask_id, task in [*self._running.items()]:
             if task.done():
                 del self._running[subtask_id]
@@ -281,7 +337,9 @@ class Dispatch:
         cancelled = False
         try:
             await asyncio.shield(stopping)
-        except asyncio.CancelledError:  # once: those that are stopping hand in what they have all the same
+        except (
+            asyncio.CancelledError
+        ):  # once: those that are stopping hand in what they have all the same
             cancelled = True
             await stopping
         for assignment in self._assignments.values():
@@ -295,8 +353,9 @@ class Dispatch:
     async def _hand_in(self) -> None:
         """Returns when all that runs was stopped and has ended, or its time is over.
 
-        Each subtask cancels its child and books what that had. Cancelled once more, it ends without waiting for the
-        child. A level below waits for less, so that its own result still comes in time.
+        Each subtask cancels its child and books what that had. Cancelled once more, it ends without
+        waiting for the child. A level below waits for less, so that its own result still comes in
+        time.
         """
         running = [task for task in self._running.values() if not task.done()]
         for task in running:
@@ -304,7 +363,7 @@ class Dispatch:
         await self._drafts.stop()
         await self._replanning.stop()
         if running:
-            left = self._state.time_and_budget.closing_time / self._context.depth
+            left = self._state.time_and_budget.closing_time / self._context.terms.depth
             await workflow.wait(running, timeout=left.total_seconds())
             await let_ready_tasks_finish()  # what a child consumed may be known since just now
             await stop_all(running)

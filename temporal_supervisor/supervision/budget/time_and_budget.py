@@ -1,4 +1,7 @@
-"""What a run may still use: time until its deadline, and budget. Both can be extended while it runs."""
+"""What a run may still use: time until its deadline, and budget.
+
+Both can be extended while it runs.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -38,7 +41,8 @@ class TimeAndBudget:
         self.stopped_because = ""
         self._held_by: set[str] = set()
         self._held_since = started_at
-        self._held_before = timedelta()  # in the holds that have ended: each wait looks at the deadline at each event
+        # In the holds that have ended: each wait looks at the deadline at each event.
+        self._held_before = timedelta()
         self._holds: list[tuple[datetime, datetime]] = []  # that have ended
 
     @property
@@ -110,6 +114,13 @@ class TimeAndBudget:
             left = min(left, own)
         return self._started_at + self._held + began + max(left, limits.MIN_DEADLINE)
 
+    def ends_at(self, *, last: bool = False) -> datetime:
+        """Returns the end of the time for work, or for the `last` call, which writes the answer.
+
+        Both move when limits change.
+        """
+        return self.deadline_at if last else self.work_until
+
     def follow_root(self, deadline_at: datetime | None) -> None:
         """Sets the deadline of a nested supervisor; None while the root's clock stands still."""
         self.hold(_ROOT, deadline_at is None)
@@ -147,7 +158,10 @@ class TimeAndBudget:
             del self._agents_waiting[subtask_id]
 
     def affordable(self, tokens: int, ended: Sequence[Usage]) -> int | None:
-        """Returns how many subtasks of so many `tokens`, or of the mean of `ended` ones, are free; None if unknown."""
+        """Returns how many subtasks of so many `tokens`, or of the mean of `ended` ones, are free.
+
+        None if unknown.
+        """
         free, count = self.ledger.free, max(1, len(ended))
         mean_usd = sum(usage.usd or 0.0 for usage in ended) / count
         pairs = ((free.tokens, tokens or sum(usage.tokens for usage in ended) / count), (free.usd, mean_usd))

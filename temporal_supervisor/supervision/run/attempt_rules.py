@@ -19,7 +19,9 @@ class AfterAgent(Enum):
     """The next step of an attempt after its worker agent has ended."""
 
     END = auto()  # the attempt has ended, too
-    RESUME = auto()  # with the run if that is paused, with another grant if its own is used up, or after going first
+    # With the run if that is paused, with another grant if its own is used up, or after going
+    # first.
+    RESUME = auto()
     WAIT_PROVIDER = auto()  # the provider's breaker is open: wait, then resume it
     WAIT_RESUME = auto()  # a person must act at the provider: wait for `resume`
     WAIT_PERSON = auto()  # a person must reply or decide: wait, then resume it
@@ -81,5 +83,8 @@ def supervisor_of(root_id: str, wait_id: str) -> str:
 
 
 def subtask_path(workflow_id: str, run_id: str) -> str:
-    """Returns the path of a worker agent's subtask from the root, such as t3/t1; "" for the run itself."""
+    """Returns the path of a worker agent's subtask from the root, such as t3/t1.
+
+    "" for the run itself.
+    """
     return "/".join(workflow_id.removeprefix(run_id).split("/")[1::2])

@@ -2,7 +2,8 @@
 
 One instance lives in a run. Its methods are the only way a subtask changes state.
 
-A template waits until its items are known. Then it has the state that those come to, and no part in the board's counts.
+A template waits until its items are known. Then it has the state that those come to, and no part in
+the board's counts.
 """
 
 from collections import Counter
@@ -32,23 +33,28 @@ _FROM: dict[SubtaskState, tuple[SubtaskState, ...]] = {
     "failed": ("running",),
     "skipped": ("waiting", "running"),  # one at work by a person
     "cancelled": ("waiting", "running"),
-    # Put back between attempts, or reopened, with its finding until there is a better one; one that was skipped also if
-    # a revision gave it new dependencies, or one of them is reopened.
+    # Put back between attempts, or reopened, with its finding until there is a better one; one that
+    # was skipped also if a revision gave it new dependencies, or one of them is reopened.
     "waiting": ("running", *_ENDED),
 }
 
 
 class Board:
-    """The subtasks of a plan without `problems`. A change that the states do not allow raises ValueError."""
+    """The subtasks of a plan without `problems`.
+
+    A change that the states do not allow raises ValueError.
+    """
 
     def __init__(self, plan: Plan, now: Callable[[], datetime]) -> None:
         self._now = now
         self._subtasks: dict[str, Subtask] = {}
         self._reports: dict[str, SubtaskReport] = {}
-        self._states: Counter[SubtaskState] = Counter()  # kept up to date, as it is asked for after every event
+        # Kept up to date, as it is asked for after every event.
+        self._states: Counter[SubtaskState] = Counter()
         self._left_out: dict[str, str] = {}
         self._once_completed: set[str] = set()
-        self._outdated: set[str] = set()  # at work, by an attempt that began with findings that were changed since
+        # At work, by an attempt that began with findings that were changed since.
+        self._outdated: set[str] = set()
         self.extend(plan)
 
     def extend(self, plan: Plan) -> None:
@@ -149,7 +155,10 @@ class Board:
         return map(self._order.__getitem__, sorted(self._ready))
 
     def skip_blocked(self) -> list[str]:
-        """Skips each waiting subtask whose dependencies all ended without success; returns their ids."""
+        """Skips each waiting subtask whose dependencies all ended without success.
+
+        Returns their ids.
+        """
         skipped: list[str] = []
         while self._blocked:
             report = self[self._order[min(self._blocked)]]
@@ -163,7 +172,10 @@ class Board:
         return all(self._reports[dependency].state in _ENDED for dependency in report.depends_on)
 
     def _has_ground(self, report: SubtaskReport) -> bool:
-        """True if a dependency succeeded, or none is needed; an item is named by a success of its template's."""
+        """True if a dependency succeeded, or none is needed.
+
+        An item is named by a success of its template's.
+        """
         if report.template or not report.depends_on:
             return True
         return any(self._completed(dependency) for dependency in report.depends_on)
@@ -222,7 +234,10 @@ class Board:
         self._move(subtask_id, "waiting")
 
     def reopen(self, subtask_id: str) -> None:
-        """Has an ended subtask done again, and those skipped for want of it; a finding stays until a better one."""
+        """Has an ended subtask done again, and those skipped for want of it.
+
+        A finding stays until a better one.
+        """
         report = self._move(subtask_id, "waiting")
         report.finished_at = report.error = None
         for dependent in self._dependents.get(subtask_id, ()):
@@ -237,7 +252,10 @@ class Board:
         return [report.id for report in reports if report.state in ("waiting", "running")]
 
     def skip(self, subtask_id: str, error: Problem, finding: Finding | None = None) -> None:
-        """Ends a subtask that a person does not want, with what it had; one that was reopened keeps its finding."""
+        """Ends a subtask that a person does not want, with what it had.
+
+        One that was reopened keeps its finding.
+        """
         if subtask_id in self._once_completed:
             self.keep(subtask_id)
         else:
@@ -297,9 +315,10 @@ class Board:
     def end(
         self, subtask_id: str, state: SubtaskState, error: Problem | None = None, finding: Finding | None = None
     ) -> None:
-        """Ends a subtask that did not complete; `finding` is what it had. Without an `error`, `close` gives the reason.
+        """Ends a subtask that did not complete; `finding` is what it had.
 
-        A template of which no item completed has the reason of the last one.
+        Without an `error`, `close` gives the reason. A template of which no item completed has the
+        reason of the last one.
         """
         report = self._finish(subtask_id, state)
         report.error, report.finding = error, finding

@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, Field
 from temporal_supervisor.supervision.base.errors import ErrorKind
 from temporal_supervisor.supervision.base.text import did_you_mean, quoted
 from temporal_supervisor.supervision.contract.base import Model
-from temporal_supervisor.supervision.contract.plan import Plan, folded, template_of
+from temporal_supervisor.supervision.contract.plan import Estimate, Plan, folded, template_of
 from temporal_supervisor.supervision.contract.progress import Phase
 from temporal_supervisor.supervision.contract.result import Problem, SubtaskReport
 from temporal_supervisor.supervision.contract.status import Wait, WaitKind
@@ -33,9 +33,9 @@ _MOST_STEERS = 20  # in one run: each is part of all later prompts that it is fo
 class Decision(Model):
     """A person's decision about the wait `id`, and about the content with the hash `sha256`.
 
-    It is `about` a wait of one of these kinds. `text` is the reply, or the comment; `plan` replaces the one that was
-    shown; `by` is who says that he decided. Without a hash it is about what waits under the id when it arrives, with
-    these arguments if it names their hash.
+    It is `about` a wait of one of these kinds. `text` is the reply, or the comment; `plan` replaces
+    the one that was shown; `by` is who says that he decided. Without a hash it is about what waits
+    under the id when it arrives, with these arguments if it names their hash.
     """
 
     id: str
@@ -53,7 +53,10 @@ class Decision(Model):
 
 
 def decision_in(update: Decided, path: str = "") -> Decision:
-    """Returns the decision in an update; `path` is that of the run, from the root, with a slash at its end."""
+    """Returns the decision in an update.
+
+    `path` is that of the run, from the root, with a slash at its end.
+    """
     said = {"about": update.waits, "by": update.by or "", "sha256": update.sha256}
     if isinstance(update, Reply):
         return Decision(id=update.id, choice="reply", text=update.text, **said)
@@ -66,15 +69,17 @@ def decision_in(update: Decided, path: str = "") -> Decision:
 class Decisions:
     """The decisions of a run, each by the hash of what was decided about: it is applied to nothing else.
 
-    The first one stands, after a reset, too: hashes are the same then. `in_advance` is True once the run was reset: a
-    decision may then come again before the work waits for it. `on_taken` gets the hash of each one that is taken.
+    The first one stands, after a reset, too: hashes are the same then. `in_advance` is True once
+    the run was reset: a decision may then come again before the work waits for it. `on_taken` gets
+    the hash of each one that is taken.
     """
 
     def __init__(self) -> None:
         self.in_advance = False
         self.on_taken: Callable[[str], None] = lambda sha256: None
         self._taken: dict[tuple[str, WaitKind], Decision] = {}
-        self._hashes: dict[str, str] = {}  # of what was decided, by the id of the wait: no id comes twice
+        # Of what was decided, by the id of the wait: no id comes twice.
+        self._hashes: dict[str, str] = {}
 
     def wake(self, work: Callable[[str], None]) -> None:
         """Has the `work` that waits for decisions woken by each one, with its hash."""
@@ -85,7 +90,10 @@ class Decisions:
         self.in_advance = True
 
     def take(self, decision: Decision, waits: Sequence[Wait]) -> str:
-        """Takes a decision over that was checked, unless there was one. Returns what became of it."""
+        """Takes a decision over that was checked, unless there was one.
+
+        Returns what became of it.
+        """
         sha256 = self._hash_of(decision, waits)
         assert sha256 is not None  # see `check`
         if (sha256, decision.about[0]) in self._taken:
@@ -200,7 +208,10 @@ class Steering:
         return new.number < self._above.number
 
     def take(self, new: Instructions) -> bool:
-        """Takes over the instructions to the supervisor above: they hold for all work here. True if it was resumed."""
+        """Takes over the instructions to the supervisor above: they hold for all work here.
+
+        True if it was resumed.
+        """
         if self.comes_late(new):
             return False
         for word in new.words[len(self._above.words) :]:
@@ -287,3 +298,40 @@ class Steering:
             raise ValueError(f"{quoted(subtask_id)} is in a nested run: send this to {where}")
         known = [report.id for report in self._board.reports()]
         raise ValueError(f"the plan has no subtask {quoted(subtask_id)}{did_you_mean(subtask_id, known)}")
+
+
+class Proposals:
+    """The plan that waits for a person's approval, and the roles of those that were approved.
+
+    `estimate` is the one that was shown last. `number` is that of the last plan that a person was
+    asked about.
+    """
+
+    def __init__(self) -> None:
+        self.plan: Plan | None = None
+        self.estimate: Estimate | None = None
+        self.approved_roles: set[str] = set()
+        self.number = 0
+
+    def begin(self, plan: Plan, estimate: Estimate | None) -> None:
+        """Shows a plan that a person has to decide about."""
+        self.plan = plan
+        self.estimate = estimate
+
+    def end(self) -> None:
+        """Shows no plan for a decision any more."""
+        self.plan = None
+
+    def show_estimate(self, estimate: Estimate | None) -> None:
+        """Shows the estimate of another plan."""
+        self.estimate = estimate
+
+    def approve_roles_of(self, plan: Plan | None) -> None:
+        """Takes the roles of a plan for approved: no other plan is asked about because of them."""
+        if plan is not None:
+            self.approved_roles |= {subtask.role for subtask in plan.subtasks}
+
+    def next_number(self, revision: int) -> int:
+        """Returns the number of the next plan: its revision, unless that is used up."""
+        self.number = max(self.number + 1, revision)
+        return self.number

@@ -1,7 +1,7 @@
 """The trace of a workflow: its latest events, and every type of them with its sentence.
 
-The names of types and fields are public: the query `trace` returns them. Whatever tells people of an event asks this
-table.
+The names of types and fields are public: the query `trace` returns them. Whatever tells people of
+an event asks this table.
 """
 
 import re
@@ -66,7 +66,8 @@ SENTENCES: dict[str, tuple[str, Mood]] = {
     "replan_brought": ("the revision brought {added:subtask}", "faint"),
     "step_left_out": ("no {step}: it is switched off for {model}", "faint"),
     "nothing_to_add": ("the plan needs nothing more", "faint"),
-    # Subtasks. The field `head` is where an attempt's conversation can be read, `trace_ref` a nested run's trace.
+    # Subtasks. The field `head` is where an attempt's conversation can be read, `trace_ref` a
+    # nested run's trace.
     "subtask_started": (
         "delegating to {role}[attempt? (attempt {attempt})][description?: {description}]",
         "plain",
@@ -117,13 +118,17 @@ SENTENCES: dict[str, tuple[str, Mood]] = {
 }
 """Of each type of event the sentence and its mood.
 
-A sentence names fields in braces: a list is joined, and `{turns:turn}` counts (`1 turn`, `2 turns`). A part such as
-`[by?, by {by}]` is left out where its field says nothing, or is the number 1; `[!by?, by nobody]` stands then.
+A sentence names fields in braces: a list is joined, and `{turns:turn}` counts (`1 turn`, `2
+turns`). A part such as `[by?, by {by}]` is left out where its field says nothing, or is the number
+1; `[!by?, by nobody]` stands then.
 """
 
 
 def sentence(event: TraceEvent) -> tuple[str, Mood]:
-    """Returns the sentence of an event and its mood; an unknown type, of a later version, is shown as it is."""
+    """Returns the sentence of an event and its mood.
+
+    An unknown type, of a later version, is shown as it is.
+    """
     if event.type not in SENTENCES:
         return f"{event.type} {event.data or ''}", "faint"
     (text, mood), data = SENTENCES[event.type], event.data
@@ -175,7 +180,10 @@ def decided(wait: Wait, decision: Decision | None) -> dict[str, JsonValue]:
 
 
 class Trace:
-    """The last TRACE_EVENTS events, with numbers from `last_seq` on; `seen` gets each one when it is added."""
+    """The last TRACE_EVENTS events, with numbers from `last_seq` on.
+
+    `seen` gets each one when it is added.
+    """
 
     def __init__(self, now: Callable[[], datetime], last_seq: int = 0) -> None:
         self._now = now

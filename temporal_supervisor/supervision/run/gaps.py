@@ -19,8 +19,9 @@ def is_missing(report: SubtaskReport) -> bool:
 def gaps_of(reports: Mapping[str, SubtaskReport], left_out: Mapping[str, str]) -> list[Gap]:
     """Returns the gaps of subtasks by id, none where a completed subtask replaced the missing one.
 
-    Those of a template's items are one; `left_out` says of which templates not every item got a subtask.
-    GAPS_SHOWN of nested runs are listed one by one; the others are one gap for each run, with their number.
+    Those of a template's items are one; `left_out` says of which templates not every item got a
+    subtask. GAPS_SHOWN of nested runs are listed one by one; the others are one gap for each run,
+    with their number.
     """
     own: list[Gap] = []
     below: list[Gap] = []
@@ -59,7 +60,10 @@ def gap_of(report: SubtaskReport, reports: Mapping[str, SubtaskReport], left_out
 
 
 def partial_gaps(reports: Mapping[str, SubtaskReport]) -> list[Gap]:
-    """Returns the gaps of partial findings whose subtasks count still; those of a template's items are one."""
+    """Returns the gaps of partial findings whose subtasks count still.
+
+    Those of a template's items are one.
+    """
     parts: dict[str, list[str]] = {}
     for report in reports.values():
         finding = report.finding

@@ -2,7 +2,8 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -15,7 +16,7 @@ from temporal_supervisor.supervision.budget.ledger import Spending
 from temporal_supervisor.supervision.budget.time_and_budget import TimeAndBudget
 from temporal_supervisor.supervision.contract.ceilings import Ceilings
 from temporal_supervisor.supervision.contract.finding import ArtifactRef, Labels
-from temporal_supervisor.supervision.contract.plan import Estimate, Plan, Subtask
+from temporal_supervisor.supervision.contract.plan import Plan, Subtask
 from temporal_supervisor.supervision.contract.progress import Phase
 from temporal_supervisor.supervision.contract.request import RunRequest
 from temporal_supervisor.supervision.contract.result import (
@@ -34,7 +35,7 @@ from temporal_supervisor.supervision.results.answer import (
 )
 from temporal_supervisor.supervision.results.success_rule import explain, met, nothing_missing
 from temporal_supervisor.supervision.run.board import Board
-from temporal_supervisor.supervision.run.decisions import Decisions, Instructions, Steering
+from temporal_supervisor.supervision.run.decisions import Decisions, Instructions, Proposals, Steering
 from temporal_supervisor.supervision.run.events import Trace
 from temporal_supervisor.supervision.run.nested_runs import (
     NestedGrant,
@@ -42,27 +43,26 @@ from temporal_supervisor.supervision.run.nested_runs import (
     portion,
     share_of_subtasks,
 )
+from temporal_supervisor.supervision.run.open_points import OpenPoints
 from temporal_supervisor.supervision.run.serving_models import ServingModels
 from temporal_supervisor.supervision.run.slots import Slots
 from temporal_supervisor.supervision.run.waits import Waits
 
 _OF_A_PLAN = (ErrorKind.INVALID_PLAN, ErrorKind.NO_SUBTASKS, ErrorKind.NO_CAPABLE_WORKER)
 _REASONS_SHOWN = 5  # of subtasks, in the error of a run without a finding
-PLAN_GAP = "plan"  # in place of a subtask's id
 
 
 class RunState:
     """Everything a run knows. `now` is the run's clock; times are aware datetimes in UTC.
 
     The parts own their fields, and this class its own: workflows change a run by methods alone.
-    `proposed` is a plan that waits for approval, `approved_roles` those of approved ones;
-    `estimate` is what was shown with the last of them. `planned` is how many subtasks the first
-    plan had. `requests` are what updates were replied by their ids, `labels` those of all that
-    worker agents wrote, findings and failures, `refused` the subtasks that are refused for all
-    alike and wait for the run's first finding. A run that `extracts` is the stand-in model's, and
-    has no confidence. `effects` are the calls with effects that its worker agents made,
-    and it `was_denied` if a person has refused one.
-    `without_answer` is why a run has none that says so and does not fail.
+
+    `planned` is the number of subtasks in the first plan. `requests` are the replies to updates by
+    their ids, `labels` those of all texts that worker agents wrote, `refused` the subtasks that are
+    refused for all alike and wait for the run's first finding. A run that `extracts` is the
+    stand-in model's, and has no confidence. `effects` are the calls with effects that its worker
+    agents made, and it `was_denied` if a person has refused one. `without_answer` is the reason why
+    a run that does not fail has no answer.
     """
 
     def __init__(
@@ -88,10 +88,8 @@ class RunState:
         self.trace = Trace(now)
         self.decisions = Decisions()
         self.steering = Steering(self.board)
-        self.proposed: Plan | None = None
-        self.approved_roles: set[str] = set()
+        self.proposals = Proposals()
         self.planned = 0
-        self.estimate: Estimate | None = None
         self.answer = Answer()
         self.draft = Answer()  # of the answer, while subtasks still run
         self.tables: list[ArtifactRef] = []  # of templates, a row for each item
@@ -114,12 +112,10 @@ class RunState:
         self.finished_at: datetime | None = None
         self.requests: dict[str, str] = {}
         self.updates = 0  # that were taken: the server allows so many
-        self.plans_asked = 0  # the number of the last plan that a person was asked about
         self.effects: list[str] = []
         self.was_denied = False
         self.now = now
-        self._open_points: dict[str, Gap] = {}
-        self.lacks: list[Gap] = []
+        self.open_points = OpenPoints(self.board)
         self.contradictions: list[Contradiction] = []
         self._numbers: Counter[str] = Counter()
 
@@ -204,7 +200,7 @@ class RunState:
         decided.
         """
         asks = self.waits.of_subtasks() | self.nested.waiting_for_people
-        if not asks and self.proposed is None:
+        if not asks and self.proposals.plan is None:
             return False
         if self.slots.held > self.nested.slots_waiting_for_people:
             return False
@@ -321,8 +317,11 @@ class RunState:
         """Keeps the reply to an update, for when the update comes again."""
         self.requests[request_id] = message
 
-    def spend_own_time(self, began: datetime) -> None:
-        """Counts the time since `began`, without pauses, as the supervisor's own."""
+    @contextmanager
+    def own_work(self) -> Iterator[None]:
+        """Counts the time of a block, without pauses, as the supervisor's own, unless it raises."""
+        began = self.now()
+        yield
         now = self.now()
         held = self.time_and_budget.held_time(began, now)
         self.own_seconds += (now - began - held).total_seconds()
@@ -345,12 +344,18 @@ class RunState:
         self.labels |= labels
 
     def extend(self, budget: NewBudget | None, deadline: timedelta | None) -> None:
-        """Sets new totals of budget and deadline; raises ValueError if they are below what is used."""
+        """Sets new totals of budget and deadline.
+
+        Raises ValueError if they are below what is used.
+        """
         self.time_and_budget.extend(budget, deadline)
         self.trace.note("limits_extended", limits=self.time_and_budget.spent_line())
 
     def note_spending(self, role: str, model: str, usage: Usage) -> None:
-        """Adds to the sums by role and model what the ledger has; warns when the dollars are no longer known."""
+        """Adds to the sums by role and model what the ledger has.
+
+        Warns when the dollars are no longer known.
+        """
         self.spending.add(role, model, usage)
         if usage.usd is None and self.time_and_budget.budget.usd is not None:
             self.warn(f"the dollar budget is not kept: the price of {model} is unknown")
@@ -362,7 +367,8 @@ class RunState:
             outage.last_until(None)
             self.trace.note("waiting_provider", why=why)
             return
-        own = limits.PROVIDER_PAUSE * limits.PROVIDER_PAUSE_FACTOR ** min(outage.rounds, 20)  # no date holds more
+        # No date holds more.
+        own = limits.PROVIDER_PAUSE * limits.PROVIDER_PAUSE_FACTOR ** min(outage.rounds, 20)
         least = max(timedelta(seconds=seconds), min(own, limits.PROVIDER_PAUSE_MAX))
         outage.last_until(self.now() + least * (1 + limits.RETRY_JITTER * chance))
 
@@ -382,43 +388,14 @@ class RunState:
         if warning not in self.warnings:
             self.warnings.append(warning)
 
-    def open_point(self, subtask_id: str, reason: str) -> None:
-        """Sets the gap in a subtask that did complete."""
-        known = self.board.subtask(subtask_id).description if subtask_id in self.board else ""
-        self._open_points[subtask_id] = Gap(subtask_id=subtask_id, description=known, reason=reason)
-
-    def plan_lacks(self, points: Sequence[str]) -> None:
-        """Sets the gaps of the plan itself: what the goal asks for and no subtask covers."""
-        reason = "no subtask of the plan covers it"
-        self.lacks = [Gap(subtask_id=PLAN_GAP, description=point, reason=reason) for point in points]
-
-    def close_point(self, subtask_id: str) -> None:
-        """Takes back the gap in a subtask that has a better finding now."""
-        self._open_points.pop(subtask_id, None)
-
     @property
     def gaps(self) -> list[Gap]:
         """The gaps of the answer: subtasks, parts of findings, and points that stayed open."""
-        if self.without_answer is not None:
-            return self._all_as_gaps(self.without_answer)
-        partial = [gap for gap in self.board.partial_findings() if gap.subtask_id not in self._open_points]
-        return [*self.board.gaps(), *partial, *self.open_points, *self.lacks]
-
-    def _all_as_gaps(self, problem: Problem) -> list[Gap]:
-        """Returns a gap for each subtask of the last revision; without a plan one in all."""
-        of_failed = {gap.subtask_id: gap for gap in self.board.gaps()}
-        reports = [report for report in self.board.current() if report.template is None]
-        unused = f"its finding is not in the answer: {problem.message}"
-        gaps: list[Gap] = []
-        for report in reports:
-            lost = Gap(subtask_id=report.id, description=report.description, reason=unused)
-            gaps.append(of_failed.get(report.id, lost))
-        return gaps or [Gap(subtask_id=ANSWER, reason=problem.message)]
-
-    @property
-    def open_points(self) -> list[Gap]:
-        """The faults that reviews found and nobody fixed."""
-        return list(self._open_points.values())
+        why = self.without_answer
+        if why is None:
+            return self.open_points.gaps
+        gaps = self.open_points.all_as_gaps(f"its finding is not in the answer: {why.message}")
+        return gaps or [Gap(subtask_id=ANSWER, reason=why.message)]
 
     @property
     def revision(self) -> int:
@@ -430,29 +407,6 @@ class RunState:
         self.planned = self.planned or len(plan.named)
         self.plan = plan
         self.board.extend(plan)
-
-    def propose(self, plan: Plan, estimate: Estimate | None) -> None:
-        """Shows a plan that a person has to decide about."""
-        self.proposed = plan
-        self.estimate = estimate
-
-    def show_estimate(self, estimate: Estimate | None) -> None:
-        """Shows the estimate of a plan."""
-        self.estimate = estimate
-
-    def end_proposal(self) -> None:
-        """Shows no plan for a decision any more."""
-        self.proposed = None
-
-    def approve_roles_of(self, plan: Plan | None) -> None:
-        """Takes the roles of a plan for approved: no other plan is asked about because of them."""
-        if plan is not None:
-            self.approved_roles |= {subtask.role for subtask in plan.subtasks}
-
-    def next_plan_number(self, revision: int) -> int:
-        """Returns the number of the next plan that a person is asked about: its revision, unless that is used up."""
-        self.plans_asked = max(self.plans_asked + 1, revision)
-        return self.plans_asked
 
     def next_number(self, series: Literal["judge", "synthesis"]) -> int:
         """Returns the number of the next call of that kind, from 1: it is part of the call's step."""
@@ -510,7 +464,7 @@ class RunState:
         """Makes the findings stand in for an answer that could not be written, unless there is one already."""
         if not self.answer.text:
             self.answer = Answer(text=findings_as_answer(self.board.usable(), why), is_findings=True)
-            self.open_point(ANSWER, f"no answer could be written: {why}")
+            self.open_points.open(ANSWER, f"no answer could be written: {why}")
 
     def add_contradiction(self, contradiction: Contradiction) -> None:
         """Adds a contradiction; the first between the same subtasks stands."""

@@ -133,8 +133,8 @@ def _confidence(state: RunState) -> float | None:
     if state.extracts or not state.answer.text or state.phase == "failed":
         return None
 
-    open_points = [*state.open_points, *state.lacks]
-    points = [point for point in open_points if point.subtask_id not in (ANSWER, ANSWER_JSON)]
+    of_the_answer = (ANSWER, ANSWER_JSON)
+    points = [each for each in state.open_points.all if each.subtask_id not in of_the_answer]
     by_id = state.plan.importance
     bound = ceiling(state.answer, state.board.current(), by_id, state.contradictions, points)
     return bound if state.answer.confidence is None else min(state.answer.confidence, bound)

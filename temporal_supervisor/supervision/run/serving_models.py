@@ -11,9 +11,10 @@ _NEVER = datetime.max.replace(tzinfo=UTC)  # until a person resumes the run
 
 @dataclass
 class Outage:
-    """A model that is away. At `until`, or when a person resumes the run, one piece of work calls it `first`.
+    """A model that is away.
 
-    The `waiting` work follows its success; `rounds` counts the first calls that failed.
+    At `until`, or when a person resumes the run, one piece of work calls it `first`. The `waiting`
+    work follows its success; `rounds` counts the first calls that failed.
     """
 
     why: str
@@ -39,9 +40,9 @@ class Outage:
 
 
 class ServingModels:
-    """The models that a run leaves out, until a time or a `resume`, and those in an outage. `now` is its clock.
+    """The models that a run leaves out, until a time or a `resume`, and those in an outage.
 
-    `outage_ended` is called when work that waited may call its model.
+    `now` is its clock. `outage_ended` is called when work that waited may call its model.
     """
 
     def __init__(self, now: Callable[[], datetime]) -> None:
@@ -63,7 +64,10 @@ class ServingModels:
         return bool(chain) and self.choose(chain) in self._outages
 
     def went_away(self, model: str, work: object, why: str) -> Outage:
-        """Notes that a call found the model away. Returns the outage, which has no first work yet."""
+        """Notes that a call found the model away.
+
+        Returns the outage, which has no first work yet.
+        """
         outage = self._outages.setdefault(model, Outage(why))
         if outage.first is work:
             outage.first, outage.rounds = None, outage.rounds + 1
@@ -71,7 +75,10 @@ class ServingModels:
         return outage
 
     def answered(self, model: str, work: object) -> None:
-        """Ends an outage if the work that went first was answered. A late answer to other work does not."""
+        """Ends an outage if the work that went first was answered.
+
+        A late answer to other work does not.
+        """
         outage = self._outages.get(model)
         if outage is not None and outage.first is work:
             del self._outages[model]
@@ -93,9 +100,10 @@ class ServingModels:
     def failed(self, model: str, chain: list[str], why: ErrorKind, seconds: float) -> str:
         """Returns the model of the chain that comes after a call of `model` failed for good.
 
-        One that is not served is left out, and one in an outage for so many seconds. A prompt that is too long for its
-        window, or that it refuses, goes to a later model, and leaves the chain without this one: asked again it would
-        do the same. Other failures say nothing about the other models.
+        One that is not served is left out, and one in an outage for so many seconds. A prompt that
+        is too long for its window, or that it refuses, goes to a later model, and leaves the chain
+        without this one: asked again it would do the same. Other failures say nothing about the
+        other models.
         """
         if why in (ErrorKind.CONTEXT_OVERFLOW, ErrorKind.REFUSED):
             following = next(filter(self._serves, chain[chain.index(model) + 1 :]), None)
@@ -116,7 +124,10 @@ class ServingModels:
         self._out.clear()
 
     def choose(self, chain: Sequence[str]) -> str:
-        """Returns the first model that is not left out; if all are, the one that comes back first, else the first."""
+        """Returns the first model that is not left out.
+
+        If all are, the one that comes back first, else the first.
+        """
         return self._best(chain) or chain[0]
 
     def _best(self, chain: Sequence[str]) -> str | None:
@@ -125,7 +136,8 @@ class ServingModels:
             return serving
 
         returning = [model for model in chain if self._returns_at(model) < _NEVER]
-        # Of two that return at the same time the one that comes first by name: the same in a replay.
+        # Of two that return at the same time the one that comes first by name: the same in a
+        # replay.
         return min(returning, key=lambda model: (self._returns_at(model), model), default=None)
 
     def _returns_at(self, model: str) -> datetime:

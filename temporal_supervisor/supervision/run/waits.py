@@ -24,11 +24,11 @@ _ON_PROVIDER: tuple[WaitKind, ...] = ("provider", "resume")
 
 
 class RoleBreaker:
-    """The circuit breaker of a role: one that keeps failing gets no attempts for a while. `now` is the run's clock.
+    """The circuit breaker of a role: one that keeps failing gets no attempts for a while.
 
-    Opens after ROLE_BREAKER_FAILURES failed attempts in a row. After a cool-down one probe is admitted: its success
-    closes the breaker, its failure opens it again. Outcomes of attempts that began before it last opened or closed
-    change nothing.
+    `now` is the run's clock. Opens after ROLE_BREAKER_FAILURES failed attempts in a row. After a
+    cool-down one probe is admitted: its success closes the breaker, its failure opens it again.
+    Outcomes of attempts that began before it last opened or closed change nothing.
     """
 
     def __init__(self, role: str, now: Callable[[], datetime]) -> None:
@@ -36,7 +36,8 @@ class RoleBreaker:
         self.failures = 0  # in a row
         self._now = now
         self._open_until: datetime | None = None
-        self._admitted = set[object]()  # the attempts whose outcomes count: while half-open the probe
+        # The attempts whose outcomes count: while half-open the probe.
+        self._admitted = set[object]()
 
     @property
     def state(self) -> Literal["closed", "open", "half_open"]:
@@ -95,7 +96,10 @@ class Waits:
         return self._breakers[role]
 
     def show(self, wait: Wait, expires_at: datetime | None, content: str | None = None) -> None:
-        """Shows a wait, with when it ends by itself as that is known now; `content` is all of what is asked."""
+        """Shows a wait, with when it ends by itself as that is known now.
+
+        `content` is all of what is asked.
+        """
         shown = wait.model_copy(update={"expires_at": expires_at.isoformat() if expires_at else None})
         self._shown[id(wait)] = Asked(wait=shown, content=content)
 
@@ -104,7 +108,10 @@ class Waits:
         self._shown.pop(id(wait), None)
 
     def asked(self, wait_id: str) -> Asked:
-        """Returns a wait of this run with all of what is asked. Raises ValueError if there is none of that id."""
+        """Returns a wait of this run with all of what is asked.
+
+        Raises ValueError if there is none of that id.
+        """
         for asked in self._shown.values():
             if asked.wait.id == wait_id:
                 return asked

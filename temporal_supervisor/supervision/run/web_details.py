@@ -32,7 +32,8 @@ def markdown(state: RunState) -> str:
     counts, usage, notice = state.board.counts(), state.usage, state.model_notice
     conditions = [name for name, value in state.flags.model_dump().items() if value]
     answer = with_gaps(state.answer.text, state.gaps) if state.phase == "done" else ""
-    shown = _LINKS.sub(r"\\\1", cut(answer, _ANSWER_BYTES))  # an answer's own links and images lead nowhere
+    # An answer's own links and images lead nowhere.
+    shown = _LINKS.sub(r"\\\1", cut(answer, _ANSWER_BYTES))
     lines = [
         *([f"> {_literal(notice, _LINE_BYTES)}", ""] if notice else []),
         f"**{_literal(state.request.goal, _LINE_BYTES)}**",

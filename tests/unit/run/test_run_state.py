@@ -108,19 +108,19 @@ def test_a_point_is_open_until_its_finding_is_better() -> None:
     run.board.skip_blocked()
     for subtask_id in ("a", "b"):
         work(run.board, subtask_id)
-    run.open_point("a", "x" * 700)
-    run.open_point("b", "no unit")
-    run.open_point("answer", "empty")
-    run.plan_lacks(["the weight of the basket"])
+    run.open_points.open("a", "x" * 700)
+    run.open_points.open("b", "no unit")
+    run.open_points.open("answer", "empty")
+    run.open_points.set_of_plan(["the weight of the basket"])
     assert [gap.subtask_id for gap in run.gaps] == ["a", "b", "answer", "plan"]
-    assert [(gap.description, len(gap.reason.encode())) for gap in run.open_points] == [
+    assert [(gap.description, len(gap.reason.encode())) for gap in run.open_points.of_subtasks] == [
         (run.board.subtask("a").description, 600),
         (run.board.subtask("b").description, 7),
         ("", 5),
     ]
-    run.close_point("a")
-    run.close_point("nobody")
-    assert [gap.subtask_id for gap in run.open_points] == ["b", "answer"]
+    run.open_points.close("a")
+    run.open_points.close("nobody")
+    assert [gap.subtask_id for gap in run.open_points.of_subtasks] == ["b", "answer"]
 
 
 def test_a_warning_is_said_once_as_that_of_unknown_prices() -> None:
@@ -220,7 +220,7 @@ def answered(confidence: float | None) -> RunState:
 
 def test_an_answer_with_a_fault_is_no_surer_than_its_basis_allows() -> None:
     run = answered(0.95)
-    run.open_point("a", "no unit")
+    run.open_points.open("a", "no unit")
     bounded = result_of(run).confidence
     assert bounded is not None
     assert 0 < bounded < 0.95
@@ -229,7 +229,7 @@ def test_an_answer_with_a_fault_is_no_surer_than_its_basis_allows() -> None:
 def test_without_a_confidence_of_its_own_an_answer_has_the_bound_that_code_computes() -> None:
     run = answered(None)
     assert result_of(run).confidence == 1.0
-    run.open_point("a", "no unit")
+    run.open_points.open("a", "no unit")
     assert result_of(run).confidence == 0.65
     run.extracts = True
     assert result_of(run).confidence is None, "an extract is no answer"
@@ -248,9 +248,9 @@ def test_an_answer_that_lists_what_is_missing_is_partial(gap: str) -> None:
     run = answered(0.95)
     run.phase = "done"
     if gap == "of the plan":
-        run.plan_lacks(["the weight of the basket"])
+        run.open_points.set_of_plan(["the weight of the basket"])
     elif gap == "of a review":
-        run.open_point("a", "a review still finds: no unit")
+        run.open_points.open("a", "a review still finds: no unit")
     assert (result_of(run).status == "partial") == bool(run.gaps) == (gap != "none")
 
 
@@ -339,7 +339,7 @@ def test_a_partial_finding_is_a_gap_with_what_limits_it_once() -> None:
     for subtask_id, words in (("a", ["no table has 2025"]), ("b", []), ("c", ["stale"])):
         partial = FINDING.model_copy(update={"outcome": "partial", "limitations": words, "summary": "Half."})
         work(run.board, subtask_id, finding=partial)
-    run.open_point("c", "a review still finds: no unit")
+    run.open_points.open("c", "a review still finds: no unit")
     role = run.board["a"].role
     assert [(gap.subtask_id, gap.reason) for gap in run.gaps] == [
         ("a", f"{role}: no table has 2025"),

@@ -7,14 +7,17 @@ from typing import Any
 import pytest
 
 from temporal_supervisor.supervision.contract.request import RunRequest
-from temporal_supervisor.supervision.reuse.matching import SavedWork
+from temporal_supervisor.supervision.contract.team import TeamCard
 from temporal_supervisor.supervision.run.run_state import RunState
 from tests.unit.shapes import START, Clock, plan, subtask, work
 from workflows.background import BackgroundTask
+from workflows.calls.saved_work import EarlierFindings
+from workflows.run.plan_in_force import PlanInForce
 from workflows.subtasks import dispatch
 from workflows.subtasks.dispatch import Dispatch
 
 TURNS_WITHOUT_AN_AWAIT = 10
+TEAM = TeamCard(name="lone", generalist="researcher", roles=[])
 
 
 class Nothing(BackgroundTask):
@@ -36,9 +39,11 @@ def a_run(*done: str, waiting: tuple[str, ...] = ()) -> RunState:
 
 
 def dispatch_of(state: RunState) -> Dispatch:
-    """A dispatch with no surroundings but the state."""
-    context: Any = SimpleNamespace(state=state, show=lambda: None, changed=asyncio.Event(), saved=SavedWork())
-    return Dispatch(context, Nothing(), Nothing())
+    """A dispatch of a run with no parts but its state."""
+    context: Any = SimpleNamespace(state=state, show=lambda: None, changed=asyncio.Event())
+    terms: Any = None
+    earlier = EarlierFindings(terms, state, PlanInForce(TEAM, "", may_nest=False))
+    return Dispatch(context, earlier, Nothing(), Nothing())
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ from tests.workflow import runs
 from tests.workflow.runs import Lab, closed, found, run
 from tests.workflow.scripts import reviewed, verdicts
 from worker_main import serving
-from workflows.run_context import STARTS_AT_ONCE
+from workflows.subtasks.child_runs import STARTS_AT_ONCE
 
 Json = dict[str, Any]
 WINDOW = 100_000

@@ -12,6 +12,7 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.base import limits
     from temporal_supervisor.supervision.base.text import size
     from temporal_supervisor.supervision.contract.finding import Finding
+
     from workflows.background import in_background
 
 
@@ -31,7 +32,8 @@ class Awaited:
     async def decided(self, sha256: str, is_decided: Callable[[], bool], until: datetime) -> None:
         """Returns once what has that hash is decided, or at the time `until`."""
         try:
-            # Woken by a decision or by the timer, which may have been set for another wait: so it looks again.
+            # Woken by a decision or by the timer, which may have been set for another wait: so it
+            # looks again.
             while not is_decided() and workflow.now() < until:
                 self._ring_by(until)
                 woken = self._waiting[sha256] = asyncio.Future()
@@ -93,7 +95,8 @@ class Words:
 
     async def _store(self) -> None:
         while self._due:
-            # The decisions of one update wake their work one after the other: by then all have said what they have.
+            # The decisions of one update wake their work one after the other: by then all have said
+            # what they have.
             await workflow.wait_condition(lambda: True)
             batch = self._next_batch()
             try:

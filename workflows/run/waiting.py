@@ -1,0 +1,212 @@
+"""The waits of a run: for people, for a model that is away, for the end of a pause."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+from temporalio import workflow
+
+with workflow.unsafe.imports_passed_through():
+    from activities.contracts.run_contracts import PersonWords
+    from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionError
+    from temporal_supervisor.supervision.contract.finding import Finding
+    from temporal_supervisor.supervision.contract.status import Wait, WaitKind
+    from temporal_supervisor.supervision.run.decisions import Decision
+    from temporal_supervisor.supervision.run.events import decided
+    from temporal_supervisor.supervision.run.run_state import RunState
+    from temporal_supervisor.supervision.run.serving_models import Outage
+    from temporal_supervisor.supervision.run.waits import AWAITED
+
+    from workflows.run.people import Awaited, Words
+    from workflows.run.run_terms import RunTerms, log_line
+
+
+class Waiting:
+    """Shows the waits of a run, and returns when one is over.
+
+    `show` makes a change visible, setting `changed` wakes the dispatch, `words` stores what people
+    wrote.
+    """
+
+    def __init__(
+        self,
+        terms: RunTerms,
+        state: RunState,
+        words: Words,
+        show: Callable[[], None],
+        changed: asyncio.Event,
+    ) -> None:
+        self._terms = terms
+        self._state = state
+        self._words = words
+        self._show = show
+        self._changed = changed
+        self._people = Awaited()
+        state.decisions.wake(self._people.wake)
+
+    async def until_resumed(self) -> None:
+        """Returns when the run is not paused."""
+        if self._state.steering.paused:
+            await workflow.wait_condition(lambda: not self._state.steering.paused)
+
+    def new(self, place: str, kind: WaitKind, *source: str | None, **fields: Any) -> Wait:
+        """Returns a wait at a place of this run, bound to the `source` of its text."""
+        wait = Wait(
+            id=f"{self._terms.path}{place}",
+            kind=kind,
+            workflow_id=workflow.info().workflow_id,
+            since=workflow.now().isoformat(),
+            **fields,
+        )
+        return wait.bound_to(*source)
+
+    async def decision(
+        self, wait: Wait, timeout: timedelta, content: str | None = None
+    ) -> Decision | None:
+        """Returns a person's decision about a wait; None if the `timeout` is over first.
+
+        `content` is all of what is asked, for the query `waiting`. Raises SupervisionError
+        `DeadlineExceeded` if the run's time is over first.
+        """
+        decisions = self._state.decisions
+        until = workflow.now() + timeout
+
+        def is_decided() -> bool:
+            return decisions.on(wait) is not None
+
+        if not is_decided():
+            if wait.subtask_id is None:
+                await self._until_over(wait, is_decided, until=lambda: until, content=content)
+            else:
+                await self._until_decided(wait, until, content)
+        known = decisions.on(wait)
+        self._state.trace.note("decided", wait.subtask_id, **decided(wait, known))
+        return known
+
+    async def stored_words(self, decision: Decision) -> Finding:
+        """Returns a person's words, stored, as a finding. Raises CallFailed."""
+        source = f"person {decision.by}" if decision.by else "a person"
+        return await self._words.kept(PersonWords(text=decision.text, source=source))
+
+    async def until_served(
+        self,
+        subject: str,
+        model: str,
+        work: object,
+        *,
+        attempt: int | None = None,
+        last: bool = False,
+    ) -> None:
+        """Returns when `work` may call a model: at once, unless the run knows that it is away.
+
+        Then one piece of work waits for the model's time and goes first; the others wait until its
+        call was answered. The wait is shown as `subject`: the subtask of an `attempt`, else the
+        supervisor's own work. Raises SupervisionError `DeadlineExceeded` if the run's time is over
+        first.
+        """
+        state = self._state
+        while (outage := state.models.outage(model)) is not None and outage.first is not None:
+            if outage.first is work:
+                return
+            outage.wait_behind(work)
+
+            def is_my_turn(seen: Outage = outage) -> bool:
+                return state.models.outage(model) is not seen or seen.first is None
+
+            # The outage may end while this waits, and another one begin: so it looks again.
+            await workflow.wait_condition(is_my_turn)
+        if outage is None:
+            return
+        outage.put_first(work)
+        resumes = state.steering.resumes
+        wait = self.new(
+            subject if attempt is None else f"{subject}/{attempt}",
+            "provider" if outage.until else "resume",
+            subtask_id=None if attempt is None else subject,
+            prompt_preview=outage.why,
+            model=model,
+        )
+
+        def is_resumed() -> bool:
+            return state.steering.resumes > resumes
+
+        await self._until_over(wait, is_resumed, until=lambda: outage.until, last=last)
+
+    async def _until_over(
+        self,
+        wait: Wait,
+        over: Callable[[], bool],
+        *,
+        until: Callable[[], datetime | None],
+        last: bool = False,
+        content: str | None = None,
+    ) -> None:
+        """Shows a wait until it is `over` or the time `until` has come.
+
+        Raises SupervisionError `DeadlineExceeded` if the run's time is over first.
+        """
+        label = f"{wait.subject}: wait for {AWAITED[wait.kind]}"
+        waits, budget = self._state.waits, self._state.time_and_budget
+
+        def ended() -> bool:
+            end = until()
+            return over() or (end is not None and workflow.now() >= end)
+
+        def deadline() -> datetime | None:
+            """Returns the end of the run's time; None while its clock is held."""
+            return None if budget.held else budget.ends_at(last=last)
+
+        self._log("waits", wait)
+        try:
+            while not ended():
+                end = deadline()
+                if end is not None and workflow.now() >= end:
+                    raise SupervisionError(
+                        ErrorKind.DEADLINE_EXCEEDED, f"the deadline came first: {label}"
+                    )
+                ends = [time for time in (until(), end) if time is not None]
+                expires_at = min(ends, default=None)
+                waits.show(wait, expires_at, content)
+                self._show()
+                if wait.for_decision:
+                    # The dispatch holds the clock if nothing else is left to do.
+                    self._changed.set()
+                left = None if expires_at is None else expires_at - workflow.now()
+                # The deadline may move while this waits, or stand still: then the timer is set
+                # again.
+                over_or_moved = partial(lambda seen: ended() or deadline() != seen, end)
+                with contextlib.suppress(TimeoutError):
+                    await workflow.wait_condition(
+                        over_or_moved, timeout=left, timeout_summary=label
+                    )
+        finally:
+            waits.end(wait)
+        self._log("waits no longer", wait)
+        if wait.for_decision:
+            self._changed.set()  # the dispatch lets the clock run before the next work has ended
+        self._show()
+
+    async def _until_decided(self, wait: Wait, until: datetime, content: str | None) -> None:
+        """Returns once a wait of a subtask is decided, or at the time `until`.
+
+        There may be a thousand of these at once: they share one timer, and the dispatch ends them
+        at the deadline.
+        """
+        decisions = self._state.decisions
+        self._log("waits", wait)
+        self._state.waits.show(wait, until, content)
+        self._show()
+        self._changed.set()  # the dispatch holds the clock if nothing else is left to do
+        try:
+            await self._people.decided(wait.sha256, lambda: decisions.on(wait) is not None, until)
+        finally:
+            self._state.waits.end(wait)
+        self._log("waits no longer", wait)
+        self._changed.set()  # the dispatch lets the clock run before the next work has ended
+        self._show()
+
+    def _log(self, what: str, wait: Wait) -> None:
+        log_line(self._terms.run.run_id, what, wait.subject, kind=wait.kind)
