@@ -39,6 +39,7 @@ from temporal_supervisor.supervision.base.queues import (
 
 _CACHED_TASK_SLOTS = 10  # polls that wait hold one each: with fewer a task waits for a poll
 _REPLAY_SLOTS = 3  # they share one interpreter: side by side, large replays would outlast their ten seconds
+_NO_BUILD = "unversioned"  # without a name the SDK makes one by hashing all modules: 0.4 s of CPU
 
 WorkerRole = Literal["workflows", "model", "tools", "outward"]
 ALL_ROLES: tuple[WorkerRole, ...] = ("workflows", "model", "tools", "outward")
@@ -71,6 +72,7 @@ def replayer(
         data_converter=converter,
         workflow_runner=workflow_runner(strict=strict),
         interceptors=interceptors,
+        build_id=_NO_BUILD,
         debug_mode=True,  # a workflow task may take its time on a busy machine
     )
 
@@ -109,7 +111,7 @@ def workers(
         "identity": worker_identity(client.identity, store_id),
     }
     if build_id is None:
-        common["build_id"] = "unversioned"  # the SDK makes a name by hashing all modules: 0.4 s of CPU
+        common["build_id"] = _NO_BUILD
     else:
         common["deployment_config"] = WorkerDeploymentConfig(
             version=WorkerDeploymentVersion(DEPLOYMENT, build_id),
