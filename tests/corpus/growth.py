@@ -37,7 +37,7 @@ def grows_too_fast(
         return f"{large:.3f} s for {n} units"
     while n > 1 and large > RATIO * NOISE:
         small = seconds(parse, make(n // 2))
-        if large > RATIO * max(small, NOISE) and _ratio(parse, make(n // 2), make(n)) > RATIO:
+        if large > RATIO * max(small, NOISE) and _ratio(parse, make(n // 2), make(n), NOISE) > RATIO:
             return f"{RATIO:g} times as long for {n} units as for {n // 2}: {large:.3f} s"
         n, large = n // 2, small
     return None
@@ -51,28 +51,23 @@ def slow_text(found: Found) -> str | None:
 def _outgrows(found: Found, make: Callable[[int], str]) -> bool:
     for size in SIZES:
         text = make(size)
-        if seconds(found.use, text) > QUICK and _least(found, text) > QUICK:
-            return size < SIZES[-1] or _grows(found, text, make(2 * size))
+        if seconds(found.use, text) > QUICK and _least(found.use, text) > QUICK:
+            return size < SIZES[-1] or _ratio(found.use, make(size // 2), text) > RATIO
     return False
 
 
-def _grows(found: Found, text: str, twice: str) -> bool:
-    """True if twice the text takes too long each time: beside other work one try may be slow by itself."""
-    return all(_least(found, twice) > RATIO * _least(found, text) for _ in range(TRIES))
+def _least(parse: Callable[[Any], object], text: Any) -> float:
+    return min(seconds(parse, text) for _ in range(3))
 
 
-def _least(found: Found, text: str) -> float:
-    return min(seconds(found.use, text) for _ in range(3))
-
-
-def _ratio(parse: Callable[[Any], object], small: Any, large: Any) -> float:
-    """The best of several tries: noise only ever adds time."""
+def _ratio(parse: Callable[[Any], object], small: Any, large: Any, noise: float = 0.0) -> float:
+    """The best of several tries: noise only ever adds time, and beside other work one try may be slow by itself."""
     least_small = least_large = float("inf")
     ratio = 0.0
     for _ in range(TRIES):
-        least_small = min(least_small, seconds(parse, small))
+        least_small = min(least_small, _least(parse, small))
         least_large = min(least_large, seconds(parse, large))
-        ratio = least_large / max(least_small, NOISE)
+        ratio = least_large / max(least_small, noise)
         if ratio <= RATIO:
             break
     return ratio

@@ -5,7 +5,7 @@ import importlib
 import inspect
 import pkgutil
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from re import _compiler, _parser  # type: ignore[attr-defined]
 from re import _constants as op  # type: ignore[attr-defined]
 from types import ModuleType
@@ -14,9 +14,11 @@ from typing import Any, NamedTuple
 PACKAGES = ("temporal_supervisor", "activities", "workflows")
 _ANYWHERE = ("search", "sub", "subn", "findall", "finditer", "split")
 _FILLS = (" ", "a", "1", "\n", "-", ".", "/", "_", ",", "\t", "é", "A", "<", ":", "(", '"', "`", "\x1b")
+_ENDS = ("!", "\x00")  # signs that no repeat takes, so that a match fails behind it
 _BRANCHES = 3
 _PREFIXES = 12
-_ALONE: dict[str, re.Pattern[str]] = {}  # the patterns of single nodes: a set of signs takes milliseconds to compile
+# the patterns of single nodes: a set of signs takes milliseconds to compile
+_ALONE: dict[tuple[str, int], re.Pattern[str]] = {}
 
 
 class Found(NamedTuple):
@@ -116,16 +118,46 @@ def _value(node: ast.expr, module: ModuleType) -> Any:
 
 
 def hard_texts(pattern: re.Pattern[str]) -> list[Callable[[int], str]]:
-    """Returns functions that make a text of about so many characters, for each repeat without a low bound."""
+    """Returns functions that make a text of about so many characters, for each repeat without a low bound.
+
+    Of signs that no part of the pattern tells apart one is enough: it stands for a quarter of them.
+    """
     makers: dict[tuple[str, str, str], Callable[[int], str]] = {}
-    for before, body in _repeats(_parser.parse(pattern.pattern, pattern.flags), [""]):
-        pumps = {"".join(_sample(body, fill)) for fill in _FILLS} | {_sample(body, fill, branch=1) for fill in " a1"}
+    parsed = _parser.parse(pattern.pattern, pattern.flags)
+    fills = _told_apart(parsed, _FILLS, pattern.flags)
+    ends = _told_apart(parsed, _ENDS, pattern.flags)
+    few = _told_apart(parsed, " a1", pattern.flags)
+    for before, body in _repeats(parsed, [""]):
+        pumps = {"".join(_sample(body, fill)) for fill in fills} | {_sample(body, fill, branch=1) for fill in few}
         for prefix in before:
             for pump in pumps - {""}:
-                for suffix in ("", "!", "\x00"):
+                for suffix in ("", *ends):
                     makers[prefix, pump, suffix] = _maker(prefix, pump, suffix)
                 makers[prefix, prefix + pump, ""] = _maker(prefix, prefix + pump, "")
     return list(makers.values())
+
+
+def _told_apart(parsed: Any, signs: Iterable[str], flags: int) -> list[str]:
+    """Returns the first sign of each kind: signs of one kind are taken by the same nodes of a pattern."""
+    nodes = list(_single_nodes(parsed))
+    kinds: dict[tuple[bool, ...], str] = {}
+    for sign in signs:
+        taken = [_takes(code, argument, sign, flags) for code, argument in nodes]
+        word = sign.isalnum() or sign == "_"  # boundaries of words tell these apart, too
+        kinds.setdefault((sign == "\n", word, *taken), sign)
+    return list(kinds.values())
+
+
+def _single_nodes(nodes: Any) -> Iterator[tuple[Any, Any]]:
+    """Yields the nodes that take one character."""
+    for code, argument in nodes:
+        if code in (op.LITERAL, op.NOT_LITERAL, op.IN, op.ANY):
+            yield code, argument
+        elif code in (op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT):
+            yield from _single_nodes(argument[2])
+        else:
+            for inner in _parts(code, argument):
+                yield from _single_nodes(inner)
 
 
 def _maker(prefix: str, pump: str, suffix: str) -> Callable[[int], str]:
@@ -186,11 +218,11 @@ def _char(code: Any, argument: Any, fill: str) -> str:
     return next((char for char in (fill, *own, *_FILLS) if _takes(code, argument, char)), "")
 
 
-def _takes(code: Any, argument: Any, char: str) -> bool:
+def _takes(code: Any, argument: Any, char: str, flags: int = 0) -> bool:
     """True if the node takes the character, as a pattern of its own."""
-    node = f"{code} {argument}"
+    node = (f"{code} {argument}", flags)
     if node not in _ALONE:
         alone = _parser.parse("")
         alone.data = [(code, argument)]
-        _ALONE[node] = _compiler.compile(alone)
+        _ALONE[node] = _compiler.compile(alone, flags)
     return _ALONE[node].fullmatch(char) is not None
