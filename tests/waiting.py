@@ -6,14 +6,21 @@ from collections.abc import Awaitable, Callable
 import psutil
 
 
+_SOON, _LATER = 0.02, 0.15
+
+
 async def until(reached: Callable[[], bool] | Callable[[], Awaitable[bool]], seconds: float = 20) -> None:
     """Returns once `reached()`; TimeoutError after `seconds`."""
+    pause = _SOON
     async with asyncio.timeout(seconds):
         while True:
             value = reached()
-            if value if isinstance(value, bool) else await value:
+            if not isinstance(value, bool):
+                # Asked a hundred times a second, a server and a Worker have time for little else.
+                value, pause = await value, min(1.5 * pause, _LATER)
+            if value:
                 return
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(pause)
 
 
 def lives(pid: int) -> bool:

@@ -310,7 +310,8 @@ def test_an_address_or_a_quotation_needs_one_of_the_sources() -> None:
 
 
 def test_only_the_beginning_of_many_sources_is_read() -> None:
-    full = "x " * (limits.GROUNDED_CHARS // 2)
+    word = "x" * 15 + " "
+    full = word * (limits.GROUNDED_CHARS // len(word))
     filler = [full] * (GROUNDING_SOURCES_CHARS // limits.GROUNDED_CHARS)
     assert missing("77.7 kg", *filler[1:], "77.7 kg") == []
     assert missing("77.7 kg", *filler, "77.7 kg") == ["77.7 kg"]
