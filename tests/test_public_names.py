@@ -16,13 +16,13 @@ from temporalio import activity, workflow
 from temporalio.client import Client
 
 import starter
-import temporal_supervisor.supervision.contract
 import worker_main
 from activities.teams import toolbox
 from temporal_supervisor import tools as tool
 from temporal_supervisor.runtime import search_attributes
 from temporal_supervisor.runtime.connection import connect
 from temporal_supervisor.runtime.settings import Settings
+from temporal_supervisor.supervision import contract
 from temporal_supervisor.supervision.base import errors, queues
 from workflows.eval_workflow import EvalWorkflow
 from workflows.supervisor import SupervisorWorkflow
@@ -80,9 +80,7 @@ GROUPS: dict[str, Callable[[], Iterable[str]]] = {
     ),
     "settings": variables,
     "kinds of tools": lambda: toolbox.KINDS,
-    "classes of the contract": lambda: (
-        name for name, value in vars(temporal_supervisor.supervision.contract).items() if inspect.isclass(value)
-    ),
+    "classes of the contract": lambda: (name for name in dir(contract) if inspect.isclass(getattr(contract, name))),
     "classes of tools": tool_classes,
     "options of all commands": lambda: options(COMMANDS),
     "commands": lambda: COMMANDS.commands,

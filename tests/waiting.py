@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 
 import psutil
 
-
 _SOON, _LATER = 0.02, 0.15
 
 

@@ -6,7 +6,7 @@ With `--pay-again` it resets those whose history names objects that the store ha
 import re
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from uuid import uuid4
 
 import typer
@@ -15,7 +15,6 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
 from temporalio.client import Client, WorkflowExecutionDescription, WorkflowHistory
-from temporalio.worker import Replayer
 from temporalio.workflow import NondeterminismError
 
 from temporal_supervisor.console.base.command import DONE, FAILED, Access, CommandFailed
@@ -26,6 +25,9 @@ from temporal_supervisor.console.run.lost_objects import Loss, losses_of
 from temporal_supervisor.outcomes import is_open, state_word
 from temporal_supervisor.runs import Run
 from temporal_supervisor.supervision.base import limits
+
+if TYPE_CHECKING:
+    from temporalio.worker import Replayer
 
 _RESET_WAIT = timedelta(seconds=10)
 _MESSAGE = re.compile(r'message: "((?:[^"\\]|\\.)*)"')
@@ -131,7 +133,7 @@ def _say(write: Callable[[str], None], workflow_id: str, words: str) -> None:
     write(safe_line(f"workflow '{workflow_id}' {words}", limits.ERROR_BYTES))
 
 
-async def fault_of(history: WorkflowHistory, replayer: Replayer) -> tuple[int, str] | None:
+async def fault_of(history: WorkflowHistory, replayer: "Replayer") -> tuple[int, str] | None:
     """Returns the event at which a replay fails, and the reason; None if the whole history replays.
 
     The event ends the first workflow task whose outcome differs from the history. Raises CodeFails.
@@ -156,7 +158,7 @@ async def fault_of(history: WorkflowHistory, replayer: Replayer) -> tuple[int, s
     return events[ends[low]].event_id, why
 
 
-async def _refusal(workflow_id: str, events: Sequence[HistoryEvent], replayer: Replayer) -> str | None:
+async def _refusal(workflow_id: str, events: Sequence[HistoryEvent], replayer: "Replayer") -> str | None:
     """Returns the error of a replay of these events; None if they replay. Raises CodeFails."""
     replayed = await replayer.replay_workflow(WorkflowHistory(workflow_id, events), raise_on_replay_failure=False)
     failure = replayed.replay_failure

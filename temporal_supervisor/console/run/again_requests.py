@@ -1,11 +1,10 @@
 """Requests that build on earlier runs: a further question, the plan once more, one change."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from temporalio.client import Client
 
-from activities.reuse.earlier_runs import EarlierRun, EarlierRuns
 from activities.store.artifacts import ArtifactStore
 from temporal_supervisor.console.base.command import BAD_INPUT, FAILED, CommandFailed, hint
 from temporal_supervisor.console.run.found_runs import find_run, recorded_request
@@ -16,6 +15,9 @@ from temporal_supervisor.supervision.contract.plan import Plan
 from temporal_supervisor.supervision.contract.request import RunRequest, parse_request
 from temporal_supervisor.supervision.reuse.earlier import plan_again, plan_of_failed
 from temporal_supervisor.supervision.run.attempt_rules import is_child_id
+
+if TYPE_CHECKING:
+    from activities.reuse.earlier_runs import EarlierRun
 
 _SHOWN = 5
 
@@ -53,7 +55,7 @@ async def once_more(run: Run, store: ArtifactStore, *, failed: bool = False) -> 
     return _checked(before, changes)
 
 
-def _again(earlier: EarlierRun, *, failed: bool) -> Plan:
+def _again(earlier: "EarlierRun", *, failed: bool) -> Plan:
     run_id = earlier.begun.run_id
     if failed:
         return plan_of_failed(earlier.plan, earlier.reports, run_id)
@@ -107,7 +109,10 @@ async def _recorded(run: Run) -> RunRequest:
     return parse_request(dict(recorded))
 
 
-async def _loaded(run: Run, store: ArtifactStore) -> EarlierRun:
+async def _loaded(run: Run, store: ArtifactStore) -> "EarlierRun":
+    # loads teams and their tools: 0.1 s for some commands only
+    from activities.reuse.earlier_runs import EarlierRuns
+
     earlier = await EarlierRuns(store, run.client).load(run.id)
     if earlier is None:
         words = f"run '{run.id}' has no plan in the artifact store: it made none, or was deleted"

@@ -8,12 +8,6 @@ from typing import Any
 from pydantic import ValidationError
 from temporalio import workflow
 from temporalio.client import WorkflowExecutionDescription
-from temporalio.worker import (
-    ExecuteWorkflowInput,
-    Interceptor,
-    WorkflowInboundInterceptor,
-    WorkflowInterceptorClassInput,
-)
 
 from activities.contracts.run_contracts import Published
 from activities.replies.agent_story import AgentStories, below, stored_events
@@ -103,7 +97,14 @@ async def read_result(store: ArtifactStore, ref: str) -> RunResult:
 
 async def events_of(run: Run, workflow_id: str) -> list[TraceEvent]:
     """Returns the events of a supervisor: out of its history, or the latest ones if that does not replay here."""
-    # these load the workflows with their contracts: 0.3 s for some commands only
+    # these load Workers, and the workflows with their contracts: 0.4 s for some commands only
+    from temporalio.worker import (
+        ExecuteWorkflowInput,
+        Interceptor,
+        WorkflowInboundInterceptor,
+        WorkflowInterceptorClassInput,
+    )
+
     from temporal_supervisor.runtime.workers import replayer
     from workflows.supervisor import SupervisorWorkflow
 
