@@ -41,7 +41,7 @@ from activities.tools.secrets import Secrets
 from temporal_supervisor.runtime import logs, process, search_attributes, telemetry
 from temporal_supervisor.runtime.connection import ConnectionFailed, connect, namespace_id
 from temporal_supervisor.runtime.local_models import find_local_model, take_local_model
-from temporal_supervisor.runtime.setting_checks import odd_settings
+from temporal_supervisor.runtime.setting_checks import start_warnings
 from temporal_supervisor.runtime.settings import Settings, load_settings
 from temporal_supervisor.runtime.watchdog import Watchdog, stop_by_signal
 from temporal_supervisor.runtime.workers import ALL_ROLES, POOL_ROLES, WorkerRole, workers
@@ -199,7 +199,7 @@ async def serve(
     async with serving(client, settings, roles, pool=pool, strict_sandbox=False, report=say) as attributes:
         if "SupervisorWaiting" in attributes:
             telemetry.count_waits(client)
-        for warning in [*odd_settings(settings, os.environ), *search_attributes.warnings(attributes)]:
+        for warning in [*start_warnings(settings, os.environ), *search_attributes.warnings(attributes)]:
             say(f"warning: {warning}")
         if settings.model == "standin":
             say(STANDIN_NOTICE)

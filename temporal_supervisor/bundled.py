@@ -1,7 +1,17 @@
-"""Where the files are that are not Python: beside this package in a checkout, below it once it is installed."""
+"""Where the files are that are not Python.
+
+They lie beside this package in a checkout, below it once it is installed.
+"""
 
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent
-_INSTALLED = _PACKAGE / "teams"
-BUILTIN_TEAMS = _INSTALLED if _INSTALLED.is_dir() else _PACKAGE.parent / "teams"
+
+
+def _folder(name: str) -> Path:
+    installed = _PACKAGE / name
+    return installed if installed.is_dir() else _PACKAGE.parent / name
+
+
+BUILTIN_TEAMS = _folder("teams")
+DOCUMENTS = _folder("docs")

@@ -7,8 +7,9 @@ or `Client.connect(..., plugins=[SupervisorPlugin()])`, which gives it to all Wo
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
 from importlib import metadata
 from typing import Literal
@@ -28,6 +29,7 @@ from temporalio.worker import (
 
 from temporal_supervisor.own_packages import require_our_packages
 from temporal_supervisor.runtime.payloads import converter_with
+from temporal_supervisor.runtime.setting_checks import start_warnings
 from temporal_supervisor.runtime.settings import Settings, load_settings
 
 Role = Literal["workflows", "model", "tools", "outward"]
@@ -35,6 +37,12 @@ ALL_ROLES: tuple[Role, ...] = ("workflows", "model", "tools", "outward")
 _OUR_PACKAGES = ("workflows", "activities", "worker_main")
 _SDK_SHUTDOWN = timedelta(seconds=60)  # the SDK's default for what plugins do after a Worker's end
 _PROCESS = "run a Worker as a process of its own instead: `temporal-supervisor worker`"
+_NO_MODEL = (
+    "no model to call: set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a compatible endpoint. "
+    "Without a key, SupervisorPlugin(standin=True) brings the stand-in model along, which looks up "
+    f"values and sentences and does not reason. Or {_PROCESS}, and give this plugin the roles "
+    "without 'model'"
+)
 
 log = logging.getLogger(__name__)
 
@@ -49,8 +57,9 @@ class SupervisorPlugin(temporalio.client.Plugin, temporalio.worker.Plugin):
     They have their own queues, data converter, workflow runner and time to shut down, and use the
     connection of your client; your Worker stays as it is. Settings are those of
     `temporal-supervisor worker`: `SUPERVISOR_*`, `ANTHROPIC_*`, or `settings`. `roles` are the
-    parts to serve. Several Workers with one plugin are served by one set of ours, from the start of
-    the first to the end of the last one.
+    parts to serve. With `standin` the stand-in model runs in this process and is called in place of
+    any other, so no key is needed. Several Workers with one plugin are served by one set of ours,
+    from the start of the first to the end of the last one.
 
     The constructor raises PluginUnusable without a model to call, or if the installed temporalio is
     not the version that workflows are tested with; OtherPackage if the program has packages
@@ -62,6 +71,7 @@ class SupervisorPlugin(temporalio.client.Plugin, temporalio.worker.Plugin):
         settings: Settings | None = None,
         *,
         roles: Sequence[Role] = ALL_ROLES,
+        standin: bool = False,
     ) -> None:
         require_our_packages(*_OUR_PACKAGES)
         pinned = _pinned_sdk()
@@ -72,11 +82,9 @@ class SupervisorPlugin(temporalio.client.Plugin, temporalio.worker.Plugin):
             )
         self._settings = settings or load_settings()
         self._roles = tuple(roles)
-        if "model" in self._roles and not self._settings.has_model:
-            raise PluginUnusable(
-                "no model to call: set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a compatible "
-                f"endpoint; or {_PROCESS}, and give this plugin the roles without 'model'"
-            )
+        self._standin = standin
+        if "model" in self._roles and not (standin or self._settings.has_model):
+            raise PluginUnusable(_NO_MODEL)
         self._running = 0  # Workers of the program
         self._turn = asyncio.Lock()
         self._stop = asyncio.Event()
@@ -169,13 +177,32 @@ class SupervisorPlugin(temporalio.client.Plugin, temporalio.worker.Plugin):
             data_converter=converter_with(self._settings.keys),
         )
         try:
-            async with serving(ours, self._settings, self._roles, strict_sandbox=False):
+            async with (
+                self._with_model() as settings,
+                serving(ours, settings, self._roles, strict_sandbox=False),
+            ):
+                for warning in start_warnings(settings, os.environ):
+                    log.warning(warning)
                 ready.set()
                 await self._stop.wait()
         except Exception:
             if ready.is_set():  # else the program's Worker fails with it
                 log.exception("the Workers of temporal-supervisor ended; yours continue")
             raise
+
+    @asynccontextmanager
+    async def _with_model(self) -> AsyncIterator[Settings]:
+        """Gives the settings with a model to call, which runs here if it is the stand-in."""
+        if not self._standin:
+            yield self._settings
+            return
+        # Loads the stand-in: for this option only.
+        from temporal_supervisor.standin.extract.kind_of_call import think
+        from temporal_supervisor.standin.server.app import BrainServer, serving
+
+        async with serving(BrainServer(think)) as url:
+            chosen = {"anthropic_base_url": url, "model": "standin"}
+            yield self._settings.model_copy(update=chosen)
 
 
 def _pinned_sdk() -> str | None:

@@ -73,7 +73,7 @@ FOLDERS = {name: ROOT / ABOVE / name if name in BELOW else ROOT / name for name 
 BESIDE = {
     "__init__": "client tools child plugin testing supervision",
     "child": "supervision",
-    "plugin": "own_packages runtime worker_main",  # what a Worker needs, when it runs
+    "plugin": "own_packages runtime standin worker_main",  # what a Worker needs, when it runs
     "testing": "tools own_packages bundled activities supervision",  # likewise
     "own_packages": "",
     "tools": "supervision",

@@ -70,7 +70,8 @@ def test_the_wheel_holds_every_file_of_our_packages_and_nothing_else(wheel: Path
     expected = {name for name in files if "__pycache__" not in name and (ROOT / name).is_file()}
     expected |= {
         f"temporal_supervisor/{path.relative_to(ROOT).as_posix()}"
-        for path in (ROOT / "teams").rglob("*")
+        for folder in ("teams", "docs")
+        for path in (ROOT / folder).rglob("*")
         if path.is_file()
     }
     assert "temporal_supervisor/teams/almanac/team.toml" in expected

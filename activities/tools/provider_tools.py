@@ -1,17 +1,20 @@
 """The tools that the provider of the models runs itself, within a model call: its search and its fetch of the web."""
 
+import re
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from activities.tools.files import FolderFiles
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolSource
-from temporal_supervisor.supervision.contract.base import StrictModel
+from temporal_supervisor.supervision.contract.base import StrictModel, matching
 
 _USES = 5  # of one reply: each search costs a cent, and its results thousands of tokens
 _MOST_USES = 20
 _DOMAINS = 100
-_DOMAIN = r"^[^\s:/]+\.[^\s:]+$"  # such as example.com or example.com/docs
+_DOMAIN = re.compile(r"[^\s:/]+\.[^\s:]+")
+_DOMAIN_RULE = "a domain without https://, such as example.com or example.com/docs"
+_Domain = Annotated[str, matching(_DOMAIN, _DOMAIN_RULE)]
 _PAGE_TOKENS = 20_000  # of one fetched page: every later turn reads it again
 
 _TOOLS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -30,7 +33,7 @@ class ProviderOptions(StrictModel):
     """Options: how often one reply may use the tool, and the domains that it is kept to."""
 
     max_uses: Annotated[int, Field(ge=1, le=_MOST_USES)] = _USES
-    allowed_domains: Annotated[list[Annotated[str, Field(pattern=_DOMAIN)]], Field(max_length=_DOMAINS)] = []
+    allowed_domains: Annotated[list[_Domain], Field(max_length=_DOMAINS)] = []
 
 
 class ProviderTools(ToolSource):

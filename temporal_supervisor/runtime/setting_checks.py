@@ -1,14 +1,48 @@
-"""Checks of an environment for oddities that stop nothing: misspelt variables, missing folders."""
+"""Checks of an environment for what stops nothing at once.
+
+Misspelt variables, missing folders, `/v1` in the URL.
+"""
 
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
+from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from temporal_supervisor.runtime.settings import Settings
-from temporal_supervisor.supervision.base.text import did_you_mean
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.text import did_you_mean, one_line
 
 _PREFIX = "SUPERVISOR_"
 _BESIDE = ("SUPERVISOR_CACHE_DIR", "SUPERVISOR_TEMPORAL")  # read where no settings are
+_API_PATHS = ("/v1/messages", "/v1")  # the longer one first
 _FOLDERS = {"teams_dir": "SUPERVISOR_TEAMS_DIR", "secrets_dir": "SUPERVISOR_SECRETS_DIR"}
+
+
+class WrongPath(NamedTuple):
+    """A base URL with a part of the API's paths, which the client adds: every call gets a 404."""
+
+    problem: str
+    fix: str
+
+
+def wrong_path(settings: Settings) -> WrongPath | None:
+    """Returns the problem of such a base URL; None for any other."""
+    given = (settings.anthropic_base_url or "").rstrip("/")
+    parts = urlsplit(given)
+    known = next((end for end in _API_PATHS if parts.path.endswith(end)), None)
+    if known is None:
+        return None
+    problem = f"ANTHROPIC_BASE_URL ends in {known}, to which the client adds /v1/messages"
+    right = one_line(given.removesuffix(known), limits.LINE_BYTES)
+    fix = "leave that out" if parts.username else f"leave that out: ANTHROPIC_BASE_URL={right}"
+    return WrongPath(problem, fix)
+
+
+def start_warnings(settings: Settings, variables: Iterable[str]) -> Iterator[str]:
+    """Yields the warnings of a Worker's start: `odd_settings`, and a wrong path of the URL."""
+    yield from odd_settings(settings, variables)
+    if path := wrong_path(settings):
+        yield f"{path.problem}: {path.fix}"
 
 
 def odd_settings(settings: Settings, variables: Iterable[str]) -> Iterator[str]:

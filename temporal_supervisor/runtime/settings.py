@@ -2,19 +2,29 @@
 
 import json
 import os
+import re
 import shlex
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, JsonValue, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    JsonValue,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from temporal_supervisor.bundled import BUILTIN_TEAMS
 from temporal_supervisor.runtime.process import cache_dir
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.trust import require_http, unshared
+from temporal_supervisor.supervision.contract.base import matching
 from temporal_supervisor.supervision.contract.ceilings import Ceilings, InlineTeams
 from temporal_supervisor.supervision.contract.model_choice import OptionalStep, chain_of
 from temporal_supervisor.supervision.contract.request import complaint_lines
@@ -26,6 +36,9 @@ if TYPE_CHECKING:
 ENV_FILE = Path(__file__).resolve().parents[2] / ".env"
 """Read when no other is named: beside the program, since a working directory may be another user's."""
 RequestPart = Literal["cache_control", "effort", "eager_input_streaming", "server_tools", "thinking"]
+_BUILD_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_BUILD_RULE = "1 to 64 letters, digits, dots, hyphens or underscores"
+BuildId = Annotated[str, matching(_BUILD_ID, _BUILD_RULE)]
 _OWN_FIELDS = frozenset({"model", "messages", "system", "tools", "stream", "max_tokens"})
 # An empty one would be the working directory, which may be another user's.
 Place = Annotated[Path | None, BeforeValidator(lambda value: value or None)]
@@ -52,7 +65,7 @@ class Settings(BaseSettings):
     """Where content lives: a folder, or an s3://, gs:// or az:// URL. All Workers and clients need the same."""
     keys_file: Place = None
     """Keys, a line `name base64` for each: histories and artifacts are encrypted with the first one."""
-    build_id: str | None = Field(default=None, pattern=r"^[A-Za-z0-9._-]{1,64}$")
+    build_id: BuildId | None = None
     """The build of this Worker: runs stay with the build that began them. None: any Worker serves any run."""
     teams_dir: Place = None
     """A folder with more teams, one folder with a team.toml each; looked in before the bundled ones."""
@@ -207,8 +220,10 @@ class Settings(BaseSettings):
         if self.anthropic_api_key_file and not self.secret("anthropic_api_key"):
             try:
                 self.anthropic_api_key = SecretStr(self.anthropic_api_key_file.read_text(encoding="utf-8"))
-            except (OSError, ValueError) as error:
-                raise ValueError(f"ANTHROPIC_API_KEY_FILE can't be read: {type(error).__name__}") from None
+            except OSError as error:
+                raise ValueError(f"ANTHROPIC_API_KEY_FILE can't be read: {error.strerror}") from None
+            except ValueError:
+                raise ValueError("ANTHROPIC_API_KEY_FILE can't be read: it is no text in UTF-8") from None
         return self
 
     @property
@@ -282,7 +297,7 @@ def _read(file: Path | None) -> Settings:
     try:
         return Settings(_env_file=file)
     except ValidationError as error:
-        wrong = complaint_lines(error, "settings", shown=_variable)
+        wrong = complaint_lines(error, "settings", shown=lambda place: _variable(place[0]))
     except UnicodeDecodeError:
         wrong = [f"{file} is not UTF-8 text"]
     raise ValueError("; ".join(wrong))

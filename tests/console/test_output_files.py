@@ -11,8 +11,8 @@ from temporal_supervisor.console.commands.store_commands import _time_before
 from temporal_supervisor.console.run.described_files import check_readable
 from temporal_supervisor.console.view.model_ways import model_notes
 from temporal_supervisor.outcomes import RunOutcome
-from temporal_supervisor.runtime.setting_checks import odd_settings
-from temporal_supervisor.runtime.settings import Settings
+from temporal_supervisor.runtime.setting_checks import odd_settings, start_warnings
+from temporal_supervisor.runtime.settings import Settings, load_settings
 from temporal_supervisor.supervision.base.standin_words import NEEDS_MODEL
 from temporal_supervisor.supervision.contract.result import Gap, RunResult
 from temporal_supervisor.supervision.results.answer_table import table_content
@@ -81,6 +81,39 @@ def test_misspelt_settings_and_missing_folders_are_named(tmp_path: Path) -> None
         f"SUPERVISOR_TEAMS_DIR names {tmp_path / 'none'}, where there is no folder",
         "SUPERVISOR_TEAM names 'almanack', and no such team is here, did you mean 'almanac'?",
     ]
+
+
+@pytest.mark.parametrize("end", ["/v1", "/v1/", "/v1/messages"])
+def test_a_worker_names_a_part_of_the_path_that_its_client_adds(end: str) -> None:
+    settings = Settings.model_construct(None, anthropic_base_url=f"http://127.0.0.1:1{end}")
+    (named,) = start_warnings(settings, [])
+    path = end.rstrip("/")
+    assert named == (
+        f"ANTHROPIC_BASE_URL ends in {path}, to which the client adds /v1/messages: leave that out: "
+        "ANTHROPIC_BASE_URL=http://127.0.0.1:1"
+    )
+    for right in ("http://127.0.0.1:1", "http://127.0.0.1:1/v1beta", None):
+        assert list(start_warnings(Settings.model_construct(None, anthropic_base_url=right), [])) == []
+    secret = Settings.model_construct(None, anthropic_base_url="http://me:word@127.0.0.1:1/v1")
+    assert "word" not in "".join(start_warnings(secret, []))
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("SUPERVISOR_BUILD_ID", "a b", "must be 1 to 64 letters, digits, dots, hyphens or underscores"),
+        ("SUPERVISOR_MODEL_OFF", "synthesis", "Input should be 'review', 'refine', 'replan' or 'judge'"),
+        ("ANTHROPIC_API_KEY_FILE", "/nonexistent", "No such file or directory"),
+    ],
+)
+def test_a_wrong_setting_is_said_in_words(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, said: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(ValueError, match=said) as refused:
+        load_settings()
+    assert variable in str(refused.value)
+    assert "^" not in str(refused.value)
 
 
 def test_where_a_model_lacks_three_ways_to_one_are_said() -> None:

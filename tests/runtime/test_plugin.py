@@ -10,7 +10,8 @@ from temporalio.converter import DataConverter
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
-from temporal_supervisor import Run, SupervisorPlugin, connect
+from temporal_supervisor import Run, RunRequest, SupervisorPlugin, connect, run
+from temporal_supervisor.runtime.settings import Settings
 from tests.runtime.briefings import Briefing
 from tests.scripted_model import ScriptedModel, as_json
 from tests.serving import address_of, own_server, settings_for
@@ -49,3 +50,17 @@ async def test_a_program_serves_runs_beside_its_own_workflows(
         assert (await run.outcome_so_far()).state == "completed"
     assert first.client.data_converter is DataConverter.default
     assert [task for task in asyncio.all_tasks() if "SupervisorPlugin" in repr(task)] == []
+
+
+async def test_without_a_key_a_program_brings_the_stand_in_along(
+    plain: Client, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    named = {"artifacts_url": str(tmp_path / "artifacts"), "teams_dir": tmp_path / "none"}
+    plugin = SupervisorPlugin(Settings(_env_file=None, **named), standin=True)
+    worker = Worker(plain, task_queue=QUEUE, workflows=[Briefing], plugins=[plugin])
+    asked = RunRequest(goal="What was the life expectancy in Japan in 2007?", team="almanac")
+    async with worker:
+        result = await run(await connect(address=address_of(plain)), asked)
+    assert "82.603" in result.answer
+    assert "stand-in model" in result.answer
+    assert f"SUPERVISOR_TEAMS_DIR names {tmp_path / 'none'}, where there is no folder" in caplog.text

@@ -1,18 +1,22 @@
 """The words on tables that models read: the team's, lists of tables, the results of queries."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from activities.files.file_reports import contents, reading_line
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.prompt_marks import EXAMPLE, NO_ROWS
 from temporal_supervisor.supervision.base.text import clean, cut, one_line
-from temporal_supervisor.supervision.contract.base import StrictModel
+from temporal_supervisor.supervision.contract.base import StrictModel, matching
 
 Json = dict[str, Any]
 
+_SECRET = re.compile(r"(?:[A-Za-z_][A-Za-z0-9_]*)?")
+_SECRET_RULE = "the name of a secret, such as SHOP_DATABASE, never a URL itself"
+_SecretOrNone = Annotated[str, matching(_SECRET, _SECRET_RULE)]
 SUMMARY_CHARS = 1000  # of a table's columns in the catalogue, whose lines are shorter
 _LEAST_SHOWN = 100  # of a table among many; of the rest there are names alone
 _NAMES_CHARS = 2000
@@ -37,7 +41,7 @@ class TableOptions(StrictModel):
 
     tables: str = ""
     database: Literal["", "postgres"] = ""
-    url: Annotated[str, Field(pattern=r"^([A-Za-z_][A-Za-z0-9_]*)?$")] = ""
+    url: _SecretOrNone = ""
     descriptions: dict[str, str] = {}
     sources: dict[str, str] = {}
     examples: list[QueryExample] = []

@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from activities.model.port import ModelFailure
 from temporal_supervisor.console.base.check_rows import CheckRow
 from temporal_supervisor.console.base.command import endpoint
 from temporal_supervisor.console.base.terminal import safe_line
 from temporal_supervisor.runtime.process import cache_dir
+from temporal_supervisor.runtime.setting_checks import wrong_path
 from temporal_supervisor.runtime.settings import Settings
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.errors import ErrorKind
@@ -58,8 +58,8 @@ async def model_rows(settings: Settings) -> AsyncIterator[CheckRow]:
         fix = "set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a compatible endpoint, where Workers run"
         yield CheckRow("warning", "model", text, fix)
         return
-    if wrong := _wrong_path(settings):
-        yield wrong
+    if path := wrong_path(settings):
+        yield CheckRow("problem", "model", path.problem, path.fix)
         return
     from activities.model.anthropic_model import AnthropicModel  # loads the provider's SDK: a second
 
@@ -73,17 +73,6 @@ async def model_rows(settings: Settings) -> AsyncIterator[CheckRow]:
             yield row
     finally:
         await model.close()
-
-
-def _wrong_path(settings: Settings) -> CheckRow | None:
-    """Returns the problem of a base URL that holds a part of the API's paths, which the client adds."""
-    path = urlsplit(settings.anthropic_base_url or "").path.rstrip("/")
-    known = next((end for end in ("/v1/messages", "/v1") if path.endswith(end)), None)
-    if known is None:
-        return None
-    right = (settings.anthropic_base_url or "").rstrip("/").removesuffix(known)
-    text = f"ANTHROPIC_BASE_URL ends in {known}, to which the client adds /v1/messages"
-    return CheckRow("problem", "model", text, f"leave that out: ANTHROPIC_BASE_URL={safe_line(right, 200)}")
 
 
 async def _asked(settings: Settings, model: "AnthropicModel", address: str) -> AsyncIterator[CheckRow]:

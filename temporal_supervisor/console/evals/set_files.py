@@ -70,10 +70,8 @@ def set_file(given: str) -> Path | None:
     for name in (QUESTIONS, GOALS):
         if (path / name).is_file():
             return path / name
-    raise CommandFailed(
-        BAD_INPUT,
-        f"{path} has no {QUESTIONS}, and no {GOALS}: docs/evals.md shows how to write one",
-    )
+    advice = f"{hint('docs', 'evals')} shows how to write one"
+    raise CommandFailed(BAD_INPUT, f"{path} has no {QUESTIONS}, and no {GOALS}: {advice}")
 
 
 def read_set(file: Path, limit: int | None) -> LocalSet:

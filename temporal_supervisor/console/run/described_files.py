@@ -8,13 +8,13 @@ from activities.files.file_cache import FileCache, copy_file, local_file
 from activities.files.file_reports import FileReport
 from activities.files.manifest import DataFile
 from activities.files.values import DATA_TOML
-from temporal_supervisor.console.base.command import BAD_INPUT, CommandFailed
+from temporal_supervisor.console.base.command import BAD_INPUT, CommandFailed, hint
 from temporal_supervisor.console.base.terminal import print_err
 from temporal_supervisor.runtime.process import cache_dir
 
 _OWNER = "inspect"
 _NAMED = 3  # files with their problems, in one error
-_WHERE = "docs/own-files.md has an example"
+_EXAMPLE = "own-files#what-the-data-mean"
 
 
 async def reports_on(files: list[DataFile]) -> list[FileReport]:
@@ -91,7 +91,8 @@ def _checked(toml: DataFile) -> Written:
     except UnicodeDecodeError:
         raise CommandFailed(BAD_INPUT, f"{toml.path}: it is no text in UTF-8: save it as such") from None
     except DescriptionRefused as refused:
-        raise CommandFailed(BAD_INPUT, f"{toml.path}: {refused} ({_WHERE})") from None
+        words = f"{toml.path}: {refused}; an example: {hint('docs', _EXAMPLE)}"
+        raise CommandFailed(BAD_INPUT, words) from None
 
 
 def _refuse_mistakes(toml: DataFile | None, reports: Sequence[FileReport]) -> None:

@@ -1,5 +1,6 @@
 """The note of `run` on a plan with one subtask: a supervisor may not have been needed."""
 
+from temporal_supervisor.console.base.command import hint
 from temporal_supervisor.supervision.contract.result import RunResult
 
 _LEAST_OWN_CALLS = 2  # a route takes one call at most, and has left out the others already
@@ -18,5 +19,6 @@ def one_subtask_notes(result: RunResult | None) -> list[str]:
     calls = f"{own} of {result.usage.model_calls} model calls were the supervisor's own"
     return [
         f"one subtask did all the work, and {calls}: for a goal such as this one --strategy route "
-        "leaves out its review and synthesis, and one agent alone may do (docs/one-agent.md)"
+        "leaves out its review and synthesis, and one agent alone may do: "
+        f"{hint('docs', 'one-agent')} says when"
     ]

@@ -41,6 +41,17 @@ def _short(value: object) -> object:
     return timedelta(**{_UNITS[match[2]]: int(match[1])}) if match else value
 
 
+def matching(pattern: re.Pattern[str], rule: str) -> AfterValidator:
+    """Returns the check of a whole text by a pattern; the error has the rule in words."""
+
+    def check(text: str) -> str:
+        if not pattern.fullmatch(text):
+            raise ValueError(f"must be {rule}")
+        return text
+
+    return AfterValidator(check)
+
+
 Duration = Annotated[timedelta, BeforeValidator(_short)]
 """A duration: ISO 8601 such as PT30M, short such as 30m, or a number of seconds."""
 

@@ -1,7 +1,7 @@
 """The request of a run, validated and bounded."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from fractions import Fraction
@@ -248,16 +248,18 @@ def describe_errors(error: ValidationError, root: str = "request", value: object
 
 
 def complaint_lines(
-    error: ValidationError, root: str = "request", value: object = None, shown: Callable[[str], str] = str
+    error: ValidationError,
+    root: str = "request",
+    value: object = None,
+    shown: Callable[[Sequence[str]], str] = ".".join,
 ) -> list[str]:
-    """Returns the errors, each with its field as it is `shown`, or with `root` if it concerns all of them.
+    """Returns the errors, each with its place as it is `shown`, or with `root` if it concerns all fields.
 
     Items of a list that have a `name` in the validated `value` are shown by it.
     """
     lines = []
     for item in error.errors(include_url=False, include_input=False)[: limits.FIELD_COMPLAINTS]:  # of perhaps 100,000
-        field, *inner = [*_named(item["loc"], value)] or [root]
-        where = ".".join([shown(field), *inner])
+        where = shown([*_named(item["loc"], value)] or [root])
         complaint = _complaint(item["type"], item["msg"])
         if item["type"] == "extra_forbidden":
             complaint += did_you_mean(str(item["loc"][-1]), _fields(StrictModel, Plan, Subtask, NewRole))

@@ -7,12 +7,12 @@ from datetime import timedelta
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, JsonValue, ValidationInfo, field_validator, model_validator
+from pydantic import Field, JsonValue, ValidationInfo, field_validator, model_validator
 
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.text import did_you_mean, one_line, quoted
 from temporal_supervisor.supervision.base.trust import is_loopback, require_http
-from temporal_supervisor.supervision.contract.base import Duration, Model, StrictModel
+from temporal_supervisor.supervision.contract.base import Duration, Model, StrictModel, matching
 from temporal_supervisor.supervision.contract.finding import Grounding
 from temporal_supervisor.supervision.contract.model_choice import Efforts, ModelChain, OutputTokens
 
@@ -45,19 +45,10 @@ def is_name(text: str) -> bool:
     return _NAME.fullmatch(text) is not None
 
 
-def _matching(pattern: re.Pattern[str], rule: str) -> AfterValidator:
-    def check(text: str) -> str:
-        if not pattern.fullmatch(text):
-            raise ValueError(f"must be {rule}")
-        return text
-
-    return AfterValidator(check)
-
-
-Name = Annotated[str, _matching(_NAME, NAME_RULE)]
-ToolName = Annotated[str, _matching(_TOOL_NAME, "1 to 64 letters, digits, hyphens or underscores, a letter first")]
-ServerName = Annotated[str, _matching(_SERVER_NAME, "1 to 32 lower-case letters, digits or hyphens, a letter first")]
-SecretName = Annotated[str, _matching(_SECRET_NAME, "the name of a variable, such as TICKETS_TOKEN, never its value")]
+Name = Annotated[str, matching(_NAME, NAME_RULE)]
+ToolName = Annotated[str, matching(_TOOL_NAME, "1 to 64 letters, digits, hyphens or underscores, a letter first")]
+ServerName = Annotated[str, matching(_SERVER_NAME, "1 to 32 lower-case letters, digits or hyphens, a letter first")]
+SecretName = Annotated[str, matching(_SECRET_NAME, "the name of a variable, such as TICKETS_TOKEN, never its value")]
 Capability = Annotated[str, Field(max_length=_LINE_CHARS)]
 Line = Annotated[str, Field(min_length=1, max_length=_LINE_CHARS)]
 

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, ValidationError,
 
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.text import clean, size
-from temporal_supervisor.supervision.contract.base import Duration, Model, StrictModel
+from temporal_supervisor.supervision.contract.base import Duration, Model, StrictModel, matching
 from temporal_supervisor.supervision.contract.plan import WrittenPlan
 from temporal_supervisor.supervision.contract.progress import Phase
 from temporal_supervisor.supervision.contract.request import Budget, describe_errors
@@ -31,7 +31,9 @@ def _text(most: int) -> AfterValidator:
 
 
 _Id = Annotated[str, Field(min_length=1, max_length=400)]
-_Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_SHA256_RULE = "64 lower-case hexadecimal digits, as `waiting` gives them"
+_Sha256 = Annotated[str, matching(_SHA256, _SHA256_RULE)]
 _PLAN_ID = re.compile(r"(?:\S*/)?plan\.(\d{1,9})")
 _Comment = Annotated[str, _text(_COMMENT_BYTES)]
 

@@ -24,6 +24,12 @@ def test_without_a_model_it_names_the_variables_and_the_process() -> None:
     assert PROCESS in str(refused.value)
 
 
+def test_without_a_key_it_names_the_way_to_the_stand_in() -> None:
+    with pytest.raises(PluginUnusable, match=r"SupervisorPlugin\(standin=True\) brings the stand-in"):
+        SupervisorPlugin(settings())
+    SupervisorPlugin(settings(), standin=True)
+
+
 def test_roles_without_model_calls_need_no_model() -> None:
     SupervisorPlugin(settings(), roles=["workflows", "tools", "outward"])
 
