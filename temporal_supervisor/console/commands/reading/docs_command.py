@@ -1,6 +1,5 @@
 """The command `docs`: the documents of the installed version, without a network."""
 
-import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from rich.markdown import Markdown
 
 from temporal_supervisor.bundled import DOCUMENTS
 from temporal_supervisor.console.base.command import BAD_INPUT, CommandFailed, hint
-from temporal_supervisor.console.base.terminal import Report, console
+from temporal_supervisor.console.base.terminal import Report
 from temporal_supervisor.supervision.base.text import did_you_mean
 
 FIRST = "index"
@@ -21,7 +20,6 @@ _OF_FOLDER = "README.md"
 _HEADING = re.compile(r"^(#{1,6}) (.+)$", re.MULTILINE)
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _NO_ANCHOR = re.compile(r"[^\w -]")
-_LESS = "FRX"  # as of git: no pager for a page that fits, colours, and the page stays on the screen
 
 
 async def docs_report(
@@ -43,7 +41,7 @@ async def docs_report(
         text = _section(text, anchor, found)
     where = f"one page: {hint('docs', 'own-files')}; as files: {DOCUMENTS}"
     notes = [where] if page == FIRST else []
-    return _Paged({"page": page, "text": text}, [_Rendered(text)], notes)
+    return Report({"page": page, "text": text}, [_Rendered(text)], notes)
 
 
 def _pages() -> dict[str, Path]:
@@ -87,17 +85,3 @@ class _Rendered:
         """Yields the page."""
         # Links with their targets: that is what this command takes.
         yield Markdown(self.text, hyperlinks=False) if screen.is_terminal else self.text.rstrip()
-
-
-@dataclass(frozen=True)
-class _Paged(Report):
-    """A report that a pager shows on a terminal."""
-
-    def show(self, screen: Console | None = None, *, as_json: bool = False) -> int:
-        """Prints it and returns the exit code."""
-        shown_on = screen or console()
-        if as_json or not shown_on.is_terminal:
-            return super().show(shown_on, as_json=as_json)
-        os.environ.setdefault("LESS", _LESS)
-        with shown_on.pager(styles=True):
-            return super().show(shown_on)
