@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -118,20 +117,16 @@ async def test_the_examples_for_python_run_from_the_wheel(commands: Path, tmp_pa
     shutil.copytree(ROOT / "examples/python", folder, ignore=shutil.ignore_patterns("__pycache__"))
     tested = await asyncio.to_thread(run, python, "-m", "unittest", "test_library", cwd=folder)
     assert tested.returncode == 0, tested.stderr
-    standin = (python, "-m", "temporal_supervisor.standin", "--port", "0")
-    async with own_server() as server, process(*standin, ready="http://", cwd=folder) as said:
-        url = re.search(r"http://[\w.:]+", said)
-        assert url is not None, said
+    question = "On which shelf is Emma?"
+    own_worker = (python, "own_worker.py", "--standin")
+    async with own_server() as server:
         variables = {
             "TEMPORAL_ADDRESS": address_of(server),
-            "SUPERVISOR_MODEL": "standin",
-            "ANTHROPIC_BASE_URL": url[0],
             "SUPERVISOR_TEAMS_DIR": str(folder),
             "SUPERVISOR_ARTIFACTS_URL": str(tmp_path / "artifacts"),
         }
-        async with process(python, "own_worker.py", ready="serving", cwd=folder, **variables):
-            for program, first in [("ask.py", ""), ("own_worker.py", "Dear reader,")]:
-                words = (python, program, "On which shelf is Emma?")
+        async with process(*own_worker, ready="serving", cwd=folder, **variables):
+            for words, first in [((python, "ask.py", question), ""), ((*own_worker, question), "Dear reader,")]:
                 done = await asyncio.to_thread(run, *words, cwd=folder, **variables)
                 assert (done.returncode, "shelf 3" in done.stdout) == (0, True), done.stderr
                 assert done.stdout.startswith(first)

@@ -18,6 +18,7 @@ from temporal_supervisor.supervision.base.prompt_marks import (
     DATA,
     DEADLY,
     DONE,
+    DOUBT,
     EARLIER_OUTPUTS,
     FINDING,
     FINISH_TOOL,
@@ -28,6 +29,7 @@ from temporal_supervisor.supervision.base.prompt_marks import (
     STEER,
     SUBTASK,
     TAGS,
+    UNSUPPORTED,
 )
 from temporal_supervisor.supervision.base.text import cut, one_line, size
 from temporal_supervisor.supervision.contract.finding import FindingRecord
@@ -373,13 +375,13 @@ def finding_block(finding: FindingExcerpt, with_evidence: bool = False) -> str:
         f'<{FINDING} subtask_id="{finding.subtask_id}" role="{finding.role}"{marks}>',
         plain(finding.text),
         *(f"Limitation: {plain(item)}" for item in record.limitations),
-        *(f"Doubt of a program: {plain(item)}" for item in record.doubts),
+        *(f"{DOUBT}{plain(item)}" for item in record.doubts),
         *(f"Source: {plain(item)}" for item in record.sources),
     ]
     if with_evidence:
         lines += _checks(record)
     else:
-        lines += [f"No tool output has: {plain(item)}" for item in record.unsupported]
+        lines += [f"{UNSUPPORTED}{plain(item)}" for item in record.unsupported]
     return "\n".join([*lines, f"</{FINDING}>"])
 
 

@@ -2,7 +2,7 @@
 
 `python own_worker.py` serves until Ctrl-C; `python own_worker.py "On which shelf is Emma?"` asks for
 one briefing and ends. It needs a Temporal server, SUPERVISOR_TEAMS_DIR with the folder that holds
-`library/`, and a model: ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL.
+`library/`, and a model: ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL. Without one: `--standin` behind it.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from temporalio.worker import Worker
 from temporal_supervisor import SupervisorPlugin
 
 
-async def main(question: str) -> None:
+async def main(question: str, *, standin: bool) -> None:
     """Serves, and asks for one briefing if there is a question."""
     client = await Client.connect(os.environ.get("TEMPORAL_ADDRESS", "localhost:7233"))
     worker = Worker(
@@ -25,7 +25,7 @@ async def main(question: str) -> None:
         task_queue=QUEUE,
         workflows=[Briefing],
         activities=[deliver],
-        plugins=[SupervisorPlugin()],
+        plugins=[SupervisorPlugin(standin=standin)],
     )
     async with worker:
         if not question:
@@ -37,4 +37,5 @@ async def main(question: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(" ".join(sys.argv[1:])))
+    words = [word for word in sys.argv[1:] if word != "--standin"]
+    asyncio.run(main(" ".join(words), standin=len(words) < len(sys.argv) - 1))

@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+from activities.prompts.agent_prompts import FINISH_TAKEN
+from temporal_supervisor.standin.extract.answers import synthesis
 from temporal_supervisor.standin.extract.kind_of_call import think
+from temporal_supervisor.standin.extract.prompt_parts import Parts
 from temporal_supervisor.standin.extract.schema_fill import Filler
 from temporal_supervisor.standin.lookup.table_columns import read_tables
 from temporal_supervisor.standin.lookup.table_questions import table_answer
@@ -15,6 +18,7 @@ from temporal_supervisor.standin.lookup.tables import parse_grids, statements
 from temporal_supervisor.standin.lookup.word_forms import key_words
 from temporal_supervisor.standin.server.api_reply import ApiReply
 from temporal_supervisor.standin.server.api_request import parse
+from temporal_supervisor.supervision.base.prompt_marks import DOUBT, UNSUPPORTED
 from temporal_supervisor.supervision.base.standin_words import WAYS_TO_A_MODEL
 from tests.standin.conftest import FOOTER
 
@@ -206,6 +210,27 @@ def test_a_finding_is_handed_over_by_the_tool_that_takes_it() -> None:
     (block,) = agent.reply().content
     assert (block["name"], block["input"]["outcome"], block["input"]["confidence"]) == ("finish", "done", None)
     assert "Pears grew well. [a]" in block["input"]["finding"]
+
+
+def test_a_finding_that_came_back_is_handed_in_without_the_words_that_sent_it_back() -> None:
+    outcome = {"enum": ["partial", "done"]}
+    finish = tool("finish", "Takes it.", outcome=outcome, finding=TEXT)
+    agent = reader("Which pears grew?", "[a] Pears of the valley", lambda note_id: "Pears grew well.")
+    agent.tools = [*NOTES, finish]
+    agent.functions["finish"] = lambda **fields: FINISH_TAKEN
+    for _ in range(3):
+        agent.turn()
+    agent.messages.append({"role": "user", "content": "Your finding was not accepted yet. Look up the pears."})
+    (block,) = agent.reply().content
+    assert agent.named()[-1] == "finish"
+    assert "Pears grew well. [a]" in block["input"]["finding"]
+    assert "received" not in block["input"]["finding"]
+
+
+def test_what_is_noted_about_a_finding_is_no_part_of_the_answer() -> None:
+    noted = f"<finding subtask_id='t1'>Pears: 3.\n{UNSUPPORTED}3\n{DOUBT}no condition on the year</finding>"
+    prompt = Parts(parse({"model": "m", "messages": [{"role": "user", "content": noted.replace("'", '"')}]}))
+    assert synthesis(prompt)["answer"].startswith("- Pears: 3. [t1]\n\n_An extract")
 
 
 def test_a_role_that_may_ask_asks_once_beside_its_tools_and_quotes_the_reply() -> None:

@@ -13,7 +13,8 @@ from temporal_supervisor.supervision.base.standin_words import NEEDS_MODEL
 
 FOOTER = "_An extract by the stand-in model, not an answer: it does not reason._"
 
-_CLOSING = re.compile(r"^[^\S\n]*+(confidence|limitations?|outcome)\s*:.*$", re.IGNORECASE | re.MULTILINE)
+_BESIDE = f"{marks.UNSUPPORTED}|{marks.DOUBT}".replace(": ", "")  # lines about a finding, no part of it
+_CLOSING = re.compile(rf"^[^\S\n]*+(confidence|limitations?|outcome|{_BESIDE})\s*:.*$", re.IGNORECASE | re.MULTILINE)
 _EMPTY = (marks.NO_HITS, marks.NO_TABLES)
 _ROOM = 12_000  # characters of all findings in one text: a third of what a digest may be made of
 _LEAST_ROOM = 80  # of one finding among very many
@@ -25,7 +26,8 @@ def worker_finding(prompt: Parts, composing: set[str]) -> Json:
 
     A subtask of which nothing is answered is impossible: its finding says that it needs a model.
     """
-    good = [call for call in prompt.request.calls if not call.is_error and not call.output.startswith(_EMPTY)]
+    tried = [call for call in prompt.request.calls if call.name != marks.FINISH_TOOL]
+    good = [call for call in tried if not call.is_error and not call.output.startswith(_EMPTY)]
     named = [call for call in good if prompt.item.startswith(tuple(filter(None, map(str, call.arguments.values()))))]
     failed = [f"{call.name} failed ({clip(call.output, 120)})" for call in prompt.request.calls if call.is_error]
     composed = [call.output for call in good if call.name in composing]

@@ -40,6 +40,9 @@ READ_OUTPUT_TOOL = "read_output"  # shows what earlier tool calls returned
 ASK_TOOL = "ask_person"  # its output is a person's reply
 OWN_TOOLS = (FINISH_TOOL, READ_OUTPUT_TOOL, ASK_TOOL)  # the project's, beside those of a role
 
+UNSUPPORTED = "No tool output has: "  # before a claim of a finding, in the prompt of its readers
+DOUBT = "Doubt of a program: "  # likewise, before a doubt about its query
+
 NO_HITS = "No document contains any of these keywords."  # how a search says that it found nothing
 NO_TABLES = "There are no tables."
 
