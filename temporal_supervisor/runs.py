@@ -73,7 +73,7 @@ from temporal_supervisor.supervision.contract.updates import (
     read_update,
 )
 from temporal_supervisor.supervision.run.attempt_rules import supervisor_of
-from temporal_supervisor.trees import all_pages, tree_status, waits_of
+from temporal_supervisor.trees import TreeStatus, all_pages, waits_of
 
 _OPEN_REASON = re.compile(r"^it is (\w+)$")  # the reason of a subtask that has not ended
 _T = TypeVar("_T")
@@ -100,6 +100,7 @@ class Run:
         self.client = client
         self.id = run_id
         self._store = store
+        self._tree = TreeStatus(client, run_id)
 
     @classmethod
     async def start(
@@ -151,8 +152,11 @@ class Run:
         return await self._read("status", Status, cursor)
 
     async def whole_status(self) -> Status:
-        """Returns the status with all its pages in one, and with what waits in nested runs."""
-        return await self._answered(tree_status(self.client, self.id), self.id)
+        """Returns the status with all its pages in one, and with what waits in nested runs.
+
+        Asked again, this object reads only the subtasks that have changed.
+        """
+        return await self._answered(self._tree.read(), self.id)
 
     async def own_status(self) -> Status:
         """Returns the status with all its pages in one, without what nested runs show."""

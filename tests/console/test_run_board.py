@@ -12,16 +12,16 @@ from temporal_supervisor.console.page.page_site import PageSite
 from temporal_supervisor.console.page.run_board import (
     ITEMS_AT_ONCE,
     LINES_AT_ONCE,
+    ROWS_FOLDED,
+    ROWS_UNFOLDED,
+    RowView,
     RunBoard,
 )
 from temporal_supervisor.console.view.event_lines import Line
-from temporal_supervisor.console.view.follow import _take_events
 from temporal_supervisor.console.view.live_view import Picture
 from temporal_supervisor.supervision.contract.result import SubtaskReport
-from temporal_supervisor.supervision.contract.status import TraceEvent
 
 BEGAN = "2026-11-02T09:30:00+00:00"
-LATER = "2026-11-02T09:30:07+00:00"
 
 
 @pytest.fixture
@@ -51,8 +51,9 @@ def test_only_the_row_that_changed_is_sent(board: RunBoard) -> None:
     changed.state, changed.started_at = "running", BEGAN
     board.take_tree(picture, {"t2.500": "turn 1: Calling query_data."})
     sent = news(board, before)["parts"]
-    assert list(sent) == ["r501"]
+    assert list(sent) == ["r501", "g-r2"]
     assert "Calling query_data." in sent["r501"]
+    assert "1 running" in sent["g-r2"]
     assert len(board.news(before)) < 2000
     assert news(board, board.version)["parts"] == {}
 
@@ -75,17 +76,58 @@ def test_folded_items_come_some_at_a_time_and_by_their_state(board: RunBoard) ->
     board.take_tree(picture, {})
     places, start = [], 0
     while True:
-        found = board.items("t2", start=start)
+        found = board.folded("t2", start=start)
         places += found.rows
         if not found.following:
             break
         start = found.following
     assert start == 2 * ITEMS_AT_ONCE
     assert len(places) == len(set(places)) == 450
-    failed = board.items("t2", "failed")
+    failed = board.folded("t2", "failed")
     assert (failed.total, failed.following) == (1, 0)
     assert "t2.7" in failed.rows[0]
-    assert board.items("t9").rows == []
+    assert board.folded("t9").rows == []
+
+
+def test_most_of_very_many_planned_subtasks_are_folded_some_under_each_head(board: RunBoard) -> None:
+    names = [f"t{number}" for number in range(1, 1001)]
+    reports = {name: SubtaskReport(id=name, role="reader", description="Weigh the pears") for name in names}
+    picture = Picture("r", reports=reports)
+    board.take_tree(picture, {})
+    whole = board.tree()
+    assert whole.count("<li ") == ROWS_FOLDED
+    assert whole.count("<details ") == 9
+    assert len(whole) < 100_000
+    heads = [f"t{start} to t{start + 99}" for start in range(101, 1001, 100)]
+    assert [row.row.path for head in heads for row in rows_of(board, head)] == names[ROWS_FOLDED:]
+    assert "100 waiting" in whole
+
+    before = board.version
+    reports["t950"].state = "running"
+    board.take_tree(picture, {})
+    sent = news(board, before)["parts"]
+    assert list(sent) == ["r950", "g-r901"]
+    assert "1 running" in sent["g-r901"]
+    assert [len(board.folded("t901 to t1000", state).rows) for state in ("running", "waiting")] == [1, 99]
+
+
+def rows_of(board: RunBoard, name: str) -> list[RowView]:
+    """The rows of a fold."""
+    found = board.folded(name)
+    assert (len(found.rows), found.total, found.following) == (100, 100, 0)
+    return [board._rows[path] for path in board._folds[name].paths]
+
+
+def test_a_plan_of_some_more_subtasks_than_fit_is_not_folded_for_a_few(board: RunBoard) -> None:
+    def tree_of(count: int) -> str:
+        reports = {f"t{number}": SubtaskReport(id=f"t{number}") for number in range(count)}
+        made = RunBoard(board.render, "/runs/r")
+        made.take_tree(Picture("r", reports=reports), {})
+        return made.tree()
+
+    assert (tree_of(ROWS_UNFOLDED).count("<li "), tree_of(ROWS_UNFOLDED).count("<details ")) == (ROWS_UNFOLDED, 0)
+    more = tree_of(2 * ROWS_FOLDED + 5)
+    assert (more.count("<li "), more.count("<details ")) == (ROWS_FOLDED + 5, 1)
 
 
 def test_items_of_two_templates_and_of_nested_runs_are_apart(board: RunBoard) -> None:
@@ -102,7 +144,7 @@ def test_items_of_two_templates_and_of_nested_runs_are_apart(board: RunBoard) ->
     whole = board.tree()
     for template in ("t1/t2", "t2", "t3"):
         assert f"20 items of {template}<" in whole
-        assert board.items(template).total == 20
+        assert board.folded(template).total == 20
 
 
 def test_a_page_comes_with_the_newest_events_and_the_others_are_asked_for(board: RunBoard) -> None:
@@ -144,16 +186,3 @@ def test_a_part_is_rendered_only_when_what_it_shows_is_new(board: RunBoard) -> N
     assert board.version == version
     board.put("writing", "two", "writing.html.j2", tail="two")
     assert news(board, version)["parts"].keys() == {"writing"}
-
-
-def test_a_state_is_taken_from_an_event_that_is_later_than_what_is_known() -> None:
-    known = {"t1": SubtaskReport(id="t1"), "t2": SubtaskReport(id="t2", state="completed")}
-    known["t2"].started_at, known["t2"].finished_at = BEGAN, LATER
-    events = [("t1", "subtask_started", BEGAN), ("t1", "subtask_failed", LATER)]
-    events += [("t2", "subtask_started", BEGAN), ("t9", "subtask_started", BEGAN)]
-    _take_events(
-        known,
-        [TraceEvent(seq=1, at=at, type=kind, subtask_id=name) for name, kind, at in events],
-    )
-    assert (known["t1"].state, known["t1"].finished_at) == ("failed", LATER)
-    assert (known["t2"].state, known["t2"].finished_at) == ("completed", LATER)

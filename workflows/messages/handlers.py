@@ -70,9 +70,9 @@ class Handlers:
     _nested: NestedInput | None
 
     @workflow.query
-    def status(self, cursor: int = 0) -> Status:
-        """The state of the run; subtasks 100 a page."""
-        return status_of(self._run_state(), cursor)
+    def status(self, cursor: int = 0, since: str = "") -> Status:
+        """The state of the run; subtasks 100 a page, those that changed `since` a version."""
+        return status_of(self._run_state(), cursor, since, workflow.info().run_id)
 
     @workflow.query
     def plan(self) -> Plan:

@@ -6,19 +6,26 @@ A part is rendered once, for all watchers, when it is first sent and what it sho
 
 import json
 import secrets
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from bisect import insort
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property, partial
-from typing import NamedTuple
+from itertools import groupby
+from typing import NamedTuple, get_args
 
 from temporal_supervisor.console.view.event_lines import Line
 from temporal_supervisor.console.view.live_view import Picture, TreeRow
+from temporal_supervisor.supervision.contract.result import SubtaskState
 
 LINES = 1000  # events that the page keeps
 LINES_AT_ONCE = 100  # of them that a page comes with
-ITEMS_AT_ONCE = 200  # rows of folded items that are sent at a time
+ITEMS_AT_ONCE = 200  # folded rows that are sent at a time
+ROWS_UNFOLDED = 200  # subtasks of a plan: of more than these all but the first are folded away
+ROWS_FOLDED = 100  # that many with one head
 _FOLDED_FROM = 12  # items of a template: so many are folded away
+_STATES = get_args(SubtaskState)
 Render = Callable[..., str]
 
 
@@ -34,6 +41,13 @@ class _Part:
     def shown(self) -> str:
         """The text of the part."""
         return self.made()
+
+
+@dataclass
+class _LinePart(_Part):
+    """An event of the page: with its time it has its place among those that came before."""
+
+    at: datetime
 
 
 @dataclass(frozen=True)
@@ -58,18 +72,25 @@ class RowView:
         )
 
 
+class Fold(NamedTuple):
+    """Rows that are folded away under a name: the items of a template, or some of many subtasks."""
+
+    name: str
+    words: str
+    paths: list[str]
+
+
 class Group(NamedTuple):
-    """Rows one below the other; below them the `items` of the `template` at a path, folded."""
+    """Rows one below the other, and below them others that are folded."""
 
-    rows: list[RowView]
-    items: list[RowView]
-    template: str = ""
+    paths: list[str]
+    fold: Fold | None = None
 
 
-class ItemRows(NamedTuple):
-    """Some rows of folded items, from a place on, and the count of all that were asked for."""
+class FoldedRows(NamedTuple):
+    """Some rows of a fold, from a place on, and the count of all that were asked for."""
 
-    template: str
+    name: str
     state: str
     start: int
     rows: list[str]
@@ -92,9 +113,10 @@ class RunBoard:
     version: int = 0
     ended: bool = False
     _parts: dict[str, _Part] = field(default_factory=dict)
-    _lines: deque[_Part] = field(default_factory=lambda: deque(maxlen=LINES))
+    _lines: list[_LinePart] = field(default_factory=list)
     _rows: dict[str, RowView] = field(default_factory=dict)
     _order: list[tuple[str, int]] = field(default_factory=list)
+    _groups: list[Group] = field(default_factory=list)
     _places: dict[str, str] = field(default_factory=dict)
     _tree_version: int = 0
     _sent: tuple[int, int, bool, str] = (-1, -1, False, "")
@@ -123,11 +145,13 @@ class RunBoard:
         return known.shown if known else ""
 
     def take_lines(self, lines: Iterable[Line]) -> None:
-        """Adds events at the end."""
+        """Adds events, each by its time: one of a worker agent may be read late."""
         for line in lines:
             self.version += 1
             made = partial(self.render, "event.html.j2", item=line)
-            self._lines.append(_Part(self.version, line, made))
+            part = _LinePart(self.version, line, made, line.at)
+            insort(self._lines, part, key=lambda known: known.at)
+        del self._lines[:-LINES]
 
     def take_tree(self, picture: Picture, doing: dict[str, str]) -> None:
         """Takes the subtasks; `doing` says of each what its worker agent did last."""
@@ -137,8 +161,25 @@ class RunBoard:
             self._take_row(picture, row, doing)
         if order != self._order:
             self._order = order
+            self._groups = _groups([self._rows[path] for path, _ in order])
             self.version += 1
             self._tree_version = self.version
+        for fold in self._folds.values():
+            self._take_fold(fold)
+
+    def _take_fold(self, fold: Fold) -> None:
+        """Shows how many of the rows in a fold are in which state."""
+        states = Counter(self._rows[path].row.report.state for path in fold.paths)
+        shown = [(state, states[state]) for state in _STATES if states[state]]
+        self.put(self._place_of(fold), shown, "counts.html.j2", counts=shown)
+
+    @property
+    def _folds(self) -> dict[str, Fold]:
+        return {group.fold.name: group.fold for group in self._groups if group.fold}
+
+    def _place_of(self, fold: Fold) -> str:
+        """Returns the id of a fold on the page: that of its first row, which stays."""
+        return f"g-{self._places[fold.paths[0]]}"
 
     def _take_row(self, picture: Picture, row: TreeRow, doing: dict[str, str]) -> None:
         agent = picture.agents.get(row.report.workflow_id or "")
@@ -156,22 +197,28 @@ class RunBoard:
         return [path for path, _ in self._order]
 
     def tree(self) -> str:
-        """Returns the whole tree."""
-        groups = _groups([self._rows[path] for path, _ in self._order])
-        return self.render("tree.html.j2", groups=groups, part=self.part, place=self.place)
+        """Returns the whole tree, without the rows that are folded."""
+        shown = [([self.part(self._places[path]) for path in group.paths], group.fold) for group in self._groups]
+        return self.render(
+            "tree.html.j2",
+            groups=shown,
+            part=self.part,
+            place_of=self._place_of,
+            place=self.place,
+            has_rows=bool(self._order),
+        )
 
-    def items(self, template: str, state: str = "", start: int = 0) -> ItemRows:
-        """Returns the rows of items from a place on, of those in a state if one is named."""
-        views = [self._rows[path] for path, _ in self._order]
-        found = [view for view in views if template_path(view.row) == template]
-        found = [view for view in found if state in ("", view.row.report.state)]
+    def folded(self, name: str, state: str = "", start: int = 0) -> FoldedRows:
+        """Returns the rows of a fold from a place on, of those in a state if one is named."""
+        fold = self._folds.get(name)
+        views = [self._rows[path] for path in fold.paths] if fold else []
+        found = [view for view in views if state in ("", view.row.report.state)]
         rows = [self.part(view.place) for view in found[start : start + ITEMS_AT_ONCE]]
-        return ItemRows(template, state, start, rows, len(found))
+        return FoldedRows(name, state, start, rows, len(found))
 
     def newest_lines(self) -> list[str]:
         """Returns the events that a page comes with, the newest first."""
-        newest = list(self._lines)[-LINES_AT_ONCE:]
-        return [line.shown for line in reversed(newest)]
+        return [line.shown for line in reversed(self._lines[-LINES_AT_ONCE:])]
 
     @property
     def older_than(self) -> int:
@@ -181,7 +228,9 @@ class RunBoard:
 
     def older_lines(self, version: int) -> list[str]:
         """Returns the events before that of a version, the newest first."""
-        return [line.shown for line in reversed(self._lines) if line.version < version]
+        versions = [line.version for line in self._lines]
+        end = versions.index(version) if version in versions else 0
+        return [line.shown for line in reversed(self._lines[:end])]
 
     def news(self, since: int) -> str:
         """Returns the news since a version, as JSON; most watchers ask for the same."""
@@ -191,9 +240,10 @@ class RunBoard:
         return self._sent[3]
 
     def _news(self, since: int) -> str:
-        parts = {name: part.shown for name, part in self._parts.items() if part.version > since}
-        if self._tree_version > since:  # it holds all rows
-            parts = {name: shown for name, shown in parts.items() if not _is_row(name)}
+        new = {name: part for name, part in self._parts.items() if part.version > since}
+        has_tree = self._tree_version > since  # it holds all rows
+        parts = {name: part.shown for name, part in new.items() if not (has_tree and _is_in_tree(name))}
+        if has_tree:
             parts["tree"] = self.tree()
         news = {"version": self.version, "parts": parts, "ended": self.ended}
         if not since:  # of a page that has nothing yet
@@ -203,8 +253,9 @@ class RunBoard:
         return json.dumps({**news, "lines": lines})
 
 
-def _is_row(name: str) -> bool:
-    return name[0] == "r" and name[1:].isdecimal()
+def _is_in_tree(name: str) -> bool:
+    """True for a part of the tree: a row, or the counts of a fold."""
+    return name.removeprefix("g-")[:1] == "r" and name.removeprefix("g-")[1:].isdecimal()
 
 
 def template_path(row: TreeRow) -> str:
@@ -214,20 +265,45 @@ def template_path(row: TreeRow) -> str:
 
 
 def _groups(rows: Sequence[RowView]) -> list[Group]:
-    """Returns the rows with those of a template's items apart, where they are many."""
-    groups = [Group([], [])]
-    for view in rows:
-        template = template_path(view.row)
-        if groups[-1].items and template != groups[-1].template:
-            groups.append(Group([], []))
-        if template and not groups[-1].items:
-            groups[-1] = groups[-1]._replace(template=template)
-        (groups[-1].items if template else groups[-1].rows).append(view)
-    return [_unfolded(group) for group in groups]
+    """Returns the rows with those apart that are folded: many items, and most of very many subtasks."""
+    found: list[Group] = []
+    for template, views in groupby(rows, lambda view: template_path(view.row)):
+        paths = [view.row.path for view in views]
+        if template and len(paths) >= _FOLDED_FROM:
+            words = f"{len(paths):,} items of {template}"
+            found.append(Group([], Fold(template, words, paths)))
+        else:
+            found.append(Group(paths))
+    groups = _joined(found)
+    many = sum(len(group.paths) for group in groups) > ROWS_UNFOLDED
+    return _joined(_in_blocks(groups)) if many else groups
 
 
-def _unfolded(group: Group) -> Group:
-    """Returns the group with few items among its rows."""
-    if len(group.items) >= _FOLDED_FROM:
-        return group
-    return Group([*group.rows, *group.items], [])
+def _joined(groups: Iterable[Group]) -> list[Group]:
+    """Returns groups with the rows of each up to the next fold."""
+    joined = [Group([])]
+    for group in groups:
+        if joined[-1].fold:
+            joined.append(Group([]))
+        joined[-1] = Group([*joined[-1].paths, *group.paths], group.fold)
+    return joined
+
+
+def _in_blocks(groups: Iterable[Group]) -> Iterator[Group]:
+    """Yields the groups with the first rows as they are, and the others folded, some at a time."""
+    unfolded = ROWS_FOLDED
+    for group in groups:
+        yield Group(group.paths[:unfolded])
+        others = group.paths[unfolded:]
+        unfolded = max(0, unfolded - len(group.paths))
+        for start in range(0, len(others), ROWS_FOLDED):
+            yield _block(others[start : start + ROWS_FOLDED])
+        yield Group([], group.fold)
+
+
+def _block(paths: list[str]) -> Group:
+    """Returns rows that are folded, with the first and the last in their head; a few are not."""
+    if len(paths) < _FOLDED_FROM:
+        return Group(paths)
+    name = f"{paths[0]} to {paths[-1]}"
+    return Group([], Fold(name, f"{len(paths):,} subtasks, {name}", paths))

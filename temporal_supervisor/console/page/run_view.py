@@ -121,8 +121,8 @@ async def items_part(request: Request) -> Response:
     watch = await _watches(request).of(run)
     asked = request.query_params
     start = int(asked["from"]) if asked.get("from", "").isdecimal() else 0
-    found = watch.board.items(asked.get("of", ""), asked.get("state", ""), start)
-    return _part(request, "items.html.j2", f"Items of {found.template}", run, found=found)
+    found = watch.board.folded(asked.get("of", ""), asked.get("state", ""), start)
+    return _part(request, "items.html.j2", f"Subtasks: {found.name}", run, found=found)
 
 
 async def events_part(request: Request) -> Response:

@@ -18,10 +18,10 @@ from temporal_supervisor.console.page.wait_cards import cards_text
 from temporal_supervisor.console.run.standstill import Standstill
 from temporal_supervisor.console.view.event_lines import Line
 from temporal_supervisor.console.view.follow import SERVER_AWAY, RunPoller
-from temporal_supervisor.messages import NoAnswer, UpdateRefused
+from temporal_supervisor.messages import Item, NoAnswer, UpdateRefused
 from temporal_supervisor.runs import Run
 
-_LOOK = timedelta(milliseconds=250)  # whether a run has news: one cheap question to the server
+_LOOK = timedelta(milliseconds=150)  # whether a run has news: one cheap question to the server
 _ROUND = timedelta(seconds=1)  # without news: what calls in flight write is seen by asking
 _READY = timedelta(milliseconds=300)  # a page does not wait longer for the first round
 _LEFT_AFTER = timedelta(seconds=15)  # a reload of the page finds the board as it was
@@ -122,11 +122,8 @@ class Watch:
         if status is None or self.poller.picture.closed:
             self.board.put("waits", "", "cards.html.j2", cards=[], left=0, back="")
             return
-        try:
-            waits = status.flags.waiting_person
-            items = await self.run.waiting() if waits else []
-        except (NoAnswer, UpdateRefused):  # what is shown stays
-            return
+        waits = [wait for wait in status.waiting if wait.for_person]
+        items = [Item(self.run.id, status.goal, wait) for wait in waits]
         key = [(item.wait.id, item.wait.sha256) for item in items]
         if not self.board.has("waits", key):
             self.board.put_text("waits", key, await cards_text(self.site, items, ""))

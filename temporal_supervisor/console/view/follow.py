@@ -6,7 +6,7 @@ a query tells can change without an event. Ending the command leaves the run alo
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -24,16 +24,18 @@ from temporal_supervisor.console.view.live_view import LiveAgent, Picture, Scree
 from temporal_supervisor.messages import NoAnswer, NoRun
 from temporal_supervisor.outcomes import RunOutcome, is_open, state_word
 from temporal_supervisor.runs import Run
-from temporal_supervisor.supervision.base import limits
-from temporal_supervisor.supervision.contract.result import RunResult, SubtaskReport, SubtaskState
+from temporal_supervisor.supervision.contract.result import RunResult, SubtaskReport
 from temporal_supervisor.supervision.contract.status import Status, TraceEvent
 
 SERVER_AWAY = "the Temporal server does not answer; the run is safe and continues when it is back"
 IDLE = timedelta(seconds=5)  # a run without news is queried after this: to notice that no Worker answers
 _POLL = timedelta(seconds=1)  # how often the server is asked whether a followed run has news
-_CHILDREN = 8  # worker agents asked per poll, in rotation
+_AGENTS = 64  # worker agents at work that are asked per poll, in rotation
+_AT_ONCE = 16  # of them asked at the same time
+_LATE = 8  # beside them, of those that had ended before anybody looked: for each a Worker replays a history
+_LATE_IN_ALL = 200  # of these in all, the last ones: there are hardly more events than a page keeps
 _LAST_LOOKS = 5  # polls after a run's end that collect what its worker agents did last
-_OBSERVED_ROUNDS = 2  # polls between two looks at what a run stands still for
+_OBSERVED = timedelta(seconds=2)  # between two looks at what a run stands still for
 
 
 async def follow(
@@ -70,32 +72,6 @@ def _take_states(known: dict[str, SubtaskReport], result: RunResult | None) -> N
         known[ended.id] = known.get(ended.id, ended).model_copy(update={"state": ended.state})
 
 
-_STATE_AFTER: dict[str, SubtaskState] = {
-    "subtask_started": "running",
-    "subtask_completed": "completed",
-    "subtask_failed": "failed",
-    "subtask_skipped": "skipped",
-    "subtask_cancelled": "cancelled",
-}
-
-
-def _take_events(known: dict[str, SubtaskReport], events: Iterable[TraceEvent]) -> None:
-    """Takes the states of subtasks from events: the status of many is asked for less often.
-
-    An event that is not later than what is known of its subtask says nothing new.
-    """
-    for event in events:
-        report, state = known.get(event.subtask_id or ""), _STATE_AFTER.get(event.type)
-        if report is None or state is None:
-            continue
-        if event.at <= max(report.started_at or "", report.finished_at or ""):
-            continue
-        begins = state == "running"
-        report.state = state
-        report.started_at = event.at if begins else report.started_at
-        report.finished_at = None if begins else event.at
-
-
 async def _poll(poller: "RunPoller", screen: Screen) -> bool:
     """Asks and shows once. Returns False if the server does not answer."""
     try:
@@ -118,8 +94,11 @@ class RunPoller:
         self.picture = Picture(run.id, web)
         self._run = run
         self._root = LiveAgent()
-        self._rounds = 0
+        self._asking = asyncio.Semaphore(_AT_ONCE)
         self._answered_at = 0.0
+        self._observed_at = 0.0
+        self._read_late = 0
+        self._is_new = True
 
     @property
     def caught_up(self) -> bool:
@@ -135,37 +114,39 @@ class RunPoller:
         try:
             await self._poll_status(self._root.moment != _moment(described))
             self._name_agents()
-            for agent_lines in await asyncio.gather(*map(self._poll_agent, self._chosen_agents())):
+            agents = map(self._poll_agent, self._chosen_agents())
+            _, *found = await asyncio.gather(self._observe(described), *agents)
+            for agent_lines in found:
                 lines += agent_lines
             self._name_agents()  # those of nested runs
             self.picture.tail = await tail_of(self._run, described)
             # last, so that no worker agent's event comes before the event that it was started
-            events = await self._events(self._root, described)
-            _take_events(self.picture.reports, events)
-            lines += map(line, events)
-            self._rounds += 1
-            if self.picture.closed or self._rounds % _OBSERVED_ROUNDS == 0:
-                self.picture.observed = await observed(self._run, described, answered=True)
+            lines += map(line, await self._events(self._root, described))
+            self._is_new = False
         except NoAnswer:
             await self._poll_server(described)
         return sorted(lines, key=lambda item: item.at)
 
     async def _poll_status(self, news: bool) -> None:
-        """Asks for the status if there is news, less often for many pages, or if the last answer is old."""
+        """Asks for the status if there is news, or if the last answer is old."""
         closed = self.picture.closed
-        pages = 0 if closed else len(self.picture.reports) // limits.STATUS_PAGE
-        age = timedelta(seconds=time.monotonic() - self._answered_at)
-        if age >= IDLE or (news and age >= pages * _POLL):
+        if news or _age(self._answered_at) >= IDLE:
             self.picture.status = await (self._run.status() if closed else self._run.whole_status())
             self.picture.reports |= {report.id: report for report in self.picture.status.subtasks}
             self._answered_at = time.monotonic()
+
+    async def _observe(self, described: WorkflowExecutionDescription) -> None:
+        """Looks now and then at what the run stands still for: one question for each of many worker agents."""
+        if self.picture.closed or _age(self._observed_at) >= _OBSERVED:
+            self.picture.observed = await observed(self._run, described, answered=True)
+            self._observed_at = time.monotonic()
 
     def _name_agents(self) -> None:
         """Finds the worker agents and nested runs in the tree."""
         live = set()
         for row in self.picture.tree():
             if workflow_id := row.report.workflow_id:
-                agent = self.picture.agents.setdefault(workflow_id, LiveAgent(row.path))
+                agent = self.picture.agents.setdefault(workflow_id, LiveAgent(row.path, late=self._is_new))
                 if row.report.nested and workflow_id not in self.picture.nested:
                     self.picture.nested[workflow_id] = {}
                     agent.moment, agent.read_to_end = None, False  # its status was not read yet
@@ -173,18 +154,46 @@ class RunPoller:
                     live.add(workflow_id)
         for workflow_id, agent in self.picture.agents.items():
             agent.ended = workflow_id not in live
+            agent.late = agent.late and agent.ended
+            agent.read_to_end = agent.read_to_end and agent.ended  # an attempt that was stopped may go on
 
     def _chosen_agents(self) -> list[str]:
-        """Returns the worker agents to ask in this round, in rotation; ended ones once more, for their last events."""
-        unread = [workflow_id for workflow_id, agent in self.picture.agents.items() if not agent.read_to_end]
-        for workflow_id in unread[:_CHILDREN]:
-            self.picture.agents[workflow_id] = self.picture.agents.pop(workflow_id)  # the others are first next time
-        return unread[:_CHILDREN]
+        """Returns the worker agents to ask in this round; ended ones once more, for their last events.
+
+        They take turns. Behind them come some that had ended before anybody looked, the last ones first.
+        """
+        agents = self.picture.agents
+        unread = [workflow_id for workflow_id, agent in agents.items() if not agent.read_to_end]
+        timely = [workflow_id for workflow_id in unread if not agents[workflow_id].late][:_AGENTS]
+        for workflow_id in timely:
+            agents[workflow_id] = agents.pop(workflow_id)  # the others are first next time
+        return [*timely, *self._chosen_late([workflow_id for workflow_id in unread if agents[workflow_id].late])]
+
+    def _chosen_late(self, unread: list[str]) -> list[str]:
+        """Returns some of the worker agents that had ended before anybody looked."""
+        if not unread:
+            return []
+        ended_at = {row.report.workflow_id: row.report.finished_at or "" for row in self.picture.tree()}
+        unread.sort(key=lambda workflow_id: ended_at.get(workflow_id, ""), reverse=True)
+        left = max(0, _LATE_IN_ALL - self._read_late)
+        for workflow_id in unread[left:]:
+            self.picture.agents[workflow_id].read_to_end = True
+        chosen = unread[: min(left, _LATE)]
+        self._read_late += len(chosen)
+        return chosen
 
     async def _poll_agent(self, workflow_id: str) -> list[Line]:
+        async with self._asking:
+            return await self._agent_lines(workflow_id)
+
+    async def _agent_lines(self, workflow_id: str) -> list[Line]:
         agent, nested = self.picture.agents[workflow_id], self.picture.nested.get(workflow_id)
         ended = agent.ended
         try:
+            if ended and nested is None:  # nothing more will change: its events are all that is left to know
+                page = await self._run.trace(agent.cursor, workflow_id)
+                agent.cursor, agent.tail, agent.read_to_end = page.next_cursor, "", True
+                return _lines_of(agent, page.events)
             described = await self._run.describe(workflow_id)
             agent.tail = "" if ended else await tail_of(self._run, described)
             if nested is not None and agent.moment != _moment(described):
@@ -197,10 +206,7 @@ class RunPoller:
         except (NoAnswer, NoRun, RPCError):  # it is about to start, or no Worker has it: asked again next round
             return []
         agent.read_to_end = ended
-        for event in events:
-            if isinstance(turn := event.data.get("turn"), int):
-                agent.turn = turn
-        return [replace(line(event), subject=_subject(agent.path, event)) for event in events]
+        return _lines_of(agent, events)
 
     async def _events(self, agent: LiveAgent, described: WorkflowExecutionDescription) -> list[TraceEvent]:
         if agent.moment == _moment(described):
@@ -215,6 +221,18 @@ class RunPoller:
         phase, _, _ = await facts(described)
         self.picture.state = phase or state_word(described)
         self.picture.observed = await observed(self._run, described, answered=False)
+
+
+def _lines_of(agent: LiveAgent, events: Sequence[TraceEvent]) -> list[Line]:
+    """Returns the lines of a worker agent's events, and takes its turn from them."""
+    for event in events:
+        if isinstance(turn := event.data.get("turn"), int):
+            agent.turn = turn
+    return [replace(line(event), subject=_subject(agent.path, event)) for event in events]
+
+
+def _age(moment: float) -> timedelta:
+    return timedelta(seconds=time.monotonic() - moment)
 
 
 def _moment(described: WorkflowExecutionDescription) -> tuple[str, int]:

@@ -1,9 +1,9 @@
 """A plan as a person decides about it: its subtasks, what happens if one fails, what it may take."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from graphlib import TopologicalSorter
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -17,9 +17,8 @@ from temporal_supervisor.supervision.base.errors import SupervisionError
 from temporal_supervisor.supervision.base.text import money
 from temporal_supervisor.supervision.contract.plan import Estimate, Plan, Range, Shares
 from temporal_supervisor.supervision.contract.request import RunRequest, parse_request
-from temporal_supervisor.supervision.contract.result import SubtaskReport
 from temporal_supervisor.supervision.contract.status import Asked, Status
-from temporal_supervisor.supervision.results.success_rule import met
+from temporal_supervisor.supervision.results.success_rule import met_without
 
 SUPERVISOR = "supervisor"  # the part of an estimate
 _NAMED = 8  # subtasks on one line
@@ -134,23 +133,39 @@ async def plan_page(run: Run) -> PlanPage:
 
 def failures(plan: Plan, success: str | float) -> dict[tuple[str, ...], str]:
     """Returns what happens if a required subtask fails for good, by the subtasks for which that is the same."""
+    before = {subtask.id: {*subtask.depends_on} for subtask in plan.named}
+    dependents: dict[str, list[str]] = {}
+    for subtask_id, dependencies in before.items():
+        for dependency in dependencies:
+            dependents.setdefault(dependency, []).append(subtask_id)
+
+    importance = plan.importance
     same: dict[str, list[str]] = {}
     for subtask in plan.named:
         if subtask.importance == "required":
-            same.setdefault(_if_lost(plan, subtask.id, success), []).append(subtask.id)
+            lost = _lost_after(subtask.id, before, dependents)
+            is_met = met_without(success, {subtask.id, *lost}, importance)
+            same.setdefault(_if_lost(lost, success, is_met=is_met, is_only=len(before) == 1), []).append(subtask.id)
     return {tuple(subtasks): what for what, subtasks in same.items()}
 
 
-def _if_lost(plan: Plan, subtask_id: str, success: str | float) -> str:
-    after = {subtask.id: set(subtask.depends_on) for subtask in plan.named}
-    lost = {subtask_id}
-    for other in TopologicalSorter(after).static_order():
-        if (before := after.get(other)) and before <= lost:
-            lost.add(other)
-    done = [SubtaskReport(id=other, state="completed") for other in after if other not in lost]
-    if not met(success, done, plan.importance):
-        return f"the run fails (success: {success})" if len(after) > 1 else "the run fails"
-    with_it = f"{_named(sorted(lost - {subtask_id}))} can't begin; " if len(lost) > 1 else ""
+def _lost_after(
+    subtask_id: str, before: Mapping[str, Collection[str]], dependents: Mapping[str, Sequence[str]]
+) -> list[str]:
+    """Returns the subtasks that can't begin if one fails: all that they depend on is lost."""
+    lost, seen = [subtask_id], Counter[str]()
+    for each in lost:  # those that are lost with it join while it goes
+        for dependent in dependents.get(each, ()):
+            seen[dependent] += 1
+            if seen[dependent] == len(before[dependent]):
+                lost.append(dependent)
+    return sorted(lost[1:])
+
+
+def _if_lost(lost: Sequence[str], success: str | float, *, is_met: bool, is_only: bool) -> str:
+    if not is_met:
+        return "the run fails" if is_only else f"the run fails (success: {success})"
+    with_it = f"{_named(lost)} can't begin; " if lost else ""
     return f"{with_it}the answer names the gap"
 
 

@@ -6,7 +6,7 @@ more. A run in which nothing completed meets no rule.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.text import one_line
@@ -27,6 +27,11 @@ def reachable(rule: Rule, reports: Iterable[SubtaskReport], importance_by_id: Ma
     """True if it would be enough if all that has not ended completed."""
     possible = {report.id for report in reports if report.state in ("completed", "waiting", "running")}
     return _enough(rule, possible, importance_by_id)
+
+
+def met_without(rule: Rule, lost: Collection[str], importance_by_id: Mapping[str, Importance]) -> bool:
+    """True if it would be enough if all but those that are lost completed."""
+    return len(_counted(rule, importance_by_id).difference(lost)) >= needed(rule, importance_by_id)
 
 
 def explain(rule: Rule, reports: Iterable[SubtaskReport], importance_by_id: Mapping[str, Importance]) -> str:

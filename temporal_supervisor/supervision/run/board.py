@@ -3,7 +3,8 @@
 One instance lives in a run. Its methods are the only way a subtask changes state.
 
 A template waits until its items are known. Then it has the state that those come to, and no part in
-the board's counts.
+the board's counts. Each change has a number, so that whoever looks again reads only the subtasks
+that have changed.
 """
 
 from collections import Counter
@@ -49,6 +50,9 @@ class Board:
         self._now = now
         self._subtasks: dict[str, Subtask] = {}
         self._reports: dict[str, SubtaskReport] = {}
+        # The number of the last change, and of each subtask's last one.
+        self.version = 0
+        self._changed: dict[str, int] = {}
         # Kept up to date, as it is asked for after every event.
         self._states: Counter[SubtaskState] = Counter()
         self._left_out: dict[str, str] = {}
@@ -71,6 +75,7 @@ class Board:
                     self._add_item(self._reports[subtask.template])
             else:
                 report.depends_on = subtask.depends_on
+            self._note_change(subtask.id)
             if not subtask.template:
                 self._replace(subtask)
         self._reports = {subtask.id: self._reports[subtask.id] for subtask in plan.subtasks}
@@ -92,6 +97,16 @@ class Board:
             if is_blocked(report) and not (self._is_due(report) and not self._has_ground(report)):
                 self._move(report.id, "waiting").error = None
 
+    def _note_change(self, subtask_id: str) -> SubtaskReport:
+        """Numbers a change of a subtask, and returns its report."""
+        self.version += 1
+        self._changed[subtask_id] = self.version
+        return self._reports[subtask_id]
+
+    def changed_since(self, version: int) -> list[SubtaskReport]:
+        """Returns the subtasks that have changed after the change of a number, in the order of the plan."""
+        return [report for report in self._reports.values() if self._changed[report.id] > version]
+
     def _add_item(self, template: SubtaskReport) -> None:
         if template.counts is None:
             template.counts, template.state = Counts(), "running"
@@ -109,6 +124,7 @@ class Board:
         counts = self._reports[template].counts
         if counts is not None and items:
             counts.total += items
+            self._note_change(template)
             before = f"{self._left_out[template]}; " if template in self._left_out else ""
             self._left_out[template] = f"{before}{items} of them were left out, because {why}"
 
@@ -219,15 +235,15 @@ class Board:
 
     def note_workflow(self, subtask_id: str, workflow_id: str) -> None:
         """Sets the child workflow that works on a subtask."""
-        self._reports[subtask_id].workflow_id = workflow_id
+        self._note_change(subtask_id).workflow_id = workflow_id
 
     def note_model(self, subtask_id: str, model: str | None) -> None:
         """Sets the model that works on a subtask."""
-        self._reports[subtask_id].model = model
+        self._note_change(subtask_id).model = model
 
     def note_nested(self, subtask_id: str, run: NestedRun) -> None:
         """Sets the facts known of the nested run that works on a subtask, or worked on it last."""
-        self._reports[subtask_id].nested = run
+        self._note_change(subtask_id).nested = run
 
     def put_back(self, subtask_id: str) -> None:
         """Puts a subtask whose attempt has ended back among those that wait."""
@@ -269,7 +285,7 @@ class Board:
 
     def record(self, subtask_id: str, turns: int, usage: Usage, gaps: Sequence[Gap] = ()) -> None:
         """Adds the usage of an attempt, however it ended, and sets the gaps of a nested run."""
-        report = self._reports[subtask_id]
+        report = self._note_change(subtask_id)
         report.turns += turns
         report.usage += usage
         report.gaps = list(gaps)
@@ -290,7 +306,7 @@ class Board:
     def take_over(self, subtask_id: str, finding: Finding, origin: Reused) -> None:
         """Ends a subtask at work with a finding of an earlier run."""
         self.complete(subtask_id, finding)
-        self._reports[subtask_id].reused = origin
+        self._note_change(subtask_id).reused = origin
 
     def text_ref(self, subtask_id: str) -> str | None:
         """Returns the reference of a finding's text; None without a finding."""
@@ -306,7 +322,7 @@ class Board:
         for subtask_id in changed:
             for report in map(self._reports.__getitem__, self._dependents.get(subtask_id, ())):
                 if report.state == "completed" and report.finding:
-                    report.stale = True
+                    self._note_change(report.id).stale = True
                     stale.setdefault(report.id, []).append(subtask_id)
                 elif report.state == "running":
                     self._outdated.add(report.id)
@@ -338,7 +354,7 @@ class Board:
                 else:
                     self.end(report.id, "cancelled", error, report.finding)
             elif report.state == "cancelled" and report.error is None:
-                report.error = error
+                self._note_change(report.id).error = error
 
     def _finish(self, subtask_id: str, state: SubtaskState) -> SubtaskReport:
         report = self._move(subtask_id, state)
@@ -350,6 +366,7 @@ class Board:
         before = report.state
         if before not in _FROM[state]:
             raise ValueError(f"subtask '{subtask_id}' is {before}: it cannot become {state}")
+        self._note_change(subtask_id)
         if state == "running":
             report.started_at = report.started_at or self._now().isoformat()
         if before != state:
@@ -361,7 +378,7 @@ class Board:
             self._states[before] -= 1
             self._states[state] += 1
             if template := template_of(subtask_id):
-                _count_item(self._reports[template], before, state)
+                _count_item(self._note_change(template), before, state)
             for changed in (subtask_id, *self._dependents.get(subtask_id, ())):
                 self._sort_in(changed)
         return report

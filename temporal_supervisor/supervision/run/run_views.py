@@ -22,11 +22,17 @@ from temporal_supervisor.supervision.reuse.matching import saved_usage
 from temporal_supervisor.supervision.run.run_state import RunState
 
 
-def status_of(state: RunState, cursor: int = 0) -> Status:
-    """Returns the status, with the page at `cursor` of the subtasks and of the waits."""
-    reports, waiting, cursor = state.board.reports(), state.waits.current, max(0, cursor)
+def status_of(state: RunState, cursor: int = 0, since: str = "", execution: str = "") -> Status:
+    """Returns the status, with the page at `cursor` of the subtasks and of the waits.
+
+    With a version that the status had before, `since`, only of subtasks that have changed. One of another execution,
+    before a reset, or of another revision of the plan counts for nothing: then of all.
+    """
+    known = _change_of(state, since, execution)
+    reports = state.board.reports()
+    shown, waiting, cursor = state.board.changed_since(known), state.waits.current, max(0, cursor)
     following = cursor + limits.STATUS_PAGE
-    is_last = following >= max(len(reports), len(waiting))
+    is_last = following >= max(len(shown), len(waiting))
     shown_waits = [_until_deadline(state, wait) for wait in waiting[cursor:following]]
     rounds = state.request.max_reviews
 
@@ -37,8 +43,10 @@ def status_of(state: RunState, cursor: int = 0) -> Status:
         flags=state.flags,
         revision=state.revision,
         counts=state.board.counts(),
-        subtasks=reports[cursor:following],
+        subtasks=shown[cursor:following],
         next_cursor=None if is_last else following,
+        version=f"{_plan_of(state, execution)}.{state.board.version}",
+        since=since if known else "",
         usage=state.usage + state.nested.spent,
         spend=state.spending.rows(),
         limits=state.time_and_budget.card(state.request),
@@ -54,6 +62,18 @@ def status_of(state: RunState, cursor: int = 0) -> Status:
         error=state.error,
     )
     return cut_to(status, PAYLOAD_ROOM_BYTES)
+
+
+def _plan_of(state: RunState, execution: str) -> str:
+    """Returns the part of a version that names the plan whose subtasks are counted."""
+    return f"{execution}.{state.revision}"
+
+
+def _change_of(state: RunState, version: str, execution: str) -> int:
+    """Returns the number of the board's change in a version; 0 for a version of another plan."""
+    plan, _, change = version.rpartition(".")
+    is_known = plan == _plan_of(state, execution) and change.isdecimal()
+    return int(change) if is_known else 0
 
 
 def _until_deadline(state: RunState, wait: Wait) -> Wait:

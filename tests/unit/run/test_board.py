@@ -1,6 +1,9 @@
 """The board under a random scheduler: what may start starts at once, and every subtask ends in one state."""
 
+import contextlib
 from collections import Counter
+from collections.abc import Callable
+from itertools import product
 
 import pytest
 from hypothesis import given
@@ -8,8 +11,8 @@ from hypothesis import strategies as st
 
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.contract.plan import Plan, Subtask
-from temporal_supervisor.supervision.contract.progress import Counts
-from temporal_supervisor.supervision.contract.result import Gap, Problem, SubtaskReport, SubtaskState
+from temporal_supervisor.supervision.contract.progress import Counts, NestedRun
+from temporal_supervisor.supervision.contract.result import Gap, Problem, Reused, SubtaskReport, SubtaskState
 from temporal_supervisor.supervision.contract.usage import Usage
 from temporal_supervisor.supervision.planning.expansion import expanded, items_of
 from temporal_supervisor.supervision.run.board import Board
@@ -53,6 +56,58 @@ def test_any_order_of_outcomes_runs_a_plan_to_its_end(candidate: Plan, slots: in
             *s.depends_on
         }
     assert {gap.subtask_id for gap in board.gaps()} == in_state(board, *ENDED - {"completed"})
+
+
+STEPS: dict[str, Callable[[Board, str], object]] = {
+    "start": lambda board, each: board.start(each, "hand"),
+    "begin": lambda board, each: board.begin(each, "foot"),
+    "complete": lambda board, each: board.complete(each, OTHER),
+    "in part": lambda board, each: board.complete(each, HALF),
+    "fail": lambda board, each: board.end(each, "failed", ERROR),
+    "cancel": lambda board, each: board.end(each, "cancelled"),
+    "put back": Board.put_back,
+    "reopen": Board.reopen,
+    "skip": lambda board, each: board.skip(each, ERROR),
+    "keep": Board.keep,
+    "take over": lambda board, each: board.take_over(each, OTHER, Reused(run_id="r", subtask_id="t1")),
+    "record": lambda board, each: board.record(each, 1, Usage(model_calls=1)),
+    "workflow": lambda board, each: board.note_workflow(each, f"r/{each}/1"),
+    "model": lambda board, each: board.note_model(each, "m"),
+    "nested": lambda board, each: board.note_nested(each, NestedRun(waits=1)),
+    "stale": lambda board, each: board.mark_stale([each]),
+    "left out": lambda board, each: board.leave_out(each, 2, "there are many"),
+    "skip blocked": lambda board, each: board.skip_blocked(),
+    "close": lambda board, each: board.close(ERROR),
+    "revise": lambda board, each: board.extend(revised(subtask("n", replaces=[each]), candidate=as_planned(board))),
+}
+COURSES: list[tuple[str, ...]] = [(), ("start",), ("start", "complete"), ("start", "fail"), ("start", "cancel")]
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_who_reads_only_what_has_changed_knows_the_whole_board(step: str) -> None:
+    taken = 0
+    for course, before, each in product(COURSES, "abzt", ("a", "b", "t", "t.1", "t.2", "z")):
+        board = with_items(2)
+        for earlier in course:
+            for item in ["t.1", "t.2"] if before == "t" else [before]:
+                with contextlib.suppress(ValueError):
+                    STEPS[earlier](board, item)
+        known = {report.id: report.model_copy(deep=True) for report in board.reports()}
+        version = board.version
+        try:
+            STEPS[step](board, each)
+        except ValueError:  # the board refuses it
+            continue
+        taken += board.version > version
+        known |= {report.id: report for report in board.changed_since(version)}
+        assert [known[report.id] for report in board.reports()] == board.reports()
+        assert board.changed_since(board.version) == []
+    assert taken
+
+
+def as_planned(board: Board) -> Plan:
+    """The plan of a board."""
+    return Plan(subtasks=[board.subtask(report.id) for report in board.reports()])
 
 
 @pytest.mark.parametrize("outcome", ["completed", "failed", "cancelled"])
@@ -165,6 +220,7 @@ def test_what_was_skipped_stays_so_until_a_revision_gives_it_ground() -> None:
 EACH = subtask("t", "a", "b", for_each="items:a")
 WITH_ITEMS = plan(subtask("a"), subtask("b"), EACH, subtask("z", "t"))
 HALF = FINDING.model_copy(update={"outcome": "partial"})
+OTHER = FINDING.model_copy(update={"text_ref": "run/outputs/def"})
 
 
 def with_items(count: int = 3) -> Board:

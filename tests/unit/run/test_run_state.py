@@ -50,6 +50,27 @@ def test_pages_of_the_status_show_every_subtask_once(count: int) -> None:
     assert seen == [f"t{n}" for n in range(count)]
 
 
+def test_the_status_since_a_version_has_what_has_changed_and_all_of_another_plan() -> None:
+    first = plan(*[subtask(f"t{n}") for n in range(150)])
+    run = state(first)
+    before = status_of(run, execution="e")
+    assert (len(before.subtasks), before.since) == (limits.STATUS_PAGE, "")
+    run.board.start("t7", "hand")
+    run.board.start("t140", "hand")
+
+    after = status_of(run, since=before.version, execution="e")
+    assert [report.id for report in after.subtasks] == ["t7", "t140"]
+    assert (after.since, after.next_cursor, after.counts.total) == (before.version, None, 150)
+    assert status_of(run, since=after.version, execution="e").subtasks == []
+
+    for other in ("", "nonsense", f"{after.version}x"):
+        assert len(status_of(run, since=other, execution="e").subtasks) == limits.STATUS_PAGE
+    was_reset = status_of(run, since=after.version, execution="f")
+    assert (len(was_reset.subtasks), was_reset.since) == (limits.STATUS_PAGE, "")
+    run.adopt(first.model_copy(update={"revision": 2}))
+    assert len(status_of(run, since=after.version, execution="e").subtasks) == limits.STATUS_PAGE
+
+
 def test_a_finding_may_come_while_work_is_under_way_that_is_not_refused() -> None:
     run = state(plan(subtask("t1"), subtask("t2")))
     run.board.begin("t1", "finder")

@@ -126,13 +126,24 @@
       line.classList.toggle("out", !line.textContent.toLowerCase().includes(words));
     });
   };
+  // An event of a worker agent may be read late: each stands by its time, the newest first.
+  const momentOf = (line) => line?.querySelector("time").dateTime;
+  const placed = (list, line) => {
+    const moment = new Date(momentOf(line));
+    let below = list.firstElementChild;
+    while (below && new Date(momentOf(below)) > moment) below = below.nextElementSibling;
+    // one that is older than all is among the earlier ones, unless all are here
+    if (below || by("older").hidden) list.insertBefore(line, below);
+  };
   const takeLines = (lines) => {
     if (!lines.length) return;
     const list = by("events");
     const held = list.scrollTop;
     const before = list.scrollHeight;
-    list.insertAdjacentHTML("afterbegin", lines.reverse().join(""));
-    local(list);
+    const news = document.createElement("ol");
+    news.innerHTML = lines.join("");
+    local(news);
+    [...news.children].forEach((line) => placed(list, line));
     if (held) list.scrollTop = held + list.scrollHeight - before;
     while (list.children.length > 1000) list.lastElementChild.remove();
     if (by("words").value) filterEvents();
@@ -180,9 +191,10 @@
     by("words").addEventListener("input", filterEvents);
     by("only").addEventListener("change", () => {
       by("tree").dataset.only = by("only").value;
+      const only = by("only").value;
       each(by("tree"), "details.items", (items) => {
         if (items.open) fill(items);
-        else items.open = Boolean(by("only").value);
+        else items.open = only !== "" && items.querySelector(`.counts .${only}`) !== null;
       });
     });
   }
