@@ -8,15 +8,22 @@ looked up like those of the answer.
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from decimal import Decimal
+from functools import cached_property
+from itertools import chain, combinations
 
 from pydantic import JsonValue
 
+from temporal_supervisor.supervision.grounding.asked.asked_words import choices_in
 from temporal_supervisor.supervision.grounding.claims import Claim, claims, plain_text
 from temporal_supervisor.supervision.grounding.sources import Source
 from temporal_supervisor.supervision.grounding.support import Support
 from temporal_supervisor.supervision.grounding.units import scale_of, unit_of, unit_words
-from temporal_supervisor.supervision.grounding.wording.directions import may_be_unsigned, says_fall
+from temporal_supervisor.supervision.grounding.wording.directions import (
+    may_be_negative,
+    may_be_unsigned,
+    says_fall,
+)
 from temporal_supervisor.supervision.grounding.written_figures import (
     SMALL,
     Figure,
@@ -29,12 +36,30 @@ _WORDS = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])")
 _NAME_END = re.compile(r"[:;,(\[|]|\s[-–—]\s")
 _NAME_WORDS = 6  # more make a sentence, which names no row
 _STEM = 6  # letters of a word: Germany and German are one name
+_SHORT = 2  # letters of a word that may stand within any other
+_QUOTES = " \"'“”„«»*_."
+_RANK_WORDS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
+_RANKS = {word: rank for rank, word in enumerate(_RANK_WORDS.split(), 1)}
+_SMALL_DIGITS = re.compile(r"(?<![\d.,])\d{1,2}(?!\d|[.,]\d)")
 _NAME_WORD = re.compile(r"[^\W\d_]{2,}")
 _HOW_MANY = re.compile(
     r"\b(?:how (?:many|often)|(?:total )?number of|wie (?:viele|oft)|combien)\b",
     re.IGNORECASE,
 )
+_NOTHING = re.compile(
+    r"\b(?:no|not|none|zero|nil|nobody|never|nothing|neither|without|kein\w*|null|nicht\w*|nie\w*|ohne|"
+    r"aucun\w*|ne|pas|rien|sans|ning\w*|nada|nunca|sin)\b|n't\b|没有|无",
+    re.IGNORECASE,
+)
+_COMPARED = 200  # numbers of findings, each with each
 _ANSWER_FIELDS = ("value", "values", "answer", "count", "number", "n", "total")
+_STATISTICS = frozenset(
+    {
+        *("count", "counts", "total", "sum", "mean", "avg", "average", "median", "mode", "min", "max"),
+        *("minimum", "maximum", "std", "stddev", "deviation", "variance", "correlation", "coefficient"),
+        *("covariance", "skewness", "kurtosis", "percentile", "quantile"),
+    }
+)
 _NO_NAMES = (
     *("true", "false", "yes", "no", "none", "n/a"),
     *("unknown", "other", "high", "medium", "low"),
@@ -59,10 +84,11 @@ class _Findings:
     def __init__(self, findings: Sequence[str], given: Sequence[str]) -> None:
         self._findings = [list(_lines(text)) for text in findings]
         self._lines = [line for lines in self._findings for line in lines]
-        self._all = Support([Source(text) for text in (*findings, *given)])
+        self._all = Support([Source(text) for text in (*findings, *given)], are_all=True)
         self._asked = " ".join(given)
         self._small = {number for line in self._lines for number in small_numbers(line)}
-        self._told = "\n".join([*findings, *given]).casefold()
+        self._found = plain_text("\n".join(findings)).casefold()
+        self._told = "\n".join([self._found, *given]).casefold()
         self._supports: dict[tuple[tuple[str, ...], str, bool], Support] = {}
 
     def claims_in(self, value: JsonValue, path: str, name: str, row: list[str]) -> FieldClaims:
@@ -86,25 +112,63 @@ class _Findings:
         figure = next(values(text.lstrip("-")), None)
         if figure is None or (unit is None and value % 1 == 0 and abs(value) < SMALL):
             # A small count needs no support, as in texts; as the answer it stands in a finding.
-            is_answer = name in _ANSWER_FIELDS and _HOW_MANY.search(self._asked) is not None
-            if figure is not None and value > 0 and is_answer:
-                yield (path, text, int(value) in self._small)
+            if figure is not None and (name in _ANSWER_FIELDS or _is_statistic(name)):
+                yield (path, text, self._has_small(int(value), figure))
             return
         support = self._all if unit is None and value in _YEARS else self._support(row, name, unit, listed="[" in path)
         is_found = support.supports(Claim("figure", text, figure)) and self._has_sign(value, figure)
         yield (path, text, is_found)
 
-    def _is_stranger(self, value: str) -> bool:
-        """True for a name of which no finding has a single word."""
-        words = _NAME_WORD.findall(value)
-        is_name = value[:1].isupper() and value.lower() not in _NO_NAMES
-        if not is_name or not 0 < len(words) <= _NAME_WORDS:
+    def _has_small(self, value: int, figure: Figure) -> bool:
+        """True if a finding has a small number, be it in words; or two that it is the sum or difference of.
+
+        What is counted is in no finding as a difference.
+        """
+        if value == 0:
+            return 0 in self._small or any(map(_NOTHING.search, self._lines))
+        if abs(value) in self._small:
+            return self._has_sign(value, figure)
+        if _HOW_MANY.search(self._asked):
             return False
-        return not any(word.casefold()[:_STEM] in self._told for word in words)
+        return abs(value) in self._near_sums
+
+    @cached_property
+    def _whole_numbers(self) -> set[int]:
+        """The whole numbers of one or two digits in the findings, also as words and as ranks."""
+        digits = {int(digits) for line in self._lines for digits in _SMALL_DIGITS.findall(line)}
+        ranks = {rank for word, rank in _RANKS.items() if re.search(rf"\b{word}\b", self._found)}
+        return digits | ranks | self._small
+
+    @cached_property
+    def _near_sums(self) -> set[Decimal]:
+        """The sums and differences of two numbers of the findings."""
+        found = {each.readings[0].value for line in self._lines for each in whole_values(line)}
+        numbers = sorted(found)[:_COMPARED]
+        pairs = [*combinations(numbers, 2)]
+        return {one + other for one, other in pairs} | {other - one for one, other in pairs}
+
+    def _is_stranger(self, value: str) -> bool:
+        """True for a name of which no finding has a single word, and for a number in it that none has.
+
+        A choice of the question may be taken in its own words.
+        """
+        plain = value.strip(_QUOTES)
+        words = plain.split()
+        if plain.lower() in _NO_NAMES or not 0 < len(words) <= _NAME_WORDS or any(claims(plain)):
+            return False
+        told = self._told if choices_in(self._asked) else self._found
+        if numbers := {int(digits) for digits in _SMALL_DIGITS.findall(plain)}:
+            return not numbers <= self._whole_numbers and plain_text(plain).casefold() not in told
+        if not plain[:1].isupper():
+            return False
+        long = [word for word in _NAME_WORD.findall(plain) if len(word) > _SHORT]
+        if long:
+            return not any(word.casefold()[:_STEM] in told for word in long)
+        return not any(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", told) for word in map(str.casefold, words))
 
     def _has_sign(self, value: float, figure: Figure) -> bool:
         """True unless each line that has a number gives it the other sign without words for it."""
-        if says_fall(self._asked):
+        if may_be_negative(self._asked) if value < 0 else says_fall(self._asked):
             return True
         is_known = False
         for line in self._lines:
@@ -154,6 +218,11 @@ def _is_same(one: Figure, other: Figure) -> bool:
 def _is_measure(text: str) -> bool:
     """True for a word such as million or percent, which names no row."""
     return scale_of(text) != 1 or unit_of(text) is not None
+
+
+def _is_statistic(name: str) -> bool:
+    """True if the name of a field is that of something counted or computed, as in `outlier_count`."""
+    return not _STATISTICS.isdisjoint(word.lower() for word in _WORDS.split(name))
 
 
 def _any_word(name: str) -> re.Pattern[str] | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from typing import Literal
 
 from temporal_supervisor.supervision.base.prompt_marks import ADDED_UP_TOTAL
@@ -41,7 +41,7 @@ from temporal_supervisor.supervision.grounding.units import (
     multiples,
     speaks_of_shares,
 )
-from temporal_supervisor.supervision.grounding.wording.directions import may_be_unsigned
+from temporal_supervisor.supervision.grounding.wording.directions import may_be_negative, may_be_unsigned
 from temporal_supervisor.supervision.grounding.wording.nearby import Near
 from temporal_supervisor.supervision.grounding.wording.time_words import spans_in
 from temporal_supervisor.supervision.grounding.written_figures import Figure, Reading, values
@@ -63,6 +63,7 @@ _GROUPED = re.compile(
 )
 _HUNDRED_IN_TEXT = re.compile(r"(?<![\d.])100(?![\d.])")
 _DIVISOR = re.compile(r"/\s?\(?\s?(\d{1,24}(?:\.\d{1,24})?)")
+_DIGIT = re.compile(r"\d")
 _YEAR_OR_DAY = re.compile(r"\d{1,4}")
 
 
@@ -143,7 +144,14 @@ class Read:
         divisors = [Decimal(match[1]) for match in _DIVISOR.finditer(self._arguments)]
         if any(not is_constant(divisor) for divisor in divisors):
             return False  # 0.78 of a ratio are 78 %
+        if self._operands and all(self._operands):
+            return self._asks_for_shares or any(map(_is_share, chain.from_iterable(self._operands)))
         return any(read._gives_shares for read in self._data)
+
+    @cached_property
+    def _asks_for_shares(self) -> bool:
+        """True if what was asked speaks of shares."""
+        return any(speaks_of_shares(read.source.text) for read in self._data if read.source.name == BRIEF)
 
     @cached_property
     def _spans(self) -> dict[str, dict[Decimal, int]]:
@@ -261,14 +269,15 @@ class Read:
             return ""
         if facts is not None:
             words += f" {facts.column} {' '.join(facts.row.cells)}"
-        if may_be_unsigned(words):
+        is_explained = may_be_unsigned if own.is_negative else may_be_negative
+        if is_explained(words):
             return ""
         if own.is_negative:
             return f"it is −{own.digits} there"
         if self.source.kind == "computed":  # which of two figures is taken from the other is free
             return ""
         there = None if facts is not None else self._near_in_sentence(at)
-        if there is not None and may_be_unsigned(f"{there.own} {there.loose}"):
+        if there is not None and may_be_negative(f"{there.own} {there.loose}"):
             return ""
         return f"it is {own.digits} there, not −{own.digits}"
 
@@ -341,8 +350,16 @@ class Read:
                 continue  # 49,872 million are not 49,872 thousand, however its comma is read
             bare = figure.scale == 1 and scale == 1  # 12.3 of "from 12.3 to 14.5 million"
             unscaled = own.scale == 1 and scale in self._scales
-            if (own.scale == scale or unscaled or bare) and self._agree(unit, own.unit):
+            agree = self._agree(unit, own.unit) or self._is_in_percent(unit, own)
+            if (own.scale == scale or unscaled or bare) and agree:
                 yield own.start
+
+    def _is_in_percent(self, unit: str | None, own: Figure) -> bool:
+        """True if a percentage is that of a cell whose column is in percent, beside others of money."""
+        if unit != "%" or own.unit is not None or not self.places.is_in_row(own.start):
+            return False
+        facts = self.places.facts(own.start, self._names)
+        return facts is not None and "%" in facts.units
 
     def _agree(self, unit: str | None, own: str | None) -> bool:
         if unit in ("ratio", "in %"):  # another form of what was written
@@ -357,6 +374,12 @@ class Read:
         if self.source.kind == "computed":  # 21933 / 1000 = 21.933; a share of kilograms is none
             others = set() if DIMENSIONS[unit] == "share" else others - dict(multiples(unit)).keys()
         return not others or unit in self._units
+
+
+def _is_share(facts: Facts) -> bool:
+    """True if the cell, its column or the name of its row speaks of a share."""
+    names = [cell for cell in facts.row.cells if not _DIGIT.search(cell)]
+    return speaks_of_shares(" | ".join([facts.column, facts.written, *names]))
 
 
 def in_tables(figure: Figure, reads: Iterable["Read"]) -> list[Facts]:

@@ -37,8 +37,9 @@ from temporal_supervisor.supervision.grounding.naming.names import KnownWords, u
 from temporal_supervisor.supervision.grounding.rows.contradictions import (
     mixed_rows,
 )
-from temporal_supervisor.supervision.grounding.rows.counted import wrong_counts
+from temporal_supervisor.supervision.grounding.rows.counted import unreported, wrong_counts
 from temporal_supervisor.supervision.grounding.rows.joined_names import parted_names
+from temporal_supervisor.supervision.grounding.rows.named_cells import wrong_cells
 from temporal_supervisor.supervision.grounding.rows.row_facts import Facts, Mention, Names
 from temporal_supervisor.supervision.grounding.rows.superlatives import (
     has_superlative,
@@ -79,7 +80,7 @@ def check(text: str, sources: Sequence[Source], marks: Collection[str] = (), nam
     """
     text = text[: limits.GROUNDED_CHARS]
     made = [*claims(text, marks)]
-    support = Support(sources if text.strip() else [])
+    support = Support(sources if text.strip() else [], are_all=True)
     checked, nowhere = [], 0
     for claim, found in looked_up(made, text, support):
         source, line, ref = found or ("", "", "")
@@ -93,7 +94,8 @@ def check(text: str, sources: Sequence[Source], marks: Collection[str] = (), nam
     checked += support.parted_names(text)
     checked += support.wrong_counts(text)
     doubted = [claim.text for claim in checked if not claim.source]
-    checked += [claim for claim in support.false_superlatives(text) if not any(item in claim.text for item in doubted)]
+    whole = [*support.wrong_cells(text), *support.false_superlatives(text)]
+    checked += [claim for claim in whole if not any(item in claim.text for item in doubted)]
     known = {claim.text for claim in checked}
     unknown = unknown_names(text, support.words) if names else []
     return checked + [CheckedClaim(text=name) for name in unknown if name not in known]
@@ -194,9 +196,18 @@ def found_nowhere(claims: Iterable[CheckedClaim], more: Iterable[str] = ()) -> l
 class Support:
     """Sources, read once. Of a source only the beginning is read, of all sources as much as the limits allow."""
 
-    def __init__(self, sources: Sequence[Source], scales: frozenset[Decimal] = frozenset()) -> None:
-        """Reads the sources. In `scales` texts beside them say that amounts are given."""
-        self._names = Names()
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        scales: frozenset[Decimal] = frozenset(),
+        *,
+        are_all: bool = False,
+    ) -> None:
+        """Reads the sources. In `scales` texts beside them say that amounts are given.
+
+        They `are_all` if nothing else was read, which might name a unit.
+        """
+        self._names = Names(have_all=are_all)
         read_sources = [*_within_limits(sources)]
         scales = scales.union(*(declared_scales(source.text) for source in read_sources))
         given = [source for source in read_sources if source.kind == "data"]
@@ -285,12 +296,33 @@ class Support:
         for sentence, reason in parted_names(without_code(text), tables, self._names):
             yield CheckedClaim(text=one_line(sentence, limits.SENTENCE_BYTES), problem=reason)
 
+    def wrong_cells(self, text: str) -> Iterator[CheckedClaim]:
+        """Yields the sentences that give a named cell of a table another figure."""
+        tables = [table for read in self._accepted for table in read.places.tables]
+        for sentence, reason in wrong_cells(without_code(text), tables):
+            yield CheckedClaim(text=one_line(sentence, limits.SENTENCE_BYTES), problem=reason)
+
     def wrong_counts(self, text: str) -> Iterator[CheckedClaim]:
-        """Yields the sentences with another small number than a query counted for their names."""
+        """Yields the sentences with another number than a query counted for their names.
+
+        If one query gave one figure, and nothing else was read, a text without it tells something else.
+        """
         queried = [read for read in self._accepted if read.places.query]
         asked = [(read.places, read.source.arguments) for read in queried]
-        for sentence, reason in wrong_counts(without_code(text), asked):
+        plain = without_code(text)
+        found = [*wrong_counts(plain, asked)]
+        if not found and len(queried) == 1 and not self._has_others:
+            told = " ".join(read.source.text for read in self._accepted if read.source.name == BRIEF)
+            another = unreported(plain, told, queried[0].places)
+            found = [another] if another else []
+        for sentence, reason in found:
             yield CheckedClaim(text=one_line(sentence, limits.SENTENCE_BYTES), problem=reason)
+
+    @property
+    def _has_others(self) -> bool:
+        """True if there is more than the brief, lists of tables, and queries: a calculation, a text."""
+        others = (read for read in self._accepted if read.source.name != BRIEF and not read.lists_tables)
+        return any(read.places.query is None for read in others)
 
     @cached_property
     def _prose(self) -> list[Read]:

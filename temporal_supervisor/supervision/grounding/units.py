@@ -100,6 +100,17 @@ _SHARES = re.compile(
     r"taux|parts?|pourcentages?|tasas?|porcentajes?|por ciento)(?![^\W_])|率|占比|比例",
     re.IGNORECASE,
 )
+# What is measured: beside such a word a unit may be meant that nothing names.
+_MEASURED = {
+    "length": r"lengths?|long|distances?|heights?|tall|high|widths?|wide|depths?|deep|elevations?|altitudes?|"
+    r"radius|diameters?|thickness|far|länge|lang|höhe|hoch|breite|tiefe|entfernung|strecke|"
+    r"longueur|hauteur|largeur|altitude|longitud|altura|distancia",
+    "mass": r"mass|weigh\w*|heavy|heavie\w*|loads?|cargo|tonnage|gewicht\w*|masse|poids|peso",
+    "energy": r"energ\w*|electric\w*|power|consum\w*|generat\w*|strom\w*|verbrauch\w*|énergie|electricidad",
+    "power": r"power|capacit\w*|electric\w*|output|leistung\w*|puissance|potencia",
+    "temperature": r"temperatur\w*|temps?|heat|warm\w*|cold\w*|degrees?|grad|température",
+    "data": r"sizes?|storage|memory|disks?|download\w*|traffic|bandwidth|files?|größe|speicher\w*|taille|tamaño",
+}
 _DECLARED = re.compile(
     r"\bin\s(?:[^\W\d]{1,12}\.?[$€£]?\s){0,3}"
     r"(?P<word>thousands|millions|billions|tausend|millionen|tsd|mio|mrd)\b"
@@ -119,6 +130,11 @@ def _units_by_word() -> list[tuple[re.Pattern[str], str]]:
 @cache
 def _scales_by_word() -> list[tuple[re.Pattern[str], Decimal]]:
     return [(_word(pattern), scale) for scale, pattern in _SCALES.items()]
+
+
+@cache
+def _measures_by_word() -> list[tuple[re.Pattern[str], str]]:
+    return [(_word(pattern), dimension) for dimension, pattern in _MEASURED.items()]
 
 
 def unit_of(written: str) -> str | None:
@@ -152,6 +168,11 @@ def mentioned_units(text: str) -> frozenset[str]:
     """Returns the units that a text names anywhere, be it at the end of a column's name: `distance_m`."""
     words = {unit for pattern, unit in _units_by_word() if pattern.search(text)}
     return frozenset(words | set(_ENDING.findall(text)))
+
+
+def measures_implied(text: str) -> frozenset[str]:
+    """Returns the dimensions of units that words of a text imply, such as weight."""
+    return frozenset(dimension for pattern, dimension in _measures_by_word() if pattern.search(text))
 
 
 def multiples(unit: str) -> Iterator[tuple[str, Decimal]]:

@@ -76,9 +76,10 @@ _DATE = re.compile(
 )
 _SIMPLE = re.compile(r"(?<![\w.])\d{1,24}(?:\.\d{1,24})?(?![\w])")
 _SMALL_VALUE = re.compile(
-    r"(?:\s(?:is|was|are|were|beträgt|betrug|ist|war|=)|[\w)*]:\**)\s\**(?P<digits>\d{1,2})\**"
+    r"(?:\s(?:is|was|are|were|beträgt|betrug|ist|war|=)|[\w)*]:\**)\s\**(?P<minus>[-−])?(?P<digits>\d{1,2})\**"
     r"(?=[.;,)]?(?:\s|\Z))(?!,?[^\S\n]+[^\W\d])"
 )
+_FACTORS = [Decimal(10) ** power for power in (0, 3, 6, 9, -3, -6, -9, 2, -2)]  # of one form of a figure to another
 _YEAR = re.compile(r"[12]\d{3}")  # as written a year: 2010 is no rounded 2009
 _POINTS = re.compile(
     r"[\s-](?:points?|Punkte?n?)\b(?=\s+(?:higher|lower|more|less|ahead|behind|up|down|mehr|weniger)|[.;)]|\Z)"
@@ -172,7 +173,8 @@ def small_values(text: str) -> Iterator[Figure]:
     for match in _SMALL_VALUE.finditer(text):
         if int(match["digits"]) < SMALL:
             exact = (Reading(Decimal(match["digits"]), Decimal(0)),)
-            yield Figure(match["digits"], exact, Decimal(1), None, *match.span("digits"), match["digits"])
+            figure = Figure(match["digits"], exact, Decimal(1), None, *match.span("digits"), match["digits"])
+            yield replace(figure, is_negative=match["minus"] is not None)
 
 
 def _heads(text: str) -> list[tuple[Decimal, str | None]]:
@@ -213,6 +215,15 @@ def whole_values(text: str) -> list[Figure]:
         if not found or figure.start >= found[-1].end:
             found.append(figure)
     return found
+
+
+def is_same_in_any_scale(said: Figure, cell: Decimal) -> bool:
+    """True if a figure is that of a cell, as exact as it is written: in thousands, or as a share in percent."""
+    return any(
+        abs(reading.value * said.scale - abs(cell) * factor) <= reading.tolerance * said.scale
+        for reading in said.readings
+        for factor in _FACTORS
+    )
 
 
 def _values_in_words(text: str) -> Iterator[Figure]:

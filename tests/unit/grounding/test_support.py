@@ -139,13 +139,13 @@ def computed(result: str, expression: str) -> Source:
         *(("34.6 wells", f"{known} wells", ["34.6 = 17.3 * 2"], ["34.6"]) for known in ("17.36", "17.24")),
         ("88.8 wells", "44.4, 2.018", ["88.8 = 44 * 2.018"], []),
         ("88.8 wells", "45, 2.018", ["88.8 = 44 * 2.018"], ["88.8"]),
-        ("77.7 kg", "41.5 and 4150", ["77.7 = 41.5 * 2"], []),
+        ("77.7 kg", "weights 41.5 and 4150", ["77.7 = 41.5 * 2"], []),
         ("1,230 EUR", "1,200 EUR, and 2.5 % more each year", ["1230 = 1200 * 1.025"], []),
         ("1,170 EUR", "1,200 EUR, less 2,5 %", ["1170 = 1200 * 0.975"], []),
         ("1,230 EUR", "1,200 EUR and 2.5 kg", ["1230 = 1200 * 1.025"], ["1,230 EUR"]),
         ("2.76 months", "12 weeks", ["2.7595 = 12 * 7 / 30.44"], []),
-        ("77.7 kg", "41.5 and 4150", ["77.7 = 4150 / 100"], []),
-        ("1200 kWh", "5 USD a year", ["1.2 = 6 / 5"], []),  # in a multiple of its unit
+        ("77.7 kg", "weights 41.5 and 4150", ["77.7 = 4150 / 100"], []),
+        ("1200 kWh", "5 USD of energy a year", ["1.2 = 6 / 5"], []),  # in a multiple of its unit
         ("1200 kWh", "7 GWh for 5 USD", ["1.2 = 6 / 5"], ["1200 kWh"]),  # the data name another one
         *(
             ("77.7 kg", "41.5 and 4150", [f"77.7 = {operands}"], ["77.7 kg"])

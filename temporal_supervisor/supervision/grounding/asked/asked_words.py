@@ -113,6 +113,12 @@ def counts_all(question: str, number: str) -> bool:
     return re.search(rf"\b(?:all|the|alle)\s{re.escape(number)}\b", question, re.IGNORECASE) is not None
 
 
+def is_bound(question: str, number: str) -> bool:
+    """True if rows are compared with a number, as in "at least 50": none of them need have it."""
+    bounds = [*COMPARED.finditer(question), *RANGE.finditer(question)]
+    return any(bound["number"].strip(",.").replace(",", "") == number for bound in bounds)
+
+
 def choices_in(question: str) -> list[tuple[str, str]]:
     """Returns the words on both sides of each "or": whoever has one of them may know the other."""
     return [(each[1].lower(), each[2].lower()) for each in _CHOICE.finditer(question)]

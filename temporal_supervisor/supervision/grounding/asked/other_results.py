@@ -143,9 +143,14 @@ def not_computed(asked: AskedAndRead) -> Iterator[str]:
 
 
 def _extreme_of(asked: AskedAndRead) -> str:
-    """Returns the first superlative of a question that is no name; empty without one."""
+    """Returns the first superlative of a question that is no name; empty without one.
+
+    One behind a mean that is computed says of what: the mean of the highest temperatures.
+    """
     found = [*said.EXTREME.finditer(asked.question), *said.ENDS.finditer(asked.question)]
-    superlatives = [each["word"].lower() for each in found]
+    mean = said.AVERAGE.search(asked.question) if any(shape.averages for shape in asked.shapes) else None
+    asked_for = [each for each in found if mean is None or each.start() < mean.start()]
+    superlatives = [each["word"].lower() for each in asked_for]
     return next((word for word in superlatives if word not in asked.names), "")
 
 

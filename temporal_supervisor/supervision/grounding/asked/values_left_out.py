@@ -51,6 +51,9 @@ def numbers_left_out(asked: AskedAndRead) -> Iterator[str]:
             continue
         if said.counts_all(asked.question, number) and not said.is_year(number):
             continue
+        # Whoever has read the rows has compared them, too.
+        if asked.can_be_compared and said.is_bound(asked.question, written):
+            continue
         if could_choose(asked, written):
             yield _without(number)
 

@@ -2,21 +2,31 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from temporal_supervisor.supervision.base.sentences import sentence_spans
 from temporal_supervisor.supervision.grounding.rows.row_facts import Places, words_of
-from temporal_supervisor.supervision.grounding.written_figures import SMALL
+from temporal_supervisor.supervision.grounding.written_figures import (
+    SMALL,
+    Figure,
+    is_same_in_any_scale,
+    small_numbers,
+    whole_values,
+)
 
 _COUNTS = re.compile(r"\bcount\s?\(", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<![\w.,-])\d{1,2}(?![\w.,-]*\w)")
-_WHOLE = re.compile(r"\d{1,2}")
+_ANY_NUMBER = re.compile(r"(?<![\w.,$€£-])\d[\d,.]*\d(?![\w%-]|\s?%)")
+_WHOLE = re.compile(r"\d{1,6}")
+_YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 
 
 def wrong_counts(text: str, sources: Sequence[tuple[Places, str]]) -> Iterator[tuple[str, str]]:
-    """Yields each sentence that gives another small number than a query counted, with the reason.
+    """Yields each sentence that gives another number than a query counted, with the reason.
 
-    It names what the query counted. Larger numbers are looked up like all figures. `sources` are
-    tables with the query that gave them.
+    It names what the query counted. Larger numbers may be of something else that the sentence names:
+    one counts if it is alone there, and the counted one is nowhere in the text. `sources` are tables
+    with the query that gave them.
     """
     found = [_count(places, arguments) for places, arguments in sources]
     counted = [each for each in found if each is not None]
@@ -28,19 +38,65 @@ def wrong_counts(text: str, sources: Sequence[tuple[Places, str]]) -> Iterator[t
         said = {int(number) for number in _NUMBER.findall(sentence)}
         said = {number for number in said if 0 < number < SMALL}
         about = [number for number, names in counted if names <= words]
-        if said and about and said.isdisjoint(about):
+        small = [number for number in about if number < SMALL]
+        if said and small and said.isdisjoint(about):
+            yield sentence.strip(), f"the query counted {small[0]}"
+        elif about and not small and _is_another(sentence, text, about):
             yield sentence.strip(), f"the query counted {about[0]}"
 
 
+def unreported(text: str, asked: str, places: Places) -> tuple[str, str] | None:
+    """Returns the first sentence with a number, if a text has others than the only one that its query gave.
+
+    None if it has that, in whatever scale, or no number but those that were `asked` for. A result of 0 or 1
+    may be told by any words.
+    """
+    result = _only_figure(places)
+    if result is None or abs(result.readings[-1].value) <= 1:
+        return None
+    value = result.readings[-1].value
+    known = {figure.digits for figure in whole_values(asked)}
+    said = [
+        figure for figure in whole_values(text) if figure.digits not in known and not _YEAR.fullmatch(figure.digits)
+    ]
+    if (
+        not said
+        or value in small_numbers(text)
+        or any(map(partial(is_same_in_any_scale, cell=value), whole_values(text)))
+    ):
+        return None
+    for start, stop in sentence_spans(text):
+        if start <= said[0].start < stop:
+            return text[start:stop].strip(), f"the query gave {result.digits}"
+    return None
+
+
+def _only_figure(places: Places) -> Figure | None:
+    """Returns the figure of a result of one row, if there is no other one in it."""
+    if len(places.tables) != 1 or len(places.tables[0].rows) != 1:
+        return None
+    found = [figure for cell in places.tables[0].rows[0].cells for figure in whole_values(cell)]
+    return found[0] if len(found) == 1 else None
+
+
+def _is_another(sentence: str, text: str, counted: Sequence[int]) -> bool:
+    """True if a sentence has one larger number, and the text none of those that were counted."""
+    written = [number for number in _ANY_NUMBER.findall(sentence) if not _YEAR.fullmatch(number)]
+    said = {int(plain) for number in written if (plain := number.replace(",", "")).isdigit()}
+    known = {number.replace(",", "") for number in re.findall(r"\d[\d,]*", text)}
+    is_alone = len(said) == len(written) == 1
+    return is_alone and said.isdisjoint(counted) and known.isdisjoint(map(str, counted))
+
+
 def _count(places: Places, arguments: str) -> tuple[int, set[str]] | None:
-    """Returns the small number that a query counted, and the words by which it chose its rows."""
+    """Returns the number that a query counted, and the words by which it chose its rows."""
     query, tables = places.query, places.tables
     if query is None or not _COUNTS.search(arguments):
         return None
     if len(tables) != 1 or len(tables[0].rows) != 1:
         return None
     cells = tables[0].rows[0].cells
-    if len(cells) != 1 or not _WHOLE.fullmatch(cells[0]) or int(cells[0]) >= SMALL:
+    if len(cells) != 1 or not _WHOLE.fullmatch(cells[0]):
         return None
     values = [value for each in query.filters.values() for value in each.values if not each.ranged]
     names = {word for value in values for word in words_of(value)}

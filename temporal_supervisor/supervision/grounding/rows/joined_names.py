@@ -12,6 +12,8 @@ from temporal_supervisor.supervision.grounding.rows.markdown_tables import Markd
 from temporal_supervisor.supervision.grounding.rows.row_facts import Mention, Names, words_of
 
 _IS_HEAD = re.compile(r"[^\W\d_]{3}")
+_FIGURE = re.compile(r"[-−+$€£]{0,3}[\d.,\s]+%?")  # of these the rule for figures knows more
+_ENDS = re.compile(r"[\"”*']*(?:[.,;)]|\s\[|\s*\Z)")
 _GOES_ON = re.compile(r"\w|[.,]\d|[’'-]\w")
 _ROWS = 500  # of a table: beyond, a sentence is not compared with each of them
 _SENTENCES = 60  # of a text that are compared with rows
@@ -80,7 +82,9 @@ def _wrong_pair(sentence: str, tables: Sequence[MarkdownTable]) -> str:
             continue
         if any(all(row.cells[at] == cell for at, cell, _ in pairs) for row in table.rows):
             return ""
-        foreign = [pair for pair in pairs if pair[2]]
+        keys = [pair for pair in pairs if not pair[2]]
+        # A number that another column has, too, may be one that was computed, unless the row is named.
+        foreign = [pair for pair in pairs if pair[2] and (keys or not _FIGURE.fullmatch(pair[1]))]
         if foreign:
             reason = f"{foreign[0][1]} is {foreign[0][2]}, not {table.columns[foreign[0][0]]}"
         elif len(pairs) > 1:
@@ -108,7 +112,8 @@ def _pair(sentence: str, table: MarkdownTable, at: int) -> tuple[int, str, str] 
         return None
     for other, column in enumerate(table.columns):
         cell = "" if other == at else _begun(rest, table, other)
-        if _IS_HEAD.search(cell):
+        is_all = _ENDS.match(rest, len(cell)) is not None
+        if cell and (_IS_HEAD.search(cell) or is_all):
             return at, cell, column
     return None
 

@@ -15,7 +15,12 @@ from functools import cached_property
 
 from temporal_supervisor.supervision.grounding.rows.markdown_tables import MarkdownTable, TableRow, read_tables
 from temporal_supervisor.supervision.grounding.rows.queries import Filter, Query, read_query
-from temporal_supervisor.supervision.grounding.units import DIMENSIONS, mentioned_scales, mentioned_units
+from temporal_supervisor.supervision.grounding.units import (
+    DIMENSIONS,
+    measures_implied,
+    mentioned_scales,
+    mentioned_units,
+)
 from temporal_supervisor.supervision.grounding.wording.time_words import Day, dates_in, is_date, months_of, years_in
 
 _WORD = re.compile(r"[^\W_]+")
@@ -64,7 +69,9 @@ class Mention:
 class Names:
     """The values of the columns of all tables, by which their names are found in a text."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, have_all: bool = False) -> None:
+        """With `have_all` nothing else was read: a unit that no source names is known from nowhere."""
+        self._have_all = have_all
         self._columns: dict[tuple[str, ...], set[str]] = {}
         self._longest: dict[str, int] = {}
         self._places: list[Places] = []
@@ -81,11 +88,15 @@ class Names:
         self._longest[words[0]] = max(len(words), self._longest.get(words[0], 0))
 
     def unknown_unit(self, unit: str | None) -> str:
-        """Returns that nothing is measured so, if no source has any unit of this kind; empty if one has."""
+        """Returns that nothing is measured so, if no source has any unit of this kind; empty if one has.
+
+        Texts without tables may measure it by a word such as weight alone.
+        """
         kind = DIMENSIONS.get(unit or "")
-        if not self._columns or kind not in _MEASURES or kind in self._measured:
+        if kind not in _MEASURES or not (self._have_all or self._columns):
             return ""
-        return f"nothing is given in {unit}"
+        is_known = kind in self._measured or (not self._columns and kind in self._implied)
+        return "" if is_known else f"nothing is given in {unit}"
 
     @cached_property
     def is_sorted(self) -> bool:
@@ -97,6 +108,11 @@ class Names:
     def _measured(self) -> frozenset[str]:
         """The kinds of units that any source names."""
         return frozenset(DIMENSIONS[unit] for place in self._places for unit in place.units)
+
+    @cached_property
+    def _implied(self) -> frozenset[str]:
+        """The kinds of units that words of any source imply."""
+        return frozenset[str]().union(*(measures_implied(place.text) for place in self._places))
 
     def learn(self, place: "Places") -> None:
         """Notes the values of the tables of a source, of its query, and the tables that it lists."""

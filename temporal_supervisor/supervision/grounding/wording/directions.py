@@ -10,7 +10,7 @@ _FALL = re.compile(
     r"\b(?:f[ae]ll|fallen|falling|decreas\w*|declin\w*|drop\w*|lower\w*|less|fewer|down\w*|"
     r"reduc\w*|shr[iau]nk\w*|"
     r"loss\w*|lost|los[et]s?|negativ\w*|minus|deficit\w*|invers\w*|below|under|short\w*|cut\w*|"
-    r"differen\w*|gap|apart|distance|range\w*|deviat\w*|absolut\w*|magnitude|"
+    r"differen\w*|gap|apart|"
     r"gesunken|sank|sinkt|gefallen|fiel\w*|rückgang\w*|weniger|verlust\w*|verlor\w*|"
     r"niedriger|unter\w*|"
     r"differenz|"
@@ -18,6 +18,10 @@ _FALL = re.compile(
     r"|下降|减少|亏损|差",
     re.IGNORECASE,
 )
+# What has no sign, so that a text leaves it out; none of them gives a figure a minus.
+_UNSIGNED = re.compile(r"\b(?:distance|range\w*|deviat\w*|absolut\w*|magnitude)\b", re.IGNORECASE)
+# A measure that is another one with the other sign, whatever it is a measure of.
+_SIGNED = re.compile(r"\b(?:corr|correlat\w*|korrelation\w*|covarian\w*|kovarianz\w*|slope|skew\w*)\b", re.IGNORECASE)
 # Amounts that go out or are owed: accounts write them with a minus, and texts without.
 _OUT = re.compile(
     r"\b(?:costs?|expen[sd]\w*|spent|spend\w*|pa(?:y|id)\w*|outflow\w*|used|debt\w*|liabilit\w*|"
@@ -45,11 +49,16 @@ _RISES = ("r", "i", "g")  # the first letters of verbs of rising
 
 def may_be_unsigned(words: str) -> bool:
     """True if words say themselves that a figure is negative, or how far two are apart."""
-    return says_fall(words) or _OUT.search(words) is not None
+    return may_be_negative(words) or _UNSIGNED.search(words) is not None
+
+
+def may_be_negative(words: str) -> bool:
+    """True if words explain the minus of a figure that has none elsewhere: it fell, or went out."""
+    return says_fall(words) or (_OUT.search(words) is not None and _SIGNED.search(words) is None)
 
 
 def says_fall(words: str) -> bool:
-    """True if words speak of a fall or a loss, or of a difference, which has no sign."""
+    """True if words speak of a fall or a loss, or of a difference, which may be taken either way."""
     return _FALL.search(words) is not None
 
 

@@ -1,0 +1,146 @@
+"""Cells that a text names by row and column: "Sales, 2019: 372", where the row of sales has 1,671.
+
+Only what names nothing else is compared: a row by the text that names it, a column by its head or the only year in it,
+one figure, and words of grammar. With any further word a text may speak of something that it computed.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from temporal_supervisor.supervision.base.sentences import sentence_spans
+from temporal_supervisor.supervision.grounding.rows.markdown_tables import MarkdownTable, TableRow
+from temporal_supervisor.supervision.grounding.rows.row_facts import is_text_column
+from temporal_supervisor.supervision.grounding.units import SCALE, UNIT
+from temporal_supervisor.supervision.grounding.written_figures import (
+    Figure,
+    is_same_in_any_scale,
+    whole_values,
+)
+
+_ROWS, _COLUMNS, _SENTENCES = 200, 40, 60  # that are compared
+_KEY_SIGNS = 120  # a longer cell names no row
+_TABLES = 16  # whose names are remembered
+_YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
+_LETTERS = re.compile(r"[^\W\d_]{2}")
+_MONEY = re.compile(r"\s*\(?(?:US|A|C)?[$€£¥][’'`]?(?:000s?|m|mn|bn|k)?\)?(?![^\W_])", re.IGNORECASE)
+_PIECES = re.compile(r"\s(?:and|und|et|y)\s|;\s|,\s(?!\d{3}(?!\d))")
+_WORDS = re.compile(r"[^\W\d_]+")
+_MEASURE = re.compile(rf"(?:{UNIT}|{SCALE})", re.IGNORECASE)
+_GRAMMAR = frozenset(
+    {
+        *("a", "an", "the", "of", "in", "at", "for", "to", "on", "by", "it", "its", "as", "and"),
+        *("was", "were", "is", "are", "be", "stood", "amounted", "reached", "came", "totalled", "totaled"),
+        *("row", "column", "table", "value", "year", "years", "fiscal", "fy", "ended", "end", "only"),
+        *("der", "die", "das", "im", "am", "in", "war", "waren", "ist", "sind", "betrug", "betrugen", "jahr"),
+    }
+)
+
+
+def wrong_cells(text: str, tables: Sequence[MarkdownTable]) -> Iterator[tuple[str, str]]:
+    """Yields each sentence that gives a named cell another figure than its table, with the reason."""
+    small = [table for table in tables if len(table.rows) <= _ROWS and len(table.columns) <= _COLUMNS]
+    if not small:
+        return
+    for start, stop in sentence_spans(text)[:_SENTENCES]:
+        sentence = text[start:stop]
+        if sentence.lstrip().startswith(("|", "#", ">")):
+            continue
+        reasons = [_wrong_in(sentence, table) for table in small]
+        known = [reason for reason in reasons if reason is not None]
+        # Another table may have the figure in a cell of the same name.
+        if known and all(known):
+            yield sentence.strip(), known[0]
+
+
+def _wrong_in(sentence: str, table: MarkdownTable) -> str | None:
+    """Returns the difference of a sentence from a table; empty without one, None if it names no cell of it."""
+    keys = [(key, rows) for key, rows in _rows_by_name(table) if _place(key, sentence) is not None]
+    named = [(key, rows) for key, rows in keys if not any(key != other and key in other for other, _ in keys)]
+    if len(named) != 1:
+        return None
+    key, rows = named[0]
+    pieces = [_piece(part, table) for part in _PIECES.split(_without(key, sentence))]
+    if any(not piece.words <= _GRAMMAR for piece in pieces):
+        return None
+    reasons = [_difference(piece, key, rows, table) for piece in pieces]
+    known = [reason for reason in reasons if reason is not None]
+    return next(filter(None, known), "") if known else None
+
+
+class _Piece(NamedTuple):
+    """A part of a sentence: the column that it names, its figures, and its further words."""
+
+    column: int | None
+    figures: Sequence[Figure]
+    words: frozenset[str]
+
+
+def _piece(part: str, table: MarkdownTable) -> _Piece:
+    heads = [(form, at) for form, at in _columns_by_name(table) if _place(form, part) is not None]
+    longest = [(form, at) for form, at in heads if not any(form != other and form in other for other, _ in heads)]
+    is_one = len({at for _, at in longest}) == 1
+    rest = _without(longest[0][0], part) if is_one else part
+    words = frozenset(word.lower() for word in _WORDS.findall(_MEASURE.sub(" ", rest)))
+    return _Piece(longest[0][1] if is_one else None, whole_values(rest), words)
+
+
+def _difference(piece: _Piece, key: str, rows: Sequence[TableRow], table: MarkdownTable) -> str | None:
+    """Returns the difference of a part of a sentence from the cell that it names; None if it names none."""
+    at = piece.column
+    if at is None or len(piece.figures) != 1:
+        return None
+    cells = [row.cells[at] for row in rows if at < len(row.cells)]
+    numbers = [whole_values(cell) for cell in cells]
+    if not cells or any(len(each) != 1 for each in numbers):
+        return None
+    values = [reading.value * each[0].scale for each in numbers for reading in each[0].readings]
+    if any(is_same_in_any_scale(piece.figures[0], value) for value in values):
+        return ""
+    return f"the row of {key} has {cells[0]} in {table.columns[at]}"
+
+
+@lru_cache(maxsize=_TABLES)
+def _rows_by_name(table: MarkdownTable) -> list[tuple[str, list[TableRow]]]:
+    """Returns the texts that name rows, each with its rows."""
+    columns = [at for at, column in enumerate(table.columns) if is_text_column(table, column)]
+    named = dict[str, list[TableRow]]()
+    for row in table.rows:
+        for at in columns[:1]:
+            key = row.cells[at] if at < len(row.cells) else ""
+            if _LETTERS.search(key) and key != "NULL" and len(key) <= _KEY_SIGNS:
+                named.setdefault(key, []).append(row)
+    return [*named.items()]
+
+
+@lru_cache(maxsize=_TABLES)
+def _columns_by_name(table: MarkdownTable) -> list[tuple[str, int]]:
+    """Returns the names of columns: their heads, these without a currency, and years that one of them has."""
+    years = [_YEAR.findall(column) for column in table.columns]
+    named = list[tuple[str, int]]()
+    for at, column in enumerate(table.columns):
+        plain = _MONEY.sub("", column).strip()
+        forms = {column.strip(), plain}
+        alone = [year for year in years[at][:1] if sum(year in each for each in years) == 1]
+        forms |= {*alone} if len(years[at]) == 1 else set()
+        named += [(form, at) for form in sorted(forms) if len(form) > 1]
+    return named
+
+
+def _place(name: str, text: str) -> tuple[int, int] | None:
+    """Returns the place of a name as whole words of a text; None if it is not there."""
+    lower, wanted = text.lower(), name.lower()
+    at = lower.find(wanted)
+    while at >= 0:
+        end = at + len(wanted)
+        around = lower[at - 1 : at] + lower[end : end + 1]
+        if not any(sign.isalnum() for sign in around):
+            return at, end
+        at = lower.find(wanted, at + 1)
+    return None
+
+
+def _without(name: str, text: str) -> str:
+    place = _place(name, text)
+    return text if place is None else f"{text[: place[0]]} {text[place[1] :]}"
