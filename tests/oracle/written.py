@@ -1,6 +1,7 @@
 """Numbers as an author writes them, and as one misreads them."""
 
 import re
+from decimal import Decimal
 
 from activities.files.values import shown
 
@@ -25,7 +26,8 @@ def _in_text(cell: str) -> float | None:
 
 def written(value: float) -> str:
     """Returns a number with groups of thousands and a typographic minus."""
-    text = f"{abs(value):,.10f}".rstrip("0").rstrip(".")
+    text = f"{Decimal(shown(abs(value))):,f}"
+    text = text.rstrip("0").rstrip(".") if "." in text else text
     return f"−{text}" if value < 0 else text
 
 

@@ -144,11 +144,13 @@ class _Author:
         return Told(self._calls(at), finding, answer, self._fields(value))
 
     def _calls(self, at: Cell) -> tuple[Call, ...]:
-        table = self.table
-        if len(table.rows) <= _WHOLE_TABLE:
+        table, key = self.table, shown(self.table.rows[at.row][at.key])
+        # Who is not told the name of the row has to read the rows.
+        is_named = words_of(key) <= words_of(self.question.question)
+        if len(table.rows) <= _WHOLE_TABLE or not is_named:
             sql = f"SELECT * FROM {quoted(table.name)}"
         else:
-            key = literal(shown(table.rows[at.row][at.key]))
+            key = literal(key)
             sql = f"SELECT * FROM {quoted(table.name)} WHERE {quoted(table.columns[at.key])} = {key}"
         return ("list_tables", {}), ("query_data", {"sql": sql})
 
