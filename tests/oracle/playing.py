@@ -55,7 +55,9 @@ async def played(
     plays: Sequence[Play],
     parallel: int = 4,
 ) -> EvalTable:
-    """Returns the table of the eval of these plays, whose data are in a folder."""
+    """Returns the table of the eval of these plays, whose data are in a folder; an empty one without plays."""
+    if not plays:
+        return EvalTable(eval_id=eval_id, name="oracle")
     data = dict[str, dict[str, Any]]()
     for name in {play.question.data for play in plays}:
         files = found_files([folder / str(name)])

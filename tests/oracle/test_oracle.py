@@ -1,9 +1,11 @@
 """The oracle over a small set of the tests' own: right answers stay right, and faults in them are flagged."""
 
 from pathlib import Path
+from typing import Any
 
 from temporal_supervisor.supervision.scores.score import Score
 from tests.oracle.__main__ import falls_short, main, planted
+from tests.oracle.playing import played
 from tests.oracle.plays import ANSWER, FINDING
 from tests.oracle.report import figures_of, lines_of
 from tests.oracle.sources import sources_of
@@ -17,6 +19,14 @@ async def test_right_answers_are_not_flagged_and_faults_in_them_are() -> None:
     assert (found.played, found.wrong, found.doubted) == (found.questions, [], [])
     assert sum(count.planted for count in found.faults) == FAULTS
     assert not falls_short([found]), found.not_flagged
+
+
+async def test_without_faults_no_eval_is_begun_for_them() -> None:
+    sources = [source for source in sources_of(SETS / "harbour") if source is not None]
+    nobody: Any = None  # that could be asked
+    table = await played(nobody, nobody, "eval-none", SETS / "harbour", planted(sources, 0))
+    found = figures_of("harbour", len(sources), [], [(planted(sources, 1)[0], score) for score in table.scores])
+    assert (table.scores, found.faults, falls_short([found])) == ([], [], False)
 
 
 def test_figures_count_what_was_noticed() -> None:
