@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup dev temporal demo demo-people test test-long tables mutants cases corpus conformance check serve worker standin bench large bursts prompts showcase real oracle scores compose-test operate-test release mcp-kills screenshots recording watch docs examples
+.PHONY: help setup dev temporal demo demo-people test test-long tables mutants cases corpus conformance check serve worker standin bench large bursts prompts showcase real oracle sensitivity scores compose-test operate-test release mcp-kills screenshots recording watch docs examples
 
 # a uv from PATH, else one of our own in .uv
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
@@ -91,6 +91,9 @@ real: dev ## Play questions with a real model that runs on this machine (hours):
 oracle: dev ## Play question sets by their true answers, then with planted faults: SETS=../shared/evals, FAULTS in each set, ONLY="tatqa wtq"
 	@nice $(VENV) -m tests.oracle $(or $(SETS),tests/oracle/sets) $(ONLY) $(if $(FAULTS),--faults $(FAULTS)) \
 	    --json benchmarks/scores/oracle.json
+
+sensitivity: dev ## Play 20 changes for the worse, and as many repetitions: which --no-worse-than calls worse (20 minutes)
+	@nice $(VENV) -m tests.sensitivity
 
 scores: dev ## Write docs/scores.md from the results that are kept in benchmarks/scores
 	@$(VENV) -m benchmarks.scores

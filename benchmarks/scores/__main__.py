@@ -13,6 +13,8 @@ from benchmarks.scores import chance
 from temporal_supervisor.console.evals.eval_view import measures
 from temporal_supervisor.supervision.scores.score_table import EvalTable
 from tests.oracle.report import SetFigures, lines_of
+from tests.sensitivity.seen import SEEN_FILE, Seen
+from tests.sensitivity.seen import lines_of as seen_lines
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "scores.md"
@@ -44,6 +46,13 @@ _CHANCE = """\
 are not flagged. Then each right answer is lost with some chance. The table has the share of 200 pairs that the command
 calls worse, by `python -m benchmarks.scores.chance`; the first column is one eval twice, where none should be.
 """
+_SENSITIVITY = """\
+## What a change for the worse does
+
+`make sensitivity` plays 40 questions on a table through the whole path, with a scripted brain that does what its prompt
+says and reads its numbers in the outputs of tools; a tenth of the questions waver, as luck decides. Each change is
+played once and compared with the eval before by `--no-worse-than`, and so is the same eval, as often.
+"""
 _REAL = """\
 ## With a model
 
@@ -64,6 +73,9 @@ def page() -> str:
         _CHANCE,
         "\n".join(chance.lines()),
         "",
+        _SENSITIVITY,
+        "\n".join(_sensitivity()),
+        "",
         _REAL,
         "\n".join(_real()),
         "",
@@ -76,6 +88,12 @@ def _oracle() -> list[str]:
     if not file.is_file():
         return ["Not measured yet."]
     return lines_of(TypeAdapter(list[SetFigures]).validate_json(file.read_bytes()))
+
+
+def _sensitivity() -> list[str]:
+    if not SEEN_FILE.is_file():
+        return ["Not measured yet."]
+    return seen_lines(TypeAdapter(list[Seen]).validate_json(SEEN_FILE.read_bytes()))
 
 
 def _real() -> Iterator[str]:

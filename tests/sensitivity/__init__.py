@@ -1,0 +1,1 @@
+"""Planted changes through the whole path: whether `--no-worse-than` sees them, and nothing where there is none."""
