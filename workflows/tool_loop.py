@@ -42,6 +42,7 @@ with workflow.unsafe.imports_passed_through():
 _NO_FINDING: dict[Emptiness, str] = {
     "says_nothing": "its last words are no finding",
     "failed_call": "its last call failed, and no other one brought data",
+    "no_rows": "its last words are a query, and no row met the one before it",
 }
 _TURN_GROWTH_TOKENS = (
     500  # by how much a worker agent's next call is expected to be larger than its last one

@@ -29,7 +29,12 @@ from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import LoadedTeam
 from activities.teams.toolbox import preview
 from temporal_supervisor.supervision.agent import agent_tools, policy
-from temporal_supervisor.supervision.agent.empty_words import Emptiness, is_echo, is_empty
+from temporal_supervisor.supervision.agent.empty_words import (
+    Emptiness,
+    is_echo,
+    is_empty,
+    only_asks_to_query,
+)
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, READ_OUTPUT_TOOL
 from temporal_supervisor.supervision.base.text import clean, cut, one_line, size
@@ -220,7 +225,7 @@ class AgentTurnActivities:
             stored = await self._stored(turn, loaded, role, answered, concluded)
             reply.finding, reply.misfit = stored.finding, stored.misfit
             reply.ungrounded, reply.empty = stored.is_ungrounded, stored.empty
-            if stored.empty == "failed_call":
+            if stored.empty in ("failed_call", "no_rows"):
                 # A small model talks of the failure again, and makes no other call.
                 reply.repeats |= (await self._calls.window(turn.run, turn.model)).is_small
             reply.impossible, reply.unclear = concluded.outcome == "impossible", concluded.unclear
@@ -343,6 +348,8 @@ def _emptiness(text: str, chain: list[Entry], grounds: Grounds, is_ungrounded: b
     """Returns the fault that makes a conclusion no finding; None without one."""
     if is_ungrounded and grounds.last_failed:
         return "failed_call"
+    if is_ungrounded and grounds.last_matched_nothing and only_asks_to_query(text):
+        return "no_rows"
 
     opening = chain[0].opening
     if opening is not None and is_echo(text, opening.system):

@@ -59,6 +59,7 @@ class Grounds:
     `has_data`: a tool returned data, or a person wrote or decided something.
     `has_material`: the brief holds the text of an attachment, or a finding.
     `last_failed`: the last call of a tool returned an error.
+    `last_matched_nothing`: the last query found no row.
     `addresses`: the URLs that the author has read.
     `composed`: URLs that a model may have made up. They were read in the subtask's description, or
     in the output of a query, which can join texts.
@@ -73,6 +74,7 @@ class Grounds:
     has_data: bool = False
     has_material: bool = False
     last_failed: bool = False
+    last_matched_nothing: bool = False
 
     @property
     def has_any(self) -> bool:
@@ -194,4 +196,7 @@ async def _add(grounds: Grounds, use: ToolUse, toolbox: Toolbox, keep: Keep) -> 
     shown = addresses_in(use.output) - addresses_in(use.arguments)
     (grounds.composed if queries else grounds.addresses).update(shown)
     grounds.texts.append(Source(use.output, proves, use.arguments, name, ref))
-    grounds.has_data |= kind == "data" and not (queries and MATCHED_NOTHING.search(use.output))
+
+    matched_nothing = queries and MATCHED_NOTHING.search(use.output) is not None
+    grounds.last_matched_nothing = matched_nothing
+    grounds.has_data |= kind == "data" and not matched_nothing

@@ -2,8 +2,9 @@
 
 The rule, in words: a filter by a text that a column does not have is told of values that are close,
 that contain the text, or of the column that has it. A filter by a text that other values of the
-column contain is told of these. A sum, mean or count over all rows of a table is told of a row that
-sums up the others. A name with blanks is put in quotes.
+column contain is told of these. Any other query that found nothing is told how many rows met each
+of its conditions. A sum, mean or count over all rows of a table is told of a row that sums up the
+others. A name with blanks is put in quotes.
 """
 
 import json
@@ -39,7 +40,9 @@ def hints_below(sql: str, result: Json, tables: Sequence[Json]) -> list[str]:
 
     matched = _has_matched(result)
     on_filters = [*_on_filters(query, tables, _texts(sql), matched=matched)]
-    if on_filters and not matched and result["rows"]:
+    if not on_filters:
+        on_filters = _on_conditions(result.get("met"))
+    elif not matched and result["rows"]:
         on_filters.insert(0, NO_MATCH)
     # A query that leaves rows out may leave out the total by any of its values.
     on_totals = () if _CHOOSES_ROWS.search(sql) else _on_totals(query, tables)
@@ -95,6 +98,26 @@ def _has_matched(result: Json) -> bool:
     if len(rows) != 1:
         return bool(rows)
     return not all(str(cell) in _NOTHING for cell in rows[0])
+
+
+def _on_conditions(met: Json | None) -> list[str]:
+    """Returns a line on the conditions of a query that found nothing, by the columns that they name.
+
+    Example: `Of 543 rows, 0 meet the condition on "Price", 120 meet the one on Region.`
+    The values that it compares with are not repeated: they are the model's own, and no data.
+    """
+    if not met or not met["rows"]:
+        return []
+
+    parts: list[str] = []
+    for number, (columns, rows) in enumerate(met["alone"], 1):
+        named = " and ".join(columns) or f"number {number}"
+        article = "the one" if parts else "the condition"
+        parts.append(f"{rows} meet {article} {'on ' if columns else ''}{named}")
+    none_fails = all(rows for _, rows in met["alone"])
+    if none_fails:
+        parts.append("and none meets them together")
+    return [f"Of {met['rows']} rows, {', '.join(parts)}."]
 
 
 def _texts(sql: str) -> dict[str, str]:

@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 
 from activities.files.values import literal, quoted, shown
+from activities.tools.sql.empty_result import conditions_met
 from activities.tools.sql.sql_check import Refused, check, columns_read, tables_read
 
 Json = dict[str, Any]
@@ -46,8 +47,8 @@ def _start(setup: Json) -> None:
 def reply(sql: str, setup: Json) -> Json:
     """Returns the answer to a query that passes the check; else `error`.
 
-    It has texts, a mark if there is `more`, the tables that it `read`, and the `columns_read`, null
-    for all.
+    It has texts, a mark if there is `more`, the tables that it `read`, the `columns_read`, null for
+    all, and of a query that found nothing how many rows had `met` its conditions.
     """
     if _served.get("tables") != setup["tables"]:
         _start(setup)
@@ -65,6 +66,7 @@ def reply(sql: str, setup: Json) -> Json:
         names = [column[0] for column in cursor.description or []]
         fetched = cursor.fetchmany(rows + 1)
         shown_rows = [[shown(value)[: setup["cell"]] for value in row] for row in fetched[:rows]]
+        met = conditions_met(cursor, query) if _tells_of_no_row(fetched) else None
     except MemoryError:
         # Ends the process: the memory that it still holds would be missing for the next query.
         raise
@@ -78,7 +80,15 @@ def reply(sql: str, setup: Json) -> Json:
         "more": len(fetched) > rows,
         "read": tables_read(query, tables),
         "columns_read": columns_read(query),
+        "met": met,
     }
+
+
+def _tells_of_no_row(fetched: list[tuple[Any, ...]]) -> bool:
+    """True if a query returned nothing, or one row of counts and sums over nothing."""
+    if len(fetched) > 1:
+        return False
+    return all(value is None or value == 0 for row in fetched for value in row)
 
 
 def refused(queries: list[str], tables: list[str], dialect: str) -> list[str]:

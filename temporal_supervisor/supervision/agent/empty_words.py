@@ -16,8 +16,13 @@ from temporal_supervisor.supervision.base.capitals import names_in
 from temporal_supervisor.supervision.base.prompt_marks import GOAL, STEER, SUBTASK
 from temporal_supervisor.supervision.base.spoken_words import SMALL_WORDS, WORDS_OF_WORK, words_of
 
-Emptiness = Literal["says_nothing", "failed_call"]
-"""Why a conclusion is no finding: its words say nothing, or its last call failed and no other brought data."""
+Emptiness = Literal["says_nothing", "failed_call", "no_rows"]
+"""Why a conclusion is no finding.
+
+Its words say nothing; its last call failed, or found no row, and no other brought data. After a
+query that found no row a conclusion counts unless it only writes down a query: "no order is
+larger" is a finding.
+"""
 
 _OWN_WORDS = 4  # beside the subtask's: so many has "I have searched and found the passages that explain why"
 _OTHER_WORDS = 14  # of a clause in a language whose small words are not known here
@@ -113,8 +118,22 @@ _CODE = re.compile(r"^[ \t]*```(.*?)(?:^[ \t]*```|\Z)", re.MULTILINE | re.DOTALL
 _QUERY_BEGINS = re.compile(r"\bselect\b", re.IGNORECASE)
 _QUERY_GOES_ON = re.compile(r"\bfrom\b", re.IGNORECASE)
 _OTHER_CODE = re.compile(r"\A\s*+[{[]|\bdef \w+\(", re.IGNORECASE)
+_NEGATIVE = re.compile(
+    r"\b(?:no|none|not|nothing|nobody|never|neither|zero|0|empty|without|kein\w*|nicht\w*|leer|aucune?|rien|ningun[oa]?"
+    r"|nada|nessun[oa]?|niente|nenhuma?|geen|niets)\b|n['’]t\b",
+    re.IGNORECASE,
+)
 _INLINE = re.compile(r"`[^`\n]*`|\b\w+_\w+\b|\b[\w/-]+\.\w{2,4}\b")  # names of tools, columns and files
 _CLAUSE_END = re.compile(r"(?<=[.!?。！？:])\s+|(?<=[。！？])|\n+|,\s+(?:so|but|because|since|as|while)\s+")
+
+
+def only_asks_to_query(text: str) -> bool:
+    """True if a text has a query in a block of code, and does not tell of anything that is not there.
+
+    Its author asks others to run it. "No order is larger" beside the query is a finding.
+    """
+    has_query = any(_is_query(block[1]) for block in _CODE.finditer(text))
+    return has_query and _NEGATIVE.search(_CODE.sub("", text)) is None
 
 
 def is_empty(
@@ -155,10 +174,12 @@ def _clauses(text: str) -> Iterator[str]:
 
 
 def _is_code(fenced: str) -> bool:
-    query = _QUERY_BEGINS.search(fenced)
-    if query and _QUERY_GOES_ON.search(fenced, query.end()):
-        return True
-    return bool(_OTHER_CODE.search(fenced))
+    return _is_query(fenced) or bool(_OTHER_CODE.search(fenced))
+
+
+def _is_query(fenced: str) -> bool:
+    begin = _QUERY_BEGINS.search(fenced)
+    return begin is not None and _QUERY_GOES_ON.search(fenced, begin.end()) is not None
 
 
 def _says_something(clause: str, asked: str, given: set[str]) -> bool:

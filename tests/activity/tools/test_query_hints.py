@@ -51,6 +51,14 @@ async def ask(tmp_path: Path) -> Ask:
             "Jobs has other values with 'Writer' in them, which this leaves out: 'Writer, painter'.",
         ),
         (
+            "SELECT max(Points) FROM races WHERE Points < (SELECT min(Points) FROM races) AND \"Final Place\" = '2nd'",
+            'Of 4 rows, 0 meet the condition on Points, 1 meet the one on "Final Place".',
+        ),
+        (
+            "WITH r AS (SELECT * FROM races) SELECT Jobs FROM r WHERE Points > 25 AND \"Final Place\" = '1st'",
+            'Of 4 rows, 2 meet the condition on Points, 1 meet the one on "Final Place", and none meets them together.',
+        ),
+        (
             "SELECT sum(Points) FROM races",
             "Note: row 4 'Total' looks like the sum of the rows above: leave it out where you add up",
         ),
@@ -136,3 +144,26 @@ def test_texts_in_double_quotes_are_texts_where_no_column_is_called_so(sql: str,
 
 async def test_a_query_with_a_text_in_double_quotes_is_answered(ask: Ask) -> None:
     assert "| 30 |" in await ask('SELECT Points FROM races WHERE Jobs = "Painter"')
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT count(*) FROM races WHERE Points > 15",
+        "SELECT 0",
+        "SELECT Jobs FROM races WHERE Points > 90 UNION SELECT Jobs FROM races WHERE Points < 0",
+    ],
+)
+async def test_conditions_are_counted_only_of_a_query_that_found_nothing(ask: Ask, sql: str) -> None:
+    assert "meet the condition" not in await ask(sql)
+
+
+async def test_an_explanation_takes_a_second_at_most(ask: Ask) -> None:
+    slow = "(SELECT sum(a.i * b.i) FROM range(300000) a(i), range(300000) b(i))"
+    never = await ask(f"SELECT Jobs FROM races WHERE Points < 0 AND Points > {slow} LIMIT 0")
+    assert never.endswith("0 rows")
+
+
+async def test_an_explanation_does_not_repeat_what_the_query_compares_with(ask: Ask) -> None:
+    shown = await ask("SELECT Jobs FROM races WHERE Points > 4711")
+    assert shown.endswith("Of 4 rows, 0 meet the condition on Points.")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from temporal_supervisor.supervision.agent.empty_words import is_echo, is_empty
+from temporal_supervisor.supervision.agent.empty_words import is_echo, is_empty, only_asks_to_query
 
 ASKED = (
     "From the documents on life expectancy, name what made it fall in Botswana from 1990 to 1999. From table "
@@ -126,3 +126,21 @@ def test_rules_and_briefs_that_come_back_are_an_echo(text: str) -> None:
 )
 def test_findings_are_no_echo(text: str) -> None:
     assert not is_echo(text, RULES)
+
+
+_QUERY = "```sql\nSELECT crop FROM harvest WHERE kg < 0\n```"
+
+
+@pytest.mark.parametrize(
+    ("text", "asks"),
+    [
+        (f"Here is the updated query:\n{_QUERY}\nPlease run it, and I will tell the result.", True),
+        (f"{_QUERY}\nThis returns the crop with the lowest harvest.", True),
+        (f"No crop has less than 0 kg:\n{_QUERY}", False),
+        (f"Es gibt keine solche Sorte.\n{_QUERY}", False),
+        ("The query returned pears.", False),
+        ("```\npears\n```", False),
+    ],
+)
+def test_a_query_that_is_only_written_down_is_no_finding(text: str, asks: bool) -> None:
+    assert only_asks_to_query(text) is asks
