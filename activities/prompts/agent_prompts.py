@@ -262,10 +262,8 @@ finding again."""
 EMPTY_NOTES: dict[Emptiness, str] = {
     "says_nothing": "Your message was not accepted as a finding: it describes your work, but gives nothing that the "
     "subtask asks for. Make the calls that you still need, then write what they show.",
-    "failed_call": "Your last call failed, and no other one has shown you data, so you cannot conclude yet. "
-    "Correct the call and make it again, or make another one.",
-    "no_rows": "Your query was run, and no row meets its conditions, so it has shown you no data. Nobody runs a query "
-    "that you only write down. Query again with fewer or other conditions.",
+    "failed_call": "Your last call failed, and no other one has shown you data. Correct it, or make another one.",
+    "no_rows": "Your query was run, and no row meets its conditions. Query again with others.",
 }
 _IMPOSSIBLE = f'If your tools and sources cannot have it, call {FINISH_TOOL} with outcome "impossible" and say why.'
 

@@ -1,4 +1,4 @@
-"""Why a query returned nothing: the rows that its tables have, and how many meet each of its conditions.
+"""Conditions of a query that found nothing: how many rows of its tables meet each of them.
 
 Example: `SELECT name FROM staff WHERE age > 90 AND city = 'Riga'` is counted by
 `SELECT count(*), count(CASE WHEN age > 90 THEN 1 END), ... FROM staff`.
@@ -17,14 +17,14 @@ _SECONDS = 1.0  # an explanation that takes longer is not worth the wait
 
 
 class Counting(NamedTuple):
-    """A query that counts the rows before its conditions and those that meet each, with the columns of each."""
+    """A query that counts all rows and those that meet each condition, and the columns of each."""
 
     sql: str
     columns: list[list[str]]
 
 
 def counting_query(query: exp.Expr) -> Counting | None:
-    """Returns the query that counts the conditions of another one; None where WHERE chooses no rows of it."""
+    """Returns the query that counts the conditions of another one; None if that has no WHERE."""
     if not isinstance(query, exp.Select):
         return None
     where = query.args.get("where")
@@ -43,7 +43,8 @@ def counting_query(query: exp.Expr) -> Counting | None:
         kept = query.args.get(part)
         if kept:
             counting.set(part, deepcopy(kept))
-    return Counting(counting.sql(dialect="duckdb"), [_columns_of(condition) for condition in conditions])
+    columns = [_columns_of(condition) for condition in conditions]
+    return Counting(counting.sql(dialect="duckdb"), columns)
 
 
 def _columns_of(condition: exp.Expr) -> list[str]:
@@ -54,9 +55,9 @@ def _columns_of(condition: exp.Expr) -> list[str]:
 
 
 def conditions_met(cursor: duckdb.DuckDBPyConnection, query: exp.Expr) -> dict[str, Any] | None:
-    """Returns how many rows met the conditions of a query: `rows` before them, and each one `alone`.
+    """Returns the number of `rows` in all, and of those that meet each condition `alone`.
 
-    Of each condition it has the columns and the rows. Returns None where they cannot be counted
+    Each condition has its columns beside its number. Returns None if the rows cannot be counted
     within a second.
     """
     counting = counting_query(query)

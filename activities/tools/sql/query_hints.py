@@ -101,7 +101,7 @@ def _has_matched(result: Json) -> bool:
 
 
 def _on_conditions(met: Json | None) -> list[str]:
-    """Returns a line on the conditions of a query that found nothing, by the columns that they name.
+    """Returns a line on the conditions of a query that found nothing, by their columns.
 
     Example: `Of 543 rows, 0 meet the condition on "Price", 120 meet the one on Region.`
     The values that it compares with are not repeated: they are the model's own, and no data.

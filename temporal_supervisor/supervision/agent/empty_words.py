@@ -119,9 +119,10 @@ _QUERY_BEGINS = re.compile(r"\bselect\b", re.IGNORECASE)
 _QUERY_GOES_ON = re.compile(r"\bfrom\b", re.IGNORECASE)
 _OTHER_CODE = re.compile(r"\A\s*+[{[]|\bdef \w+\(", re.IGNORECASE)
 _NEGATIVE = re.compile(
-    r"\b(?:no|none|not|nothing|nobody|never|neither|zero|0|empty|without|kein\w*|nicht\w*|leer|aucune?|rien|ningun[oa]?"
-    r"|nada|nessun[oa]?|niente|nenhuma?|geen|niets)\b|n['’]t\b",
-    re.IGNORECASE,
+    r"""\b(?:no|none|not|nothing|nobody|never|neither|zero|0|empty|without
+    |kein\w*|nicht\w*|leer|aucune?|rien|ningun[oa]?|nada|nessun[oa]?|niente
+    |nenhuma?|geen|niets)\b|n['’]t\b""",
+    _FLAGS,
 )
 _INLINE = re.compile(r"`[^`\n]*`|\b\w+_\w+\b|\b[\w/-]+\.\w{2,4}\b")  # names of tools, columns and files
 _CLAUSE_END = re.compile(r"(?<=[.!?。！？:])\s+|(?<=[。！？])|\n+|,\s+(?:so|but|because|since|as|while)\s+")
