@@ -114,7 +114,17 @@ BEHIND_THE_DOOR = (  # what child processes import, and no module of a Worker
         for name in ("conversion", "descriptions", "document_files", "document_index", "document_tables", "table_files")
     ),
     *(f"activities/files/tables/{name}.py" for name in ("columns", "endings", "engine")),
-    *(f"activities/tools/sql/{name}.py" for name in ("empty_result", "postgres_process", "sql_check", "sql_process")),
+    *(
+        f"activities/tools/sql/{name}.py"
+        for name in (
+            "empty_result",
+            "own_questions",
+            "postgres_process",
+            "sql_check",
+            "sql_process",
+            "tied_rows",
+        )
+    ),
     *(f"activities/tools/mcp/{name}.py" for name in ("mcp_forms", "mcp_process")),
     "activities/tools/web/web_process.py",
 )

@@ -5,15 +5,15 @@ Example: `SELECT name FROM staff WHERE age > 90 AND city = 'Riga'` is counted by
 Runs in the engine's process, so it imports little.
 """
 
-import threading
 from copy import deepcopy
 from typing import Any, NamedTuple
 
 import duckdb
 from sqlglot import exp
 
+from activities.tools.sql.own_questions import answer
+
 _CONDITIONS = 6  # counted of one query
-_SECONDS = 1.0  # an explanation that takes longer is not worth the wait
 
 
 class Counting(NamedTuple):
@@ -64,14 +64,8 @@ def conditions_met(cursor: duckdb.DuckDBPyConnection, query: exp.Expr) -> dict[s
     if counting is None:
         return None
 
-    watch = threading.Timer(_SECONDS, cursor.interrupt)
-    watch.start()
-    try:
-        found = cursor.execute(counting.sql).fetchone()
-    except duckdb.Error:
+    found = answer(cursor, counting.sql)
+    if not found:
         return None
-    finally:
-        watch.cancel()
-    if found is None:
-        return None
-    return {"rows": found[0], "alone": [*zip(counting.columns, found[1:], strict=True)]}
+    rows, *alone = found[0]
+    return {"rows": rows, "alone": [*zip(counting.columns, alone, strict=True)]}

@@ -3,8 +3,9 @@
 The rule, in words: a filter by a text that a column does not have is told of values that are close,
 that contain the text, or of the column that has it. A filter by a text that other values of the
 column contain is told of these. Any other query that found nothing is told how many rows met each
-of its conditions. A sum, mean or count over all rows of a table is told of a row that sums up the
-others. A name with blanks is put in quotes.
+of its conditions. One with LIMIT is told of a row that ties with the last one and is left out. A
+sum, mean or count over all rows of a table is told of a row that sums up the others. A name with
+blanks is put in quotes.
 """
 
 import json
@@ -19,6 +20,7 @@ from temporal_supervisor.supervision.grounding.rows.queries import Query, read_q
 
 Json = dict[str, Any]
 
+_TIED = "LIMIT leaves out a row that ties with the last one here: name it, or query again for all."
 _HINTS = 5  # below one output
 _COMPARED = 40  # texts with columns: each is held against up to 200 values, on the event loop
 _SHOWN = 3  # values in one hint
@@ -46,7 +48,8 @@ def hints_below(sql: str, result: Json, tables: Sequence[Json]) -> list[str]:
         on_filters.insert(0, NO_MATCH)
     # A query that leaves rows out may leave out the total by any of its values.
     on_totals = () if _CHOOSES_ROWS.search(sql) else _on_totals(query, tables)
-    found = [*on_filters, *on_totals]
+    on_ties = [_TIED] if result.get("tied") else []
+    found = [*on_filters, *on_ties, *on_totals]
     return list(dict.fromkeys(found))[:_HINTS]
 
 

@@ -12,6 +12,7 @@ import duckdb
 from activities.files.values import literal, quoted, shown
 from activities.tools.sql.empty_result import conditions_met
 from activities.tools.sql.sql_check import Refused, check, columns_read, tables_read
+from activities.tools.sql.tied_rows import leaves_out_a_tie
 
 Json = dict[str, Any]
 
@@ -48,7 +49,8 @@ def reply(sql: str, setup: Json) -> Json:
     """Returns the answer to a query that passes the check; else `error`.
 
     It has texts, a mark if there is `more`, the tables that it `read`, the `columns_read`, null for
-    all, and of a query that found nothing how many rows had `met` its conditions.
+    all, how many rows `met` the conditions of a query that found nothing, and a mark if a row that
+    LIMIT leaves out is `tied` with the last one.
     """
     if _served.get("tables") != setup["tables"]:
         _start(setup)
@@ -67,6 +69,7 @@ def reply(sql: str, setup: Json) -> Json:
         fetched = cursor.fetchmany(rows + 1)
         shown_rows = [[shown(value)[: setup["cell"]] for value in row] for row in fetched[:rows]]
         met = conditions_met(cursor, query) if _tells_of_no_row(fetched) else None
+        tied = bool(fetched) and leaves_out_a_tie(cursor, query)
     except MemoryError:
         # Ends the process: the memory that it still holds would be missing for the next query.
         raise
@@ -81,6 +84,7 @@ def reply(sql: str, setup: Json) -> Json:
         "read": tables_read(query, tables),
         "columns_read": columns_read(query),
         "met": met,
+        "tied": tied,
     }
 
 

@@ -167,3 +167,28 @@ async def test_an_explanation_takes_a_second_at_most(ask: Ask) -> None:
 async def test_an_explanation_does_not_repeat_what_the_query_compares_with(ask: Ask) -> None:
     shown = await ask("SELECT Jobs FROM races WHERE Points > 4711")
     assert shown.endswith("Of 4 rows, 0 meet the condition on Points.")
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_told"),
+    [
+        ("SELECT name FROM scores ORDER BY points DESC LIMIT 1", True),
+        ("SELECT name, points FROM scores ORDER BY 2 DESC LIMIT 1", True),
+        ("WITH s AS (SELECT * FROM scores) SELECT s.name FROM s ORDER BY s.points DESC LIMIT 1", True),
+        ("SELECT team, sum(points) AS total FROM scores GROUP BY team ORDER BY total DESC LIMIT 1", True),
+        ("SELECT name FROM scores ORDER BY points LIMIT 1", False),
+        ("SELECT name FROM scores ORDER BY points DESC LIMIT 2", False),
+        ("SELECT name FROM scores ORDER BY points DESC, name LIMIT 1", False),
+        ("SELECT DISTINCT points FROM scores ORDER BY points DESC LIMIT 1", False),
+        ("SELECT name FROM scores ORDER BY points DESC LIMIT 5", False),
+        ("SELECT name FROM scores LIMIT 1", False),
+    ],
+)
+async def test_a_limit_that_cuts_a_tie_is_told(tmp_path: Path, sql: str, is_told: bool) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "scores.csv").write_text(
+        "name,team,points\nAda,red,9\nBob,blue,9\nCy,blue,2\nDee,red,2.0\nEve,green,1\n"
+    )
+    _, query = await tools(tmp_path)
+    output = await query.run(query.arguments(sql=sql), ToolContext())
+    assert ("LIMIT leaves out a row" in str(output.text)) is is_told
