@@ -33,6 +33,13 @@ def doubts(question: str, sql: str, *rows: str, more: tuple[Source, ...] = ()) -
 @pytest.mark.parametrize(
     ("question", "right", "wrong", "sign"),
     [
+        # A number that nobody has named.
+        (
+            "How large was the crew of Cygnus?",
+            ("SELECT Crew FROM voyages WHERE Ship = 'Cygnus'", "Crew", "12"),
+            ("SELECT count(Crew) FROM voyages WHERE Ship = 'Cygnus' AND CAST(Crew AS DECIMAL) = 19.5", "n", "0"),
+            "a condition on 19.5",
+        ),
         # A value that chooses rows.
         (
             "How many wins did Borealis have in 1994?",
@@ -203,6 +210,9 @@ def test_a_wrong_query_is_doubted_and_the_right_one_is_not(
         ),
         # At least is no extreme.
         ("How many ships had at least 5 wins?", "SELECT count(*) FROM voyages WHERE Wins >= 5", ("n", "7")),
+        # A number that chooses rows may be a rank, or rounded by a range.
+        ("Who came second?", "SELECT Sailor FROM ranks WHERE Place = '2nd'", ("Sailor", "Jon")),
+        ("Which ships are from this century?", "SELECT Ship FROM voyages WHERE Crew > 104", ("Ship", "Cygnus")),
         # A query that found nothing is behind no answer.
         ("How many wins had Borealis in 1994?", "SELECT Wins FROM voyages WHERE Ship = 'Q'", ("Wins",)),
     ],
@@ -217,6 +227,14 @@ def test_another_tool_may_have_computed_what_no_query_did() -> None:
     computed = Source("9 - 2 = 7", "computed", json.dumps({"expression": "9 - 2"}), "calculate")
     assert doubts(question, sql, "wins", "9") != []
     assert doubts(question, sql, "wins", "9", more=(computed,)) == []
+
+
+def test_a_number_that_another_query_has_shown_may_choose_rows() -> None:
+    question, sql = "Where is the ship with most voyages from?", 'SELECT "Home port" FROM voyages WHERE id = 4711'
+    rows = ("Home port", "Visby")
+    found = Source("| id | n |\n|---|---|\n| 4711 | 9 |\n1 row", arguments='{"sql": "SELECT id FROM v ORDER BY n"}')
+    assert [doubt for doubt in doubts(question, sql, *rows) if "4711" in doubt]
+    assert not [doubt for doubt in doubts(question, sql, *rows, more=(found,)) if "4711" in doubt]
 
 
 def test_questions_without_a_query_raise_no_doubts() -> None:

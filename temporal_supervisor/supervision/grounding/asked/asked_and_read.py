@@ -1,7 +1,7 @@
 """A question beside all that was read to answer it: queries with their rows, tables, and other texts."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,7 +18,7 @@ from temporal_supervisor.supervision.grounding.rows.markdown_tables import (
     MarkdownTable,
     read_tables,
 )
-from temporal_supervisor.supervision.grounding.rows.queries import read_query, sql_in
+from temporal_supervisor.supervision.grounding.rows.queries import Query, read_query, sql_in
 from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
 from temporal_supervisor.supervision.grounding.sources import BRIEF, Source
 
@@ -30,11 +30,15 @@ _WORD = re.compile(r"[^\W_]+")
 
 @dataclass(frozen=True)
 class AnsweredQuery:
-    """A query that found rows: its shape, the tables that it read, and its output."""
+    """A query that found rows: its shape, the tables that it read, and its output.
+
+    `chosen_numbers` are those that a column has to equal in its rows.
+    """
 
     shape: QueryShape
     tables: tuple[str, ...]
     output: tuple[MarkdownTable, ...]
+    chosen_numbers: tuple[str, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -81,7 +85,9 @@ class AskedAndRead:
                 texts.append(source)
             elif output := read_tables(source.text):
                 shape = shape_of(sql_in(source.arguments))
-                self.queries.append(AnsweredQuery(shape, tuple(query.tables), tuple(output)))
+                numbers = tuple(_chosen_numbers(query))
+                tables = tuple(query.tables)
+                self.queries.append(AnsweredQuery(shape, tables, tuple(output), numbers))
         self.shapes = [query.shape for query in self.queries]
         self.columns = _columns_of(self.queries, texts)
         outputs = [source for source in texts if source.name != BRIEF]
@@ -122,7 +128,7 @@ class AskedAndRead:
     @cached_property
     def known_numbers(self) -> frozenset[str]:
         """All numbers in rows and in other texts."""
-        return frozenset(plain_number(number) for number in _DIGITS.findall(self._shown.replace(",", "")))
+        return _numbers_in(self._shown)
 
     @cached_property
     def known_words(self) -> frozenset[str]:
@@ -153,9 +159,24 @@ class AskedAndRead:
         cells = [cell for query in self.queries for cell in query.cells]
         return "\n".join([*cells, *(other.text for other in self._others)])
 
+    def numbers_beside(self, query: AnsweredQuery) -> frozenset[str]:
+        """Returns the numbers in the rows of other queries and in other texts."""
+        cells = [cell for each in self.queries if each is not query for cell in each.cells]
+        return _numbers_in("\n".join([*cells, *(other.text for other in self._others)]))
+
     def has_head(self, *parts: str) -> bool:
         """True if a column is called so."""
         return any(part in head.lower() for part in parts for head in self.heads)
+
+
+def _chosen_numbers(query: Query) -> Iterator[str]:
+    for compared in query.filters.values():
+        if not compared.ranged:
+            yield from (plain_number(value) for value in compared.values if _DIGITS.fullmatch(value))
+
+
+def _numbers_in(text: str) -> frozenset[str]:
+    return frozenset(plain_number(number) for number in _DIGITS.findall(text.replace(",", "")))
 
 
 def stems(words: Iterable[str]) -> frozenset[str]:

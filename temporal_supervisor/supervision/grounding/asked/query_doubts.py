@@ -17,6 +17,7 @@ from temporal_supervisor.supervision.grounding.asked.other_results import (
     other_kind,
     total_row,
 )
+from temporal_supervisor.supervision.grounding.asked.values_added import numbers_added
 from temporal_supervisor.supervision.grounding.asked.values_left_out import (
     names_left_out,
     numbers_left_out,
@@ -45,6 +46,7 @@ def query_doubts(question: str, sources: Sequence[Source]) -> list[str]:
 def _doubts(asked: AskedAndRead) -> Iterator[str]:
     yield from numbers_left_out(asked)
     yield from names_left_out(asked)
+    yield from numbers_added(asked)
     if asked.has_other_texts:
         return
     yield from other_end(asked)

@@ -1,0 +1,40 @@
+"""Numbers by which a query chooses rows, and that nobody has named.
+
+Example: `WHERE branch = 'Station' AND visitors = 19020` for "How many visitors had the Station?"
+Only an equality counts: a range may round, and a threshold may be a rule of the trade.
+"""
+
+from collections.abc import Iterator
+
+from temporal_supervisor.supervision.grounding.asked import asked_words as said
+from temporal_supervisor.supervision.grounding.asked.asked_and_read import AskedAndRead
+from temporal_supervisor.supervision.grounding.asked.query_shape import plain_number
+
+_SMALL = 100
+"""Whole numbers up to this are ranks, months, percents or codes that a question puts into words."""
+
+
+def numbers_added(asked: AskedAndRead) -> Iterator[str]:
+    """Yields doubts about the numbers of conditions that neither question nor data name."""
+    named = {plain_number(number) for number in said.numbers_in(asked.question)}
+    named |= _ends_asked_for(asked)
+    for query in asked.queries:
+        known = named | asked.numbers_beside(query)
+        for number in query.chosen_numbers:
+            if number not in known and not _is_common(number):
+                yield f"the query has a condition on {number}, which the question does not name"
+
+
+def _ends_asked_for(asked: AskedAndRead) -> set[str]:
+    """Returns the ends of listed columns, where a question may ask for the highest or lowest."""
+    if not said.may_take_an_end(asked.question):
+        return set()
+    ends = [end for column in asked.columns if column.ends for end in column.ends]
+    return {plain_number(end) for end in ends}
+
+
+def _is_common(number: str) -> bool:
+    """True for small whole numbers and for years."""
+    if said.is_year(number):
+        return True
+    return number.isdigit() and int(number) <= _SMALL
