@@ -15,6 +15,11 @@ table voyages (Ship VARCHAR, Flag VARCHAR, "Home port" VARCHAR, Year BIGINT, Cre
   Year: 1990 to 2010
   Crew: 4 to 40
   Wins: 0 to 9
+table orders (id BIGINT, Returned VARCHAR, "is paid" BIGINT, Kind VARCHAR): no description. Rows: 90
+  id: 1 to 90
+  Returned: no, yes
+  "is paid": 0 to 1
+  Kind: desk, lamp
 table ranks (Place VARCHAR, Sailor VARCHAR): none
   Place: 1st, 2nd, 5th
   Sailor: Ida, Jon, Kai"""
@@ -39,6 +44,19 @@ def doubts(question: str, sql: str, *rows: str, more: tuple[Source, ...] = ()) -
             ("SELECT Crew FROM voyages WHERE Ship = 'Cygnus'", "Crew", "12"),
             ("SELECT count(Crew) FROM voyages WHERE Ship = 'Cygnus' AND CAST(Crew AS DECIMAL) = 19.5", "n", "0"),
             "a condition on 19.5",
+        ),
+        # A column of yes and no that is named.
+        (
+            "How many orders were returned?",
+            ("SELECT count(*) FROM orders WHERE Returned = 'yes'", "count", "7"),
+            ('SELECT count(*) AS "Number of Returned Orders" FROM orders', "Number of Returned Orders", "90"),
+            "does not read returned",
+        ),
+        (
+            "How many orders for lamps have been paid?",
+            ("SELECT sum(\"is paid\") FROM orders WHERE Kind = 'lamp'", "sum", "7"),
+            ("SELECT count(*) FROM orders WHERE Kind = 'lamp'", "count", "40"),
+            "does not read is paid",
         ),
         # A value that chooses rows.
         (
@@ -213,6 +231,8 @@ def test_a_wrong_query_is_doubted_and_the_right_one_is_not(
         # A number that chooses rows may be a rank, or rounded by a range.
         ("Who came second?", "SELECT Sailor FROM ranks WHERE Place = '2nd'", ("Sailor", "Jon")),
         ("Which ships are from this century?", "SELECT Ship FROM voyages WHERE Crew > 104", ("Ship", "Cygnus")),
+        # What a flag is about may be asked for without it.
+        ("How many orders for a desk are there?", "SELECT count(*) FROM orders WHERE Kind = 'desk'", ("n", "50")),
         # A query that found nothing is behind no answer.
         ("How many wins had Borealis in 1994?", "SELECT Wins FROM voyages WHERE Ship = 'Q'", ("Wins",)),
     ],

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from temporal_supervisor.supervision.grounding.asked.asked_and_read import AskedAndRead
+from temporal_supervisor.supervision.grounding.asked.flags_left_out import flags_left_out
 from temporal_supervisor.supervision.grounding.asked.other_results import (
     not_chosen,
     not_computed,
@@ -47,6 +48,7 @@ def _doubts(asked: AskedAndRead) -> Iterator[str]:
     yield from numbers_left_out(asked)
     yield from names_left_out(asked)
     yield from numbers_added(asked)
+    yield from flags_left_out(asked)
     if asked.has_other_texts:
         return
     yield from other_end(asked)

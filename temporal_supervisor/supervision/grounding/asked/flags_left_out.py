@@ -1,0 +1,48 @@
+"""Columns of yes and no that a question names, and that no query reads.
+
+Example: `SELECT count(*) FROM orders` for "How many orders were returned?", where `Returned` holds
+yes and no. An alias such as `AS "Returned orders"` does not read the column.
+"""
+
+import re
+from collections.abc import Iterator
+
+from temporal_supervisor.supervision.grounding.asked.asked_and_read import AskedAndRead, stems
+from temporal_supervisor.supervision.grounding.asked.listed_tables import ListedColumn
+from temporal_supervisor.supervision.grounding.asked.query_shape import QueryShape
+from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
+
+_WORDS = """
+yes no y n true false t f 1 0 ja nein j x wahr falsch oui non si sí sim não
+"""
+_YES_AND_NO = frozenset(_WORDS.split())
+_VERBS = frozenset(words_of("is was has had did does are were be been ist war hat wurde"))
+
+
+def flags_left_out(asked: AskedAndRead) -> Iterator[str]:
+    """Yields doubts about the columns of yes and no that a question names."""
+    if any(shape.shows_all for shape in asked.shapes):
+        return
+
+    wanted = stems(words_of(asked.question))
+    for column in asked.columns:
+        words = [word for word in words_of(column.name) if word not in _VERBS]
+        if not words or not stems(words) <= wanted or not _is_flag(column):
+            continue
+        if not any(_reads(shape, column.name) for shape in asked.shapes):
+            yield f"the query does not read {column.name}, which the question names"
+
+
+def _is_flag(column: ListedColumn) -> bool:
+    """True if a column holds nothing but yes and no, in whatever words."""
+    if column.ends is not None:
+        return column.ends == ("0", "1")
+    values = {value.lower() for value in column.values}
+    return bool(values) and values <= _YES_AND_NO
+
+
+def _reads(shape: QueryShape, name: str) -> bool:
+    """True if a query has the name of a column, in quotes or as a word of its own."""
+    if name.lower() in (each.lower() for each in shape.names):
+        return True
+    return re.search(rf"(?<!\w){re.escape(name.lower())}(?!\w)", shape.bare) is not None
