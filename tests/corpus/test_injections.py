@@ -68,6 +68,7 @@ def refine(text: str) -> str:
 PROMPTS: dict[str, Callable[[str], str]] = {
     "turn": turn,
     "corrected turn": agent_prompts.correction_request,
+    "doubts": lambda text: agent_prompts.objection([], unclear=False, doubts=[text]),
     "unsupported claims": lambda text: agent_prompts.objection([text], unclear=True),
     "refinement": refine,
     "review": review,

@@ -21,7 +21,12 @@ from temporal_supervisor.supervision.contract.result import (
     Unsupported,
 )
 from temporal_supervisor.supervision.results.answer import Answer, answer_record, findings_as_answer, with_gaps
-from temporal_supervisor.supervision.results.confidence import SURE, ceiling, unsupported_in
+from temporal_supervisor.supervision.results.confidence import (
+    SURE,
+    ceiling,
+    doubts_in,
+    unsupported_in,
+)
 from tests.unit.shapes import FINDING, any_text
 
 
@@ -158,6 +163,13 @@ def test_a_claim_without_support_that_the_answer_repeats_counts_as_one_of_the_an
     assert bound(reports, Answer(text="It is claim 0.", citations=cited)) == 0.45
     assert bound(reports, Answer(text="It is claim 01.", citations=cited)) == 0.65
     assert bound(reports, Answer(text="claim 0", citations=cited, unsupported=[FIGURE])) == 0.4
+
+
+def test_a_doubt_about_a_query_keeps_it_below_a_half() -> None:
+    doubted = report("t4", finding=finding(doubts=["the query has no condition on 1994"]))
+    assert bound([*WHOLE, doubted]) == 0.45
+    listed = [(doubt.text, doubt.where) for doubt in doubts_in([*WHOLE, doubted])]
+    assert listed == [("the query has no condition on 1994", "t4")]
 
 
 @pytest.mark.parametrize(
