@@ -191,6 +191,8 @@ class Planner:
         is_one = len(plan.subtasks) == 1 and plan.subtasks[0].for_each is None
         if self.short and is_one and not call.plan_ref:
             plan.aggregation = "finding"  # written again, it would only be changed
+            only = plan.subtasks[0]
+            only.description = self._with_goal(only.description)
         steps = mode == "step" or (mode == "auto" and draft.strategy == "step")
         if steps and plan.aggregation == "finding":
             plan.aggregation = "merge"  # which finding comes last is not known yet
@@ -201,6 +203,15 @@ class Planner:
         if mode == "step":
             plan.subtasks = plan.subtasks[:1]
         return "step" if mode == "step" else "plan", None if may_end and not plan.subtasks else plan
+
+    def _with_goal(self, description: str) -> str:
+        """Returns the description of an only subtask after a short goal: small models lose words of it."""
+        goal = self.goal.strip()
+        if len(goal) > _SHORT_GOAL_CHARS or goal.casefold() in description.casefold():
+            return description
+        if not _is_usable(description):  # it is sent back as it is
+            return description
+        return f"{goal}\n{description}"
 
     def with_earlier(self, plan: Plan) -> tuple[Plan, list[str]]:
         """Returns the plan with the earlier findings that it names as subtasks, and problems."""

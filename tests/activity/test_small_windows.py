@@ -61,6 +61,7 @@ async def test_the_planner_is_asked_in_few_words_and_shown_the_form_last(small: 
     assert set(small.schema["$defs"]["SubtaskDraft"]["properties"]) == {"id", "role", "description", "depends_on"}
     assert reply.plan is not None
     assert reply.plan.aggregation == "finding", "the finding of an only subtask is the answer"
+    assert reply.plan.subtasks[0].description == f"How many kilograms were picked in 1990?\n{T1['description']}"
 
 
 async def test_a_form_that_comes_back_as_it_was_shown_is_no_plan(small: Desk) -> None:
