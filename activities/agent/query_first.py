@@ -17,7 +17,7 @@ from activities.teams.toolbox import Toolbox
 from activities.tools.plain_tools import Calculate
 from activities.tools.sql.sql_tools import ListTables, QueryData
 from activities.tools.tool import Tool, ToolContext, ToolMisuse
-from temporal_supervisor.supervision.base.prompt_marks import FINISH_TOOL, NO_TABLES
+from temporal_supervisor.supervision.base.prompt_marks import FINISH_TOOL, MEET, NO_TABLES
 from temporal_supervisor.supervision.base.text import cut
 from temporal_supervisor.supervision.contract.plan import Subtask
 from temporal_supervisor.supervision.contract.team import Role
@@ -75,7 +75,9 @@ async def next_step(store: ArtifactStore, results: Sequence[ToolResultRef]) -> s
         return _AFTER_FAILURE
     # An output that is not there is found missing where it is shown.
     output = await read_text(store, last.ref)
-    return _AFTER_NOTHING if MATCHED_NOTHING.search(output) else _AFTER_DATA
+    # A count of 0 is data, but more often comes of a condition that no row can meet.
+    found_nothing = MATCHED_NOTHING.search(output) is not None or MEET in output
+    return _AFTER_NOTHING if found_nothing else _AFTER_DATA
 
 
 def _listing_tool(role: Role, toolbox: Toolbox) -> Tool[Any] | None:

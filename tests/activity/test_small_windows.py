@@ -154,6 +154,7 @@ async def test_a_model_with_a_large_window_gets_none_of_this(desk: Desk) -> None
     ("output", "is_error", "words"),
     [
         ("| kg |\n| --- |\n| 12 |\n1 row", False, "finish with the answer"),
+        ("| n |\n| --- |\n| 0 |\n1 row\nOf 9 rows, 0 meet the condition on kg.", False, "other conditions"),
         ("| kg |\n| --- |\n0 rows\nsort has no 'anjou', but 'Anjou'.", False, "other conditions"),
         ("There is no column kgs", True, "corrected query"),
     ],

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from temporal_supervisor.supervision.base.prompt_marks import ADDED_UP_TOTAL, NO_MATCH
+from temporal_supervisor.supervision.base.prompt_marks import ADDED_UP_TOTAL, MEET, NO_MATCH
 from temporal_supervisor.supervision.base.text import closest, cut, quoted
 from temporal_supervisor.supervision.grounding.rows.queries import Query, read_query
 
@@ -115,8 +115,8 @@ def _on_conditions(met: Json | None) -> list[str]:
     parts: list[str] = []
     for number, (columns, rows) in enumerate(met["alone"], 1):
         named = " and ".join(columns) or f"number {number}"
-        article = "the one" if parts else "the condition"
-        parts.append(f"{rows} meet {article} {'on ' if columns else ''}{named}")
+        meet = "meet the one" if parts else MEET
+        parts.append(f"{rows} {meet} {'on ' if columns else ''}{named}")
     none_fails = all(rows for _, rows in met["alone"])
     if none_fails:
         parts.append("and none meets them together")

@@ -34,6 +34,7 @@ TAGS = (
 DIGEST = "digest"  # the role of a finding that condenses others
 ADDED_UP_TOTAL = "looks like the sum of the rows above"  # noted below a query that counts it
 NO_MATCH = "No row matches this."  # a line below a count or sum over no row
+MEET = "meet the condition"  # in a line below a query that found nothing: how many rows do
 NO_ROWS = "0 rows"  # the last line of a query's output that has none
 FINISH_TOOL = "finish"  # takes a worker agent's finding
 READ_OUTPUT_TOOL = "read_output"  # shows what earlier tool calls returned
