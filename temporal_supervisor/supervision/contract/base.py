@@ -16,7 +16,10 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks
 
 
 class Model(BaseModel):
-    """A value that crosses a boundary. Unknown fields are ignored, so old code reads newer payloads."""
+    """A value that crosses a boundary.
+
+    Unknown fields are ignored, so old code reads newer payloads.
+    """
 
     model_config = ConfigDict(extra="ignore", validate_default=False)
 
@@ -32,7 +35,10 @@ Sentence = Annotated[str, AfterValidator(partial(cut, limit=limits.SENTENCE_BYTE
 Paragraph = Annotated[str, AfterValidator(partial(cut, limit=limits.PARAGRAPH_BYTES))]
 ErrorText = Annotated[str, AfterValidator(partial(cut, limit=limits.ERROR_BYTES))]
 Summary = Annotated[str, AfterValidator(partial(cut, limit=limits.SUMMARY_BYTES))]
-"""Texts of others in history: whoever makes the value, they are no longer. A `model_copy` does not look."""
+"""Texts of others in history: whoever makes the value, they are no longer.
+
+A `model_copy` does not look.
+"""
 
 
 def _short(value: object) -> object:

@@ -19,10 +19,11 @@ _SETTINGS = {
 
 
 class Ceilings(Model):
-    """The most that a run may have; None is no ceiling of that kind, and an empty list allows any model.
+    """The most that a run may have.
 
-    With `same-team` all tools of an inline team come from one team file, so that no role combines the private data of
-    one team with the outward tool of another.
+    None is no ceiling of that kind, and an empty list allows any model. With `same-team` all tools
+    of an inline team come from one team file, so that no role combines the private data of one team
+    with the outward tool of another.
     """
 
     tokens: int | None = None
@@ -58,7 +59,10 @@ class Ceilings(Model):
         return [f"{name} is {lowered[name]:g}: {_SETTINGS[name]} is the operator's ceiling" for name in changed]
 
     def check_totals(self, tokens: int | None, usd: float | None) -> None:
-        """ValueError when new totals of a budget are above the ceilings; None leaves a total as it is."""
+        """ValueError when new totals of a budget are above the ceilings.
+
+        None leaves a total as it is.
+        """
         for name, value, ceiling in (("budget.tokens", tokens, self.tokens), ("budget.usd", usd, self.usd)):
             if value is not None and ceiling is not None and value > ceiling:
                 raise ValueError(_above(name, value, ceiling))

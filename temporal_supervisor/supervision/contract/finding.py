@@ -24,15 +24,17 @@ Outcome = Literal["done", "partial"]
 Grounding = Literal["tools", "knowledge"]
 """What a finding is built on: outputs of tools and its brief, or the model's own knowledge, which code can't check.
 
-The second is what a role declares, or what code finds where tools brought no data and the brief held none.
+The second is what a role declares, or what code finds where tools brought no data and the brief
+held none.
 """
 
 
 class Labels(Model, frozen=True):
-    """What was read on the way to a text: private data, and untrusted text, by the first call that brought it.
+    """The private data and untrusted texts that were read on the way to a text.
 
-    `untrusted` is that call with its subtask, such as "web_fetch example.com in t1"; empty if there was none. `home` is
-    the server that all private data came from, empty if they came from several places or from here.
+    `untrusted` is that call with its subtask, such as "web_fetch example.com in t1"; empty if there
+    was none. `home` is the server that all private data came from, empty if they came from several
+    places or from here.
     """
 
     private: bool = False
@@ -48,7 +50,7 @@ class Labels(Model, frozen=True):
 
     @property
     def path(self) -> str:
-        """What led to a call, for people; empty if that was nothing untrusted."""
+        """The untrusted call behind a text, for people; empty if there was none."""
         return f"after reading {self.untrusted}{', and private data' * self.private}" if self.untrusted else ""
 
     @classmethod
@@ -85,8 +87,8 @@ class Evidence(Model):
 class CheckedClaim(Model):
     """A figure, name, quotation or address of a finding, and the `line` in which code found it.
 
-    Without `source` it was found nowhere. `ref` leads to the output of a tool that has the line. `problem` says what
-    speaks against a claim, such as "the row has 2002, not 1987".
+    Without `source` it was found nowhere. `ref` leads to the output of a tool that has the line.
+    `problem` says what speaks against a claim, such as "the row has 2002, not 1987".
     """
 
     text: str
@@ -119,11 +121,11 @@ class FindingRecord(_Facts):
 class Finding(_Facts):
     """`summary` is at most 2 KB; `text_ref` leads to the whole text, of `text_bytes` bytes.
 
-    `record_ref` leads to its FindingRecord, `items_ref` to the list of items that it names, `output_ref` to the JSON
-    object that its role's `output_schema` asks for. Of the claims of its text some tool output has so many as are
-    `supported`, and none has the `unsupported` ones. Its figures
-    may be those of a query that asks for something else: `doubts` say so.
-    `labels` say what its author had read.
+    `record_ref` leads to its FindingRecord, `items_ref` to the list of items that it names,
+    `output_ref` to the JSON object that its role's `output_schema` asks for. Of the claims of its
+    text some tool output has so many as are `supported`, and none has the `unsupported` ones. Its
+    figures may be those of a query that asks for something else: `doubts` say so. `labels` say what
+    its author had read.
     """
 
     summary: Summary

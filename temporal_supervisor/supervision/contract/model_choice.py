@@ -13,7 +13,10 @@ MODEL_CHAIN = 5  # models that stand in for each other: more are no plan for an 
 
 Effort = Literal["low", "medium", "high"]
 OutputTokens = Annotated[int, Field(ge=256, le=limits.MAX_TOKENS_CEILING)]
-"""The most that one reply may have, its thinking included; 256 hold a short finding and the call that hands it in."""
+"""The most that one reply may have, its thinking included.
+
+256 hold a short finding and the call that hands it in.
+"""
 
 
 def _as_list(value: object) -> object:
@@ -36,14 +39,20 @@ ModelChain = Annotated[list[ModelName], BeforeValidator(_as_list), AfterValidato
 
 
 def chain_of(setting: str) -> list[str]:
-    """Returns the models of a setting, separated by commas. Raises ValueError if they are no fallback chain."""
+    """Returns the models of a setting, separated by commas.
+
+    Raises ValueError if they are no fallback chain.
+    """
     if not all(names := [name.strip() for name in setting.split(",")]):
         raise ValueError("name a model, or several separated by commas")
     return _usable(names)
 
 
 class Efforts(StrictModel):
-    """The efforts of a subtask's `first` and `later` attempts, or one word for both; None is the model's default."""
+    """The efforts of a subtask's `first` and `later` attempts, or one word for both.
+
+    None is the model's default.
+    """
 
     first: Effort | None = None
     later: Effort | None = None
@@ -63,5 +72,8 @@ OptionalStep = Literal["review", "refine", "replan", "judge"]
 
 
 def is_off(step: OptionalStep, model: str, off: Mapping[str, Sequence[OptionalStep]]) -> bool:
-    """True if a model makes no such step; `off` has steps by the names of models, or patterns of these."""
+    """True if a model makes no such step.
+
+    `off` has steps by the names of models, or patterns of these.
+    """
     return any(step in steps and fnmatchcase(model, name) for name, steps in off.items())

@@ -12,17 +12,20 @@ Aggregation = Literal["merge", "select", "reduce", "finding"]
 
 
 class Subtask(Model):
-    """One unit of delegation. `role` is a role of the team or `auto`; `timeout_seconds` None is the default.
+    """One unit of delegation.
 
-    `weight`, from 0 to 1, decides which findings are kept when there is not room for all. Of several `candidates` the
-    first has the `role`, the others those of `candidate_roles` and the `role` again, in turn. `estimated_tokens` (0 is
-    no estimate) weighs its share of the budget. `replaces` names failed or skipped subtasks of earlier revisions.
+    `role` is a role of the team or `auto`; `timeout_seconds` None is the default. `weight`, from 0
+    to 1, decides which findings are kept when there is not room for all. Of several `candidates`
+    the first has the `role`, the others those of `candidate_roles` and the `role` again, in turn.
+    `estimated_tokens` (0 is no estimate) weighs its share of the budget. `replaces` names failed or
+    skipped subtasks of earlier revisions.
 
     A subtask with `taken_from` is the finding of that subtask of an earlier run, `RUN/t2`; a
     template's are those of the earlier items that are the same.
 
-    A subtask with `for_each` is a template: `items:t1`, `rows:NAME`, `lines:NAME` or `files:*.pdf`. Once its items are
-    known, one subtask for each, of at most `max_items`, takes its place: `t2.1`, `t2.2`, ..., each with its `item`.
+    A subtask with `for_each` is a template: `items:t1`, `rows:NAME`, `lines:NAME` or `files:*.pdf`.
+    Once its items are known, one subtask for each, of at most `max_items`, takes its place: `t2.1`,
+    `t2.2`, ..., each with its `item`.
     """
 
     id: str
@@ -56,13 +59,19 @@ class Subtask(Model):
 
     @property
     def names_items_of(self) -> str | None:
-        """The subtask whose finding names the items; None if they come from elsewhere, or there are none."""
+        """The subtask whose finding names the items.
+
+        None if they come from elsewhere, or there are none.
+        """
         kind, _, name = (self.for_each or "").partition(":")
         return name if kind == "items" else None
 
 
 def template_of(subtask_id: str) -> str | None:
-    """Returns the template of an item's subtask; None for a subtask that a plan names, whose id has no dot."""
+    """Returns the template of an item's subtask.
+
+    None for a subtask that a plan names, whose id has no dot.
+    """
     template, dot, _ = subtask_id.partition(".")
     return template if dot else None
 
@@ -85,7 +94,8 @@ class Plan(Model):
     """A graph of subtasks, or a direct answer and no subtask at all.
 
     `aggregation` says how the answer is made: of all findings, by choosing the best, by condensing
-    groups of them, or that it is the text of one finding as it is, that of the subtask `answer_from`.
+    groups of them, or that it is the text of one finding as it is, that of the subtask
+    `answer_from`.
     """
 
     goal: Summary = ""
@@ -105,7 +115,10 @@ class Plan(Model):
 
     @property
     def importance(self) -> dict[str, Importance]:
-        """The importance of the subtasks that no later one replaces, by id; a template stands for its items."""
+        """The importance of the subtasks that no later one replaces, by id.
+
+        A template stands for its items.
+        """
         replaced = {old for subtask in self.named for old in subtask.replaces}
         return {subtask.id: subtask.importance for subtask in self.named if subtask.id not in replaced}
 
@@ -163,10 +176,11 @@ class Range(Model):
 
 
 class Shares(Model):
-    """What one part of a run takes. `tokens` are all of them, cached ones included; `usd` None is an unknown price.
+    """The expected usage of one part of a run.
 
-    `id` is the subtask's, `supervisor` for all that is no subtask of the plan (planning, reviews, subtasks of later
-    revisions, the answer), or `total`.
+    `tokens` are all of them, cached ones included; `usd` None is an unknown price. `id` is the
+    subtask's, `supervisor` for all that is no subtask of the plan (planning, reviews, subtasks of
+    later revisions, the answer), or `total`.
     """
 
     id: str
@@ -195,10 +209,10 @@ class Shares(Model):
 class Estimate(Model):
     """The ranges of a plan: of its first 100 subtasks and the supervisor's own work, and of the whole run in `total`.
 
-    The seconds of the total are those of the longest chain of subtasks. `samples` counts the earlier runs that it is
-    made from: without any, the ranges are the limits of the request. Of the last `of` estimates of the team, `held`
-    held the calls and the tokens of their runs. Findings of earlier runs have no part in it:
-    `saved` says which subtasks take one.
+    The seconds of the total are those of the longest chain of subtasks. `samples` counts the
+    earlier runs that it is made from: without any, the ranges are the limits of the request. Of the
+    last `of` estimates of the team, `held` held the calls and the tokens of their runs. Findings of
+    earlier runs have no part in it: `saved` says which subtasks take one.
     """
 
     parts: list[Shares] = []

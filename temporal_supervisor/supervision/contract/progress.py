@@ -10,7 +10,10 @@ RunStatus = Literal["completed", "partial", "running"]
 
 
 class Counts(Model):
-    """Subtasks by state; `partial` are items of a template that completed with a partial finding."""
+    """Subtasks by state.
+
+    `partial` are items of a template that completed with a partial finding.
+    """
 
     total: int = 0
     waiting: int = 0
@@ -23,7 +26,7 @@ class Counts(Model):
 
     @property
     def items_line(self) -> str:
-        """How many items of a template completed, and how many of these in part."""
+        """The number of items of a template that completed, and of these in part."""
         return f"{self.completed}/{self.total}" + (f", {self.partial} in part" if self.partial else "")
 
     @property

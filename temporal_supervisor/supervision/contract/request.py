@@ -20,8 +20,10 @@ from temporal_supervisor.supervision.contract.strategy import StrategyName
 from temporal_supervisor.supervision.contract.team import Team
 
 REQUEST_BYTES = 200 * limits.KIB  # the start event must stay below PAYLOAD_HARD_BYTES
-REQUEST_DEPTH = 100  # JSON in JSON: parsers give up at 200, and a request is nested in other objects
-ATTACHMENT_TEXT_BYTES = 16 * limits.KIB  # inline text travels in the start event; longer ones go by `starter.py put`
+# JSON in JSON: parsers give up at 200, and a request is nested in other objects.
+REQUEST_DEPTH = 100
+# Inline text travels in the start event; longer ones go by `starter.py put`.
+ATTACHMENT_TEXT_BYTES = 16 * limits.KIB
 
 _FRACTION = re.compile(r"\d{1,9}/\d{1,9}|\d{0,9}\.?\d{1,20}", re.ASCII)
 _SHOWN_NAME_CHARS = 64  # of an item that is wrong: a longer one would hide the field behind it
@@ -65,8 +67,9 @@ class Models(StrictModel):
 class Attachment(StrictModel):
     """Text or data that worker agents may read: inline, or stored before by the command `put`.
 
-    A stored folder has the media type that `put` prints; any other type is a hint for people. One that is not
-    `trusted` was written by others: all data of the run are untrusted then, whatever the team says of its own.
+    A stored folder has the media type that `put` prints; any other type is a hint for people. One
+    that is not `trusted` was written by others: all data of the run are untrusted then, whatever
+    the team says of its own.
     """
 
     name: Annotated[str, Field(min_length=1, max_length=200)]
@@ -124,7 +127,8 @@ class RunRequest(StrictModel):
     @field_validator("team", mode="before")
     @classmethod
     def _team(cls, team: object) -> object:
-        if isinstance(team, dict):  # only the complaints about an object, not that it is no name either
+        # Only the complaints about an object, not that it is no name either.
+        if isinstance(team, dict):
             return Team.model_validate(team)
         if not isinstance(team, (str, Team, NoneType)):
             raise ValueError("must be a name or a team object")
@@ -132,7 +136,10 @@ class RunRequest(StrictModel):
 
     @property
     def team_name(self) -> str:
-        """The name of the team, named or inline; empty where the request leaves it to the Worker."""
+        """The name of the team, named or inline.
+
+        Empty where the request leaves it to the Worker.
+        """
         if self.team is None:
             return ""
         return self.team if isinstance(self.team, str) else self.team.name
@@ -203,7 +210,8 @@ def success_fraction(value: object) -> Fraction | None:
         return None
     share = Fraction(value == "all")
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if is_number or (isinstance(value, str) and _FRACTION.fullmatch(value.strip())):  # "1e-999999999" takes all memory
+    # "1e-999999999" takes all memory.
+    if is_number or (isinstance(value, str) and _FRACTION.fullmatch(value.strip())):
         with suppress(ValueError, ZeroDivisionError):
             share = Fraction(str(value))  # the digits of a float: 0.1 means 1/10
     if not 0 < share <= 1:
@@ -212,7 +220,10 @@ def success_fraction(value: object) -> Fraction | None:
 
 
 def parse_request(value: object, surplus: tuple[object, ...] = ()) -> RunRequest:
-    """Returns the request in a run's raw input. Raises SupervisionError `InvalidRequest` with its problems."""
+    """Returns the request in a run's raw input.
+
+    Raises SupervisionError `InvalidRequest` with its problems.
+    """
     problem = _input_problem(value, surplus)
     try:
         if not problem:
@@ -228,7 +239,7 @@ def invalid_request(problem: str) -> SupervisionError:
 
 
 def _input_problem(value: object, surplus: tuple[object, ...]) -> str:
-    """Returns why the input cannot be a request at all; "" if it may be one."""
+    """Returns the reason why the input cannot be a request at all; "" if it may be one."""
     if surplus:
         return f"a run takes one input, {1 + len(surplus)} were given: put all fields in one object"
     if value is None:

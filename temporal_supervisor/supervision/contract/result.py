@@ -16,9 +16,11 @@ SubtaskState = Literal["completed", "failed", "skipped", "cancelled", "running",
 
 
 class Gap(Model):
-    """What is missing from the answer: `description` says what the subtask was for, `reason` why it is missing.
+    """A part that is missing from the answer.
 
-    `subtask_id` is `answer` if no answer could be written, `answer_json` if that does not fit its schema.
+    `description` is the subtask's, `reason` why it is missing. `description` is the subtask's,
+    `reason` why it is missing. `subtask_id` is `answer` if no answer could be written,
+    `answer_json` if that does not fit its schema.
     """
 
     subtask_id: str
@@ -81,11 +83,11 @@ class Reused(Model):
 class SubtaskReport(Model):
     """One subtask as it ended, or as it stands; times are ISO 8601 in UTC.
 
-    `held_seconds` is how long the run's clock stood still meanwhile, as a result has it: people were awaited.
-    `model` is that of the last attempt, `replaced_by` the subtask that took its place in a later revision, `gaps` those
-    of the nested supervisor's answer, which the run lists among its own. A template has the `counts` of its items,
-    left-out ones in the total alone, and the state that they come to. A finding of an earlier run
-    is `reused`.
+    `held_seconds` is how long the run's clock stood still meanwhile, as a result has it: people
+    were awaited. `model` is that of the last attempt, `replaced_by` the subtask that took its place
+    in a later revision, `gaps` those of the nested supervisor's answer, which the run lists among
+    its own. A template has the `counts` of its items, left-out ones in the total alone, and the
+    state that they come to. A finding of an earlier run is `reused`.
     """
 
     id: str
@@ -117,9 +119,11 @@ class SubtaskReport(Model):
 
 
 class Timing(Model):
-    """Seconds. `sequential` is the time of all subtasks in a row, `critical_path` that of the longest chain.
+    """Seconds.
 
-    Both are without the time in which the clock stood still, `held`; `speedup` is `sequential` over the rest of `wall`.
+    `sequential` is the time of all subtasks in a row, `critical_path` that of the longest chain.
+    Both are without the time in which the clock stood still, `held`; `speedup` is `sequential` over
+    the rest of `wall`.
     """
 
     wall_seconds: float = 0.0
@@ -130,7 +134,10 @@ class Timing(Model):
 
 
 class AnswerParts(Model):
-    """An answer, and what it says of itself. Its `grounding` is knowledge if a part of what it rests on is."""
+    """An answer, and what it says of itself.
+
+    Its `grounding` is knowledge if a part of what it rests on is.
+    """
 
     status: RunStatus = "running"
     answer: str = ""
@@ -145,11 +152,12 @@ class AnswerParts(Model):
 
 
 class RunResult(AnswerParts):
-    """The return value of a run; a failed run has the partial one in its error details, a cancelled one in the store.
+    """The return value of a run.
 
-    `truncated` is True if texts were shortened to fit a payload; `result_ref` leads to the whole result, `trace_ref`
-    to the events, `answer_ref` to the text of the answer, which `answer_model` wrote. Findings of
-    the runs in `reuse_from` `saved` so much.
+    A failed run has the partial one in its error details, a cancelled one in the store. `truncated`
+    is True if texts were shortened to fit a payload; `result_ref` leads to the whole result,
+    `trace_ref` to the events, `answer_ref` to the text of the answer, which `answer_model` wrote.
+    Findings of the runs in `reuse_from` `saved` so much.
     """
 
     subtasks: list[SubtaskReport] = []

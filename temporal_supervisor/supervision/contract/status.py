@@ -43,13 +43,14 @@ class Flags(Model):
 class Wait(Model):
     """A wait for the provider of `model`, for the artifact store, or for a person.
 
-    `id` is the place, for people to type, as a path from the root with the attempt on every level: `plan.2`, `t3/1`
-    for the first attempt of t3, `t3/1:4.0` for the first call of that attempt's fourth turn, `t3/1/t2/1:4.0` for one
-    in the nested run of t3. The supervisor's own work has its name as id. `sha256` is the hash of what is shown and
-    of where it came from: a decision holds for that alone. `subtask_id` is a path from the run that shows the wait.
-    `workflow_id` is the supervisor whose work waits, and in whose run the wait is decided. `content_ref` is where all
-    of what is asked is stored. At `expires_at` the wait ends by itself. `after` says which untrusted text was read
-    before the call.
+    `id` is the place, for people to type, as a path from the root with the attempt on every level:
+    `plan.2`, `t3/1` for the first attempt of t3, `t3/1:4.0` for the first call of that attempt's
+    fourth turn, `t3/1/t2/1:4.0` for one in the nested run of t3. The supervisor's own work has its
+    name as id. `sha256` is the hash of what is shown and of where it came from: a decision holds
+    for that alone. `subtask_id` is a path from the run that shows the wait. `workflow_id` is the
+    supervisor whose work waits, and in whose run the wait is decided. `content_ref` is where all of
+    what is asked is stored. At `expires_at` the wait ends by itself. `after` says which untrusted
+    text was read before the call.
     """
 
     id: str
@@ -78,7 +79,10 @@ class Wait(Model):
 
     @property
     def for_decision(self) -> bool:
-        """True if it needs what only a person can say. The run's clock runs in the waits for a provider."""
+        """True if it needs what only a person can say.
+
+        The run's clock runs in the waits for a provider.
+        """
         return self.kind not in ("provider", "resume", "store")
 
     def below(self, subtask_id: str) -> "Wait":
@@ -89,8 +93,8 @@ class Wait(Model):
     def bound_to(self, *source: str | None) -> "Wait":
         """Returns the wait with its hash: of what it shows, and of the `source`, where that came from.
 
-        Whatever changes when the same work is done again (times, the deadline) has no part in it: after a reset a wait
-        for the same thing has the same hash.
+        Whatever changes when the same work is done again (times, the deadline) has no part in it:
+        after a reset a wait for the same thing has the same hash.
         """
         shown = self.model_dump(mode="json", include={*_SHOWN})
         text = json.dumps([shown, *source], sort_keys=True, separators=(",", ":"), ensure_ascii=False)

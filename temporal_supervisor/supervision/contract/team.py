@@ -54,7 +54,7 @@ Line = Annotated[str, Field(min_length=1, max_length=_LINE_CHARS)]
 
 
 class Planning(StrictModel):
-    """What a team tells the planner: instructions of its own."""
+    """A team's own instructions to the planner."""
 
     instructions: Annotated[str, Field(max_length=_PAGE_CHARS)] = ""
 
@@ -74,17 +74,17 @@ class Person(StrictModel):
 
 
 class RoleBase(Model):
-    """What a role's definition and its card have in common.
+    """The common fields of a role's definition and its card.
 
-    `effort` and `max_tokens`, the most that one of its replies may have, override the request's. `max_turns` lowers the
-    run's turn limit for this role. A subtask whose attempts
-    failed is tried once more by the role `fallback`.
-    `team` makes the role a team of that name: a supervisor of its own works on each of its subtasks. Activities of a
-    role with a `pool` go to the Workers of that pool, model calls only with `pool_model`. New subtasks go to the role
-    `backup` while work in the pool has waited longer than `backlog_seconds`, and once the role's last subtasks took
-    longer than `latency_seconds`. An answer that is a
-    finding of this role begins with its `label`. With `ask` its worker agents may ask a person. A role that is a
-    `person` has no worker agents: its subtasks wait in the inbox, and the replies are their findings.
+    `effort` and `max_tokens`, the most that one of its replies may have, override the request's.
+    `max_turns` lowers the run's turn limit for this role. A subtask whose attempts failed is tried
+    once more by the role `fallback`. `team` makes the role a team of that name: a supervisor of its
+    own works on each of its subtasks. Activities of a role with a `pool` go to the Workers of that
+    pool, model calls only with `pool_model`. New subtasks go to the role `backup` while work in the
+    pool has waited longer than `backlog_seconds`, and once the role's last subtasks took longer
+    than `latency_seconds`. An answer that is a finding of this role begins with its `label`. With
+    `ask` its worker agents may ask a person. A role that is a `person` has no worker agents: its
+    subtasks wait in the inbox, and the replies are their findings.
     """
 
     name: Name
@@ -108,9 +108,10 @@ class RoleBase(Model):
 class Role(RoleBase, StrictModel):
     """A worker agent's definition.
 
-    `tools` names the tools that it may use; no other tool is ever run for it. `model` overrides the default models of
-    worker agents, by a name or a fallback chain. With the `grounding` "knowledge" its findings may say what no tool
-    output has, and are marked so. The JSON schema `output_schema` asks for an object in each finding: a row of a table.
+    `tools` names the tools that it may use; no other tool is ever run for it. `model` overrides the
+    default models of worker agents, by a name or a fallback chain. With the `grounding` "knowledge"
+    its findings may say what no tool output has, and are marked so. The JSON schema `output_schema`
+    asks for an object in each finding: a row of a table.
     """
 
     description: Annotated[str, Field(min_length=1, max_length=limits.ROLE_DESCRIPTION_CHARS)]
@@ -140,16 +141,20 @@ class Role(RoleBase, StrictModel):
 
     @property
     def wanted_columns(self) -> list[str]:
-        """The columns that need values: those required by `output_schema`; all if it requires none."""
+        """The columns that need values: those required by `output_schema`.
+
+        All if it requires none.
+        """
         required = (self.output_schema or {}).get("required")
         wanted = [name for name in self.columns if isinstance(required, list) and name in required]
         return wanted or self.columns
 
 
 class ToolRights(StrictModel):
-    """What a team file says of a tool in place of its kind's own words: see `supervision.agent.policy.ToolWords`.
+    """A team file's words on a tool, in place of its kind's.
 
-    With `inline = false` no team inside a request may name it.
+    See `supervision.agent.policy.ToolWords`. With `inline = false` no team inside a request may
+    name it.
     """
 
     reads: Reads | None = None
@@ -179,7 +184,10 @@ class ToolEntry(ToolRights):
 
 
 class McpTool(ToolRights):
-    """What a team file says of a tool of an MCP server. What the server itself says of it counts for nothing."""
+    """A team file's words on a tool of an MCP server.
+
+    The server's own words count for nothing. What the server itself says of it counts for nothing.
+    """
 
     reads: Reads = "private"
     returns: Returns = "untrusted"
@@ -187,10 +195,11 @@ class McpTool(ToolRights):
 
 
 class McpServer(StrictModel):
-    """A server of tools: a `command`, which is run in the team's folder, or a `url`. Nothing but `tools` is offered.
+    """A server of tools: a `command`, which is run in the team's folder, or a `url`.
 
-    `env` names the variables that the command gets beside PATH and HOME, `headers` the secret of each header; inside a
-    longer text it stands as `${NAME}`. A call may take `timeout` seconds.
+    Nothing but `tools` is offered. `env` names the variables that the command gets beside PATH and
+    HOME, `headers` the secret of each header; inside a longer text it stands as `${NAME}`. A call
+    may take `timeout` seconds.
     """
 
     command: Annotated[str, Field(min_length=1)] | None = None
@@ -249,11 +258,12 @@ def server_tool(server: str, tool: str) -> str:
 
 
 class Team(StrictModel):
-    """Roles and their tools. `generalist` takes subtasks whose role is unknown. `mcp_servers` have further tools.
+    """Roles and their tools.
 
-    `toolbox` names the tools that roles defined by a plan may use. `planning` is for the planner, `routes` are taken
-    before it is asked, the first that fits. `on_failure` is what users read when a run gave no answer, `example` a
-    goal that shows them what to ask.
+    `generalist` takes subtasks whose role is unknown. `mcp_servers` have further tools. `toolbox`
+    names the tools that roles defined by a plan may use. `planning` is for the planner, `routes`
+    are taken before it is asked, the first that fits. `on_failure` is what users read when a run
+    gave no answer, `example` a goal that shows them what to ask.
     """
 
     name: Name
@@ -261,7 +271,8 @@ class Team(StrictModel):
     example: Annotated[str, Field(max_length=_LINE_CHARS)] = ""
     share_tools: bool = False
     roles: Annotated[list[Role], Field(min_length=1, max_length=limits.TEAM_ROLES)]
-    generalist: str  # it and what follows are compared with the roles: a field's validator sees those before it
+    # It and what follows are compared with the roles: a field's validator sees those before it.
+    generalist: str
     tools: list[ToolEntry] = []
     mcp_servers: dict[ServerName, McpServer] = {}
     toolbox: list[str] = []
@@ -292,7 +303,8 @@ class Team(StrictModel):
     @field_validator("generalist", "routes")
     @classmethod
     def _known(cls, value: Any, info: ValidationInfo) -> Any:
-        names = [role.name for role in info.data.get("roles", [])]  # none where a role has problems of its own
+        # None where a role has problems of its own.
+        names = [role.name for role in info.data.get("roles", [])]
         used = [value] if isinstance(value, str) else [route.role for route in value]
         if unknown := [_unknown(name, names) for name in used if names and name not in names]:
             raise ValueError("; ".join(unknown))
@@ -322,7 +334,8 @@ class Team(StrictModel):
     def as_served(self, worker_models: list[str], runs_tools: Callable[[str], bool]) -> "Team":
         """Returns the team without optional tools in roles whose models do not run tools themselves.
 
-        `worker_models` are those of roles that name none. A role that loses all of its tools answers from knowledge.
+        `worker_models` are those of roles that name none. A role that loses all of its tools
+        answers from knowledge.
         """
         optional = {tool.name for tool in self.tools if tool.optional}
         roles = []
@@ -337,7 +350,10 @@ class Team(StrictModel):
 
 
 class ToolCard(Model):
-    """The part of a tool that a workflow knows, never its schema; `searches` are those of one model call, at most."""
+    """The part of a tool that a workflow knows, never its schema.
+
+    `searches` are those of one model call, at most.
+    """
 
     name: str
     reads_attachments: bool = False

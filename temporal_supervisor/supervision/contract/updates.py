@@ -1,4 +1,7 @@
-"""The inputs and replies of a run's updates. The docstring of an input is what the Web UI's form shows."""
+"""The inputs and replies of a run's updates.
+
+The docstring of an input is what the Web UI's form shows.
+"""
 
 import re
 from typing import Annotated, ClassVar, Literal, TypeVar
@@ -13,8 +16,10 @@ from temporal_supervisor.supervision.contract.progress import Phase
 from temporal_supervisor.supervision.contract.request import Budget, describe_errors
 from temporal_supervisor.supervision.contract.status import WaitKind
 
-UPDATES_USED_UP = "UpdatesUsedUp"  # the type of the refusal of a decision that has to come as a signal
-REPLY_BYTES = 16 * limits.KIB  # of one reply of a person: a longer text is an attachment of the next run
+# The type of the refusal of a decision that has to come as a signal.
+UPDATES_USED_UP = "UpdatesUsedUp"
+# Of one reply of a person: a longer text is an attachment of the next run.
+REPLY_BYTES = 16 * limits.KIB
 _COMMENT_BYTES = 4 * limits.KIB
 _STEER_BYTES = 2 * limits.KIB  # it is part of several prompts
 
@@ -54,8 +59,8 @@ class Update(StrictModel):
 class DecidePlan(Update):
     """Decides about a plan: {"revision": 1, "decision": "approve", "sha256": "..."}, or "reject".
 
-    "change" has a "comment" for the planner, "edit" the "plan". The revision is the number in the id, the hash that of
-    the wait, both as in the status.
+    "change" has a "comment" for the planner, "edit" the "plan". The revision is the number in the
+    id, the hash that of the wait, both as in the status.
     """
 
     waits: ClassVar[tuple[WaitKind, ...]] = ("plan",)
@@ -98,8 +103,8 @@ class Reply(Update):
 class DecideToolCall(Update):
     """Decides about a tool call: {"id": "t3/1:4.0", "decision": "approve", "sha256": "..."}, or "deny".
 
-    Id and hash are those in the status; in place of the hash of the wait that of the arguments alone will do:
-    "arguments_sha256". The model reads the "comment".
+    Id and hash are those in the status; in place of the hash of the wait that of the arguments
+    alone will do: "arguments_sha256". The model reads the "comment".
     """
 
     waits: ClassVar[tuple[WaitKind, ...]] = ("tool",)
@@ -207,7 +212,8 @@ def read_update(kind: type[U], value: object) -> U:
     try:
         return kind.model_validate({} if value is None else value)
     except ValidationError as error:
-        # The SDK sends causes, too: one with a line for each of 20,000 fields makes the server end the run.
+        # The SDK sends causes, too: one with a line for each of 20,000 fields makes the server end
+        # the run.
         raise ValueError(describe_errors(error, root="update")) from None
 
 

@@ -11,11 +11,13 @@ from temporal_supervisor.supervision.contract.base import Model
 class Usage(Model):
     """Sums over model and tool calls.
 
-    `input_tokens` are the uncached ones; `cache_read_tokens` and `cache_write_tokens` come on top of them.
-    `usd` is None as soon as one call's price is unknown: an unknown cost is never reported as 0.
+    `input_tokens` are the uncached ones; `cache_read_tokens` and `cache_write_tokens` come on top
+    of them. `usd` is None as soon as one call's price is unknown: an unknown cost is never reported
+    as 0.
     """
 
-    model_config = ConfigDict(frozen=True)  # as a default value it is shared then, else pydantic copies it each time
+    # As a default value it is shared then, else pydantic copies it each time.
+    model_config = ConfigDict(frozen=True)
 
     model_calls: int = 0
     tool_calls: int = 0
@@ -59,7 +61,10 @@ class Usage(Model):
 
 
 class Spend(Model):
-    """The usage of a model by a role; `supervisor` is the supervisor itself, `role/member` a member of a team."""
+    """The usage of a model by a role.
+
+    `supervisor` is the supervisor itself, `role/member` a member of a team.
+    """
 
     role: str
     model: str
