@@ -1,7 +1,8 @@
 """The names of a text, told by their capitals: inside a sentence, and at its beginning where a name is its subject.
 
-Any word has a capital at the beginning of a sentence. There one is a name if it is no common word, does something,
-has something or is the label of a figure, and if the text does not write it without a capital elsewhere.
+Any word has a capital at the beginning of a sentence. There one is a name if it is no common word,
+does something, has something or is the label of a figure, and if the text does not write it without
+a capital elsewhere.
 """
 
 import re
@@ -35,7 +36,10 @@ def _never(word: str) -> bool:
 
 
 def names_in(text: str) -> list[str]:
-    """Returns the names of a text, word by word, each once, in their order; in some languages nouns are among them."""
+    """Returns the names of a text, word by word, each once, in their order.
+
+    In some languages nouns are among them.
+    """
     found = dict[str, None]()
     ordinary = ordinary_words(text)
     for start, stop in sentence_spans(text):

@@ -1,7 +1,8 @@
-"""Every kind of error that the project anticipates, and its consequences; docs/reference.md has the meanings.
+"""Every kind of error that the project anticipates, and its consequences.
 
-The names are public: they are `ApplicationError.type` of failed workflows, `error.type` of a subtask, and the type of
-a failed activity in the Web UI. A kind is decided once, where the failure is seen; everything else asks these tables.
+Docs/reference.md has the meanings. The names are public: they are `ApplicationError.type` of failed
+workflows, `error.type` of a subtask, and the type of a failed activity in the Web UI. A kind is
+decided once, where the failure is seen; everything else asks these tables.
 """
 
 from enum import StrEnum
@@ -79,7 +80,8 @@ WITHOUT_ANSWER = frozenset(
 )
 # Counts against the provider's breaker.
 OUTAGES = frozenset({_K.OVERLOADED, _K.PROVIDER_ERROR, _K.PROVIDER_UNREACHABLE, _K.STREAM_BROKEN, _K.IDLE_TIMEOUT})
-# Temporal sends the same call again; after a BAD_RESPONSE a few times only, as the endpoint answers.
+# Temporal sends the same call again; after a BAD_RESPONSE a few times only, as the endpoint
+# answers.
 RETRIED = OUTAGES | {_K.RATE_LIMITED, _K.BAD_RESPONSE}
 # A person must act at the provider: fatal before the first finding, waited out later.
 ACCOUNT = frozenset({_K.PROVIDER_AUTHENTICATION, _K.PROVIDER_BILLING, _K.MODEL_NOT_SERVED})
@@ -89,7 +91,8 @@ FATAL = ACCOUNT | {_K.NOT_GRANTED}
 RESUMABLE = ACCOUNT | {_K.BUDGET_EXHAUSTED, _K.NEEDS_PERSON, _K.PAUSED, _K.CIRCUIT_OPEN}
 # Expected: the Web UI and the Worker's log show no alarm.
 WAITING = frozenset({_K.NEEDS_PERSON, _K.PAUSED, _K.RATE_LIMITED, _K.OVERLOADED, _K.CIRCUIT_OPEN})
-# The artifact store is away, or has lost what the history of a run names: the run waits until it is back.
+# The artifact store is away, or has lost what the history of a run names: the run waits until it is
+# back.
 STORE_AWAY = frozenset({_K.ARTIFACT_UNAVAILABLE, _K.ARTIFACT_MISSING})
 # The artifact store failed, not the work.
 STORE = STORE_AWAY | {_K.ARTIFACT_TOO_LARGE, _K.ARTIFACT_CHANGED}

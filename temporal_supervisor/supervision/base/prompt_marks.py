@@ -50,5 +50,6 @@ NO_TABLES = "There are no tables."
 ROLES = "Roles:"  # before the list of roles
 MOST_SUBTASKS = "At most {most} subtasks in all"
 LAST_TURN_MARK = "This is your last turn"
-DEADLY = "this call ended its process three times and is not tried again"  # the error of a tool call
+# The error of a tool call.
+DEADLY = "this call ended its process three times and is not tried again"
 JSON_AS_TEXT = "JSON text that fits this JSON schema: "  # before a schema that can't be sent as one

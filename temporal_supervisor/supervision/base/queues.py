@@ -2,10 +2,13 @@
 
 import hashlib
 
-WORKFLOW_QUEUE = "supervisor"  # workflows and tools: eager activities work only on the workflow's own queue
-MODEL_QUEUE = "supervisor-model"  # model calls, so that their rate can be limited without slowing anything else
+# Workflows and tools: eager activities work only on the workflow's own queue.
+WORKFLOW_QUEUE = "supervisor"
+# Model calls, so that their rate can be limited without slowing anything else.
+MODEL_QUEUE = "supervisor-model"
 TOOLS_QUEUE = "supervisor-tools"  # tools, where processes are split by role
-OUTWARD_QUEUE = "supervisor-outward"  # tools that reach other systems, where processes are split by role
+# Tools that reach other systems, where processes are split by role.
+OUTWARD_QUEUE = "supervisor-outward"
 
 DEPLOYMENT = "supervisor"  # the Worker Deployment of Workers with a build id
 
@@ -30,7 +33,10 @@ def process_of(identity: str) -> str:
 
 
 def other_store(identity: str, store_id: str | None) -> str:
-    """Returns the start of the id of a Worker's store if it differs from `store_id`; else nothing."""
+    """Returns the start of the id of a Worker's store if it differs from `store_id`.
+
+    Else nothing.
+    """
     told = identity.partition(_STORE_MARK)[2]
     return "" if not told or (store_id or "").startswith(told) else told
 
@@ -38,7 +44,7 @@ def other_store(identity: str, store_id: str | None) -> str:
 def fairness_key(run_id: str) -> str:
     """Returns the key of the model calls of a run: behind a rate limit the server serves the keys in turn.
 
-    `run_id` is the root's, so that a run with nested supervisors has no larger share. The key is its hash: the server
-    refuses keys above 64 bytes, and the workflow task with them.
+    `run_id` is the root's, so that a run with nested supervisors has no larger share. The key is
+    its hash: the server refuses keys above 64 bytes, and the workflow task with them.
     """
     return hashlib.sha256(run_id.encode()).hexdigest()

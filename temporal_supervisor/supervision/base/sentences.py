@@ -11,7 +11,10 @@ CLAUSE_END = re.compile(
     r"[,;:|)、，；：]|\s[-–—]+\s|\s(?:and|but|while|whereas|to|or|und|aber|während|auf|bis|oder|et|mais|à|y|pero)\s",
     re.IGNORECASE,
 )
-"""What parts a figure's words from those of the next figure; a bracket ends what it says of the figure before it."""
+"""What parts a figure's words from those of the next figure.
+
+A bracket ends what it says of the figure before it.
+"""
 
 
 HALF_END = re.compile(r"[;；]|\s(?:while|whereas|but|während|aber|tandis que|mientras)\s", re.IGNORECASE)

@@ -1,8 +1,9 @@
 """Names of spans, metrics and their attributes, and the ids of a run's spans.
 
-The names that begin with `gen_ai` are those of the OpenTelemetry conventions for generative AI, version 1.41. A run has
-one trace, whose ids are hashes of the run's own: each process knows the parent of its spans without being sent it, and
-a span that is written at the end of a run is the parent of those before it.
+The names that begin with `gen_ai` are those of the OpenTelemetry conventions for generative AI,
+version 1.41. A run has one trace, whose ids are hashes of the run's own: each process knows the
+parent of its spans without being sent it, and a span that is written at the end of a run is the
+parent of those before it.
 """
 
 import hashlib
@@ -31,7 +32,8 @@ OUTPUT_MESSAGES = "gen_ai.output.messages"
 TOOL_ARGUMENTS = "gen_ai.tool.call.arguments"
 TOOL_RESULT = "gen_ai.tool.call.result"
 
-PLACE = "supervisor.place"  # the workflow that asked, below its run: `t1/1` is the first attempt of t1
+# The workflow that asked, below its run: `t1/1` is the first attempt of t1.
+PLACE = "supervisor.place"
 CALL = "supervisor.call"  # the name of a model call in its workflow, such as turn.2
 ATTEMPT = "supervisor.attempt"  # of the activity: Temporal's
 ATTEMPTS = "supervisor.subtask_attempts"
@@ -68,7 +70,7 @@ def span_id(first_run_id: str, place: str) -> int:
 
 
 def place_of(workflow_id: str, run_id: str) -> str:
-    """Returns whose span is the parent of what a workflow does: the run, or the subtask that it is an attempt at."""
+    """Returns the parent span of a workflow's work: the run, or a subtask that it attempts."""
     return run_id if workflow_id == run_id else workflow_id.rpartition("/")[0]
 
 

@@ -3,7 +3,8 @@
 import re
 
 _WORD = re.compile(r"\w+(?:['’.-]\w+)*")
-_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")  # scripts that put no blanks between words
+# Scripts that put no blanks between words.
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 SMALL_WORDS = frozenset(
     """
@@ -32,7 +33,10 @@ WORDS_OF_WORK = frozenset(
 
 
 def words_of(text: str) -> set[str]:
-    """Returns the words and numbers of a text in lower case; of scripts without blanks every two letters."""
+    """Returns the words and numbers of a text in lower case.
+
+    Of scripts without blanks every two letters.
+    """
     found = set[str]()
     for word in _WORD.findall(text.casefold()):
         if _UNSPACED.search(word):

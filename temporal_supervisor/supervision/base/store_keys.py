@@ -17,8 +17,9 @@
     that ended on that day has cost spend/<day>/workers/<random id>                 what a Worker
     process has spent on that day, if there is a ceiling
 
-All of it lies below a segment of its own for each namespace (`activities.store.artifacts.open_store`). Every segment is
-an encoded id. Workflow run ids are UUIDs, so they are never a name. A nested supervisor's names begin with its scope.
+All of it lies below a segment of its own for each namespace
+(`activities.store.artifacts.open_store`). Every segment is an encoded id. Workflow run ids are
+UUIDs, so they are never a name. A nested supervisor's names begin with its scope.
 """
 
 import hashlib
@@ -41,7 +42,8 @@ OF_NO_RUN = (UPLOADS, STATS, SPEND)
 _STARTED = "started"
 _OWN = (STORE_ID, *OF_NO_RUN, _OUTPUTS, _STARTED)
 _DIGEST_CHARS = 64
-_LONELY_DOT = re.compile(r"^\.|\.(?=\.|$)")  # leading, trailing or doubled: "." and ".." mean folders
+# Leading, trailing or doubled: "." and ".." mean folders.
+_LONELY_DOT = re.compile(r"^\.|\.(?=\.|$)")
 _CUT_ESCAPE = re.compile(r"%.?$")
 _SEGMENT = rf"[A-Za-z0-9._~%-]{{1,{KEY_SEGMENT_BYTES}}}"
 _ADDRESSED = re.compile(rf"({UPLOADS}/|[^/]+/({_OUTPUTS}/|team\.|grant\.))(?P<digest>[^/]+)")
@@ -51,8 +53,8 @@ _KEY = re.compile(rf"{_SEGMENT}(/{_SEGMENT}){{0,4}}")
 def encode(name: str) -> str:
     """Returns an id or name as one segment of a key: percent-encoded, at most 200 bytes, different for each id.
 
-    Longer ones keep a readable prefix and end in "~" and the SHA-256 of the id; "~" appears nowhere else.
-    Raises ValueError if it is empty.
+    Longer ones keep a readable prefix and end in "~" and the SHA-256 of the id; "~" appears nowhere
+    else. Raises ValueError if it is empty.
     """
     if not name:
         raise ValueError("an empty id names nothing")
@@ -67,8 +69,8 @@ def run_prefix(run_id: str) -> str:
 def call_key(run_id: str, first_run_id: str, workflow_id: str, step: str, sha256: str) -> str:
     """Returns the key of a model call's conversation entry, which is also its journal entry.
 
-    `first_run_id` is the root's, `sha256` the hash of the activity's input: the same question in the same place has
-    the same key in every execution, so that its answer is found after a reset.
+    `first_run_id` is the root's, `sha256` the hash of the activity's input: the same question in
+    the same place has the same key in every execution, so that its answer is found after a reset.
     """
     return "/".join(map(encode, (run_id, first_run_id, workflow_id, step, sha256)))
 
@@ -127,7 +129,10 @@ def is_upload(ref: str) -> bool:
 
 
 def digest_of(key: str) -> str | None:
-    """Returns the SHA-256 that content-addressed content must have, in hex; None for other objects."""
+    """Returns the SHA-256 that content-addressed content must have, in hex.
+
+    None for other objects.
+    """
     match = _ADDRESSED.fullmatch(key)
     return match and match["digest"]
 
@@ -135,7 +140,8 @@ def digest_of(key: str) -> str | None:
 def run_of(key: str) -> str:
     """Returns the id of the run that `key` belongs to; shortened ids stay in their encoded form.
 
-    Raises ValueError if the key belongs to no run. To find a given run's keys, use `run_prefix` instead.
+    Raises ValueError if the key belongs to no run. To find a given run's keys, use `run_prefix`
+    instead.
     """
     segment, slash, _ = key.partition("/")
     if not is_key(segment) or not slash or segment in OF_NO_RUN:

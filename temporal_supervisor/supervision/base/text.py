@@ -8,8 +8,8 @@ NAME_SHOWN_BYTES = 60  # an id or a name in a message: what a model sends in its
 _MARK = "…"
 _SPACE = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-~])")
-# C0 and C1 controls; zero-width, direction-changing and tag characters, in which instructions can be hidden. Joiners
-# (\u200c and \u200d) stay: letters of some scripts and many emoji need them.
+# C0 and C1 controls; zero-width, direction-changing and tag characters, in which instructions can
+# be hidden. Joiners (\u200c and \u200d) stay: letters of some scripts and many emoji need them.
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"
     "\ufff9-\ufffb\U000e0000-\U000e007f]"
@@ -34,9 +34,10 @@ def cut(text: str, limit: int, mark: str = _MARK) -> str:
 
 
 def one_line(text: str, limit: int) -> str:
-    """Returns `text` on one line, cut to `limit` bytes; white space and controls become single spaces.
+    """Returns `text` on one line, cut to `limit` bytes.
 
-    Hidden characters, such as those that turn the direction of writing, are left out.
+    White space and controls become single spaces. Hidden characters, such as those that turn the
+    direction of writing, are left out.
     """
     return cut(" ".join(_HIDDEN.sub("", _SPACE.sub(" ", text)).split()), limit)
 
@@ -60,13 +61,19 @@ def closest(name: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Returns `, did you mean '...'?` with the known name that is closest to `name`; "" if none is close."""
+    """Returns `, did you mean '...'?` with the known name that is closest to `name`.
+
+    "" if none is close.
+    """
     meant = closest(name, known)
     return f", did you mean {quoted(meant)}?" if meant else ""
 
 
 def slug(text: str, limit: int = 40) -> str:
-    """Returns the lower-case words of `text` joined by hyphens, for ids; `goal` if nothing is left."""
+    """Returns the lower-case words of `text` joined by hyphens, for ids.
+
+    `goal` if nothing is left.
+    """
     words = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
     return words[:limit].strip("-") or "goal"
 
@@ -81,15 +88,22 @@ def money(usd: float | None) -> str:
 
 
 def clean(text: str) -> str:
-    """Returns `text` without escape sequences, control and hidden characters; line ends are newlines."""
+    """Returns `text` without escape sequences, control and hidden characters.
+
+    Line ends are newlines.
+    """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return _SURROGATE.sub("\ufffd", _HIDDEN.sub("", _ANSI.sub("", text)))
 
 
 def cap(text: str, limit: int) -> str:
-    """Returns `text` cleaned and cut to `limit` characters; a last line says how much is missing."""
+    """Returns `text` cleaned and cut to `limit` characters.
+
+    A last line says how much is missing.
+    """
     whole = len(text)
-    cleaned = clean(text[: 4 * limit])  # more would be cut anyway; cleaning megabytes blocks the event loop
+    # More would be cut anyway; cleaning megabytes blocks the event loop.
+    cleaned = clean(text[: 4 * limit])
     if len(cleaned) <= limit and whole <= 4 * limit:
         return cleaned
     beginning = cleaned[: limit - _LAST_LINE_CHARS]

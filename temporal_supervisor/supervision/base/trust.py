@@ -14,7 +14,10 @@ _LEAST_CHARS = 12  # a shorter key may be an ordinary word, as for endpoints tha
 
 
 def distrust(status: os.stat_result, me: int) -> str | None:
-    """Returns why the user `me` should not trust a file or folder, None when only `me` and root can change it."""
+    """Returns the reason why the user `me` should not trust a file or folder.
+
+    None when only `me` and root can change it. None when only `me` and root can change it.
+    """
     if status.st_uid not in (me, _ROOT):
         return f"it belongs to the user with number {status.st_uid}"
     return "others can write to it" if _others_may(status, stat.S_IWGRP, stat.S_IWOTH) else None
@@ -26,7 +29,10 @@ def is_readable_by_others(status: os.stat_result) -> bool:
 
 
 def _others_may(status: os.stat_result, by_group: int, by_all: int) -> bool:
-    """True if one of these permissions is set; a group with its user's number is that user's own on many systems."""
+    """True if one of these permissions is set.
+
+    A group with its user's number is that user's own on many systems.
+    """
     return bool(status.st_mode & (by_all | (by_group if status.st_gid != status.st_uid else 0)))
 
 
@@ -51,7 +57,10 @@ def is_loopback(host: str) -> bool:
 
 
 def require_http(url: str, *, secret: bool) -> str | None:
-    """Returns what is wrong with the URL of a server of tools; a `secret` in its headers needs encryption."""
+    """Returns the problem with the URL of a server of tools.
+
+    A `secret` in its headers needs encryption.
+    """
     try:
         parts = urlsplit(url)
         is_http = parts.scheme in ("http", "https") and parts.port != 0
@@ -67,7 +76,10 @@ def require_http(url: str, *, secret: bool) -> str | None:
 
 
 def host_and_port(url: str) -> str:
-    """Returns host:port of a model endpoint. Raises ValueError for anything but an http or https URL."""
+    """Returns host:port of a model endpoint.
+
+    Raises ValueError for anything but an http or https URL.
+    """
     with contextlib.suppress(ValueError, KeyError):
         parts = urlsplit(url)
         port = parts.port or {"http": 80, "https": 443}[parts.scheme]
@@ -77,7 +89,10 @@ def host_and_port(url: str) -> str:
 
 
 class Credentials:
-    """Credentials, as they are and in base64; of fewer characters than `least` they may be ordinary words."""
+    """Credentials, as they are and in base64.
+
+    Of fewer characters than `least` they may be ordinary words.
+    """
 
     def __init__(self, secrets: Iterable[str] = (), least: int = _LEAST_CHARS) -> None:
         self._forms = {form for secret in secrets if len(secret) >= least for form in _forms(secret)}
@@ -95,7 +110,9 @@ NO_CREDENTIALS = Credentials()
 def _forms(secret: str) -> Iterator[str]:
     yield secret
     yield json.dumps(secret)[1:-1]
-    for before in range(3):  # base64 of a longer text, in which the secret begins at any of three places
+    # Base64 of a longer text, in which the secret begins at any of three places.
+    for before in range(3):
         for encode in (base64.b64encode, base64.urlsafe_b64encode):
             whole = encode(bytes(before) + secret.encode()).decode()
-            yield whole[-(-before * 4 // 3) : (before + len(secret)) * 4 // 3]  # others depend on the neighbours
+            # Others depend on the neighbours.
+            yield whole[-(-before * 4 // 3) : (before + len(secret)) * 4 // 3]
