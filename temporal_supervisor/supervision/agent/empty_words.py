@@ -1,10 +1,11 @@
 """Conclusions that say nothing: announcements, refusals, and words about the work in place of its result.
 
-The rule, in words: a conclusion says something if one of its clauses does. A clause does if it has a figure, a
-quotation, an address or a name that the subtask did not give, or if it speaks of a thing at all and does not begin as
-an announcement ("I will look up ..."), a tale of the work ("I have already searched ..."), a refusal ("I do not have
-..."), a demand ("Please correct ...") or a guess about the data ("There is a problem with the table ..."). A clause
-that begins so says something all the same if it has more than a few words of its own. Beginnings are known in the
+The rule, in words: a conclusion says something if one of its clauses does. A clause does if it has
+a figure, a quotation, an address or a name that the subtask did not give, or if it speaks of a
+thing at all and does not begin as an announcement ("I will look up ..."), a tale of the work ("I
+have already searched ..."), a refusal ("I do not have ..."), a demand ("Please correct ...") or a
+guess about the data ("There is a problem with the table ..."). A clause that begins so says
+something all the same if it has more than a few words of its own. Beginnings are known in the
 languages below; in other languages a conclusion counts as one.
 """
 
@@ -24,7 +25,8 @@ query that found no row a conclusion counts unless it only writes down a query: 
 larger" is a finding.
 """
 
-_OWN_WORDS = 4  # beside the subtask's: so many has "I have searched and found the passages that explain why"
+# Beside the subtask's: so many has "I have searched and found the passages that explain why".
+_OWN_WORDS = 4
 _OTHER_WORDS = 14  # of a clause in a language whose small words are not known here
 _OTHER_CHARS = 30  # the same where words have no blanks between them
 _ECHO_CHARS = 40  # shorter clauses may be equal by chance: "The unit is kilograms."
@@ -105,7 +107,8 @@ _BEGINS_ELSEWHERE = re.compile(
     rf"[\W_]*+(?:{'|'.join([_GERMAN, _FRENCH, _SPANISH, _ITALIAN, _PORTUGUESE, _DUTCH, _OTHERS])})", _FLAGS
 )
 
-# "The net generation per year is given in the table": where it stands, in place of what stands there.
+# "The net generation per year is given in the table": where it stands, in place of what stands
+# there.
 _POINTS = re.compile(
     r"\b(?:listed|given|shown|found|described|provided|contained|explained|available|displayed)\ (?:in|by|from|below)"
     r"\ (?:the|these|those|an?|this|each)\ (?:\w+\ )?(?:documents?|tables?|outputs?|results?|files?|data|dataset"
@@ -144,10 +147,11 @@ def is_empty(
     *,
     hands_in_code: bool = False,
 ) -> bool:
-    """True if a conclusion says nothing of what was `asked` for; `claims` are its figures, quotations and addresses.
+    """True if a conclusion says nothing of what was `asked` for.
 
-    Claims that stand in what was asked say nothing of their own. Code does where its author
-    `hands_in_code`: of others, who have tools, it is a call that was written down and not made.
+    `claims` are its figures, quotations and addresses. Claims that stand in what was asked say
+    nothing of their own. Code does where its author `hands_in_code`: of others, who have tools, it
+    is a call that was written down and not made.
     """
     if hands_in_code and any(block[1].strip() for block in _CODE.finditer(text)):
         return False
@@ -191,8 +195,10 @@ def _says_something(clause: str, asked: str, given: set[str]) -> bool:
     own = words - SMALL_WORDS - WORDS_OF_WORK
     is_talk = bool(_BEGINS.match(clause) or _POINTS.search(clause))
     if not is_talk:
-        return len(words) > 1 or not words <= SMALL_WORDS or "no" in words  # "The" of a reply that was cut is nothing
-    names = (name for name in names_in(clause) if name.casefold() not in SMALL_WORDS | WORDS_OF_WORK)  # SQL, FROM
+        # "The" of a reply that was cut is nothing.
+        return len(words) > 1 or not words <= SMALL_WORDS or "no" in words
+    # SQL, FROM.
+    names = (name for name in names_in(clause) if name.casefold() not in SMALL_WORDS | WORDS_OF_WORK)
     if any(name not in asked for name in names):
         return True
     return len(own - given) > _OWN_WORDS

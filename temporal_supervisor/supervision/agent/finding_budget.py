@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 
 def kept_whole(whole: Sequence[int], short: Sequence[int], weights: Sequence[float], budget: int) -> list[bool]:
-    """Returns which findings stay whole in a prompt of `budget`; the others give way to their summaries.
+    """Returns the findings that stay whole in a prompt of `budget`.
 
-    `whole` and `short` are the sizes of texts and of summaries. Those of the least weight give way first, among equals
-    the largest, until the rest fits; what saves no room stays.
+    The others give way to their summaries. `whole` and `short` are the sizes of texts and of
+    summaries. Those of the least weight give way first, among equals the largest, until the rest
+    fits; what saves no room stays.
     """
     findings = list(zip(whole, short, weights, strict=True))
     kept, surplus = [True] * len(findings), sum(whole) - budget
@@ -19,7 +20,10 @@ def kept_whole(whole: Sequence[int], short: Sequence[int], weights: Sequence[flo
 
 
 def level(sizes: Sequence[int], budget: int) -> int:
-    """Returns the greatest length to which all may be cut so that their sum is within `budget`; 0 if none is."""
+    """Returns the greatest length to which all may be cut so that their sum is within `budget`.
+
+    0 if none is.
+    """
     left = max(0, budget)
     for count, size in zip(range(len(sizes), 0, -1), sorted(sizes), strict=True):
         if size * count > left:
@@ -31,8 +35,8 @@ def level(sizes: Sequence[int], budget: int) -> int:
 def groups(sizes: Sequence[int], budget: int) -> list[list[int]]:
     """Returns the findings by index in consecutive groups, each to be condensed by one call with room for `budget`.
 
-    Groups have at least two members, even where two do not fit whole, so each round at least halves the number
-    of texts. Only the last may be a single one: it stays as it is.
+    Groups have at least two members, even where two do not fit whole, so each round at least halves
+    the number of texts. Only the last may be a single one: it stays as it is.
     """
     result: list[list[int]] = []
     room = 0

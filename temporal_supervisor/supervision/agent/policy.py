@@ -1,7 +1,7 @@
 """The policy of tools: whether a call may be run, by the tool's words and by what its agent has read.
 
-It assumes that a model does what the last text that it read asks for. So an agent that has read untrusted text has no
-effects without a person, or beyond the targets that its team names.
+It assumes that a model does what the last text that it read asks for. So an agent that has read
+untrusted text has no effects without a person, or beyond the targets that its team names.
 """
 
 import json
@@ -17,7 +17,8 @@ from temporal_supervisor.supervision.contract.team import Approval, Effects, Rea
 
 _CLOSED_NUMBER = 10**15  # above, a number has the digits of a sentence
 _CLOSED_ITEMS = 20  # of a list, and of no list in it
-_CALL_BYTES = 80  # of a call that brought untrusted text: its finding, and all that are made of it, carry it along
+# Of a call that brought untrusted text: its finding, and all that are made of it, carry it along.
+_CALL_BYTES = 80
 
 Verdict = Literal["allowed", "ask", "refused"]
 
@@ -26,14 +27,15 @@ Verdict = Literal["allowed", "ask", "refused"]
 class ToolWords:
     """The words by which a tool is judged.
 
-    `reads` says whose data it shows: `public`, which anybody may know, or `private`. What it `returns` is `trusted`, or
-    may hold the words of an attacker. Its `effects` are none (`read`), something that others see (`outward`: a message,
-    a search elsewhere), or a change (`write`). `approve` says when a person decides about a call: `never`, `always`, or
-    once its agent has read untrusted text (`tainted`, the default of tools with effects). With the values of arguments
-    in `targets` such a call needs no person.
+    `reads` says whose data it shows: `public`, which anybody may know, or `private`. What it
+    `returns` is `trusted`, or may hold the words of an attacker. Its `effects` are none (`read`),
+    something that others see (`outward`: a message, a search elsewhere), or a change (`write`).
+    `approve` says when a person decides about a call: `never`, `always`, or once its agent has read
+    untrusted text (`tainted`, the default of tools with effects). With the values of arguments in
+    `targets` such a call needs no person.
 
-    A tool of a `server` elsewhere is outward even if it only reads: its queries leave. They carry nothing away as long
-    as no private data was read but that server's own.
+    A tool of a `server` elsewhere is outward even if it only reads: its queries leave. They carry
+    nothing away as long as no private data was read but that server's own.
     """
 
     reads: Reads = "private"
@@ -55,7 +57,10 @@ class ToolWords:
 
 
 def decide(tool: ToolWords, labels: Labels, arguments: object) -> Verdict:
-    """Returns whether a call is run, waits for a person, or is refused, in a conversation with these labels."""
+    """Returns the decision on a call in a conversation with these labels.
+
+    It is run, waits for a person, or is refused. It is run, waits for a person, or is refused.
+    """
     approve = tool.approve or ("tainted" if tool.leaves else "never")
     if approve == "always":
         return "ask"
@@ -73,10 +78,11 @@ def _has_secrets_from(labels: Labels, server: str) -> bool:
 
 
 def is_offered(tool: ToolWords, brief: Labels, read: Labels, definition: object) -> bool:
-    """Returns whether a tool that the model's provider runs may stand in a call: its own calls can't be stopped.
+    """True if a call may offer a tool that the provider runs: its own calls can't be stopped.
 
-    Within one reply they follow on what the tool returned before. So beside private data, which is in what was `read`,
-    its results count as read already. Without any, the labels of the brief decide.
+    Within one reply they follow on what the tool returned before. So beside private data, which is
+    in what was `read`, its results count as read already. Without any, the labels of the brief
+    decide.
     """
     follows = read.private and tool.returns == "untrusted"
     return decide(tool, Labels(untrusted=brief.untrusted or "its own results" * follows), definition) == "allowed"
@@ -98,7 +104,10 @@ def _canonical(value: object) -> str:
 
 
 def labels_of(tool: ToolWords, call: str, place: str) -> Labels:
-    """Returns the labels of what a call of the tool shows; `call` is its name with what it was asked."""
+    """Returns the labels of what a call of the tool shows.
+
+    `call` is its name with what it was asked.
+    """
     shown = f"{one_line(clean(call.removesuffix(' {}')), _CALL_BYTES)} in {place}"
     private = tool.reads == "private"
     home = tool.server if private else ""
@@ -106,9 +115,10 @@ def labels_of(tool: ToolWords, call: str, place: str) -> Labels:
 
 
 def joined(tools: Mapping[str, ToolWords]) -> str | None:
-    """Returns why no role may have these tools together, by their names; None if one may.
+    """Returns the reason why no role may have these tools together; None if one may.
 
-    With private data, untrusted text and an effect in one conversation, the text can have the data sent away.
+    With private data, untrusted text and an effect in one conversation, the text can have the data
+    sent away.
     """
     untrusted = [name for name, tool in tools.items() if tool.returns == "untrusted"]
     free = [name for name, tool in tools.items() if tool.leaves and tool.approve != "always"]
@@ -126,7 +136,10 @@ def joined(tools: Mapping[str, ToolWords]) -> str | None:
 
 
 def _private_beside(tool: ToolWords, tools: Mapping[str, ToolWords]) -> str:
-    """Returns the first tool with private data that a call of this one could carry away; empty without any."""
+    """Returns the first tool with private data that a call of this one could carry away.
+
+    Empty without any.
+    """
     own = tool.server if tool.is_query else None  # what a server has said may be asked of it again
     return next((name for name, other in tools.items() if other.reads == "private" and other.server != own), "")
 

@@ -1,4 +1,4 @@
-"""What a worker agent does after a model's reply: the rules of the tool loop, by stop reason."""
+"""The rules of the tool loop: the next step of a worker agent, by the stop reason of a reply."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -10,7 +10,8 @@ from temporal_supervisor.supervision.base.prompt_marks import FINISH_TOOL
 PAUSE_TURNS = 5  # `pause_turn` rounds of one call
 MODEL_WRITES_PER_SECOND = 30  # tokens of a slow model; a dead stream is ended long before
 
-WINDOW_FULL = "model_context_window_exceeded"  # the stop reason of a reply for which there was no more room
+# The stop reason of a reply for which there was no more room.
+WINDOW_FULL = "model_context_window_exceeded"
 CUT = ("max_tokens", WINDOW_FULL)  # those of a reply that is not whole
 
 
@@ -31,10 +32,11 @@ class Next(Enum):
 
 @dataclass
 class LoopState:
-    """Where the loop stands. `turn` is the number of the reply just received, from 1.
+    """The state of the loop.
 
-    The `last` turn, by turns or by budget, may call no tools; `insisted` says that it was a second one of these. A cut
-    reply `can_grow` if it may be given more room.
+    `turn` is the number of the reply just received, from 1. `turn` is the number of the reply just
+    received, from 1. The `last` turn, by turns or by budget, may call no tools; `insisted` says
+    that it was a second one of these. A cut reply `can_grow` if it may be given more room.
     """
 
     turn: int
@@ -57,7 +59,10 @@ _FOLLOWING = {
 
 
 def next_step(stop_reason: str, has_text: bool, tool_calls: int, state: LoopState) -> Next:
-    """Returns the step after a reply. A cut reply's tool calls are never run: their arguments may be cut too."""
+    """Returns the step after a reply.
+
+    A cut reply's tool calls are never run: their arguments may be cut too.
+    """
     following, cut_or_broken = _FOLLOWING.get(stop_reason), Next.FINISH_CUT if has_text else Next.BROKEN
     if stop_reason == "refusal":
         return Next.REFUSED
@@ -81,10 +86,13 @@ def next_step(stop_reason: str, has_text: bool, tool_calls: int, state: LoopStat
 
 
 def more_room(max_tokens: int, most: int | None = None) -> int:
-    """Returns the token limit for asking again after a cut reply; `most` is the user's own limit."""
+    """Returns the token limit for asking again after a cut reply.
+
+    `most` is the user's own limit.
+    """
     return min(max_tokens * 2, most or limits.MAX_TOKENS_CEILING)
 
 
 def attempt_time(max_tokens: int) -> timedelta:
-    """Returns how long one attempt of a call may take that may write so many tokens."""
+    """Returns the time for one attempt of a call that may write so many tokens."""
     return limits.MODEL_CALL_TIMEOUT + timedelta(seconds=max_tokens / MODEL_WRITES_PER_SECOND)
