@@ -14,7 +14,10 @@ _LAST = 3  # subtasks of a role by which its latency is told: one alone may be a
 
 
 def latency(reports: Sequence[SubtaskReport], role: str) -> float | None:
-    """Returns the median seconds that the last subtasks of a role took; None before enough of them have ended."""
+    """Returns the median seconds that the last subtasks of a role took.
+
+    None before enough of them have ended.
+    """
     ended = [report for report in reports if report.role == role and report.started_at and report.finished_at]
     last = sorted(ended, key=lambda report: str(report.finished_at))[-_LAST:]
     return median(map(_seconds, last)) if len(last) == _LAST else None

@@ -1,7 +1,8 @@
 """The roles that can do a subtask, by the capabilities that they declare, which are compared letter by letter.
 
-The generalist takes the place of an unknown role, and of `auto` without capabilities. For `auto` with capabilities the
-roles that have all of them are able. If no single role has them all, the subtask becomes a part for each of several.
+The generalist takes the place of an unknown role, and of `auto` without capabilities. For `auto`
+with capabilities the roles that have all of them are able. If no single role has them all, the
+subtask becomes a part for each of several.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
@@ -31,9 +32,10 @@ def role_for(subtask: Subtask, team: TeamCard, in_flight: Mapping[str, int], fre
 
 
 def settled(subtask: Subtask, team: TeamCard) -> str:
-    """Returns the name of the subtask's role; `auto` if several are able, so that its dispatch decides.
+    """Returns the name of the subtask's role.
 
-    Falls back to the generalist if no role is able.
+    `auto` if several are able, so that its dispatch decides. Falls back to the generalist if no
+    role is able.
     """
     if subtask.role != "auto" or not subtask.capabilities:
         return team.role(subtask.role).name
@@ -44,9 +46,10 @@ def settled(subtask: Subtask, team: TeamCard) -> str:
 def assigned(plan: Plan, team: TeamCard, attachments: Set[str] = frozenset(), taken: Collection[str] = ()) -> Plan:
     """Returns the plan, without `incapable` subtasks, with all roles that are certain.
 
-    Of the roles able to do a subtask that lists some of these attachments it is the first that reads them. A subtask
-    that needs several roles is split among them: the first part keeps the id, the others get ids that are neither in
-    the plan nor `taken`, and who depends on it depends on all parts.
+    Of the roles able to do a subtask that lists some of these attachments it is the first that
+    reads them. A subtask that needs several roles is split among them: the first part keeps the id,
+    the others get ids that are neither in the plan nor `taken`, and who depends on it depends on
+    all parts.
     """
     used = {*taken, *(subtask.id for subtask in plan.subtasks)}
     parts = [_parts(subtask, team, attachments, used) for subtask in plan.subtasks]
@@ -59,9 +62,10 @@ def assigned(plan: Plan, team: TeamCard, attachments: Set[str] = frozenset(), ta
 
 
 def shares(roles: Sequence[RoleCard], capabilities: Collection[str]) -> list[tuple[RoleCard, list[str]]]:
-    """Returns roles that together have all `capabilities`, each with its share; empty if there are none.
+    """Returns roles that together have all `capabilities`, each with its share.
 
-    The role with most of the remaining capabilities comes next, of several the first.
+    Empty if there are none. The role with most of the remaining capabilities comes next, of several
+    the first.
     """
     remaining, found = list(dict.fromkeys(capabilities)), list[tuple[RoleCard, list[str]]]()
     while remaining:
@@ -75,7 +79,10 @@ def shares(roles: Sequence[RoleCard], capabilities: Collection[str]) -> list[tup
 
 
 def _parts(subtask: Subtask, team: TeamCard, attachments: Set[str], used: set[str]) -> list[Subtask]:
-    """Returns the subtask with its role, or a part for each of the roles that it needs. Adds new ids to `used`."""
+    """Returns the subtask with its role, or a part for each of the roles that it needs.
+
+    Adds new ids to `used`.
+    """
     name = settled(subtask, team)
     roles = able(team.roles, subtask.capabilities)
     if name == "auto" and not attachments.isdisjoint(subtask.attachments):

@@ -1,6 +1,7 @@
-"""What a plan is likely to take, by what earlier runs of its team took.
+"""The expected usage of a plan, by earlier runs of its team.
 
-The range of a subtask is that of its role's cases in these runs; that of the whole plan is the sum of its parts'.
+The range of a subtask is that of its role's cases in these runs; that of the whole plan is the sum
+of its parts'.
 """
 
 import math
@@ -19,7 +20,8 @@ from temporal_supervisor.supervision.contract.usage import Usage
 SUPERVISOR, TOTAL = "supervisor", "total"
 _REST = ""  # the role of what no subtask of the first plan took
 _OUTSIDE = 0.05
-_ROOM = 10.0  # a range of n cases is 1 + 10 / n times wider on each side: what so few cases did not show
+# A range of n cases is 1 + 10 / n times wider on each side: what so few cases did not show.
+_ROOM = 10.0
 _SAMPLE_PARTS = 100  # of a run: 200 samples are read at once
 _HITS = 20  # estimates whose hits are counted
 _LEAST_TOKENS = 500  # of a call
@@ -30,7 +32,10 @@ Price = Callable[[str, float, float], float | None]
 
 
 class Took(Model):
-    """What a candidate of a subtask took, with all attempts; of a role "", several parts of a run together."""
+    """The usage of a candidate of a subtask, with all attempts.
+
+    Of a role "", several parts of a run together.
+    """
 
     role: str = _REST
     calls: float = 0
@@ -40,7 +45,7 @@ class Took(Model):
 
 
 class RunSample(Model):
-    """What a finished run took: the subtasks of its first plan, all else, and the whole.
+    """The usage of a finished run: the subtasks of its first plan, all else, and the whole.
 
     `estimate` is the total that was shown with the plan.
     """
@@ -58,7 +63,10 @@ class RunSample(Model):
 
 
 def sample_of(result: RunResult, plan: Plan, planned: int, estimate: Shares | None = None) -> RunSample:
-    """Returns the sample of a run whose first plan had so many subtasks; later ones are part of the rest."""
+    """Returns the sample of a run whose first plan had so many subtasks.
+
+    Later ones are part of the rest.
+    """
     candidates = {subtask.id: max(1, subtask.candidates) for subtask in plan.subtasks}
     named = [report.id for report in result.subtasks if report.template is None]
     first = set(named[:planned])
@@ -78,7 +86,10 @@ def sample_of(result: RunResult, plan: Plan, planned: int, estimate: Shares | No
 def estimate_of(
     plan: Plan, team: TeamCard, samples: Sequence[RunSample], max_turns: int, max_subtasks: int, price: Price
 ) -> Estimate:
-    """Returns what a plan is likely to take. `samples` are the team's, the newest last."""
+    """Returns the expected usage of a plan.
+
+    `samples` are the team's, the newest last.
+    """
     cases = defaultdict[str, list[Took]](list)
     for took in (took for sample in samples for took in (*sample.parts, sample.rest)):
         cases[took.role].append(took)
@@ -93,7 +104,8 @@ def estimate_of(
         seconds = subtask.timeout_seconds or calls * _TURN_SECONDS
         once = _seen(cases[role.name]) or _unseen(calls, seconds, role.model, price, searches)
         least, most = (1, subtask.max_items or room) if subtask.for_each else (subtask.candidates, subtask.candidates)
-        in_turn = most if subtask.for_each else 1  # items may wait for each other, candidates do not
+        # Items may wait for each other, candidates do not.
+        in_turn = most if subtask.for_each else 1
         work[subtask.id] = Shares(
             id=subtask.id,
             calls=once.calls.times(least, most),
@@ -101,7 +113,8 @@ def estimate_of(
             usd=once.usd and once.usd.times(least, most),
             seconds=once.seconds.times(1, in_turn),
         )
-    own_calls = limits.PLAN_TRIES + max_turns + 2 * len(plan.named)  # a review and a refinement of each, and the answer
+    # A review and a refinement of each, and the answer.
+    own_calls = limits.PLAN_TRIES + max_turns + 2 * len(plan.named)
     own = _seen(cases[_REST]) or _unseen(own_calls, own_calls * _TURN_SECONDS, own_model, price)
     made = [sample for sample in samples if sample.estimate is not None][-_HITS:]
     return Estimate(
@@ -127,7 +140,7 @@ def _seen(cases: Sequence[Took]) -> Shares | None:
 
 
 def _unseen(calls: float, seconds: float, model: str, price: Price, searches: float = 0) -> Shares:
-    """Returns what the limits allow."""
+    """Returns the usage that the limits allow."""
     most = calls * limits.CONTEXT_TOKENS
     low, high = price(model, _LEAST_TOKENS, 0), price(model, most, searches)
     return Shares(
@@ -145,7 +158,8 @@ def _total(plan: Plan, work: Mapping[str, Shares], own: Shares) -> Shares:
     ends = dict[str, Range]()
     for subtask in TopologicalSorter(depends_on).static_order():
         before = _longest(ends[other] for other in depends_on[subtask])
-        ends[subtask] = _sum([before, work[subtask].seconds]) if subtask in work else before  # a person takes none
+        # A person takes none.
+        ends[subtask] = _sum([before, work[subtask].seconds]) if subtask in work else before
     parts = [*work.values(), own]
     prices = [part.usd for part in parts if part.usd is not None]
     return Shares(
@@ -167,7 +181,7 @@ def _longest(ranges: Iterable[Range]) -> Range:
 
 
 def _took(usage: Usage, seconds: float, among: int = 1, role: str = _REST) -> Took:
-    """Returns what each of so many candidates took, who worked at the same time."""
+    """Returns the usage per candidate; candidates ran in parallel."""
     calls, tokens, usd = usage.model_calls / among, usage.tokens / among, usage.usd
     return Took(role=role, calls=calls, tokens=tokens, usd=None if usd is None else usd / among, seconds=seconds)
 

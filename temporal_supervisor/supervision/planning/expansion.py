@@ -27,7 +27,10 @@ NO_DATA: Data = {"rows": (), "lines": (), "files": ()}
 
 
 def for_each_problems(subtask: Subtask, data: Data) -> list[str]:
-    """Returns the problems of a template, a sentence each; none of a subtask that is no template."""
+    """Returns the problems of a template, a sentence each.
+
+    None of a subtask that is no template.
+    """
     if subtask.for_each is None:
         return []
     name, (kind, _, source) = f"subtask {quoted(subtask.id)}", subtask.for_each.partition(":")
@@ -66,9 +69,9 @@ def item_text(item: JsonValue) -> str:
 
 
 def room_for(template: Subtask, others: int, affordable: int | None) -> tuple[int, str]:
-    """Returns how many items of a template get a subtask at most beside so many `others`, and why no more do.
+    """Returns the number of a template's items that get a subtask, and why no more do.
 
-    None is affordable without limit.
+    There are so many `others` beside them. None is affordable without limit.
     """
     rooms = [(max(0, limits.ITEMS - others), f"a run has at most {limits.ITEMS} items")]
     if template.max_items is not None:
@@ -79,7 +82,10 @@ def room_for(template: Subtask, others: int, affordable: int | None) -> tuple[in
 
 
 def items_of(template: Subtask, items: Sequence[str]) -> list[Subtask]:
-    """Returns a subtask for each item. The finding that names the items is no part of their briefs."""
+    """Returns a subtask for each item.
+
+    The finding that names the items is no part of their briefs.
+    """
     depends_on = [other for other in template.depends_on if (template_of(other) or other) != template.names_items_of]
     common = {"for_each": None, "max_items": None, "reasoning": "", "depends_on": depends_on, "replaces": [template.id]}
     return [
@@ -102,7 +108,8 @@ def expanded(plan: Plan, items: Sequence[Subtask]) -> Plan:
 def in_order(subtasks: Sequence[Subtask]) -> list[Subtask]:
     """Returns the subtasks that a plan names, then items in the order of their templates.
 
-    So a plan is the same whichever template was expanded first: after a reset that may be another one.
+    So a plan is the same whichever template was expanded first: after a reset that may be another
+    one.
     """
     named = [subtask for subtask in subtasks if subtask.template is None]
     places = {subtask.id: place for place, subtask in enumerate(named)}

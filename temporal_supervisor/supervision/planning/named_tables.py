@@ -21,7 +21,10 @@ def table_lines(catalogue: str) -> dict[str, str]:
 
 
 def only_table(catalogue: str) -> str | None:
-    """Returns the table of a catalogue that has nothing else but words about it; None for any other catalogue."""
+    """Returns the table of a catalogue that has nothing else but words about it.
+
+    None for any other catalogue.
+    """
     tables = table_lines(catalogue)
     others = [line for line in catalogue.splitlines() if not line.startswith(("- table ", *_ABOUT))]
     return next(iter(tables)) if len(tables) == 1 and not others else None
@@ -37,7 +40,8 @@ def lines_for(text: str, catalogue: str, room: int) -> str:
 def named_tables(text: str, tables: Iterable[str]) -> list[str]:
     """Returns the tables that a text names.
 
-    A name that is an ordinary word counts only in quotes or beside the word table: orders are no table of orders.
+    A name that is an ordinary word counts only in quotes or beside the word table: orders are no
+    table of orders.
     """
     return [table for table in tables if _names(text, table)]
 

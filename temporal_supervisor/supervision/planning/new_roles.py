@@ -46,7 +46,10 @@ def unknown_role_problems(plan: Plan, team: TeamCard) -> list[str]:
 
 
 def with_new_roles(team: Team, new_roles: list[NewRole]) -> Team:
-    """Returns the team with these roles, which share its tools. Raises ValueError if `new_role_problems` has any."""
+    """Returns the team with these roles, which share its tools.
+
+    Raises ValueError if `new_role_problems` has any.
+    """
     share = team.share_tools or any(role.tools for role in new_roles)
     fields = {name: getattr(team, name) for name in Team.model_fields}
     roles = [*team.roles, *(role.model_dump() for role in new_roles)]

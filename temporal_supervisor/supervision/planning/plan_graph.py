@@ -10,7 +10,8 @@ from temporal_supervisor.supervision.base.text import quoted, size
 from temporal_supervisor.supervision.contract.plan import Plan, Subtask
 from temporal_supervisor.supervision.planning.expansion import NO_DATA, Data, for_each_problems
 
-_MIN_DESCRIPTION_BYTES = 12  # shorter ones can't say what to do; bytes, as Chinese says more with a character
+# Shorter ones can't say what to do; bytes, as Chinese says more with a character.
+_MIN_DESCRIPTION_BYTES = 12
 _LEAST_NAMED = 2  # names, or one with a number
 _ENGLISH = """
 a about all also an and any are as at be best better by can do each every few for from full further general get give
@@ -34,7 +35,10 @@ _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def is_concrete(description: str, *, reads: bool = False) -> bool:
-    """True if a description names its object; attachments or items that it `reads` are a part of that."""
+    """True if a description names its object.
+
+    Attachments or items that it `reads` are a part of that.
+    """
     spaced, unspaced = _UNSPACED.subn(" ", description)
     words = {word.casefold() for word in _WORD.findall(spaced)}
     names = [word for word in words if word not in _GENERIC and (len(word) > 1 or word.isdigit())]
@@ -48,7 +52,10 @@ def is_subtask_id(text: str) -> bool:
 
 
 def plan_problems(plan: Plan, max_subtasks: int, attachments: Iterable[str] = (), data: Data = NO_DATA) -> list[str]:
-    """Returns the problems of `plan`, a sentence each; empty if it can run. Unknown roles go to the generalist."""
+    """Returns the problems of `plan`, a sentence each; empty if it can run.
+
+    Unknown roles go to the generalist.
+    """
     try:
         plan.model_dump_json()
     except ValueError:  # "\ud800" in JSON that a model wrote becomes text that no encoding takes

@@ -1,7 +1,8 @@
 """A plan as a model wrote it, put right: what no plan can mean is left out, so that only what cannot run is refused.
 
-Models fill in fields that they could leave out, and make up names for them. Each such name would cost another plan,
-and small models write the same one again. Each change is a sentence for the trace.
+Models fill in fields that they could leave out, and make up names for them. Each such name would
+cost another plan, and small models write the same one again. Each change is a sentence for the
+trace.
 """
 
 import re
@@ -105,10 +106,12 @@ def _subtask(subtask: Subtask, known: Sequence[str], names: KnownNames) -> tuple
     """Returns a subtask with the names that exist, and what was changed."""
     notes: list[str] = []
     others = [subtask_id for subtask_id in known if subtask_id != subtask.id]
-    # Where the capabilities decide who does it, one that nobody has is no slip: the planner is told.
+    # Where the capabilities decide who does it, one that nobody has is no slip: the planner is
+    # told.
     capabilities = subtask.capabilities if subtask.role == "auto" else names.capabilities
     changes = {
-        # A subtask that depends on itself exists: that is a circle, and no name that exists nowhere.
+        # A subtask that depends on itself exists: that is a circle, and no name that exists
+        # nowhere.
         "depends_on": _existing("subtask", subtask.depends_on, known, notes),
         "attachments": _existing("attachment", subtask.attachments, names.attachments, notes),
         "capabilities": _existing("capability", subtask.capabilities, capabilities, notes),
@@ -122,13 +125,17 @@ def _subtask(subtask: Subtask, known: Sequence[str], names: KnownNames) -> tuple
 
 
 def _existing(kind: str, written: Iterable[str], known: Sequence[str], notes: list[str]) -> list[str]:
-    """Returns the names that exist, each once; a name that differs by few letters is the one that was meant."""
+    """Returns the names that exist, each once.
+
+    A name that differs by few letters is the one that was meant.
+    """
     found: dict[str, None] = {}
     for name in written:
         if name in known:
             found[name] = None
             continue
-        meant = closest(name, known) if kind != "subtask" else None  # t1 and t2 are close, and not the same
+        # T1 and t2 are close, and not the same.
+        meant = closest(name, known) if kind != "subtask" else None
         notes.append(f"there is no {kind} {quoted(name)}" + (f": {quoted(meant)} is meant" if meant else ""))
         if meant:
             found[meant] = None
@@ -143,7 +150,10 @@ def _replaceable(subtask: Subtask, states: Mapping[str, str], notes: list[str]) 
 
 
 def _with_items(subtask: Subtask, others: Sequence[str], data: Data, notes: list[str]) -> Subtask:
-    """Returns a subtask whose `for_each` names items that there are; else it is done once, for all of them."""
+    """Returns a subtask whose `for_each` names items that there are.
+
+    Else it is done once, for all of them.
+    """
     for_each = subtask.for_each
     if for_each is None:
         return subtask.model_copy(update={"max_items": None})

@@ -1,6 +1,7 @@
 """Revisions of a plan, append-only: planned subtasks stay, new ones are added and may replace failed ones.
 
-`states` maps the ids of the previous revision to the states of their subtasks; an id without a state waits.
+`states` maps the ids of the previous revision to the states of their subtasks; an id without a
+state waits.
 """
 
 import re
@@ -18,8 +19,8 @@ REPLACEABLE = ("failed", "skipped")
 def merge(previous: Plan, addition: Plan, states: Mapping[str, str]) -> Plan:
     """Returns the next revision: all subtasks of `previous`, then those of `addition`.
 
-    `addition` must be without `revision_problems`. A subtask that has not started and depends on a replaced one now
-    depends on the replacement; nothing else of the previous subtasks changes.
+    `addition` must be without `revision_problems`. A subtask that has not started and depends on a
+    replaced one now depends on the replacement; nothing else of the previous subtasks changes.
     """
     subtasks = [*previous.subtasks, *addition.subtasks]
     replaced = _standing_in(subtasks)
@@ -96,7 +97,10 @@ def revision_problems(
     attachments: Iterable[str] = (),
     data: Data = NO_DATA,
 ) -> list[str]:
-    """Returns the problems of adding `addition`, a sentence each; `max_subtasks` holds for both together."""
+    """Returns the problems of adding `addition`, a sentence each.
+
+    `max_subtasks` holds for both together.
+    """
     if not addition.subtasks:
         return ["the revision adds no subtasks"]
     previous = previous.folded()
@@ -132,7 +136,10 @@ def _rewired(subtask: Subtask, replaced: Mapping[str, list[str]]) -> Subtask:
 
 
 def _latest(subtask_id: str, replaced: Mapping[str, list[str]]) -> list[str]:
-    """Returns the subtasks that stand in the place of a subtask now; a replacement is newer, so this ends."""
+    """Returns the subtasks that stand in the place of a subtask now.
+
+    A replacement is newer, so this ends.
+    """
     if subtask_id not in replaced:
         return [subtask_id]
     return [last for new in replaced[subtask_id] for last in _latest(new, replaced)]
