@@ -1,7 +1,7 @@
-"""What an endpoint of models was found to take: data of a run, from its first activity on.
+"""The traits of an endpoint of models: data of a run, from its first activity on.
 
-A Worker asks its endpoint (`activities.model.asked_endpoint`); a run keeps what was known when it began, so that no
-Worker's later finding, nor another setting, changes it.
+A Worker asks its endpoint (`activities.model.asked_endpoint`); a run keeps what was known when it
+began, so that no Worker's later finding, nor another setting, changes it.
 """
 
 from temporal_supervisor.supervision.base import limits
@@ -12,11 +12,11 @@ NAMES_KEPT = 20  # of an endpoint's models: gateways list hundreds, and a messag
 
 
 class ModelTraits(Model):
-    """What an endpoint does with the requests to one of its models; None where it is not known.
+    """The traits of one model at its endpoint; None where it is not known.
 
-    `window` are the tokens of prompt and reply together. `schemas`: it keeps to `output_config.format`;
-    `forced_tools`: to `tool_choice`; `thinking`: it thinks where it is asked to. `short_prompts` is
-    as it was set.
+    `window` are the tokens of prompt and reply together. `schemas`: it keeps to
+    `output_config.format`; `forced_tools`: to `tool_choice`; `thinking`: it thinks where it is
+    asked to. `short_prompts` is as it was set.
     """
 
     window: int | None = None
@@ -27,10 +27,10 @@ class ModelTraits(Model):
 
 
 class EndpointFacts(Model):
-    """What is known of an endpoint: its address, the names of its models, what each takes.
+    """The facts about an endpoint: its address, and the traits of its models by their names.
 
-    `slots` are the calls that it serves at once. `asked` is True once it has answered: before that everything is
-    assumed.
+    `slots` are the calls that it serves at once. `asked` is True once it has answered: before that
+    everything is assumed.
     """
 
     address: str = ""
@@ -45,7 +45,7 @@ class EndpointFacts(Model):
         return self.names[0] if len(self.names) == 1 else None
 
     def traits(self, model: str) -> ModelTraits:
-        """Returns what is known of a model, which may be nothing."""
+        """Returns the traits of a model, all unknown if none are known."""
         return self.models.get(model, ModelTraits())
 
     def shown_names(self) -> str:
@@ -63,7 +63,7 @@ class EndpointFacts(Model):
 
 
 def said(name: str, traits: ModelTraits) -> list[str]:
-    """Returns what is known of a model in words, its name first."""
+    """Returns the traits of a model in words, its name first."""
     words = [name, f"window {traits.window:,} tokens" if traits.window else "window unknown"]
     if traits.schemas is not None:
         words.append("it keeps to schemas" if traits.schemas else "it ignores schemas, so JSON is asked for in words")

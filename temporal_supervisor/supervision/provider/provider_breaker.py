@@ -1,7 +1,7 @@
 """The circuit breaker of one provider and model in a process: an outage costs a handful of requests, then probes.
 
-A 429 opens nothing: it narrows the window of calls in flight. Callers ask before they send and report the outcome with
-their ticket. The clock is an argument, in seconds.
+A 429 opens nothing: it narrows the window of calls in flight. Callers ask before they send and
+report the outcome with their ticket. The clock is an argument, in seconds.
 """
 
 from datetime import timedelta
@@ -10,12 +10,16 @@ from typing import Literal, NamedTuple
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.errors import OUTAGES, ErrorKind
 
-BREAKER_WINDOW = 4  # unanswered calls while nothing proves that the provider serves: 5 failures + 3 in flight < 10
-BREAKER_TRUST = timedelta(seconds=30)  # a provider that answered this recently gets any number of calls at once
+# Unanswered calls while nothing proves that the provider serves: 5 failures + 3 in flight < 10.
+BREAKER_WINDOW = 4
+# A provider that answered this recently gets any number of calls at once.
+BREAKER_TRUST = timedelta(seconds=30)
 _NEVER = float("-inf")
 _RECENT = limits.BREAKER_RECENT.total_seconds()
 _HALVINGS_APART = 1.0  # seconds: a burst is refused as one, within a moment
-_GRANTS = 4  # for one call more, at most: with as many as a large window has, slow calls would take an hour to fill it
+# For one call more, at most: with as many as a large window has, slow calls would take an hour to
+# fill it.
+_GRANTS = 4
 
 
 class CallWindow:
@@ -31,7 +35,10 @@ class CallWindow:
         self._halved_at = _NEVER
 
     def narrow(self, most: int) -> None:
-        """Lets at most so many be in flight from now on; those that are more end in their own time."""
+        """Lets at most so many be in flight from now on.
+
+        Those that are more end in their own time.
+        """
         self._most = most
         self.size = min(self.size, most)
 
@@ -69,19 +76,20 @@ class Hold(NamedTuple):
 class ProviderBreaker:
     """Opens after BREAKER_FAILURES outages in a row, or at one that names a wait of a cool-down or more.
 
-    In a row is not enough where many calls are under way, of which five may fail one after the other by bad luck: of
-    the calls that were decided within BREAKER_RECENT, BREAKER_SHARE must have failed, too, each by its last attempt.
+    In a row is not enough where many calls are under way, of which five may fail one after the
+    other by bad luck: of the calls that were decided within BREAKER_RECENT, BREAKER_SHARE must have
+    failed, too, each by its last attempt.
 
-    A row ends with a call that was sent after the row began: its first content takes back refused calls, so that a few
-    of them among many slow good ones do not open the breaker; only a whole answer takes back answers that broke off.
+    A row ends with a call that was sent after the row began: its first content takes back refused
+    calls, so that a few of them among many slow good ones do not open the breaker; only a whole
+    answer takes back answers that broke off.
 
-    The window bounds the calls in flight, without those that have stalled.
-    Unless the provider is trusted, at most BREAKER_WINDOW of them are
-    unanswered, which bounds the requests that an outage costs. It is trusted for BREAKER_TRUST after content, until a
-    failure.
+    The window bounds the calls in flight, without those that have stalled. Unless the provider is
+    trusted, at most BREAKER_WINDOW of them are unanswered, which bounds the requests that an outage
+    costs. It is trusted for BREAKER_TRUST after content, until a failure.
 
-    Half-open leases one probe at a time. Any readable answer to it closes the breaker, a 429 or a rejection too. An
-    outage or an unreadable answer opens it for another cool-down.
+    Half-open leases one probe at a time. Any readable answer to it closes the breaker, a 429 or a
+    rejection too. An outage or an unreadable answer opens it for another cool-down.
     """
 
     def __init__(self, most: int = limits.MODEL_SLOTS) -> None:
@@ -89,7 +97,8 @@ class ProviderBreaker:
         self._sent = 0  # calls admitted, ever: the latest ticket
         self._in_flight: dict[CallTicket, float] = {}  # when they were sent; without outcome yet
         self._calls: dict[CallTicket, str] = {}  # the names of those
-        self._decided: dict[str, tuple[float, bool]] = {}  # by name: when, and True for content; the latest last
+        # By name: when, and True for content; the latest last.
+        self._decided: dict[str, tuple[float, bool]] = {}
         self._unanswered: set[CallTicket] = set()  # those of them without content
         self._trusted_until = _NEVER  # any number of calls may be unanswered until then
         self.failures = 0  # outages in a row
@@ -101,7 +110,10 @@ class ProviderBreaker:
         self._paced_until = _NEVER  # a 429 asked for no calls until then
 
     def state(self, now: float) -> ProviderState:
-        """Returns the state; it is half-open from the end of the cool-down until the probe's outcome."""
+        """Returns the state.
+
+        It is half-open from the end of the cool-down until the probe's outcome.
+        """
         if self._open_until is None:
             return "closed"
         return "open" if now < self._open_until else "half_open"
@@ -111,7 +123,10 @@ class ProviderBreaker:
         return max((self._open_until or now) - now, 0.0)
 
     def ask(self, now: float, call: str = "") -> CallTicket | Hold:
-        """Returns the ticket of a call, or why it has to wait. All attempts at a `call` have its name."""
+        """Returns the ticket of a call, or why it has to wait.
+
+        All attempts at a `call` have its name.
+        """
         if wait := self.remaining(now):
             return Hold("open", wait)
         if (wait := self._paced_until - now) > 0:
@@ -159,7 +174,10 @@ class ProviderBreaker:
         self._calls.pop(ticket, None)
 
     def failed(self, ticket: CallTicket, now: float, kind: ErrorKind, retry_after: float | None = None) -> None:
-        """Records a failed call; `retry_after` is the wait that the provider asked for, in seconds."""
+        """Records a failed call.
+
+        `retry_after` is the wait that the provider asked for, in seconds.
+        """
         asked = retry_after or 0.0
         if kind is ErrorKind.RATE_LIMITED:
             self.window.refused(len(self._in_flight), now)
@@ -194,7 +212,7 @@ class ProviderBreaker:
             self._probe = None
 
     def _decide(self, ticket: CallTicket, now: float, *, has_content: bool) -> None:
-        """Records what the provider has just made of a call, in place of what its attempt before came to."""
+        """Records the outcome of a call, in place of that of the attempt before."""
         call = self._calls.get(ticket)
         if call is None:
             return
