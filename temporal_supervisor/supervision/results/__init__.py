@@ -1,1 +1,1 @@
-"""What a run comes to: its answer, whether that is enough, its times, and fitting it into a payload."""
+"""The end of a run: its answer, its success, its times, and its fit into a payload."""

@@ -24,10 +24,10 @@ _DESCRIPTION_BYTES = 120  # of a subtask, where a reader has to know only which 
 class Answer(Model):
     """The answer: `text` may be shortened, `ref` leads to all of it.
 
-    `unsupported` are claims of text and JSON that no finding has. Its own `grounding` is knowledge if its author
-    recalled it; what its findings rest on is theirs. `model` wrote the answer. `is_findings` is True if
-    the findings stand in for an answer that could not be written. `json_ref` leads to JSON that is too long to be kept
-    here.
+    `unsupported` are claims of text and JSON that no finding has. Its own `grounding` is knowledge
+    if its author recalled it; what its findings rest on is theirs. `model` wrote the answer.
+    `is_findings` is True if the findings stand in for an answer that could not be written.
+    `json_ref` leads to JSON that is too long to be kept here.
     """
 
     text: str = ""
@@ -54,7 +54,10 @@ def grounding_of(answer: Answer, reports: Sequence[SubtaskReport]) -> Grounding:
 
 
 def answer_record(result: RunResult) -> FindingRecord:
-    """Returns what is known of an answer that is a finding of the run above; what it misses are limitations."""
+    """Returns the record of an answer that is a finding of the run above.
+
+    Its gaps are limitations. What it misses are limitations.
+    """
     sources = [source for report in result.subtasks if report.finding for source in report.finding.sources]
     missing = [f"missing: {gap.subtask_id}: {gap.reason}" for gap in result.gaps]
     return FindingRecord(
@@ -79,7 +82,8 @@ def with_gaps(answer: str, gaps: list[Gap]) -> str:
     """Returns the answer with the list of what is missing appended; unchanged when nothing is."""
     if not gaps:
         return answer
-    lines = [without_links(_gap_line(gap), frozenset()) for gap in gaps]  # a reason may be a model's own words
+    # A reason may be a model's own words.
+    lines = [without_links(_gap_line(gap), frozenset()) for gap in gaps]
     return "\n".join([answer.rstrip(), "", "**Missing from this answer**", "", *lines])
 
 

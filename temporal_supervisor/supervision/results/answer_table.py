@@ -1,4 +1,7 @@
-"""Tables of templates: a row for each item, which is the output of its worker agent. No model transcribes it."""
+"""Tables of templates: a row for each item, which is the output of its worker agent.
+
+No model transcribes it.
+"""
 
 import csv
 import io
@@ -48,9 +51,10 @@ def table_csv(columns: Sequence[str], rows: Iterable[ItemRow]) -> bytes:
 
 
 def csv_of(columns: Sequence[str], rows: Iterable[Row]) -> bytes:
-    """Returns rows as CSV. A text that a spreadsheet would run as a formula begins with an apostrophe.
+    """Returns rows as CSV.
 
-    So does its part behind what is the separator of lists in many countries: there a spreadsheet opens the file so.
+    A text that a spreadsheet would run as a formula begins with an apostrophe. So does its part
+    behind what is the separator of lists in many countries: there a spreadsheet opens the file so.
     """
     text = io.StringIO()
     table = csv.writer(text)
@@ -102,7 +106,7 @@ def _cell(value: JsonValue) -> JsonValue:
 
 
 def first_rows(template: str, columns: Sequence[str], rows: Sequence[ItemRow]) -> str:
-    """Returns what the author of the text beside a table sees of it: how many rows it has, and the first ones."""
+    """Returns a table's size and first rows, for the author of the text beside it."""
     return (
         f"A table of {len(rows)} rows, one for each item of {template}, is handed over with your text. A program made "
         f"it of what the worker agents found. Do not repeat it. Its column item has the ids to cite. It begins:\n\n"

@@ -16,9 +16,11 @@ from temporal_supervisor.supervision.results.answer import Answer
 
 SURE = 0.75  # from here on a reader takes an answer for granted
 DOUBTFUL = 0.5  # below it a reader is warned
-# Calibrated by tests/faults/calibration.py: of a hundred answers with such a claim hardly one is right.
+# Calibrated by tests/faults/calibration.py: of a hundred answers with such a claim hardly one is
+# right.
 _UNSUPPORTED_IN_ANSWER = 0.45
-_DOUBTED = 0.45  # a query that does not ask what its subtask asks proves its figures, and nothing else
+# A query that does not ask what its subtask asks proves its figures, and nothing else.
+_DOUBTED = 0.45
 _UNSUPPORTED_IN_FINDING = 0.65  # which the answer does not repeat
 _EACH_MORE = 0.05
 _FURTHER_KIND = 0.85  # for each kind of fault beside the worst one: two kinds are worse than one
@@ -56,7 +58,8 @@ def ceiling(
         (reports and not answer.citations, _UNCITED),
     )
     faults = [bound for is_there, bound in kinds if is_there]
-    # The weakest required finding counts, cited or not; of all findings that are cited the mean does.
+    # The weakest required finding counts, cited or not; of all findings that are cited the mean
+    # does.
     doubts = [0.5 + own / 2 for subtask_id, own in claimed.items() if importance.get(subtask_id) == "required"]
     cited = {subtask_id for citation in answer.citations for subtask_id in citation.subtask_ids}
     if own := [confidence for subtask_id, confidence in claimed.items() if subtask_id in cited]:
@@ -74,7 +77,10 @@ def _has(text: str, claim: str) -> bool:
 
 
 def _share(reports: Sequence[SubtaskReport], importance: Mapping[str, Importance]) -> float:
-    """Returns how much of the plan the answer has, by weight; an answer without a plan has all of it."""
+    """Returns the share of the plan that is in the answer, by weight.
+
+    An answer without a plan has all of it.
+    """
     weights = {report.id: _WEIGHTS.get(importance.get(report.id), 0.0) for report in reports}
     planned = sum(weights.values())
     return sum(weights[report.id] * _completed(report) for report in reports) / planned if planned else 1.0
@@ -88,7 +94,7 @@ def _completed(report: SubtaskReport) -> float:
 
 
 def unsupported_in(answer: Answer, reports: Sequence[SubtaskReport]) -> list[Unsupported]:
-    """Returns what the answer and the findings claim and nothing supports, the answer's first."""
+    """Returns the claims of answer and findings that nothing supports, the answer's first."""
     found = [Unsupported(text=text, where=r.id) for r in reports if r.finding for text in r.finding.unsupported]
     return [*answer.unsupported, *found][: limits.UNSUPPORTED_LISTED]
 

@@ -1,9 +1,9 @@
-"""What a reviewer or a judge says, looked up like a finding before anybody reads it.
+"""The words of a reviewer or a judge, looked up like a finding before anybody reads them.
 
-A sentence of theirs stands only if each figure, quotation, address and name in it stands in something known: the goal,
-a subtask, a finding, an output of a tool. A refusal of a finding whose figures were all found must name something that
-code can see: a figure, a word of the subtask that neither the finding nor its calls have, or a word of the finding
-that stands nowhere else.
+A sentence of theirs stands only if each figure, quotation, address and name in it stands in
+something known: the goal, a subtask, a finding, an output of a tool. A refusal of a finding whose
+figures were all found must name something that code can see: a figure, a word of the subtask that
+neither the finding nor its calls have, or a word of the finding that stands nowhere else.
 """
 
 import re
@@ -19,7 +19,8 @@ from temporal_supervisor.supervision.grounding.naming.names import KnownWords, u
 from temporal_supervisor.supervision.grounding.sources import Source
 from temporal_supervisor.supervision.grounding.support import Support
 
-_KNOWN_CHARS = 400_000  # of texts in which names are looked up: beyond it, support reads no figures either
+# Of texts in which names are looked up: beyond it, support reads no figures either.
+_KNOWN_CHARS = 400_000
 _PARTS = re.compile(r"[_\W]+")
 _LEAST_CHARS = 3  # of a word that can be missing: shorter ones join others
 
@@ -74,9 +75,9 @@ class Known:
 def names_a_fault(said: str, asked: str, finding: str, calls: str, outputs: Sequence[str] = ()) -> bool:
     """True if a refusal names something that code can see in a finding, its `calls`, or what it was `asked`.
 
-    That is a figure; a word of the subtask that is missing in both; or a word of the finding that neither the subtask
-    nor an output has, as "fell" of a finding whose table shows no fall. The year and the place for which a query
-    asked are not missing from its result.
+    That is a figure; a word of the subtask that is missing in both; or a word of the finding that
+    neither the subtask nor an output has, as "fell" of a finding whose table shows no fall. The
+    year and the place for which a query asked are not missing from its result.
     """
     stated = Support([Source(asked)])
     if any(claim.figure is not None and not stated.supports(claim) for claim in claims(said)):

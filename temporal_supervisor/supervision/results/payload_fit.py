@@ -9,7 +9,8 @@ from temporal_supervisor.supervision.base.text import cut, size
 from temporal_supervisor.supervision.contract.result import Gap, RunResult, SubtaskReport
 from temporal_supervisor.supervision.contract.usage import Usage
 
-# At most so many bytes of each text, and so many items of each list; of a list in a list's item a tenth.
+# At most so many bytes of each text, and so many items of each list; of a list in a list's item a
+# tenth.
 _STEPS = ((2048, 200), (600, 200), (200, 100), (24, 10))
 _TEXTS = frozenset(
     (
@@ -32,8 +33,10 @@ _LISTS = frozenset(
 )
 _ANSWERS = ("answer", "direct_answer")
 _LEAST_ANSWER_BYTES = 2048
-PAYLOAD_ROOM_BYTES = limits.PAYLOAD_HARD_BYTES * 7 // 8  # the rest is for what a payload has around its value
-_GAP_BYTES = 8 * 1024  # of the descriptions, and of the reasons, of all gaps in a result without other texts
+# The rest is for what a payload has around its value.
+PAYLOAD_ROOM_BYTES = limits.PAYLOAD_HARD_BYTES * 7 // 8
+# Of the descriptions, and of the reasons, of all gaps in a result without other texts.
+_GAP_BYTES = 8 * 1024
 _LEAST_GAP_BYTES = 24  # of one of them: less says nothing
 _BARE_TABLES = 10  # of templates, in a result without texts
 
@@ -43,8 +46,8 @@ M = TypeVar("M", bound=BaseModel)
 def cut_to(value: M, limit: int) -> M:
     """Returns `value` in at most `limit` bytes of JSON, or as short as cutting its texts and lists makes it.
 
-    Ids, states, references and the rows of subtasks and gaps stay. An answer keeps half of the limit, its JSON is whole
-    or absent.
+    Ids, states, references and the rows of subtasks and gaps stay. An answer keeps half of the
+    limit, its JSON is whole or absent.
     """
     if _bytes(value) <= limit:
         return value
@@ -57,10 +60,11 @@ def cut_to(value: M, limit: int) -> M:
 
 
 def fit(result: RunResult, limit: int = limits.PAYLOAD_AIM_BYTES) -> RunResult:
-    """Returns `result` in at most `limit` bytes of JSON; `truncated` says that something was shortened.
+    """Returns `result` in at most `limit` bytes of JSON.
 
-    Ids and states of all subtasks and gaps stay below PAYLOAD_HARD_BYTES: 1,000 of them are above
-    PAYLOAD_AIM_BYTES. Beyond that the first STATUS_PAGE stay, and a warning says so.
+    `truncated` says that something was shortened. Ids and states of all subtasks and gaps stay
+    below PAYLOAD_HARD_BYTES: 1,000 of them are above PAYLOAD_AIM_BYTES. Beyond that the first
+    STATUS_PAGE stay, and a warning says so.
     """
     if _bytes(result) <= limit:
         return result
@@ -71,7 +75,8 @@ def fit(result: RunResult, limit: int = limits.PAYLOAD_AIM_BYTES) -> RunResult:
     fields |= {"artifacts": shorter.tables[:_BARE_TABLES], "answer": cut(result.answer, _LEAST_ANSWER_BYTES)}
     unknown = Usage(usd=None)  # not 0
     reports = [SubtaskReport(id=r.id, state=r.state, counts=r.counts, usage=unknown) for r in result.subtasks]
-    # What is missing, and why, comes before what else there is to say of the rows: few gaps keep their words.
+    # What is missing, and why, comes before what else there is to say of the rows: few gaps keep
+    # their words.
     share = min(_GAP_BYTES // max(1, len(result.gaps)), limits.SENTENCE_BYTES)
     with_words, without = (
         RunResult.model_construct(
@@ -94,14 +99,20 @@ def fit(result: RunResult, limit: int = limits.PAYLOAD_AIM_BYTES) -> RunResult:
 
 
 def _short_gap(gap: Gap, room: int) -> Gap:
-    """Returns a gap with so many bytes of description and reason each; with too few of them it has neither."""
+    """Returns a gap with so many bytes of description and reason each.
+
+    With too few of them it has neither.
+    """
     if room < _LEAST_GAP_BYTES:
         return Gap(subtask_id=gap.subtask_id, reason="")
     return gap.model_copy(update={"description": cut(gap.description, room), "reason": cut(gap.reason, room)})
 
 
 def pages(items: list[M], limit: int) -> list[list[M]]:
-    """Returns the items in pages of one or more, with at most `limit` bytes of JSON; one page if there are none."""
+    """Returns the items in pages of one or more, with at most `limit` bytes of JSON.
+
+    One page if there are none.
+    """
     result: list[list[M]] = [[]]
     room = limit
     for item in items:

@@ -1,9 +1,10 @@
-"""Whether an answer that no worker agent had a part in comes from the model's own knowledge.
+"""The test for answers that come from the model's own knowledge, without any worker agent.
 
-The rule: it does if it states a figure, an address or a name that the goal does not give, and if the goal asks a
-question whose answer is not mostly made of the goal's own words. So greetings, and texts of the goal that were
-reworked, are the model's work and not its knowledge. Where the rule cannot tell, the answer counts as recalled: that
-costs a mark, and the other mistake would hide where a fact comes from.
+The rule: it does if it states a figure, an address or a name that the goal does not give, and if
+the goal asks a question whose answer is not mostly made of the goal's own words. So greetings, and
+texts of the goal that were reworked, are the model's work and not its knowledge. Where the rule
+cannot tell, the answer counts as recalled: that costs a mark, and the other mistake would hide
+where a fact comes from.
 """
 
 from temporal_supervisor.supervision.base.capitals import names_in
@@ -13,7 +14,8 @@ from temporal_supervisor.supervision.grounding.sources import Source
 from temporal_supervisor.supervision.grounding.support import Support
 
 _QUESTION_MARKS = ("?", "？", "؟")
-_REWORKED = 0.6  # of the answer's words: a shortened or sorted text keeps nearly all, a fact brings new ones
+# Of the answer's words: a shortened or sorted text keeps nearly all, a fact brings new ones.
+_REWORKED = 0.6
 
 
 def is_recalled(answer: str, goal: str) -> bool:

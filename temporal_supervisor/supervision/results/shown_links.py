@@ -1,8 +1,9 @@
 """Images and links in what models write: who shows it may ask another host for them, with data in their URLs.
 
-An image is asked for as soon as it is shown, so none is left. A link needs a click: it stays if its URL was not made
-up, which is to say if exactly this URL stands in what was read. Anything else becomes text, with its host. No Markdown
-is parsed here: each place where an image, a link or a tag could begin is known or broken by a space.
+An image is asked for as soon as it is shown, so none is left. A link needs a click: it stays if its
+URL was not made up, which is to say if exactly this URL stands in what was read. Anything else
+becomes text, with its host. No Markdown is parsed here: each place where an image, a link or a tag
+could begin is known or broken by a space.
 """
 
 import re
@@ -121,5 +122,6 @@ def _is_unopened(written: str) -> bool:
 
 
 def _compared(url: str) -> str:
-    # Upper and lower case differ: in a path that a model may choose from, each letter would carry a bit.
+    # Upper and lower case differ: in a path that a model may choose from, each letter would carry a
+    # bit.
     return url.rstrip("/")

@@ -1,8 +1,8 @@
 """The success rule: how many subtasks must complete for a run to have an answer.
 
-`any`: at least one, optional ones count. `all` or a fraction: that share, rounded up, of the required subtasks; of
-all subtasks when none is required. Only `completed` counts. Subtasks that a later revision replaced do not count any
-more. A run in which nothing completed meets no rule.
+`any`: at least one, optional ones count. `all` or a fraction: that share, rounded up, of the
+required subtasks; of all subtasks when none is required. Only `completed` counts. Subtasks that a
+later revision replaced do not count any more. A run in which nothing completed meets no rule.
 """
 
 import math
@@ -53,7 +53,10 @@ def _counted(rule: Rule, importance_by_id: Mapping[str, Importance]) -> set[str]
 
 
 def needed(rule: Rule, importance_by_id: Mapping[str, Importance]) -> int:
-    """Returns how many of the subtasks that count must complete. Raises ValueError if `rule` is not a valid rule."""
+    """Returns the number of the subtasks that count which must complete.
+
+    Raises ValueError if `rule` is not a valid rule.
+    """
     share = success_fraction(rule)
     return 1 if share is None else math.ceil(share * len(_counted(rule, importance_by_id))) or 1
 
