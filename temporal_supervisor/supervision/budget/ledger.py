@@ -2,9 +2,9 @@
 
     total = spent + promised to worker agents + reserved for own calls + held back for the synthesis + free
 
-The root has one, each nested supervisor one over its own grant, never a fresh allowance. A promise fits the total
-when it is made, so spending passes the total only by what calls under way consume beyond their estimate: at most one
-call for each running worker agent, and the supervisor's own.
+The root has one, each nested supervisor one over its own grant, never a fresh allowance. A promise
+fits the total when it is made, so spending passes the total only by what calls under way consume
+beyond their estimate: at most one call for each running worker agent, and the supervisor's own.
 """
 
 import math
@@ -14,7 +14,8 @@ from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.contract.base import Model
 from temporal_supervisor.supervision.contract.usage import Spend, Usage
 
-SYNTHESIS_HOLDBACK_SHARE = 0.1  # of the budget: an answer costs about a tenth of a run of a dozen subtasks
+# Of the budget: an answer costs about a tenth of a run of a dozen subtasks.
+SYNTHESIS_HOLDBACK_SHARE = 0.1
 SYNTHESIS_HOLDBACK_TOKENS = 20_000  # the findings of a dozen subtasks and an answer
 USUAL_REPLY_TOKENS = 1500  # for estimates: most plans, turns and answers are shorter
 
@@ -27,7 +28,7 @@ class Amount(Model):
 
 
 class NextCall(Enum):
-    """What a worker agent does next within its grant."""
+    """The next step of a worker agent within its grant."""
 
     CALL = auto()
     CONCLUDE = auto()  # one more call, in which it must conclude
@@ -35,10 +36,10 @@ class NextCall(Enum):
 
 
 def next_call(grant: Amount, used: Usage, estimate: int, *, last_grant: bool) -> NextCall:
-    """Returns what comes after `used`, when the next call takes about `estimate` tokens.
+    """Returns the step after `used`, when the next call takes about `estimate` tokens.
 
-    With a grant that may be followed by more, a worker agent stops one call early: were it to spend the rest, a
-    `last_grant` of nothing would leave it no call to conclude in.
+    With a grant that may be followed by more, a worker agent stops one call early: were it to spend
+    the rest, a `last_grant` of nothing would leave it no call to conclude in.
     """
     if not may_call(grant, used, estimate):
         return NextCall.STOP
@@ -53,7 +54,8 @@ def next_call(grant: Amount, used: Usage, estimate: int, *, last_grant: bool) ->
 def may_call(grant: Amount, used: Usage, next_estimate: int) -> bool:
     """True if a worker agent that has `used` so much may make a call of about `next_estimate` tokens.
 
-    The first call is always allowed: a grant too small for a large context would otherwise buy nothing at all.
+    The first call is always allowed: a grant too small for a large context would otherwise buy
+    nothing at all.
     """
     if used.model_calls == 0:
         return True
@@ -75,15 +77,17 @@ def token_price(usage: Usage) -> float:
 class Ledger:
     """An account of `tokens` and `usd`; None is no limit of that kind.
 
-    A call whose price is unknown (`Usage.usd` None) ends the accounting in dollars: from then on tokens alone decide.
-    What a call will cost in dollars is estimated by the mean price of a token so far.
+    A call whose price is unknown (`Usage.usd` None) ends the accounting in dollars: from then on
+    tokens alone decide. What a call will cost in dollars is estimated by the mean price of a token
+    so far.
     """
 
     def __init__(self, tokens: int | None, usd: float | None) -> None:
         self._total = Amount(tokens=tokens, usd=usd)
         self._spent = Usage()
         self._grants: dict[str, Amount] = {}
-        # Sums of the grants, kept up to date: they are asked for after every event, and a large run has hundreds.
+        # Sums of the grants, kept up to date: they are asked for after every event, and a large run
+        # has hundreds.
         self._promised_tokens = 0
         self._promised_usd = 0.0
         self._reserved = 0  # tokens of own calls in flight
@@ -95,17 +99,17 @@ class Ledger:
 
     @property
     def free(self) -> Amount:
-        """What may be promised now."""
+        """The amount that may be promised now."""
         return self._free_beside(self._reserve())
 
     @property
     def for_synthesis(self) -> Amount:
-        """What the synthesis may use: what is free, and what is held back for it."""
+        """The amount for the synthesis: all that is free, and a reserve for it."""
         return self._free_beside(Amount(tokens=0, usd=0.0))
 
     @property
     def open_grants(self) -> int:
-        """How many grants are not settled."""
+        """The number of grants that are not settled."""
         return len(self._grants)
 
     def has_grant(self, account: str | None) -> bool:
@@ -114,11 +118,17 @@ class Ledger:
 
     @property
     def exhausted(self) -> bool:
-        """True if not even the smallest grant is free; running worker agents may still give some back."""
+        """True if not even the smallest grant is free.
+
+        Running worker agents may still give some back.
+        """
         return not self.has_room(limits.LEAST_GRANT_TOKENS)
 
     def reserve_call(self, estimate_tokens: int, *, synthesis: bool = False) -> bool:
-        """Sets tokens aside for one own call, the synthesis from what is held back, too. Returns False without room."""
+        """Sets tokens aside for one own call, the synthesis from what is held back, too.
+
+        Returns False without room.
+        """
         fits = self.has_room(estimate_tokens, synthesis=synthesis)
         if fits:
             self._reserved += estimate_tokens
@@ -216,7 +226,8 @@ class Ledger:
         tokens = usd = None
         if total.tokens is not None:
             wanted = max(math.ceil(total.tokens * share), SYNTHESIS_HOLDBACK_TOKENS)
-            tokens = min(wanted, total.tokens // 2)  # of a small total more would leave nothing to write about
+            # Of a small total more would leave nothing to write about.
+            tokens = min(wanted, total.tokens // 2)
         if total.usd is not None and self._spent.usd is not None:
             usd = total.usd * share
         return Amount(tokens=tokens, usd=usd)
@@ -233,7 +244,7 @@ class Spending:
         self._sums: dict[tuple[str, str], Usage] = {}
 
     def add(self, role: str, model: str, usage: Usage) -> None:
-        """Adds what was consumed; nothing leaves no row."""
+        """Adds usage to a row; nothing leaves no row."""
         if usage != Usage():
             key = role, model
             self._sums[key] = self._sums.get(key, Usage()) + usage

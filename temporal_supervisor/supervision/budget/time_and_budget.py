@@ -1,4 +1,4 @@
-"""What a run may still use: time until its deadline, and budget.
+"""The time and the budget that a run has left.
 
 Both can be extended while it runs.
 """
@@ -47,12 +47,12 @@ class TimeAndBudget:
 
     @property
     def deadline_at(self) -> datetime:
-        """When the run must have answered; it moves while the clock is held."""
+        """The end of the run's time; it moves while the clock is held."""
         return self._started_at + self.deadline + self._held
 
     @property
     def latest_deadline_at(self) -> datetime:
-        """Where `extend_limits` can move the deadline to at most."""
+        """The latest deadline that `extend_limits` can set."""
         return self._started_at + limits.MAX_DEADLINE + self._held
 
     @property
@@ -85,14 +85,14 @@ class TimeAndBudget:
         return True
 
     def held_time(self, begin: datetime, end: datetime) -> timedelta:
-        """Returns how long the clock stood still between two times."""
+        """Returns the time that the clock was held between two times."""
         holds = [*self._holds, (self._held_since, self._now())] if self.held else self._holds
         parts = (min(end, until) - max(begin, since) for since, until in holds)
         return sum((max(timedelta(), part) for part in parts), timedelta())
 
     @property
     def work_until(self) -> datetime:
-        """When work on subtasks ends, so that there is time for the synthesis."""
+        """The end of the time for subtasks, so that there is time for the synthesis."""
         return self.deadline_at - self._for_synthesis
 
     @property
@@ -129,7 +129,7 @@ class TimeAndBudget:
 
     @property
     def closing_time(self) -> timedelta:
-        """How long to wait for children that were asked to stop: the answer needs a part of what is left, too."""
+        """The time for children to stop in: the answer needs a part of the rest."""
         left = (self.deadline_at - self._now()) * limits.CHILD_CLOSE_SHARE
         return max(min(limits.CHILD_CLOSE_WAIT, left), limits.LEAST_CALL_TIME)
 
@@ -158,9 +158,10 @@ class TimeAndBudget:
             del self._agents_waiting[subtask_id]
 
     def affordable(self, tokens: int, ended: Sequence[Usage]) -> int | None:
-        """Returns how many subtasks of so many `tokens`, or of the mean of `ended` ones, are free.
+        """Returns the number of subtasks that the free budget pays for.
 
-        None if unknown.
+        Each takes so many `tokens`, or the mean of the `ended` ones. Each takes so many `tokens`,
+        or the mean of the `ended` ones. None if unknown.
         """
         free, count = self.ledger.free, max(1, len(ended))
         mean_usd = sum(usage.usd or 0.0 for usage in ended) / count
@@ -208,7 +209,7 @@ class TimeAndBudget:
         self._held_before = timedelta()
 
     def keep_within(self, ceilings: Ceilings) -> None:
-        """Lowers what is above the operator's ceilings, now and in later updates."""
+        """Lowers limits to the operator's ceilings, now and in later updates."""
         self._ceilings = ceilings
         self.budget = ceilings.lowered_budget(self.budget)
         self.ledger.extend(self.budget.tokens, self.budget.usd)
