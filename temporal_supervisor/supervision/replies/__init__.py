@@ -1,1 +1,1 @@
-"""Reading what models write: the rules by which a slightly wrong reply is read as it was meant. See `rules`."""
+"""Reading the replies of models: slightly wrong forms are read as they were meant. See `rules`."""

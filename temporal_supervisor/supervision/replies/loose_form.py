@@ -92,7 +92,7 @@ def _put_right(root: Any, error: Mapping[str, Any]) -> bool:
 
 
 def _mended(written: Any, kind: str, expected: str) -> Any:
-    """Returns what was meant, `written` itself if that can't be said."""
+    """Returns the intended value, `written` itself if that can't be told."""
     if kind == "list_type":
         return _list(written)
     if says_nothing(written):
