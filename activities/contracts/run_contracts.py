@@ -143,7 +143,7 @@ class SupervisorCall(Model):
 
     @property
     def terms(self) -> CallTerms:
-        """How the call is made."""
+        """The terms of the call."""
         raise NotImplementedError
 
 
@@ -233,12 +233,15 @@ class RunSetup(ProcessFacts):
 
     @property
     def prompt_bytes(self) -> int:
-        """The same as the size of stored texts."""
+        """The room for stored texts in a prompt, by their size in bytes."""
         return int(self.prompt_tokens * limits.CHARS_PER_TOKEN)
 
 
 class RunFacts(Model):
-    """What is said of a run beside its result: its `owner` as its request claims, its last plan at `plan_ref`."""
+    """The facts about a run beside its result.
+
+    Its `owner` is as its request claims, its last plan at `plan_ref`.
+    """
 
     goal_ref: str
     team: str
@@ -309,7 +312,7 @@ class ChildRef(Model):
 
 
 class Consumed(Model):
-    """What all executions of a child consumed by the journal of their model calls, and how many turns they made."""
+    """The usage and turns of all executions of a child, by the journal of their model calls."""
 
     usage: Usage = Usage()
     turns: int = 0
@@ -324,14 +327,14 @@ class AdoptInput(Model):
 
 
 class PersonWords(Model):
-    """What a person wrote: the reply to a question, or a finding; `source` is who it was."""
+    """The text of a person: the reply to a question, or a finding; `source` names them."""
 
     text: str
     source: str
 
 
 class WordsInput(Model):
-    """What people wrote for a run: all that came together."""
+    """The texts that people wrote for a run at the same time."""
 
     run: RunRef
     words: list[PersonWords]

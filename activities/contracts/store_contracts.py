@@ -1,4 +1,4 @@
-"""What the calls of a run and its root tell each other of a store that is away. These models are history."""
+"""Reports between the calls of a run and its root about a store that is away. History."""
 
 from activities.contracts.run_contracts import RunRef
 from temporal_supervisor.supervision.contract.base import Model, Paragraph

@@ -66,7 +66,7 @@ class TurnInput(Model):
 
     @property
     def terms(self) -> CallTerms:
-        """How the call is made."""
+        """The terms of the call."""
         words = f"{self.role}, {self.step.replace('.', ' ')}"
         return CallTerms(self.step, words, words, self.max_tokens)
 
