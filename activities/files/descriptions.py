@@ -1,4 +1,4 @@
-"""What people say of the tables in a folder, in `data.toml` beside the files: it overrides what is read in them.
+"""The descriptions of tables in `data.toml` beside the files: they override what the files show.
 
     [words]
     revenue = "amount without returns"
@@ -52,7 +52,7 @@ class DescriptionRefused(ValueError):
 
 
 class ColumnDescription(StrictModel):
-    """What is said of one column; what is left out is decided by its values."""
+    """The description of one column; missing fields are decided by its values."""
 
     type: ColumnType | None = None
     decimal: DecimalMark | None = None
@@ -62,7 +62,7 @@ class ColumnDescription(StrictModel):
 
 
 class TableDescription(StrictModel):
-    """What is said of one table.
+    """The description of one table.
 
     `header` is the number of the row that names the columns, from 1, as a person counts the file's lines; two or
     three for a header of several rows; an empty list for none. None leaves it to be found.
@@ -75,12 +75,12 @@ class TableDescription(StrictModel):
     columns: Annotated[dict[Name, ColumnDescription], Field(max_length=500)] = {}
 
     def of(self, table: str) -> "TableDescription":
-        """Returns what is said of the table of that name, of those in one file."""
+        """Returns the description of the table of that name, of those in one file."""
         return self
 
     @property
     def reading(self) -> str:
-        """What it changes in the reading of a file, as text; empty if it only describes."""
+        """The settings for reading a file, as text; empty if it only describes."""
         words: Any = {"description": True, "columns": {"__all__": {"description"}}}
         said = self.model_dump(mode="json", include=_OF_TABLE, exclude=words, exclude_defaults=True)
         columns = {name: column for name, column in said.pop("columns", {}).items() if column}
@@ -91,12 +91,12 @@ _OF_TABLE = set(TableDescription.model_fields)
 
 
 class FileDescription(TableDescription):
-    """What is said of the tables of one file: of all, and by name of single ones, in `parts`."""
+    """The description of the tables of one file: of all, and of single ones in `parts` by name."""
 
     parts: dict[str, TableDescription] = {}
 
     def of(self, table: str) -> TableDescription:
-        """Returns what is said of one of the file's tables: what is said of it alone goes before."""
+        """Returns the description of one of the file's tables, whose own fields come first."""
         own = self.parts.get(table)
         whole = {name: getattr(self, name) for name in TableDescription.model_fields}
         if own is None:
@@ -106,12 +106,12 @@ class FileDescription(TableDescription):
         return TableDescription(**{**whole, **said, "columns": columns})
 
     def of_member(self, name: str, members: Iterable[str]) -> "FileDescription | None":
-        """Returns what is said of one of the files in a zipped folder, by its name there; None if nothing is."""
+        """Returns the description of a file in a zipped folder, by its name there, if there is one."""
         return DataDescription(tables=self.parts).of_file(name, members)
 
     @property
     def reading(self) -> str:
-        """What it changes in the reading of the file, as text; empty if it only describes."""
+        """The settings for reading the file, as text; empty if it only describes."""
         whole = super().reading
         parts = {name: said for name, part in self.parts.items() if (said := part.reading)}
         return json.dumps([whole, parts], sort_keys=True) if whole or parts else ""
@@ -124,7 +124,10 @@ class DataDescription(StrictModel):
     tables: Annotated[dict[Name, TableDescription], Field(max_length=2000)] = {}
 
     def of_file(self, name: str, files: Iterable[str]) -> FileDescription | None:
-        """Returns what is said of one of some files; None if nothing is. Tables are named beside them, or alone."""
+        """Returns the description of one of some files, if there is one.
+
+        Tables are named beside them, or alone.
+        """
         others = set(files) - {name}
         whole = self.tables.get(name, TableDescription())
         parts = {key: said for key, said in self.tables.items() if not _is_of(key, {name, *others})}
@@ -135,7 +138,7 @@ class DataDescription(StrictModel):
 
 
 def _below(name: str, tables: Mapping[str, TableDescription]) -> dict[str, TableDescription]:
-    """Returns what is said of the parts of a file, by their names in it."""
+    """Returns the descriptions of the parts of a file, by their names in it."""
     return {key[len(name) + 1 :]: said for key, said in tables.items() if key.startswith(f"{name}/")}
 
 
@@ -152,7 +155,7 @@ class Written(NamedTuple):
 
 
 def read_description(text: str) -> Written:
-    """Returns what a `data.toml` says. Raises DescriptionRefused."""
+    """Returns the content of a `data.toml`. Raises DescriptionRefused."""
     if len(text) > DESCRIPTION_BYTES:
         raise DescriptionRefused(
             f"it has more than {DESCRIPTION_BYTES >> 10} KiB: leave out what is as it would be read"
@@ -178,7 +181,7 @@ def _said_by_parser(message: str) -> str:
 
 
 def _complaints(error: ValidationError, lines: Mapping[tuple[str, ...], int]) -> list[str]:
-    """Returns what is wrong with some fields, each behind its line."""
+    """Returns the faults of some fields, each behind its line."""
     said = dict[tuple[int | None, str], str]()
     for item in error.errors(include_url=False, include_input=False):
         # The parts behind the last name are of a union or a list: no names of fields.
@@ -204,7 +207,7 @@ _FORMS = {
 
 
 def _complaint(place: tuple[str, ...], field: str, kind: str, message: str) -> str:
-    """Returns what is wrong with a field, and what to write there."""
+    """Returns the fault of a field, and a valid value."""
     model = TableDescription if len(place) == 3 else ColumnDescription if len(place) > 3 else DataDescription
     name = place[-1]
     if kind == "extra_forbidden" and is_data(f".{name}"):

@@ -99,7 +99,7 @@ class FileCache:
     """Converted files in a folder of this machine, by content: any process may delete it at any time."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        """Without a folder it has one of its own, for as long as it lives."""
+        """Uses a folder, or without one a folder of its own, for as long as it lives."""
         whole = folder or Path(tempfile.mkdtemp(prefix="supervisor-files-"))
         if folder is None:
             weakref.finalize(self, shutil.rmtree, whole, ignore_errors=True)
@@ -145,7 +145,7 @@ class FileCache:
         return await self._with_words(unique, described, owner) if isinstance(described, Described) else unique
 
     async def _description(self, file: FileEntry, names: list[str], owner: str, fetch: Fetch) -> Described | str:
-        """Returns what a `data.toml` says of files, or the problem with it."""
+        """Returns the content of the `data.toml` beside files, or the problem with it."""
         if file.problem:
             return file.problem
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -324,7 +324,7 @@ class FileCache:
         return {"tables": found["tables"], "document": {**document, "notes": found["notes"]}}
 
     def _make_room(self) -> None:
-        """Deletes what was used longest ago, older versions' files too, until the rest fits the cache.
+        """Deletes the least recently used files, also of older versions, until the rest fits.
 
         Indexes count one by one. What a process left of one that it could not finish goes, too.
         """
@@ -361,10 +361,11 @@ class Files:
         self._reading: asyncio.Task[list[FileReport]] | None = None
 
     async def reports(self) -> list[FileReport]:
-        """Returns what each file holds. Raises ValueError if they cannot be used, and as the store does.
+        """Returns the report of each file.
 
-        All callers wait for the same reading, and it continues when one of them stops waiting: a large file takes
-        longer than a tool call may, so the next call finds it done. What was deleted since is made again.
+        Raises ValueError if they cannot be used, and as the store does. All callers wait for the
+        same reading, and it continues when one of them stops waiting: a large file takes longer
+        than a tool call may, so the next call finds it done. What was deleted since is made again.
         """
         async with self._looking:
             reading = self._reading
@@ -415,7 +416,10 @@ def _is_used(made: Path) -> bool:
 
 
 def _keep(reports: list[Json], made: Path, folder: Path) -> list[Json]:
-    """Moves what was made to its place, unless another process was faster. Returns the reports with paths there."""
+    """Moves new files to their place, unless another process was faster.
+
+    Returns the reports with paths there.
+    """
     written = json.dumps(reports, ensure_ascii=False).replace(str(made), str(folder))
     (made / "report.json").write_text(written, encoding="utf-8", errors="replace")
     try:

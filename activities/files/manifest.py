@@ -82,7 +82,7 @@ def _first_inside(folder: Path) -> list[Path]:
 
 
 def _inside(folder: Path) -> Iterator[Path]:
-    """Yields what is no folder, links to folders, and folders that can't be listed; hidden folders are left out."""
+    """Yields the files, links and unreadable folders in a folder; hidden folders are left out."""
     closed: list[OSError] = []
     for at, folders, files in os.walk(folder, onerror=closed.append):
         folders[:] = [name for name in folders if not _is_hidden(name)]
@@ -95,7 +95,10 @@ def _is_hidden(name: str) -> bool:
 
 
 def _problem(file: Path, folder: Path | None) -> str | None:
-    """Returns why something can't be read; a pipe or a device, which may never end, is not opened."""
+    """Returns the reason why something can't be read.
+
+    A pipe or a device, which may never end, is not opened.
+    """
     try:
         if folder and not file.resolve().is_relative_to(folder.resolve()):
             return "it leads out of its folder: copy the file itself"

@@ -53,7 +53,7 @@ _UNNAMED = re.compile(r"column_\d+")
 
 
 class Dialect(NamedTuple):
-    """How the fields of a file are written, and how many most lines have."""
+    """The syntax of a file's fields, and the number of them that most lines have."""
 
     delimiter: str
     escape: str
@@ -260,7 +260,7 @@ def _is_empty(database: duckdb.DuckDBPyConnection, name: str) -> bool:
 
 
 def _of_table(described: TableDescription | None, stem: str) -> TableDescription | None:
-    """Returns what a person says of one table of a file, of all that is said of the file."""
+    """Returns a person's description of one table, of that of the whole file."""
     return described.of(table_name(stem)) if described else None
 
 

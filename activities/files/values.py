@@ -40,7 +40,7 @@ def is_data(name: str) -> bool:
 
 
 def unread_kind(name: str) -> str:
-    """Returns why a file of that name is never read; empty if it may be."""
+    """Returns the reason why a file of that name is never read; empty if it may be."""
     if is_data(name):
         return ""
     return f"files of the kind '{PurePosixPath(name).suffix or name}' are not read"

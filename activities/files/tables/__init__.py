@@ -1,1 +1,1 @@
-"""How foreign tables are read: where the header stands, and which number each cell is."""
+"""The reading of foreign tables: the place of the header, and the number in each cell."""

@@ -28,7 +28,7 @@ COMMAS = "decimal commas are read as numbers"
 
 
 class ColumnReading(NamedTuple):
-    """How a column is read: its type and the SQL of a value, both empty for text, and what a person should know."""
+    """The reading of a column: its type and the SQL of a value, both empty for text, with notes."""
 
     kind: str = ""
     sql: str = ""
@@ -88,7 +88,7 @@ class _Reader:
         self._is_small, self._texts_are_numbers = is_small, texts_are_numbers
 
     def about(self, name: str) -> ColumnDescription:
-        """Returns what a person says of a column."""
+        """Returns a person's description of a column."""
         return self._described.columns.get(name, ColumnDescription())
 
     def read(self, name: str) -> tuple[ColumnReading | None, Profile | None]:
@@ -187,7 +187,10 @@ def _decide_open(readings: dict[str, ColumnReading], left_open: dict[str, Profil
 
 
 def _doubt_about_dots(left_open: dict[str, Profile], *, semicolons: bool) -> str:
-    """Returns why the dots of a file in which no column shows its decimal mark may group thousands; else empty."""
+    """Returns the reason why a file's dots may group thousands; else empty.
+
+    No column shows its decimal mark.
+    """
     if semicolons:
         return "semicolons separate the fields"
     for name, profile in left_open.items():
@@ -425,7 +428,7 @@ def _values(count: int) -> str:
 
 
 def reading_json(database: duckdb.DuckDBPyConnection, name: str, reading: ColumnReading) -> Json:
-    """Returns what a person sees of a reading: one cell as written, its value, the decision and why."""
+    """Returns a reading for people: a cell as written, its value, the decision and the reason."""
     written = reading.written
     value = written
     if reading.sql and written:

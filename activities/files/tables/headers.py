@@ -1,4 +1,4 @@
-"""Where a table's header stands: above it titles and notes, below it the data, decided by the first rows.
+"""The place of a table's header, decided by the first rows: notes are above it, data below.
 
 A header's cells are no numbers where the cells below are, except years and running numbers.
 """
@@ -32,7 +32,7 @@ class Row(NamedTuple):
 
 
 class Header(NamedTuple):
-    """How many rows are no data, the columns' names, the texts above, and the rows of the header as written.
+    """The header: the number of rows that are no data, the columns' names, the texts above.
 
     `lines` are the numbers of the header's lines, as a person counts them.
     """
@@ -224,7 +224,7 @@ def _spread(upper: list[str], lower: list[str]) -> None:
 
 
 def _kind(cells: Sequence[str], column: int) -> str:
-    """Returns what a cell is: "number", "year", "missing", "text", or empty."""
+    """Returns the kind of a cell: "number", "year", "missing", "text", or empty."""
     cell = cells[column] if column < len(cells) else ""
     text = cell.strip(BLANKS)
     if not text:

@@ -151,7 +151,7 @@ def number_shape(shape: str, *, zero: bool) -> NumberShape | None:
 
 
 def _body(text: str) -> tuple[int, int]:
-    """Returns where the digits with their marks begin and end."""
+    """Returns the begin and end of the digits with their marks."""
     start, end = text.find("9"), text.rfind("9") + 1
     if start > 0 and text[start - 1] in ".,":
         start -= 1
@@ -190,7 +190,7 @@ def _without_footnote(shape: str) -> tuple[str, str]:
 
 
 class _Signs(NamedTuple):
-    """What stands around the digits: signs and brackets, and the texts that are left, which may be units."""
+    """The signs and brackets around the digits, and the other texts, which may be units."""
 
     before: str
     after: str

@@ -1,4 +1,4 @@
-"""What the cells of a column are, counted by their shapes, and the SQL that makes numbers of them."""
+"""Profiles of columns: their cells counted by shape, and the SQL that makes numbers of them."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -40,7 +40,7 @@ class Cells(NamedTuple):
 
 
 class Profile(NamedTuple):
-    """What the cells of a column are: numbers by their shapes, marks of missing values, and everything else."""
+    """The cells of a column: numbers by their shapes, marks of missing values, and all others."""
 
     numbers: list[Cells]
     missing: list[str]
@@ -91,7 +91,10 @@ def untyped(name: str) -> str:
 
 
 def profiled(rows: Rows, name: str, missing: list[str], source: str = "texts") -> Profile:
-    """Returns what the cells of a column are. `missing`: texts that a person names beside the usual marks."""
+    """Returns the profile of a column.
+
+    `missing`: texts that a person names beside the usual marks.
+    """
     text = text_of(name)
     digits = f"translate({text}, '012345678', '999999999')"
     shape = f"CASE WHEN strlen({text}) > {4 * SHAPE_CHARS} THEN 'words' ELSE {digits} END"
@@ -157,5 +160,5 @@ def listed(texts: Iterable[str]) -> str:
 
 
 def most(cells: list[Cells]) -> Cells:
-    """Returns those of some cells of which there are most."""
+    """Returns the most frequent ones of some cells."""
     return max(cells, key=lambda one: one.times, default=Cells("", False, 0, "", None))
