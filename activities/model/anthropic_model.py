@@ -183,7 +183,7 @@ class AnthropicModel(ModelEndpoint):
         return self._is_providers_own and profile_of(model, self._without).server_tools
 
     def price(self, model: str, usage: ModelUsage) -> float | None:
-        """Returns what a call costs in dollars; None if the price is unknown."""
+        """Returns the cost of a call in dollars; None if the price is unknown."""
         return 0.0 if self._free else pricing.price(model, usage)
 
     async def close(self) -> None:

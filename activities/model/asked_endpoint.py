@@ -35,11 +35,11 @@ class EndpointMemory:
         self._file = file
 
     def find(self, address: str, model: str) -> ModelTraits:
-        """Returns what is remembered of a model at an address."""
+        """Returns the traits of a model at an address, as remembered."""
         return self._entries().get(_key(address, model), ModelTraits())
 
     def keep(self, address: str, model: str, traits: ModelTraits) -> None:
-        """Remembers what was found, but the window; the oldest make room."""
+        """Remembers traits, but the window; the oldest make room."""
         if self._file is None:
             return
         entries = self._entries()
@@ -65,9 +65,10 @@ def _key(address: str, model: str) -> str:
 
 
 class AskedEndpoint:
-    """What this process knows of its endpoint, asked from `start` on; before that, and without one, nothing.
+    """The facts that this process knows of its endpoint, asked from `start` on.
 
-    `models` are those that the operator chose; without any, the only one that the endpoint lists is asked about.
+    Before that, and without one, it knows nothing. `models` are those that the operator chose;
+    without any, the only one that the endpoint lists is asked about.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class AskedEndpoint:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def facts(self, patience: timedelta = limits.ENDPOINT_PATIENCE) -> EndpointFacts:
-        """Returns what is known, waiting for it while it is being asked, if need be for less than there is to know."""
+        """Returns the facts, waiting while they are asked, if need be for a part of them."""
         if self._task is None:
             return EndpointFacts()
         with suppress(TimeoutError):
@@ -121,7 +122,7 @@ class AskedEndpoint:
             self._known.set()
 
     async def _try_models(self, endpoint: ModelEndpoint) -> None:
-        """Completes what is known of the chosen models: what is remembered is not asked again."""
+        """Completes the traits of the chosen models: remembered ones are not asked again."""
         for model in self._chosen[: limits.ENDPOINT_MODELS]:
             remembered = self._memory.find(endpoint.endpoint, model)
             known = remembered.model_copy(update={"window": self._facts.traits(model).window})

@@ -30,7 +30,10 @@ _NOTHING_LEFT: Json = {"type": "text", "text": "(thinking only)"}  # the API ref
 
 
 class Opening(Model):
-    """What all calls of a conversation share. With another effort the API forgets the messages that it has cached."""
+    """The common part of all calls of a conversation.
+
+    With another effort the API forgets the messages that it has cached.
+    """
 
     system: str
     model: str
@@ -40,7 +43,7 @@ class Opening(Model):
 
 
 class ConversationView(Model):
-    """How a conversation is shown: its first `cleared` tool outputs as previews, and without the tools `withheld`."""
+    """The view of a conversation: `cleared` tool outputs as previews, tools `withheld` left out."""
 
     cleared: int = 0
     thinking_removed_before: int = 0
@@ -68,7 +71,7 @@ class Entry(Model):
 
     @property
     def said(self) -> list[Json]:
-        """What the reply says and asks for, without its thinking and the ids of calls."""
+        """The text and calls of the reply, without its thinking and the ids of calls."""
         said = [block for block in self.reply.content if block.get("type") in ("text", "tool_use")]
         return [{name: block.get(name) for name in ("text", "name", "input")} for block in said]
 

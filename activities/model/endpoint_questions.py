@@ -1,4 +1,4 @@
-"""What an endpoint is asked about itself: its models, their windows, and what it does with parts of requests.
+"""Questions to an endpoint about itself: its models, their windows, its support for requests.
 
 Many servers take parts of the Messages API and ignore them without a word, so they are tried, with requests of a few
 tokens. Lists and windows come from where each server keeps them; sources are in docs/operate.md. What is not there is
@@ -64,7 +64,7 @@ async def listed(endpoint: ModelEndpoint) -> EndpointFacts:
 
 
 async def tried(endpoint: ModelEndpoint, model: str, known: ModelTraits) -> AsyncIterator[ModelTraits]:
-    """Yields what the endpoint does with requests to a model, after each reply: asked is only what is not `known`.
+    """Yields the traits of a model after each request to try one; `known` ones are not asked.
 
     The provider's own models are known by their names.
     """
@@ -134,7 +134,7 @@ async def _said(endpoint: ModelEndpoint, model: str, **parts: Any) -> Json | boo
 
 
 async def _slots(endpoint: ModelEndpoint) -> int | None:
-    """Returns how many calls llama.cpp's server serves at once."""
+    """Returns the number of calls that llama.cpp's server serves at once."""
     return _number((await _page(endpoint, "/props")).get("total_slots"))
 
 
