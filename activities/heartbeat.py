@@ -80,7 +80,7 @@ async def waiting() -> AsyncIterator[None]:
 
 
 async def until_stored(write: Callable[[], Awaitable[T]]) -> T:
-    """Returns what `write` returns, tried until the attempt ends: what it stores was paid, or has had effects.
+    """Retries `write` until the attempt ends, because its data was paid for or records an effect.
 
     Heartbeats say why it waits.
     """
@@ -143,7 +143,10 @@ async def beating(report: Report = _unheard) -> AsyncIterator[None]:
 
 
 def _deaths(info: activity.Info) -> tuple[int, bool]:
-    """Returns how many attempts at this call ended with their process, and True if the last one left no word."""
+    """Returns the number of attempts that ended with their process.
+
+    And True if the last one left no report.
+    """
     given = info.heartbeat_details[0] if info.heartbeat_details else None
     left = given if isinstance(given, dict) else {}
     if info.attempt == 1 or left.get("ended") == info.attempt - 1:
