@@ -75,7 +75,7 @@ async def _refusal_of_eval(
 
 
 def excess(grant: RunGrant, argument: object, now: datetime) -> str | None:
-    """Returns what in an activity's input goes beyond the grant; None if nothing does."""
+    """Returns the part of an activity's input that goes beyond the grant; None if nothing does."""
     prefix = run_prefix(grant.run_id)
     for name, ref in references(argument):
         if not (is_key(ref) and ref.startswith(prefix)):
