@@ -1,8 +1,8 @@
 """The parts that activities' inputs share, and the first and last activity's: references, never content.
 
-The models of all `*contracts` modules, and inputs and replies of questions, are history: fields may be added with
-defaults, never renamed or removed while recorded runs live. A *reference* is a key of the artifact store; a *head* is
-that of a conversation's last entry.
+The models of all `*contracts` modules, and inputs and replies of questions, are history: fields may
+be added with defaults, never renamed or removed while recorded runs live. A *reference* is a key of
+the artifact store; a *head* is that of a conversation's last entry.
 """
 
 import zlib
@@ -31,16 +31,19 @@ from temporal_supervisor.supervision.provider.endpoint_facts import EndpointFact
 from temporal_supervisor.supervision.results.answer import Answer
 from temporal_supervisor.supervision.run.board import Board
 
-# Long lists are compressed: of a thousand findings the names of the fields alone would fill a payload.
-_SHOWN_BYTES = 16 * 1024  # up to here a value stays as people read it in the Web UI: some forty findings
+# Long lists are compressed: of a thousand findings the names of the fields alone would fill a
+# payload.
+# Up to here a value stays as people read it in the Web UI: some forty findings.
+_SHOWN_BYTES = 16 * 1024
 _UNPACKED_BYTES = 1024 * 1024  # a thousand findings with the longest names take 0.8 MiB
 
 
 class DependencyRef(Model):
-    """A finding to build on; `complete` is False if its worker agent was stopped before it was done.
+    """A finding to build on.
 
-    `partial`: its author calls it that. `stale`: it uses a finding that was changed after it. `record_ref` leads
-    to its FindingRecord, in the same folder as its text, `output_ref` to its JSON object.
+    `complete` is False if its worker agent was stopped before it was done. `partial`: its author
+    calls it that. `stale`: it uses a finding that was changed after it. `record_ref` leads to its
+    FindingRecord, in the same folder as its text, `output_ref` to its JSON object.
     """
 
     subtask_id: str
@@ -90,7 +93,8 @@ def shown_gaps(gaps: list[Gap]) -> list[Gap]:
 def _pack(value: Any, dump: SerializerFunctionWrapHandler) -> Any:
     shown = dump(value)
     written = to_json(shown)
-    if not _SHOWN_BYTES < len(written) <= _UNPACKED_BYTES:  # what is too long is refused as it stands
+    # What is too long is refused as it stands.
+    if not _SHOWN_BYTES < len(written) <= _UNPACKED_BYTES:
         return shown
     return {"zlib": b64encode(zlib.compress(written)).decode()}
 
@@ -111,7 +115,8 @@ PackedPlan = Annotated[Plan | None, BeforeValidator(_unpack), WrapSerializer(_pa
 class RunRef(Model):
     """The run that an activity works for, the root's: `first_run_id`, the same over resets, is a part of its keys.
 
-    `files_ref` is the manifest of the user's data, `date` the day of the root's start; a grant is one supervisor's.
+    `files_ref` is the manifest of the user's data, `date` the day of the root's start; a grant is
+    one supervisor's.
     """
 
     run_id: str
@@ -123,7 +128,7 @@ class RunRef(Model):
 
 
 class CallTerms(NamedTuple):
-    """How a call is made: its `step` in the journal, the `work` that it is for, the Web UI's line, its reply's room."""
+    """The terms of a call: its `step` in the journal, its `work`, its label, its reply's room."""
 
     step: str
     work: str
@@ -132,7 +137,10 @@ class CallTerms(NamedTuple):
 
 
 class SupervisorCall(Model):
-    """The fields of every question of a supervisor to its model; `steers` are people's words since the last one."""
+    """The fields of every question of a supervisor to its model.
+
+    `steers` are people's words since the last one.
+    """
 
     run: RunRef
     goal_ref: str
@@ -159,9 +167,10 @@ class SupervisorReply(Model):
 class SubtaskBrief(Model):
     """A worker agent's assignment: its subtask by reference, the findings that it builds on, those that are missing.
 
-    `description_ref` is a refined description in place of the plan's. In a round of review `feedback` says what to
-    fix in the finding at `previous_ref`. `names_items` is True if the finding has to name items for a template.
-    `effects` are calls with effects that were made for the subtask before. `labels` are those of all texts in it.
+    `description_ref` is a refined description in place of the plan's. In a round of review
+    `feedback` says what to fix in the finding at `previous_ref`. `names_items` is True if the
+    finding has to name items for a template. `effects` are calls with effects that were made for
+    the subtask before. `labels` are those of all texts in it.
     """
 
     plan_ref: str
@@ -178,7 +187,10 @@ class SubtaskBrief(Model):
 
 
 class SetupInput(Model):
-    """The first activity's input. A nested supervisor has a `brief`, and an `own_first_run_id` from before a reset."""
+    """The first activity's input.
+
+    A nested supervisor has a `brief`, and an `own_first_run_id` from before a reset.
+    """
 
     run: RunRef
     request: RunRequest
@@ -189,8 +201,8 @@ class SetupInput(Model):
 class ProcessFacts(Model):
     """Facts about the process in which a run begins, which it keeps.
 
-    `extracts` is True if its model is the stand-in: an extract is no answer, so the run has no confidence. `model_off`
-    are the steps that models leave out, by their names or patterns.
+    `extracts` is True if its model is the stand-in: an extract is no answer, so the run has no
+    confidence. `model_off` are the steps that models leave out, by their names or patterns.
     """
 
     tools_queue: str
@@ -208,10 +220,10 @@ class ProcessFacts(Model):
 class RunSetup(ProcessFacts):
     """Everything that a run depends on beside its request, fixed when it starts.
 
-    `prompt_tokens` are those of findings in one prompt of the supervisor, `data_labels` those of the user's data.
-    `endpoint` is what the run's models take.
-    `reviewed` is False where the reviewer would be the small model that made the findings.
-    `earlier_ref` leads to the runs that this one builds on, which have the `earlier_labels`.
+    `prompt_tokens` are those of findings in one prompt of the supervisor, `data_labels` those of
+    the user's data. `endpoint` is what the run's models take. `reviewed` is False where the
+    reviewer would be the small model that made the findings. `earlier_ref` leads to the runs that
+    this one builds on, which have the `earlier_labels`.
     """
 
     store_id: str
@@ -256,8 +268,9 @@ class RunFacts(Model):
 class PublishInput(Model):
     """The result of a run, to be stored whole, with the texts that its references lead to.
 
-    Of many subtasks it has the last ones: `pages` leads to those before, each stored by an input that `is_page`. What a
-    root took is kept for `team`: its first plan had `planned` subtasks, of which `estimate` was shown.
+    Of many subtasks it has the last ones: `pages` leads to those before, each stored by an input
+    that `is_page`. What a root took is kept for `team`: its first plan had `planned` subtasks, of
+    which `estimate` was shown.
     """
 
     run: RunRef
@@ -352,11 +365,12 @@ class WorkNote(Model):
 class PlanInput(SupervisorCall):
     """One try at a plan; `problems` are those of a try that failed, which is not shown again.
 
-    From revision 2 on `plan_ref` is the plan so far and `done` its outcome: the reply only adds to it; `missing` is
-    what a review misses in it. `own_plan` is the plan of the run's caller, or one that a person edited: it is
-    checked, and no model is asked. `comment` says what a person wants to be different in the plan at `head`. With
-    `nesting_left` 0 no role that is a team is usable. With `estimates` the reply says what the plan will take.
-    `earlier_ref` leads to the runs that this one builds on, whose findings a plan may name.
+    From revision 2 on `plan_ref` is the plan so far and `done` its outcome: the reply only adds to
+    it; `missing` is what a review misses in it. `own_plan` is the plan of the run's caller, or one
+    that a person edited: it is checked, and no model is asked. `comment` says what a person wants
+    to be different in the plan at `head`. With `nesting_left` 0 no role that is a team is usable.
+    With `estimates` the reply says what the plan will take. `earlier_ref` leads to the runs that
+    this one builds on, whose findings a plan may name.
     """
 
     team_ref: str
@@ -391,10 +405,10 @@ class PlanInput(SupervisorCall):
 class PlanReply(SupervisorReply):
     """A plan that can run, its descriptions perhaps shortened, or the problems with the reply.
 
-    `team_ref` and `team` have the roles that the plan defines. `unknown_roles` are those that the planner made up, by
-    subtask: the generalist does these. `put_right` says what else was changed in the planner's words. `answer` is a
-    direct answer, its text in the plan. `finished`: nothing more is needed; `incapable`: no role has a capability that
-    the plan asks for.
+    `team_ref` and `team` have the roles that the plan defines. `unknown_roles` are those that the
+    planner made up, by subtask: the generalist does these. `put_right` says what else was changed
+    in the planner's words. `answer` is a direct answer, its text in the plan. `finished`: nothing
+    more is needed; `incapable`: no role has a capability that the plan asks for.
     """
 
     plan: PackedPlan = None
@@ -412,7 +426,10 @@ class PlanReply(SupervisorReply):
 
 
 class ExpandInput(Model):
-    """A template of which at most `room` items get a subtask; findings named those in the lists at `named_ref`."""
+    """A template of which at most `room` items get a subtask.
+
+    Findings named those in the lists at `named_ref`.
+    """
 
     run: RunRef
     plan_ref: str
@@ -424,7 +441,10 @@ class ExpandInput(Model):
 
 
 class ExpandReply(Model):
-    """The next revision, and its part that the items' briefs need; `found` counts all items, `unread` files too."""
+    """The next revision, and its part that the items' briefs need.
+
+    `found` counts all items, `unread` files too.
+    """
 
     plan: PackedPlan = None
     plan_ref: str = ""
@@ -445,10 +465,11 @@ class TableInput(Model):
 
 
 class TableReply(Model):
-    """The `tables` of templates as CSV. That of the template that `fills` the answer is `answer_json`, if short.
+    """The `tables` of templates as CSV.
 
-    `first_rows` stands for the findings of its items, and `problem` says which of them are not among the rows.
-    `lacks` says by template of which tables most cells are empty.
+    That of the template that `fills` the answer is `answer_json`, if short. `first_rows` stands for
+    the findings of its items, and `problem` says which of them are not among the rows. `lacks` says
+    by template of which tables most cells are empty.
     """
 
     tables: list[ArtifactRef] = []

@@ -1,4 +1,7 @@
-"""Inputs and replies of a worker agent's turns: model calls and tool calls. History: see `run_contracts`."""
+"""Inputs and replies of a worker agent's turns: model calls and tool calls.
+
+History: see `run_contracts`.
+"""
 
 import hashlib
 import json
@@ -28,9 +31,9 @@ class PoolQuestion(Model):
 
 
 class ToolResultRef(Model):
-    """The outcome of one tool call by reference, or as `text` if no tool ran; the sources and artifacts it names.
+    """The outcome of one tool call by reference, or as `text` if no tool ran.
 
-    `readings` say how the columns behind it were read.
+    The sources and artifacts it names. `readings` say how the columns behind it were read.
     """
 
     call_id: str
@@ -45,8 +48,8 @@ class ToolResultRef(Model):
 class TurnInput(Model):
     """One model call of a worker agent: the brief on the first turn, later the head and the new messages.
 
-    With both it continues an earlier attempt's conversation: only the brief's feedback is new. A conversation that
-    begins anew lists the tool outputs of the one at `anew_from`.
+    With both it continues an earlier attempt's conversation: only the brief's feedback is new. A
+    conversation that begins anew lists the tool outputs of the one at `anew_from`.
     """
 
     run: RunRef
@@ -72,9 +75,10 @@ class TurnInput(Model):
 
 
 class FailedCall(Model):
-    """What failed attempts at a model call hand on: their number by kind of failure, and what they cost.
+    """The record of failed attempts at a model call: their number by kind of failure, their cost.
 
-    The last of them was the provider's `request_id`; seconds are `remaining` until it may be asked again.
+    The last of them was the provider's `request_id`; seconds are `remaining` until it may be asked
+    again.
     """
 
     failures: dict[str, int] = {}
@@ -86,11 +90,11 @@ class FailedCall(Model):
 class ToolCallRef(Model):
     """A tool call that the model asks for; its arguments stay in the conversation.
 
-    `index` is its place among the calls of the reply: that is how it is found again. One that `waits_for` a person has
-    the hash of its tool's definition, and all that the person is `asked`, unless that is long; it comes `after` some
-    untrusted text was read. A call whose
-    tool `asks` something under that key waits for it; made again, it has all `replies`, as stored, with their keys: one
-    that does not fit is asked for again under its key.
+    `index` is its place among the calls of the reply: that is how it is found again. One that
+    `waits_for` a person has the hash of its tool's definition, and all that the person is `asked`,
+    unless that is long; it comes `after` some untrusted text was read. A call whose tool `asks`
+    something under that key waits for it; made again, it has all `replies`, as stored, with their
+    keys: one that does not fit is asked for again under its key.
     """
 
     index: int = 0
@@ -115,11 +119,12 @@ class ToolCallRef(Model):
 class TurnReply(Model):
     """A model's reply: `preview` is at most 2 KB of its text, `stop_detail` explains a refusal.
 
-    A conclusion is a `finding`, or says that the subtask is `impossible`; an `unclear` one may mean it. `misfit`
-    says what keeps its output from the form of its role. An `ungrounded` one had to rest on data, and rests on nothing;
-    an `empty` one is no finding at all. A last turn without a text has the last text before it as `earlier`. One that
-    `repeats` says the same as the reply before it, or would be followed by the same. `fullest`: no more room would
-    make a cut reply longer.
+    A conclusion is a `finding`, or says that the subtask is `impossible`; an `unclear` one may mean
+    it. `misfit` says what keeps its output from the form of its role. An `ungrounded` one had to
+    rest on data, and rests on nothing; an `empty` one is no finding at all. A last turn without a
+    text has the last text before it as `earlier`. One that `repeats` says the same as the reply
+    before it, or would be followed by the same. `fullest`: no more room would make a cut reply
+    longer.
     """
 
     head: str
@@ -144,7 +149,10 @@ class TurnReply(Model):
 
 
 class ToolInput(Model):
-    """One tool call of the reply at `head`; it may read `findings`. One that waited for a person was approved."""
+    """One tool call of the reply at `head`; it may read `findings`.
+
+    One that waited for a person was approved.
+    """
 
     run: RunRef
     team_ref: str
@@ -156,9 +164,10 @@ class ToolInput(Model):
 
 
 class ToolReply(Model):
-    """The outcome of a tool call; `preview` is at most 512 bytes of the output, or of what it `asks` a person.
+    """The outcome of a tool call.
 
-    `effect` says in one line what was done, if the tool has effects.
+    `preview` is at most 512 bytes of the output, or of what it `asks` a person. `effect` says in
+    one line what was done, if the tool has effects.
     """
 
     result: ToolResultRef
