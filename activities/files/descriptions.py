@@ -13,8 +13,9 @@
     type = "number"
     unit = "EUR"
 
-A table is named by its file, as `inspect` shows both. Of a file with several tables each is named by file and table,
-as in `[tables."book.xlsx/book_orders"]`, or by the table alone; the file's name then means all of them.
+A table is named by its file, as `inspect` shows both. Of a file with several tables each is named
+by file and table, as in `[tables."book.xlsx/book_orders"]`, or by the table alone; the file's name
+then means all of them.
 """
 
 import hashlib
@@ -48,7 +49,10 @@ MissingValues = Annotated[list[Annotated[str, Field(max_length=100)]], Field(max
 
 
 class DescriptionRefused(ValueError):
-    """A `data.toml` that cannot be used; the message names the line, what is wrong with it, and what to do."""
+    """A `data.toml` that cannot be used.
+
+    The message names the line, what is wrong with it, and what to do.
+    """
 
 
 class ColumnDescription(StrictModel):
@@ -64,8 +68,9 @@ class ColumnDescription(StrictModel):
 class TableDescription(StrictModel):
     """The description of one table.
 
-    `header` is the number of the row that names the columns, from 1, as a person counts the file's lines; two or
-    three for a header of several rows; an empty list for none. None leaves it to be found.
+    `header` is the number of the row that names the columns, from 1, as a person counts the file's
+    lines; two or three for a header of several rows; an empty list for none. None leaves it to be
+    found.
     """
 
     description: Words = ""
@@ -190,7 +195,8 @@ def _complaints(error: ValidationError, lines: Mapping[tuple[str, ...], int]) ->
         where = f"line {line}: " if line else ""
         field = next((part for part in reversed(place) if part in _FORMS), "")
         complaint = _complaint(place, field, item["type"], item["msg"])
-        said.setdefault((line, field or complaint), f"{where}{complaint}")  # a field of two forms has a complaint each
+        # A field of two forms has a complaint each.
+        said.setdefault((line, field or complaint), f"{where}{complaint}")
     shown = list(said.values())[:_MISTAKES]
     return [*shown, f"and {len(said) - len(shown)} more"] if len(said) > len(shown) else shown
 
@@ -220,7 +226,10 @@ def _complaint(place: tuple[str, ...], field: str, kind: str, message: str) -> s
 
 
 def _lines(text: str) -> dict[tuple[str, ...], int]:
-    """Returns the line of each key that begins one, by its whole path; those inside of texts may be among them."""
+    """Returns the line of each key that begins one, by its whole path.
+
+    Those inside of texts may be among them.
+    """
     lines = dict[tuple[str, ...], int]()
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.splitlines(), 1):
@@ -266,7 +275,7 @@ Close = Callable[[str, Iterable[str]], str]
 
 
 def mistakes(written: Written, files: list[str], tables: list[KnownTable]) -> list[str]:
-    """Returns what of a description fits no table or column, each with its line and what to do."""
+    """Returns the parts of a description that fit no table or column, with lines and remedies."""
     looked_up = count(1)
 
     def close(name: str, known: Iterable[str]) -> str:
@@ -314,8 +323,9 @@ def _no_table(key: str, files: list[str], tables: list[KnownTable], close: Close
 def describe(path: str, names: list[str]) -> Json:
     """Returns the content of a `data.toml` as `says`, and `lines` of its keys, or the `problem`.
 
-    `files` has what it says of each of the files of these names, and a hash of what of that changes how the file is
-    read, empty for nothing. What it says of tables that are named alone is `alone`: it counts for every file.
+    `files` has what it says of each of the files of these names, and a hash of what of that changes
+    how the file is read, empty for nothing. What it says of tables that are named alone is `alone`:
+    it counts for every file.
     """
     source = Path(path)
     try:

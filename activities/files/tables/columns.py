@@ -1,7 +1,7 @@
 """One reading for each column of texts: decided by its own values, then by the other columns of its file.
 
-The engine counts the shapes of a column, of which there are few; the rules look at these. What fits only different
-readings, and what nobody could tell, stays text with a note.
+The engine counts the shapes of a column, of which there are few; the rules look at these. What fits
+only different readings, and what nobody could tell, stays text with a note.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,8 @@ from activities.files.values import literal, quoted, shown
 Json = dict[str, Any]
 
 MOSTLY = 0.8  # of a column's values: with fewer numbers or dates among them it is meant as text
-_FIRST = 2000  # rows: a column that is mostly something else in them is not counted whole, which takes time
+# Rows: a column that is mostly something else in them is not counted whole, which takes time.
+_FIRST = 2000
 _FIRST_ROWS = f"(FROM texts LIMIT {_FIRST})"
 _WRITTEN_CHARS = 60
 _DATE_CHARS = 40
@@ -56,8 +57,9 @@ def read_columns(
 ) -> dict[str, ColumnReading]:
     """Returns the reading of each column of texts in the table `texts`.
 
-    `semicolons` separate the file's fields: then a lone comma is a decimal one. `has_typed`: some cells are numbers
-    already. Without `texts_are_numbers`, a text is never a number: its source has numbers of its own.
+    `semicolons` separate the file's fields: then a lone comma is a decimal one. `has_typed`: some
+    cells are numbers already. Without `texts_are_numbers`, a text is never a number: its source has
+    numbers of its own.
     """
 
     def rows(sql: str) -> list[tuple[Any, ...]]:
@@ -201,7 +203,10 @@ def _doubt_about_dots(left_open: dict[str, Profile], *, semicolons: bool) -> str
 
 
 def _reason_for_text(name: str, profile: Profile) -> ColumnReading | None:
-    """Returns the reading as text of a column whose values are no numbers, or not of one kind; else None."""
+    """Returns the reading as text of a column whose values are no numbers, or not of one kind.
+
+    Else None.
+    """
     if not profile.numeric:
         return _words(profile)
     if any(is_identifier(cells.shape, zero=cells.zero) for cells in profile.words):
@@ -221,7 +226,7 @@ def _reason_for_text(name: str, profile: Profile) -> ColumnReading | None:
 
 
 def _mixed(profile: Profile) -> tuple[str, str]:
-    """Returns why numbers cannot be added up as they stand, and one of them; empty if nothing is wrong."""
+    """Returns the reason why numbers cannot be added up, and one of them; else empty."""
     numbers = [(cells, cells.number) for cells in profile.numbers if cells.number]
     currencies = _by(((cells, number.currency) for cells, number in numbers))
     if len(currencies) > 1:
