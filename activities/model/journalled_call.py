@@ -1,8 +1,9 @@
 """One model call as an activity makes it: journal first, then the provider, then the journal again.
 
-The stored object is journal and conversation entry in one, written right after the answer is read. Its key names the
-workflow, the step and the hash of the question, and every attempt looks for it first, so that a stored answer is never
-asked for again. An attempt that fails leaves its counts in the heartbeat's details for the next one.
+The stored object is journal and conversation entry in one, written right after the answer is read.
+Its key names the workflow, the step and the hash of the question, and every attempt looks for it
+first, so that a stored answer is never asked for again. An attempt that fails leaves its counts in
+the heartbeat's details for the next one.
 """
 
 from collections.abc import Sequence
@@ -47,7 +48,8 @@ from temporal_supervisor.supervision.contract.finding import Labels
 from temporal_supervisor.supervision.contract.usage import Usage
 from temporal_supervisor.supervision.provider.endpoint_facts import ModelTraits
 
-ODD_REPLY_ATTEMPTS = 3  # unreadable answers (HTML, no content): two more tries, then a typed failure
+# Unreadable answers (HTML, no content): two more tries, then a typed failure.
+ODD_REPLY_ATTEMPTS = 3
 
 _jitter = SystemRandom()
 CALL_HEADER = "x-supervisor-call"
@@ -58,7 +60,7 @@ Asked = SupervisorCall | TurnInput
 
 
 def earlier_attempts() -> FailedCall:
-    """Returns what the attempts at this call before this one left behind."""
+    """Returns the traces that earlier attempts at this call left."""
     details = activity.info().heartbeat_details
     try:
         return FailedCall.model_validate(details[0]) if details else FailedCall()
@@ -67,9 +69,13 @@ def earlier_attempts() -> FailedCall:
 
 
 def to_application_error(failure: ModelFailure, failed: FailedCall) -> ApplicationError:
-    """Returns the failure as Temporal sees it; the wait grows with the failures of its kind that the call has had."""
+    """Returns the failure as Temporal sees it.
+
+    The wait grows with the failures of its kind that the call has had.
+    """
     failures = failed.failures[failure.kind]
-    # An endpoint that answers nonsense, or that asks for another attempt at what it has rejected, is asked a few times.
+    # An endpoint that answers nonsense, or that asks for another attempt at what it has rejected,
+    # is asked a few times.
     is_odd = failure.kind not in RETRIED - {ErrorKind.BAD_RESPONSE} | {ErrorKind.CIRCUIT_OPEN}
     retryable = failure.retryable and not (is_odd and failures >= ODD_REPLY_ATTEMPTS)
     growth = limits.MODEL_RETRY_FACTOR ** min(failures - 1, 20)  # a power of thousands overflows
@@ -89,7 +95,8 @@ def to_application_error(failure: ModelFailure, failed: FailedCall) -> Applicati
 def key_of(asked: Asked, workflow_id: str) -> str:
     """Returns the key of the entry of the call that an activity's input asks for: its step, and the hash of the input.
 
-    The hash is without run and labels, and not of the words sent: a Worker of another version finds it, too.
+    The hash is without run and labels, and not of the words sent: a Worker of another version finds
+    it, too.
     """
     sha256 = arguments_sha256(asked.model_dump(mode="json", exclude=_UNASKED))
     return call_key(asked.run.run_id, asked.run.first_run_id, workflow_id, asked.terms.step, sha256)
@@ -97,7 +104,7 @@ def key_of(asked: Asked, workflow_id: str) -> str:
 
 @dataclass(frozen=True)
 class CallOptions:
-    """How a call is made: what is cached, whether it may call tools, and which are `withheld`.
+    """The options of a call: its cached parts, whether it may call tools, the tools `withheld`.
 
     A first call may begin anew what the conversation at `anew_from` had come to.
     """
@@ -121,7 +128,10 @@ class Answered:
 
 
 class ModelCalls:
-    """Model calls of one process's activities; `daily_usd` is the operator's ceiling over all Workers of the store."""
+    """Model calls of one process's activities.
+
+    `daily_usd` is the operator's ceiling over all Workers of the store.
+    """
 
     def __init__(
         self,
@@ -169,7 +179,8 @@ class ModelCalls:
 
     async def _found(self, key: str) -> Answered | None:
         """Returns the answer that an attempt before this one stored."""
-        show(earlier_attempts().model_dump)  # a heartbeat replaces what the attempts before left behind
+        # A heartbeat replaces what the attempts before left behind.
+        show(earlier_attempts().model_dump)
         entry = await self.conversations.find(key)
         if entry is None:
             return None
@@ -192,7 +203,8 @@ class ModelCalls:
         try:
             message, draft = await self._fitted(prompt, request, earlier)
         except ModelFailure as failure:
-            # Temporal counts attempts that were held back as well: an outage would use up all patience.
+            # Temporal counts attempts that were held back as well: an outage would use up all
+            # patience.
             earlier.failures[failure.kind] = earlier.failures.get(failure.kind, 0) + 1
             show(earlier.model_dump)  # the last heartbeat of the attempt takes it along
             raise to_application_error(failure, earlier) from failure
@@ -215,7 +227,10 @@ class ModelCalls:
         return self._answered(key, await until_stored(partial(self.conversations.save, key, entry)))
 
     def _estimate(self, model: str, draft: CallDraft) -> float | None:
-        """Returns about how many dollars a call takes. Raises ModelFailure if the operator's ceiling can't count it."""
+        """Returns about how many dollars a call takes.
+
+        Raises ModelFailure if the operator's ceiling can't count it.
+        """
         tokens = ModelUsage(input_tokens=draft.tokens, output_tokens=USUAL_REPLY_TOKENS)
         estimate = self.model.price(model, tokens)
         if self._daily.ceiling is not None and estimate is None:
@@ -242,7 +257,7 @@ class ModelCalls:
         progress = StreamProgress()
 
         def sent() -> Json:
-            """Returns what the next attempt needs to know if this one ends now, and how far the answer has come."""
+            """Returns the facts for the next attempt, if this one ends now."""
             spent = earlier.spent + usage_of(self.model, request.model, progress.usage, calls=0)
             handed_on = earlier.model_copy(update={"spent": spent}).model_dump()
             come = {"tokens": progress.usage.output_tokens, "tail": progress.tail, "stage": progress.stage}
@@ -253,7 +268,8 @@ class ModelCalls:
         try:
             async with self._daily.call(self._estimate(model, draft)) as refused:
                 if refused is not None:
-                    # Over for the day is like an outage; a call that only others in flight hold back is tried soon.
+                    # Over for the day is like an outage; a call that only others in flight hold
+                    # back is tried soon.
                     kind = ErrorKind.CIRCUIT_OPEN if refused.is_over else ErrorKind.RATE_LIMITED
                     raise ModelFailure(kind, refused.why, refused.wait.total_seconds())
                 async with waiting():
@@ -282,7 +298,7 @@ class ModelCalls:
 
 
 def usage_of(endpoint: ModelEndpoint, model: str, tokens: ModelUsage, *, calls: int = 1) -> Usage:
-    """Returns what answers of a model cost."""
+    """Returns the usage of a model's answers."""
     return Usage(
         model_calls=calls,
         **tokens.model_dump(exclude={"web_searches"}),

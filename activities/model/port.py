@@ -1,7 +1,7 @@
 """The port to language models: an endpoint, a call, its answer, its failure. Imports no SDK.
 
-`anthropic_model.AnthropicModel` is the one implementation; the provider's own JSON passes through unchanged
-because signed thinking blocks must return byte for byte.
+`anthropic_model.AnthropicModel` is the one implementation; the provider's own JSON passes through
+unchanged because signed thinking blocks must return byte for byte.
 """
 
 from collections.abc import Callable
@@ -18,9 +18,12 @@ from temporal_supervisor.supervision.contract.model_choice import Effort
 from temporal_supervisor.supervision.provider.endpoint_facts import EndpointFacts, ModelTraits
 from temporal_supervisor.supervision.replies.thinking import without_thinking
 
-_CONTEXT_SHARE = 0.5  # of the window, where that is less: the rest is for instructions, thinking and the reply
-_REPLY_SHARE = 0.2  # of a small window; of models whose limit is unknown a quarter of it is asked for
-_OUTPUT_SHARE = 0.1  # of a small window, for one tool output: several have to stand beside each other
+# Of the window, where that is less: the rest is for instructions, thinking and the reply.
+_CONTEXT_SHARE = 0.5
+# Of a small window; of models whose limit is unknown a quarter of it is asked for.
+_REPLY_SHARE = 0.2
+# Of a small window, for one tool output: several have to stand beside each other.
+_OUTPUT_SHARE = 0.1
 _PROMPT_SHARE = 0.8  # of the window: the rest is for thinking and the reply
 
 Json = dict[str, Any]
@@ -30,11 +33,11 @@ CacheUse = Literal["none", "prefix", "conversation"]
 
 @dataclass(frozen=True)
 class ModelRequest:
-    """One call, in the provider's JSON, with tools or an `output_schema`; one that `concludes` may call no tools.
+    """One call, in the provider's JSON, with tools or an `output_schema`.
 
-    `room` is what the window has left for the reply, `run` the run that asks, `traits` what this knows of the model.
-    `tokens` are about those of the prompt.
-    `call` names this call, alike in all attempts.
+    One that `concludes` may call no tools. `room` is what the window has left for the reply, `run`
+    the run that asks, `traits` what this knows of the model. `tokens` are about those of the
+    prompt. `call` names this call, alike in all attempts.
     """
 
     model: str
@@ -58,7 +61,10 @@ Count = Annotated[int, Field(ge=0, le=10**12)]  # budgets rely on it: an endpoin
 
 
 class ModelUsage(Model, frozen=True):
-    """Tokens of one call; `input_tokens` are the uncached ones. `web_searches` are those of the provider's own tool."""
+    """Tokens of one call; `input_tokens` are the uncached ones.
+
+    `web_searches` are those of the provider's own tool.
+    """
 
     input_tokens: Count = 0
     output_tokens: Count = 0
@@ -73,7 +79,10 @@ class ModelUsage(Model, frozen=True):
 
 
 class ModelMessage(Model):
-    """A whole answer in plain JSON, unknown blocks included; `fullest` says that the model can write no longer one."""
+    """A whole answer in plain JSON, unknown blocks included.
+
+    `fullest` says that the model can write no longer one.
+    """
 
     content: list[Json]
     stop_reason: str
@@ -84,7 +93,7 @@ class ModelMessage(Model):
 
     @property
     def refusal(self) -> str | None:
-        """Why the model refused; None if it did not."""
+        """The reason why the model refused; None if it did not."""
         details = self.stop_details or {}
         why = details.get("explanation") or details.get("category") or "no reason given"
         return str(why) if self.stop_reason == "refusal" else None
@@ -109,9 +118,10 @@ def user_message(*texts: str) -> Json:
 
 @dataclass
 class StreamProgress:
-    """What has come of an answer, and what it costs so far; `on_content` is called when the first content comes.
+    """The part of an answer that has come, and its cost so far.
 
-    `stage` says where the call stands: it waits for its `turn`, its prompt is `reading`, or the answer is `writing`.
+    `on_content` is called when the first content comes. `stage` says where the call stands: it
+    waits for its `turn`, its prompt is `reading`, or the answer is `writing`.
     """
 
     usage: ModelUsage = field(default_factory=ModelUsage)
@@ -122,9 +132,10 @@ class StreamProgress:
 
 @dataclass(eq=False)
 class ModelFailure(Exception):
-    """A call without a usable answer, classified once. `message` is safe to show, `retry_after` is clamped seconds.
+    """A call without a usable answer, classified once.
 
-    `should_retry` is what the provider itself says of another attempt; None if it says nothing.
+    `message` is safe to show, `retry_after` is clamped seconds. `should_retry` is what the provider
+    itself says of another attempt; None if it says nothing.
     """
 
     kind: ErrorKind
@@ -135,7 +146,10 @@ class ModelFailure(Exception):
 
     @property
     def retryable(self) -> bool:
-        """True if the same call may succeed later. An outage that lasts longer is its run's to wait for."""
+        """True if the same call may succeed later.
+
+        An outage that lasts longer is its run's to wait for.
+        """
         if self.should_retry is not None:
             return self.should_retry
         is_short = (self.retry_after or 0) < limits.CIRCUIT_RETRY_BELOW.total_seconds()
@@ -155,7 +169,10 @@ class BadAnswer(Exception):
 
 @dataclass(frozen=True)
 class Window:
-    """The tokens that a prompt and its reply may have together. Above `long_context_threshold` a prompt costs more."""
+    """The tokens that a prompt and its reply may have together.
+
+    Above `long_context_threshold` a prompt costs more.
+    """
 
     tokens: int
     long_context_threshold: int | None = None
@@ -163,34 +180,40 @@ class Window:
 
     @property
     def is_small(self) -> bool:
-        """True if prompts and forms are to be short, and outputs of tools, too; `short_prompts` is what was set."""
+        """True if prompts and forms are to be short, and outputs of tools, too.
+
+        `short_prompts` is what was set.
+        """
         if self.short_prompts is not None:
             return self.short_prompts
         return self.tokens <= limits.SMALL_WINDOW_TOKENS
 
     @property
     def output_chars(self) -> int:
-        """How many characters of one tool output are shown at once: of a small window a tenth."""
+        """The number of characters of one tool output that are shown at once.
+
+        It is a tenth of a small window.
+        """
         if not self.is_small:
             return limits.TOOL_OUTPUT_CHARS
         return min(limits.TOOL_OUTPUT_CHARS, int(self.tokens * _OUTPUT_SHARE * limits.CHARS_PER_TOKEN))
 
     @property
     def prompt_tokens(self) -> int:
-        """How many tokens of findings, and of other texts that can be cut, one prompt holds."""
+        """The room in a prompt for findings and other texts that can be cut, in tokens."""
         return min(limits.CONTEXT_TOKENS, int(self.tokens * _CONTEXT_SHARE))
 
     @property
     def target(self) -> int:
-        """How many tokens a prompt should have at most."""
+        """The number of tokens that a prompt should have at most."""
         share = int(self.tokens * _PROMPT_SHARE)
         return min(share, self.long_context_threshold or share)
 
     def output_tokens(self, asked: int) -> int:
-        """Returns how many tokens a reply may have for which `asked` were meant.
+        """Returns the number of tokens for a reply of which `asked` were meant.
 
-        A small model that goes astray writes until it is stopped, for minutes. A reply that is cut is asked for again
-        with twice as many.
+        A small model that goes astray writes until it is stopped, for minutes. A reply that is cut
+        is asked for again with twice as many.
         """
         if not self.is_small:
             return asked
@@ -207,13 +230,19 @@ class ModelEndpoint(Protocol):
     endpoint: str
 
     async def complete(self, request: ModelRequest, progress: StreamProgress) -> ModelMessage:
-        """Sends one request, once. Returns the answer or raises ModelFailure; cancelling closes the connection."""
+        """Sends one request, once.
+
+        Returns the answer or raises ModelFailure; cancelling closes the connection.
+        """
 
     def output_schema(self, model: type[Model]) -> Json:
         """Returns the JSON schema of `model` in the form that the provider accepts."""
 
     async def ask(self, path: str, body: Json | None, time: timedelta) -> Json:
-        """Returns the JSON of a page, or the reply to a plain request with a body. Raises ModelFailure."""
+        """Returns the JSON of a page, or the reply to a plain request with a body.
+
+        Raises ModelFailure.
+        """
 
     def window(self, model: str, traits: ModelTraits | None = None) -> Window:
         """Returns the window of a model: a run's own `traits` of it come first."""
@@ -225,7 +254,7 @@ class ModelEndpoint(Protocol):
         """True if the endpoint is known to run tools itself, within the replies of this model."""
 
     def price(self, model: str, usage: ModelUsage) -> float | None:
-        """Returns what a call costs in dollars; None if the price is unknown."""
+        """Returns the cost of a call in dollars; None if the price is unknown."""
 
     async def close(self) -> None:
         """Closes the connections."""

@@ -1,4 +1,4 @@
-"""What models of the provider cost and hold, by the price list of genai-prices (never updated over the network)."""
+"""Prices and windows of the provider's models, by the list of genai-prices, kept offline."""
 
 import re
 from collections.abc import Mapping
@@ -12,16 +12,22 @@ from genai_prices.types import PriceCalculation
 from activities.model.port import ModelUsage, Window
 from temporal_supervisor.supervision.base import limits
 
-_PROVIDER = "anthropic"  # a model of the same name elsewhere has another price: better unknown than wrong
-# Gateways and clouds put more around the same name: `anthropic/claude-...`, `us.anthropic.claude-...-v1:0`,
-# `claude-...@20250929`. They sell at the provider's prices, or near them.
+# A model of the same name elsewhere has another price: better unknown than wrong.
+_PROVIDER = "anthropic"
+# Gateways and clouds put more around the same name: `anthropic/claude-...`,
+# `us.anthropic.claude-...-v1:0`, `claude-...@20250929`. They sell at the provider's prices, or near
+# them.
 _NAME = re.compile(r"(?:^|[/.])(?P<name>claude-[a-z0-9.-]+?)(?:-v\d+(?::\d+)?|[@:].*)?$")
-_LONG_CONTEXT: Mapping[str, int] = {"*claude-haiku-5-5*": 95_000}  # above 100,000 tokens each costs five times
+# Above 100,000 tokens each costs five times.
+_LONG_CONTEXT: Mapping[str, int] = {"*claude-haiku-5-5*": 95_000}
 
 
 @lru_cache(limits.KNOWN_MODELS)  # each call is priced two or three times, at 0.1 ms
 def price(model: str, usage: ModelUsage) -> float | None:
-    """Returns the USD of one call, cache reads and writes included; None if the price is unknown."""
+    """Returns the USD of one call, cache reads and writes included.
+
+    None if the price is unknown.
+    """
     # the price list counts cached tokens as part of the input, the provider's usage does not
     entry = _listed(model, PricedUsage(**{**usage.model_dump(), "input_tokens": usage.prompt_tokens}))
     return None if entry is None else float(entry.total_price)
@@ -45,7 +51,7 @@ def _listed_window(model: str) -> int | None:
 
 
 def _listed(model: str, usage: PricedUsage) -> PriceCalculation | None:
-    """Returns what the list has on a model, by its own name or by the provider's."""
+    """Returns the entry of a model in the list, by its own name or by the provider's."""
     match = _NAME.search(model)
     own = re.sub(r"(?<=\d)\.(?=\d)", "-", match["name"]) if match else model
     for name in dict.fromkeys((model, own)):

@@ -1,8 +1,9 @@
 """Prompts that fit into their model's window.
 
-A prompt has the tokens that the provider counted at the last call of its conversation, and those of what has changed
-since, by its bytes. Above a share of the window the tool outputs that the model has seen are shown as previews. A
-prompt that the provider refuses for its length is shortened once more, a first prompt to a third.
+A prompt has the tokens that the provider counted at the last call of its conversation, and those of
+what has changed since, by its bytes. Above a share of the window the tool outputs that the model
+has seen are shown as previews. A prompt that the provider refuses for its length is shortened once
+more, a first prompt to a third.
 """
 
 import json
@@ -15,12 +16,14 @@ from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.text import size
 
 _AGENT_CONTEXT_TOKENS = 17_000  # of findings in a worker agent's brief: every turn reads them again
-_AGENT_CONTEXT_SHARE = 0.4  # of the room that a prompt has for findings, where that is less: tool outputs come on top
+# Of the room that a prompt has for findings, where that is less: tool outputs come on top.
+_AGENT_CONTEXT_SHARE = 0.4
 
 PromptWriter = Callable[[int], Awaitable[str]]
 """Writes a prompt; the texts in it that can be cut have at most so many tokens."""
 
-_LEAST_GAIN = 0.1  # of the tokens that a prompt should have at most: a smaller gain is not worth reading it all again
+# Of the tokens that a prompt should have at most: a smaller gain is not worth reading it all again.
+_LEAST_GAIN = 0.1
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,10 @@ class CallDraft:
 
 @dataclass(frozen=True)
 class FirstPrompt:
-    """The first call of a conversation: a text, or what writes it, and a note after it; without tools `withheld`."""
+    """The first call of a conversation: a text, or what writes it, and a note after it.
+
+    Without tools `withheld`.
+    """
 
     window: Window
     opening: Opening
@@ -67,8 +73,8 @@ class FirstPrompt:
 class NextPrompt:
     """A later call: the conversation `past` with messages `added`, which are `whole` with their tool outputs.
 
-    Once other tools are `withheld`, what was thought before is left out: the API takes it only after what it was
-    thought with.
+    Once other tools are `withheld`, what was thought before is left out: the API takes it only
+    after what it was thought with.
     """
 
     window: Window
@@ -87,9 +93,9 @@ class NextPrompt:
     async def first(self) -> CallDraft:
         """Returns the conversation as it was shown last, or where that is too long with previews, of new outputs last.
 
-        A clearing leaves the newest third of what was shown so far if it can: one that frees much is not soon followed
-        by another, each of which makes the provider read all of it again. New outputs are previews only where the
-        prompt fits by that, as the model has not seen them.
+        A clearing leaves the newest third of what was shown so far if it can: one that frees much
+        is not soon followed by another, each of which makes the provider read all of it again. New
+        outputs are previews only where the prompt fits by that, as the model has not seen them.
         """
         draft, target, before = self._shown(self._view), self.window.target, self._view.cleared
         if draft.tokens <= target:
@@ -100,7 +106,10 @@ class NextPrompt:
         return best if draft.tokens - best.tokens >= target * _LEAST_GAIN else draft
 
     async def shorter(self, draft: CallDraft) -> CallDraft | None:
-        """Returns the conversation with previews of the outputs already seen, else of all; None if it stays as long."""
+        """Returns the conversation with previews of the outputs already seen, else of all.
+
+        None if it stays as long.
+        """
         shorter = (self._cleared(count) for count in (self._seen, self._all) if count > draft.view.cleared)
         return next((each for each in shorter if each.tokens < draft.tokens), None)
 
@@ -133,7 +142,8 @@ def tokens_of(text: str) -> int:
 def text_tokens(system: str, messages: Sequence[Json]) -> int:
     """Returns about how many tokens the texts of a prompt have, at least.
 
-    Thinking is left out, as servers show none of it to the model again, and tools, as not every template has them.
+    Thinking is left out, as servers show none of it to the model again, and tools, as not every
+    template has them.
     """
     blocks = [block for message in messages for block in message["content"]]
     return tokens_of(system) + _json_tokens([block for block in blocks if "thinking" not in str(block.get("type"))])
@@ -146,7 +156,7 @@ def opening_tokens(opening: Opening, messages: Sequence[Json] = ()) -> int:
 
 
 def brief_tokens(tokens: int) -> int:
-    """Returns how many of a prompt's tokens are for findings in a worker agent's brief, which every turn reads."""
+    """Returns the part of a prompt for findings in a brief, which every turn reads, in tokens."""
     return min(_AGENT_CONTEXT_TOKENS, int(tokens * _AGENT_CONTEXT_SHARE))
 
 

@@ -1,7 +1,7 @@
 """Reading a streamed answer within bounds: its content, its text so far, and the complete message at the end.
 
-Beyond the bounds the connection is closed. It knows the SDK's events and message by their public fields, so it does not
-import the SDK.
+Beyond the bounds the connection is closed. It knows the SDK's events and message by their public
+fields, so it does not import the SDK.
 """
 
 import asyncio
@@ -18,24 +18,30 @@ from temporal_supervisor.supervision.base.text import size
 from temporal_supervisor.supervision.base.trust import Credentials
 from temporal_supervisor.supervision.contract.base import depth_exceeds
 
-_MODEL_WIRE_BYTES = 64 * 1024 * 1024  # a reply with its framing, which is up to thirty times the text of a small piece
-_MODEL_EVENT_BYTES = 4 * 1024 * 1024  # one event of a stream: a PDF that the provider fetched comes in one block
+# A reply with its framing, which is up to thirty times the text of a small piece.
+_MODEL_WIRE_BYTES = 64 * 1024 * 1024
+# One event of a stream: a PDF that the provider fetched comes in one block.
+_MODEL_EVENT_BYTES = 4 * 1024 * 1024
 _MODEL_EVENT_LINES = 100  # an event has two; the SDK joins lines in quadratic time
-_MODEL_REPLY_BYTES = 4 * 1024 * 1024  # 128k tokens are half a MiB of text, thinking and signatures come on top
-_MODEL_TOOL_INPUT_BYTES = 512 * 1024  # of one call: the SDK parses all arguments again with each piece
-MODEL_REPLY_DEPTH = 100  # JSON in JSON: parsers give up at 200, and stored replies are nested in other objects
+# 128k tokens are half a MiB of text, thinking and signatures come on top.
+_MODEL_REPLY_BYTES = 4 * 1024 * 1024
+# Of one call: the SDK parses all arguments again with each piece.
+_MODEL_TOOL_INPUT_BYTES = 512 * 1024
+# JSON in JSON: parsers give up at 200, and stored replies are nested in other objects.
+MODEL_REPLY_DEPTH = 100
 
-_ENDED = ("end_turn", "stop_sequence", "stop")  # what gateways say where a reply has ended with calls
+# What gateways say where a reply has ended with calls.
+_ENDED = ("end_turn", "stop_sequence", "stop")
 _EVENT_ENDS = (b"\r\r", b"\n\n", b"\r\n\r\n")  # as the SDK sees it: what it gathers is what counts
 
 
 class StreamReader:
     """Reads one stream into `progress`: within bounds, without the credentials in it, until it ends or is dead.
 
-    A stream is dead when nothing comes for `idle` seconds: `end` is moved on while it lives. Until the first content it
-    has the time that `end` was made with, as the prompt is being read. With only pings it lives while a block is open
-    whose content the provider may hold back: thinking, or arguments of a tool. Raises BadAnswer for a stream, an event
-    or an answer that grows too large.
+    A stream is dead when nothing comes for `idle` seconds: `end` is moved on while it lives. Until
+    the first content it has the time that `end` was made with, as the prompt is being read. With
+    only pings it lives while a block is open whose content the provider may hold back: thinking, or
+    arguments of a tool. Raises BadAnswer for a stream, an event or an answer that grows too large.
     """
 
     def __init__(self, progress: StreamProgress, end: asyncio.Timeout, idle: float, credentials: Credentials) -> None:
@@ -50,7 +56,7 @@ class StreamReader:
 
     @property
     def usage(self) -> ModelUsage:
-        """What the answer has cost so far, its own tokens as counted here."""
+        """The cost of the answer so far, its own tokens as counted here."""
         return self._progress.usage
 
     def finish(self) -> None:
@@ -122,13 +128,17 @@ class StreamReader:
 
 
 def whole_message(message: Any) -> ModelMessage:
-    """Returns the finished message as plain JSON. Raises an error if it has no stop reason, content or usage."""
+    """Returns the finished message as plain JSON.
+
+    Raises an error if it has no stop reason, content or usage.
+    """
     if message.stop_reason is None:
         raise BadAnswer("the message has no stop reason", ErrorKind.STREAM_BROKEN)
     if message.usage.output_tokens is None:
         raise BadAnswer("the message has no usage")
     content = [_plain(block) for block in message.content]
-    # Gateways say that the turn has ended; a call without an answer would be refused with the next request.
+    # Gateways say that the turn has ended; a call without an answer would be refused with the next
+    # request.
     calls = message.stop_reason in _ENDED and any(block.get("type") == "tool_use" for block in content)
     return ModelMessage(
         content=content,
@@ -150,7 +160,10 @@ def ended_message(message: Any, usage: ModelUsage) -> ModelMessage:
 
 
 def _usage(usage: Any) -> ModelUsage:
-    """Returns the counts of a message, zeros where some are missing. Raises BadAnswer if all are, or one cannot be."""
+    """Returns the counts of a message, zeros where some are missing.
+
+    Raises BadAnswer if all are, or one cannot be.
+    """
     if usage is None:
         raise BadAnswer("the message has no usage")
     return _counted(
@@ -170,7 +183,8 @@ def _counted(**tokens: int) -> ModelUsage:
 
 
 def _plain(value: Any) -> Json:
-    # `to_dict` keeps exactly what came: dumping with defaults adds nulls, dropping nulls loses tool input.
+    # `to_dict` keeps exactly what came: dumping with defaults adds nulls, dropping nulls loses tool
+    # input.
     plain: Json = value if isinstance(value, dict) else value.to_dict(mode="json")
     text = json.dumps(plain, ensure_ascii=False)
     return plain if text.isascii() else dict(json.loads(_joined(text)))
@@ -193,7 +207,8 @@ def checked(message: ModelMessage, credentials: Credentials) -> ModelMessage:
         raise BadAnswer("its tool calls lack names, or ids of their own")
     try:
         message.text()  # its texts are texts
-        json.dumps(message.model_dump(), allow_nan=False)  # nor do readers take any number of digits
+        # Nor do readers take any number of digits.
+        json.dumps(message.model_dump(), allow_nan=False)
         data = message.model_dump_json()
         unchanged = ModelMessage.model_validate_json(data) == message
     except (ValueError, TypeError):
