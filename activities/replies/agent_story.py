@@ -1,6 +1,7 @@
 """Stories from conversations: a run in full, its worker agents' turns among its events, and an attempt that failed.
 
-The event that ends an attempt names the head of its conversation; what happened in there is read from the journal.
+The event that ends an attempt names the head of its conversation; what happened in there is read
+from the journal.
 """
 
 import asyncio
@@ -41,11 +42,12 @@ class ToolUse:
 async def read_tool_uses(conversations: ConversationStore, chain: list[Entry]) -> list[ToolUse]:
     """Returns the calls of a conversation's entries in their order, of each entry those that the provider ran last.
 
-    A call is answered by the entry that follows its own: ids are distinct within a reply only. What the provider ran
-    is answered in the same reply, or in a later one if the model paused.
+    A call is answered by the entry that follows its own: ids are distinct within a reply only. What
+    the provider ran is answered in the same reply, or in a later one if the model paused.
     """
     resolved = iter(await conversations.resolve([message for entry in chain for message in entry.input]))
-    answers = list[dict[object, tuple[Json, Json]]]()  # by the ids of calls, each with what is stored of it
+    # By the ids of calls, each with what is stored of it.
+    answers = list[dict[object, tuple[Json, Json]]]()
     for entry in chain:
         stored, shown = tool_results(entry.input), tool_results([next(resolved) for _ in entry.input])
         answers.append({block.get("tool_use_id"): (block, raw) for block, raw in zip(shown, stored, strict=True)})
@@ -75,10 +77,12 @@ def _tool_use(call: Json, answer: Json | None, stored: Json) -> ToolUse:
 def _provided(chain: list[Entry]) -> dict[str, tuple[Json, Json]]:
     """Returns the answers to calls of tools that the provider ran, by their ids.
 
-    The text of a search's pages is encrypted and for the provider alone: of it only cited passages can be read.
+    The text of a search's pages is encrypted and for the provider alone: of it only cited passages
+    can be read.
     """
     blocks = [(block, (entry.at or "")[:10]) for entry in chain for block in entry.reply.content]
-    cited = defaultdict[str, dict[str, None]](dict)  # passages by URL, or by title where they have no URL
+    # Passages by URL, or by title where they have no URL.
+    cited = defaultdict[str, dict[str, None]](dict)
     for part in (part for block, _ in blocks for part in _dicts(block.get("citations"))):
         cited[str(part.get("url") or part.get("document_title"))][str(part.get("cited_text"))] = None
     kinds = ("web_search_tool_result", "web_fetch_tool_result")
@@ -113,7 +117,10 @@ def _dicts(values: object) -> Iterator[Json]:
 
 
 async def earlier_output(conversations: ConversationStore, head: str, call: ReadOutputCall) -> str:
-    """Returns the output that a call of `read_output` in the reply at `head` names. Raises ValueError for the model."""
+    """Returns the output that a call of `read_output` in the reply at `head` names.
+
+    Raises ValueError for the model.
+    """
     entry = await conversations.entry(head)
     keys = [*entry.ancestors, head]
     reply, number = call.place or (len(keys), 0)
@@ -129,7 +136,8 @@ async def earlier_output(conversations: ConversationStore, head: str, call: Read
     )
 
 
-_ATTEMPT_CALLS_SHOWN = 30  # the last tool calls of a failed attempt, to the one who rewrites its description
+# The last tool calls of a failed attempt, to the one who rewrites its description.
+_ATTEMPT_CALLS_SHOWN = 30
 _LAST_WORDS_BYTES = 2 * 1024  # of a failed attempt, to the same
 _WRITTEN = "the call was written as text"
 _STORIES_AT_ONCE = 8  # a local store answers at once and lets nothing else run meanwhile
@@ -158,7 +166,10 @@ class AgentStories:
         return [event.model_copy(update={"seq": number}) for number, event in enumerate(story, 1)]
 
     async def of_conversation(self, head: str, subtask_id: str | None, until: str) -> list[TraceEvent]:
-        """Returns what happened in the conversation at `head`, none of it after `until`. Raises ArtifactError."""
+        """Returns the events of the conversation at `head`, none after `until`.
+
+        Raises ArtifactError.
+        """
         chain = await self._conversations.chain(head)
         uses = iter(await read_tool_uses(self._conversations, chain))
         before = chain[0].anew_from
@@ -169,7 +180,8 @@ class AgentStories:
                 continue
             self._seen.add(key)
             at = min(entry.at or until, until, key=datetime.fromisoformat)
-            # What its author was shown beside the outputs of tools: feedback, objections, turns left.
+            # What its author was shown beside the outputs of tools: feedback, objections, turns
+            # left.
             said = texts_of(entry.input) if number > 1 else ()
             parts = [("note", {"text": one_line(text, limits.SENTENCE_BYTES)}) for text in said]
             parts += [("turn", _turn(number, entry))]
@@ -180,7 +192,7 @@ class AgentStories:
         return events
 
     async def _told(self, event: TraceEvent) -> list[TraceEvent]:
-        """Returns what happened in the conversation or nested run that ended with an event, and the event."""
+        """Returns the events of the conversation or nested run that ended with an event, and it."""
         try:
             if head := event.data.get("head"):
                 before = await self.of_conversation(str(head), event.subtask_id, event.at)
@@ -241,7 +253,7 @@ async def attempt_story(conversations: ConversationStore, head: str) -> str:
 
 
 def concluded(block: Json) -> object:
-    """Returns what a call of `finish` says; None for other blocks."""
+    """Returns the content of a call of `finish`; None for other blocks."""
     arguments: Any = block.get("input")
     finished = block.get("type") == "tool_use" and block.get("name") == FINISH_TOOL and isinstance(arguments, dict)
     return (arguments.get("summary") or arguments.get("finding")) if finished else None

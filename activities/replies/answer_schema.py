@@ -1,7 +1,8 @@
 """JSON schemas of users and of teams: as they are checked, as they are sent, and as they are enforced.
 
-Schemas and answers are foreign: references may unfold without end and patterns may search without end. So all that
-reads a schema (`schema_rules`) runs in a child process, with a bound on time and memory.
+Schemas and answers are foreign: references may unfold without end and patterns may search without
+end. So all that reads a schema (`schema_rules`) runs in a child process, with a bound on time and
+memory.
 """
 
 import json
@@ -25,7 +26,8 @@ _MEMORY_BYTES = 128 << 20
 _MODULE = "activities.replies.schema_rules"
 _PLAIN_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,300})(?:\.\d{1,300})?")
 _FORMS = 256  # of so many schemas a process remembers how they are sent
-# A pool of its own: an answer that waits for its check waits for no file. Two: a slow check does not block the next.
+# A pool of its own: an answer that waits for its check waits for no file. Two: a slow check does
+# not block the next.
 _checkers = ChildProcesses(_MODULE, FairPool(places=2, resting=2).line(2), _MEMORY_BYTES)
 _sent: LRUCache[str, str] = LRUCache(_FORMS)
 
@@ -48,9 +50,10 @@ async def check_schema(schema: Json, run_id: str, name: str = "answer_schema") -
 
 
 async def as_sent(schema: Json, run_id: str) -> Json | None:
-    """Returns the schema with its references resolved; None if the provider's client would lose some of its structure.
+    """Returns the schema with its references resolved.
 
-    Raises BoundExceeded, which for a checked schema says that the machine is busy.
+    None if the provider's client would lose some of its structure. Raises BoundExceeded, which for
+    a checked schema says that the machine is busy.
     """
     written = json.dumps(schema)
     if written not in _sent:
@@ -68,9 +71,9 @@ async def sendable(schema: Json, run_id: str) -> Json:
 async def value_of(schema: Json, answered: Any, run_id: str, *, repeated: bool = False) -> Any:
     """Returns the value that a reply gave; models write JSON as a text, asked for or not.
 
-    So they do with single numbers: "363" is 363 where no text is allowed. If it is `repeated`, asked
-    for once more, a text that is none of the choices of a field, or null, is the empty choice, if it
-    has one: none of the others was meant.
+    So they do with single numbers: "363" is 363 where no text is allowed. If it is `repeated`,
+    asked for once more, a text that is none of the choices of a field, or null, is the empty
+    choice, if it has one: none of the others was meant.
     """
     sent = await as_sent(schema, run_id)
     if isinstance(answered, str) and (sent is None or sent.get("type") in ("object", "array")):
@@ -83,7 +86,10 @@ async def value_of(schema: Json, answered: Any, run_id: str, *, repeated: bool =
 
 
 def _as_allowed(part: Any, value: Any, repeated: bool) -> Any:
-    """Returns a text as the number or the empty choice that a field allows in its place; any other value as it is."""
+    """Returns a text as the number or the empty choice that a field allows in its place.
+
+    Any other value as it is.
+    """
     if not isinstance(part, dict):
         return value
     choices = part.get("enum", [])
@@ -97,7 +103,7 @@ def _as_allowed(part: Any, value: Any, repeated: bool) -> Any:
 
 
 async def problems(schema: Json, value: Any, run_id: str, name: str = "answer_json") -> list[str]:
-    """Returns what keeps the field `name` from fitting `schema`, each in one sentence that its author can act on."""
+    """Returns the faults of the field `name` by `schema`, each a sentence for its author."""
     try:
         total = len(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
     except (ValueError, RecursionError):
@@ -112,7 +118,7 @@ async def problems(schema: Json, value: Any, run_id: str, name: str = "answer_js
 
 
 async def row_problems(schema: Json, rows: list[Any], name: str, run_id: str) -> tuple[dict[int, str], str]:
-    """Returns why rows of the answer's list `name` do not fit `schema`, by their places, and why the others do not."""
+    """Returns the faults of rows of the answer's list `name` by their places, and other faults."""
     try:
         misfits, whole = await _checkers.call(run_id, _TIME, "row_problems", schema, rows, name)
     except BoundExceeded as error:

@@ -1,7 +1,7 @@
 """The rules of the user's JSON schema for answers, as `answer_schema` applies them, in a child process.
 
-The provider's client takes a part of JSON Schema. A schema within that part is sent as it is; another one asks for
-JSON text instead. Either way the whole schema is enforced here.
+The provider's client takes a part of JSON Schema. A schema within that part is sent as it is;
+another one asks for JSON text instead. Either way the whole schema is enforced here.
 """
 
 from collections.abc import Callable, Iterator
@@ -31,7 +31,10 @@ _SHOWN = 5  # complaints about one answer
 
 
 def complaint(schema: Json) -> str | None:
-    """Returns why the schema is refused: it is none, or refers outside itself, or to itself without end."""
+    """Returns the reason why a schema is rejected.
+
+    It is invalid, has references outside itself, or is infinitely recursive.
+    """
     try:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
@@ -54,7 +57,7 @@ def complaint(schema: Json) -> str | None:
 
 
 def problems(schema: Json, value: Any, name: str = "answer_json") -> list[str]:
-    """Returns what keeps the field `name` from fitting `schema`, each in one sentence that its author can act on."""
+    """Returns the faults of the field `name` by `schema`, each a sentence for its author."""
     try:
         errors = list(islice(_validator(schema).iter_errors(value), _SHOWN))
     except RecursionError:
@@ -83,9 +86,10 @@ def _sentence(error: ValidationError, name: str) -> str:
 
 
 def as_sent(schema: Json) -> Json | None:
-    """Returns the schema with its references resolved; None if the provider's client would lose some of its structure.
+    """Returns the schema with its references resolved.
 
-    Limits stay: the client moves them into descriptions.
+    None if the provider's client would lose some of its structure. Limits stay: the client moves
+    them into descriptions.
     """
     try:
         return _plain(schema, _targets(schema), (), count())
@@ -94,7 +98,10 @@ def as_sent(schema: Json) -> Json | None:
 
 
 def _plain(part: Any, target: Target, inside: tuple[str, ...], parts: Iterator[int]) -> Json:
-    """`inside` are the references being resolved: one that comes again has no end. Raises ValueError for the rest."""
+    """`inside` are the references being resolved: one that comes again has no end.
+
+    Raises ValueError for the rest.
+    """
     if not isinstance(part, dict) or next(parts) >= _PARTS:
         raise ValueError
     if isinstance(reference := part.get("$ref"), str):
@@ -122,7 +129,8 @@ def _typed(own: Json, rules: set[str], inner: Callable[[Any], Json]) -> Json:
     kind = own.get("type")
     if kind == "object" and rules <= _OBJECT_RULES:
         named = own.get("properties", {})
-        # Without names, or with a rule for others, it takes properties that the client would forbid.
+        # Without names, or with a rule for others, it takes properties that the client would
+        # forbid.
         if (named or own.get("additionalProperties") is False) and set(own.get("required", [])) <= set(named):
             properties = {name: inner(one) for name, one in named.items()}
             return {**own, "properties": properties, "additionalProperties": False}
@@ -152,5 +160,6 @@ def _targets(schema: Json) -> Target:
 
 
 def _validator(schema: Json) -> Draft202012Validator:
-    # A registry of its own: the default one would fetch what it does not know. A date is one: it counts as closed.
+    # A registry of its own: the default one would fetch what it does not know. A date is one: it
+    # counts as closed.
     return Draft202012Validator(schema, registry=Registry(), format_checker=FormatChecker(["date"]))
