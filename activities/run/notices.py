@@ -55,14 +55,15 @@ class NoticeActivities:
 
 
 def line_of(notice: Notice, key: str) -> bytes:
-    """Returns what is sent; `key` is the same in all tries at a notice."""
+    """Returns the body of a notice; `key` is the same in all tries."""
     run_id, command = notice.run.run_id, ["show" if notice.id else "status"]
     if notice.kind == "ended":
         command, what = ["result"], f"has ended: {notice.error or notice.status}"
     else:
         what = "is paused" if notice.kind == "paused" else f"waits for {AWAITED[notice.kind]}"
     show = shlex.join(["temporal-supervisor", *command, run_id, *([notice.id] if notice.id else [])])
-    # `text` is what chat webhooks show: there <!channel> would call people, and <URL|words> is a link.
+    # `text` is what chat webhooks show: there <!channel> would call people, and <URL|words> is a
+    # link.
     text = html.escape(
         f"{one_line(run_id, limits.LINE_BYTES)} {what} ({one_line(show, limits.LINE_BYTES)})", quote=False
     )

@@ -25,9 +25,10 @@ class Orphans:
 
     @activity.defn
     async def end_orphans(self, reset: OrphansInput) -> int:
-        """Terminates what the executions before a reset left at work. Returns how many workflows that were.
+        """Terminates the workflows that executions before a reset left, and returns their number.
 
-        Children that the new execution has started under the same ids stay: each is named by its first execution.
+        Children that the new execution has started under the same ids stay: each is named by its
+        first execution.
         """
         info, client, ended = activity.info(), activity.client(), 0
         events = await _history(client, info.workflow_id or "", info.workflow_run_id or "")
@@ -76,7 +77,10 @@ def _children_since(events: Sequence[HistoryEvent], fork: int) -> Iterator[Workf
 
 
 async def _terminated(client: Client, child: WorkflowExecution) -> bool:
-    """Terminates a child, with all below it. Returns False if it has ended, or another one has its id now."""
+    """Terminates a child, with all below it.
+
+    Returns False if it has ended, or another one has its id now.
+    """
     handle = client.get_workflow_handle(child.workflow_id, first_execution_run_id=child.run_id)
     try:
         await handle.terminate(reason=_REASON)

@@ -67,14 +67,16 @@ from temporal_supervisor.supervision.provider.endpoint_facts import EndpointFact
 from temporal_supervisor.supervision.results.answer import Answer, answer_record, with_gaps
 from temporal_supervisor.supervision.results.shown_links import without_own_links
 
-GRANT_LIFETIME = timedelta(days=90)  # a deadline stands still while people are awaited, and a reset sets it again
+# A deadline stands still while people are awaited, and a reset sets it again.
+GRANT_LIFETIME = timedelta(days=90)
 
 
 @dataclass(frozen=True)
 class DefaultModels:
-    """The models of supervisors and of worker agents where nothing names others; `chosen` if the operator named them.
+    """The models of supervisors and of worker agents where nothing names others.
 
-    Where nobody did, the only model of an endpoint takes their place.
+    `chosen` if the operator named them. Where nobody did, the only model of an endpoint takes their
+    place.
     """
 
     supervisor: list[str]
@@ -107,11 +109,12 @@ class RunActivities:
     async def prepare_run(self, setup: SetupInput) -> RunSetup:
         """Fixes everything outside the request that the run depends on. Returns references to it.
 
-        Raises SupervisionError `UnknownTeam` or `InvalidRequest` if one of them is bad, for a dollar budget with a
-        model of unknown price, and for what is above the operator's ceilings.
+        Raises SupervisionError `UnknownTeam` or `InvalidRequest` if one of them is bad, for a
+        dollar budget with a model of unknown price, and for what is above the operator's ceilings.
         """
         request, facts, run = setup.request, self.facts, setup.run
-        # Only a root may begin with an empty store. What a nested run began with was required by the guard.
+        # Only a root may begin with an empty store. What a nested run began with was required by
+        # the guard.
         was_reset = bool(setup.own_first_run_id) and setup.own_first_run_id != activity.info().workflow_run_id
         store_id = run.store_id or await self.store.begin(again=was_reset)
         parent = await find_grant(self.store, run.run_id, run.grant_ref) if setup.brief else None
@@ -208,12 +211,15 @@ class RunActivities:
         )
 
     async def _known_endpoint(self) -> EndpointFacts:
-        """Returns what is known of the endpoint, waiting for what it says: this process has only just begun to ask."""
+        """Returns the facts about the endpoint, waiting for its answers.
+
+        This process has only just begun to ask.
+        """
         async with waiting():
             return await self.asked.facts()
 
     def _settled(self, known: EndpointFacts, models: list[str], parent: RunGrant | None) -> EndpointFacts:
-        """Returns what the run keeps of its endpoint: for each of its models how it is called from now on.
+        """Returns the run's facts about its endpoint: how each of its models is called from now on.
 
         A nested run calls those of the run above in the way in which that one does.
         """
@@ -228,8 +234,8 @@ class RunActivities:
     def _left_out(self, known: EndpointFacts, supervisor: list[str]) -> dict[str, list[OptionalStep]]:
         """Returns the steps that are left out by model: those of the settings, and of small models those that fail.
 
-        Their rewritten descriptions and changed plans brought no finding that the first ones had not. A model that
-        the settings name has what they say of it.
+        Their rewritten descriptions and changed plans brought no finding that the first ones had
+        not. A model that the settings name has what they say of it.
         """
         off = dict(self.facts.model_off)
         for model in supervisor:
@@ -243,7 +249,10 @@ class RunActivities:
         return self.endpoint.window(model, known.traits(model)).prompt_tokens
 
     async def _goal(self, setup: SetupInput, room: int) -> str:
-        """Returns the goal; a nested supervisor's is its subtask with the findings that it builds on."""
+        """Returns the goal.
+
+        A nested supervisor's is its subtask with the findings that it builds on.
+        """
         brief = setup.brief
         if brief is None:
             return setup.request.goal
@@ -262,9 +271,10 @@ class RunActivities:
         return "\n\n".join(parts)
 
     async def _attached(self, run: RunRef, request: RunRequest) -> tuple[list[ArtifactRef], str]:
-        """Returns the attached texts, and the manifest of what is data; a table that is a text is both.
+        """Returns the attached texts, and the manifest of what is data.
 
-        Everything is copied into the run, so that uploads may be pruned.
+        A table that is a text is both. Everything is copied into the run, so that uploads may be
+        pruned.
         """
         texts, manifests = list[ArtifactRef](), list[Manifest]()
         for attachment in request.attachments:
@@ -299,7 +309,7 @@ class RunActivities:
 
     @activity.defn
     async def child_consumed(self, child: ChildRef) -> Consumed:
-        """Returns what a child has consumed, with its own children, in all of its executions."""
+        """Returns the usage of a child, with its own children, in all of its executions."""
         run = child.run
         own = calls_of(run.run_id, run.first_run_id, child.workflow_id)
         consumed, conversations = Consumed(), ConversationStore(self.store)
@@ -315,9 +325,10 @@ class RunActivities:
     @staticmethod
     @activity.defn
     async def pool_backlog(question: PoolQuestion) -> float:
-        """Returns the seconds that the oldest activity in a queue has waited; 0 if none waits or the server fails.
+        """Returns the seconds that the oldest activity in a queue has waited.
 
-        The server caches its answer for a while (`matching.TaskQueueInfoByBuildIdTTL`, 5 s): it may be that old.
+        0 if none waits or the server fails. The server caches its answer for a while
+        (`matching.TaskQueueInfoByBuildIdTTL`, 5 s): it may be that old.
         """
         client = activity.client()
         request = DescribeTaskQueueRequest(
@@ -336,7 +347,10 @@ class RunActivities:
 
     @activity.defn
     async def publish_result(self, publication: PublishInput, trace: list[TraceEvent]) -> Published:
-        """Stores the result with its whole texts, and the trace, or a page of it. Returns where they are."""
+        """Stores the result with its whole texts, and the trace, or a page of it.
+
+        Returns where they are.
+        """
         run, result, info = publication.run, publication.result, activity.info()
         put = partial(self.store.put_output, run.run_id)
         if publication.is_page:
@@ -364,7 +378,8 @@ class RunActivities:
             refs.answer_ref = await put(with_valid_marks(whole, {subtask.id for subtask in plan.subtasks}, set()))
             refs.record_ref = await put(answer_record(result).model_dump_json())
         ended_at, facts = datetime.now(UTC), publication.facts
-        if info.workflow_id == run.run_id:  # found by the run's id alone, long after Temporal has forgotten the run
+        # Found by the run's id alone, long after Temporal has forgotten the run.
+        if info.workflow_id == run.run_id:
             left = refs.model_copy(update={"facts": facts, "first_run_id": run.first_run_id})
             ended = left.model_dump_json().encode("utf-8", "replace")
             await self.store.create(named_key("ended", run.run_id, info.workflow_run_id or ""), ended)
@@ -384,7 +399,8 @@ class RunActivities:
     @activity.defn
     async def adopt_finding(self, adoption: AdoptInput) -> Answer:
         """Returns a finding as the run's answer, word for word."""
-        text = without_own_links(await read_text(self.store, adoption.text_ref))  # it may be a person's
+        # It may be a person's.
+        text = without_own_links(await read_text(self.store, adoption.text_ref))
         if adoption.label:
             text = f"**{adoption.label}**\n\n{text}"
         ref = await self.store.put_output(adoption.run.run_id, text)
@@ -392,7 +408,7 @@ class RunActivities:
 
     @activity.defn
     async def keep_words(self, said: WordsInput) -> list[Finding]:
-        """Stores what people wrote, and returns each text as a finding."""
+        """Stores texts of people, and returns each as a finding."""
         return [await self._kept(said.run.run_id, words) for words in said.words]
 
     async def _kept(self, run_id: str, words: PersonWords) -> Finding:
@@ -416,7 +432,7 @@ class RunActivities:
 
 
 def _endpoint_warnings(known: EndpointFacts, models: list[str]) -> list[str]:
-    """Returns what is wrong with the endpoint, or not known of it."""
+    """Returns the problems of the endpoint, and facts about it that are not known."""
     patience = limits.ENDPOINT_PATIENCE.total_seconds()
     if known.address and not known.asked:
         windows = ", ".join(f"{known.traits(model).window:,} tokens of {model}" for model in models)
@@ -429,7 +445,10 @@ def _endpoint_warnings(known: EndpointFacts, models: list[str]) -> list[str]:
 
 
 def _budget_warnings(request: RunRequest, unpriced: list[str]) -> list[str]:
-    """Returns the warning about a default dollar budget that cannot be counted; refuses an explicit one."""
+    """Returns the warning about a default dollar budget that cannot be counted.
+
+    Refuses an explicit one.
+    """
     if request.budget.usd is None or not unpriced:
         return []
     names = ", ".join(unpriced)
