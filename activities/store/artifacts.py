@@ -1,8 +1,9 @@
 """The artifact store: content lives here, history only names it by key.
 
-One local directory, or a bucket of an S3-compatible service, Google Cloud Storage or Azure, by URL. Objects
-are written whole or not at all and are on the device of the store before a write returns, so a killed process
-loses nothing; a local directory is not flushed to disk at each write, so a power cut may.
+One local directory, or a bucket of an S3-compatible service, Google Cloud Storage or Azure, by URL.
+Objects are written whole or not at all and are on the device of the store before a write returns,
+so a killed process loses nothing; a local directory is not flushed to disk at each write, so a
+power cut may.
 """
 
 import asyncio
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
     from obstore.store import ClientConfig, ObjectStore, RetryConfig
 
 _STORE_CONNECT_TIMEOUT = timedelta(seconds=5)
-_STORE_RETRY_TIMEOUT = timedelta(seconds=15)  # all retries of one operation end before SETUP_TIMEOUT
+# All retries of one operation end before SETUP_TIMEOUT.
+_STORE_RETRY_TIMEOUT = timedelta(seconds=15)
 _PARSED_BYTES = 64 * 1024 * 1024  # of the objects whose parsed content is kept in a process
 
 _NO_BUCKET = re.compile("NoSuchBucket|ContainerNotFound|bucket does not exist")
@@ -77,23 +79,28 @@ class ArtifactChanged(ArtifactError):
 
 
 class Seal(Protocol):
-    """What encrypts objects, each for the place where it lies."""
+    """The encryption of objects, each for its own key in the store."""
 
     def seal(self, data: bytes, place: str) -> bytes:
         """Returns the data encrypted."""
 
     def open(self, sealed: bytes, place: str) -> bytes:
-        """Returns what was encrypted. Raises LookupError without its key, ValueError if it was changed."""
+        """Returns the decrypted content.
+
+        Raises LookupError without its key, ValueError if it was changed.
+        """
 
 
 class ArtifactStore:
-    """Objects by key, see `supervision.base.store_keys`; made by `open_store`. `url` holds no secret.
+    """Objects by key, see `supervision.base.store_keys`; made by `open_store`.
 
-    `root` is the directory of a local store. With a `seal` content is encrypted, but for the store's id; names of
-    content are hashes of it as it was before. Every method raises ArtifactUnavailable for any failure of the backend.
+    `url` holds no secret. `root` is the directory of a local store. With a `seal` content is
+    encrypted, but for the store's id; names of content are hashes of it as it was before. Every
+    method raises ArtifactUnavailable for any failure of the backend.
 
-    A store that is not mounted, or another one in its place, looks like an empty one. So after `require` the work of a
-    run believes "not there" only once it has seen the id of the run's store again, and writes nowhere else.
+    A store that is not mounted, or another one in its place, looks like an empty one. So after
+    `require` the work of a run believes "not there" only once it has seen the id of the run's store
+    again, and writes nowhere else.
     """
 
     def __init__(
@@ -104,10 +111,12 @@ class ArtifactStore:
         self._root = root
         self._fix = fix
         self._seal = seal
-        # The id that the run at work in a task knows: a process serves runs of many, and its store may be swapped.
+        # The id that the run at work in a task knows: a process serves runs of many, and its store
+        # may be swapped.
         self._wanted_id: ContextVar[str | None] = ContextVar("wanted_id", default=None)
         self._known_id: str | None = None  # the last one that was required and there
-        self._seen_at: float | None = None  # when it was, by `time.monotonic`; None if it no longer is
+        # When it was, by `time.monotonic`; None if it no longer is.
+        self._seen_at: float | None = None
         self._parsed: LRUCache[object, tuple[Any, int]] = LRUCache(_PARSED_BYTES, getsizeof=itemgetter(1))
 
     async def identity(self) -> str | None:
@@ -118,8 +127,8 @@ class ArtifactStore:
     async def begin(self, *, again: bool = False) -> str:
         """Returns the id of the store for a run that begins, which makes it in an empty store, and requires it.
 
-        Raises ArtifactUnavailable if this process has seen another id here, and for a run that begins `again` if there
-        is none: then the store was lost or swapped meanwhile.
+        Raises ArtifactUnavailable if this process has seen another id here, and for a run that
+        begins `again` if there is none: then the store was lost or swapped meanwhile.
         """
         found = await self.identity()
         if found is None and self._known_id is None and not again:
@@ -133,14 +142,18 @@ class ArtifactStore:
         return wanted
 
     async def require(self, store_id: str) -> None:
-        """Makes this the store of the run at work in this task. Raises ArtifactUnavailable if it has another id."""
+        """Makes this the store of the run at work in this task.
+
+        Raises ArtifactUnavailable if it has another id.
+        """
         self._wanted_id.set(store_id)
         await self._see_again()
 
     async def _see_again(self, *, now: bool = False) -> None:
         """Raises ArtifactUnavailable unless the store has the id that the run at work knows.
 
-        The id of a local store is read each time (0.1 ms), of a remote one after STORE_ID_AGE, or `now`.
+        The id of a local store is read each time (0.1 ms), of a remote one after STORE_ID_AGE, or
+        `now`.
         """
         wanted = self._wanted_id.get()
         if wanted is None:
@@ -162,12 +175,18 @@ class ArtifactStore:
         return self._seen_at is not None and time.monotonic() - self._seen_at < limits.STORE_ID_AGE.total_seconds()
 
     async def put(self, key: str, data: bytes) -> None:
-        """Writes an object, over an older one if there is one. Raises SupervisionError, ValueError for a bad key."""
+        """Writes an object, over an older one if there is one.
+
+        Raises SupervisionError, ValueError for a bad key.
+        """
         await self._see_again()
         await self._write(key, data, "overwrite")
 
     async def create(self, key: str, data: bytes) -> bool:
-        """Writes an object unless the key is taken. Returns True if it was written; raises as `put` does."""
+        """Writes an object unless the key is taken.
+
+        Returns True if it was written; raises as `put` does.
+        """
         await self._see_again()
         return await self._write(key, data, "create")
 
@@ -183,7 +202,8 @@ class ArtifactStore:
             return None
         data = await self._lookup(key)
         if data is None and self._wanted_id.get() is not None:
-            # It was looked for while the store was away, perhaps: once that is back, it may be there.
+            # It was looked for while the store was away, perhaps: once that is back, it may be
+            # there.
             await self._see_again(now=True)
             data = await self._lookup(key)
         if data is None:
@@ -205,7 +225,10 @@ class ArtifactStore:
         return None
 
     async def parsed(self, key: str, parse: Callable[[bytes], T]) -> T | None:
-        """Returns what `parse` makes of an object that is written once, None if there is none. Do not change it."""
+        """Returns the parsed form of an object that is written once, if there is one.
+
+        Do not change it.
+        """
         if (kept := self._parsed.get((parse, key))) is not None:
             value: T = kept[0]
             return value
@@ -213,7 +236,7 @@ class ArtifactStore:
         return None if data is None else self.keep(key, data, parse)
 
     async def read(self, key: str, parse: Callable[[bytes], T]) -> T:
-        """Returns the same. Raises ArtifactMissing if there is none."""
+        """Returns the content of an object. Raises ArtifactMissing if there is none."""
         if (value := await self.parsed(key, parse)) is None:
             raise self._missing(key)
         return value
@@ -221,7 +244,10 @@ class ArtifactStore:
     async def read_all(
         self, keys: Iterable[str], parse: Callable[[bytes], T], problems: list[str] | None = None
     ) -> dict[str, T]:
-        """Returns the same by key, read side by side; with `problems` what is damaged or gone is one of these."""
+        """Reads objects concurrently.
+
+        Missing or damaged ones are added to `problems` if it is given, else raised.
+        """
         reading, wanted = asyncio.Semaphore(limits.STORE_READS), list(dict.fromkeys(keys))
 
         async def read(key: str) -> list[tuple[str, T]]:
@@ -237,7 +263,7 @@ class ArtifactStore:
         return dict(chain.from_iterable(await asyncio.gather(*map(read, wanted))))
 
     def keep(self, key: str, data: bytes, parse: Callable[[bytes], T]) -> T:
-        """Returns what `parse` makes of an object's content, which is kept in this process. Raises ArtifactChanged."""
+        """Returns the parsed form of an object, kept in this process. Raises ArtifactChanged."""
         try:
             value = parse(data)
         except (ValueError, KeyError, TypeError):
@@ -248,24 +274,33 @@ class ArtifactStore:
         return value
 
     async def latest_ended(self, run_id: str) -> bytes | None:
-        """Returns what the latest execution of a run left when it ended; None if none of them ended."""
+        """Returns the record of a run's latest execution that has ended; None if none has."""
         objects = self.objects(store_keys.run_prefix(run_id))
         ended = [meta async for meta in objects if store_keys.is_named("ended", meta["path"])]
         return await self.find(max(ended, key=lambda meta: meta["last_modified"])["path"]) if ended else None
 
     async def put_output(self, run_id: str, content: bytes | str) -> str:
-        """Stores content under its hash. Returns the key; content that is there is not written again."""
+        """Stores content under its hash.
+
+        Returns the key; content that is there is not written again.
+        """
         data = content.encode("utf-8", "replace") if isinstance(content, str) else content
         return await self.put_hashed(partial(store_keys.output_key, run_id), data)
 
     async def put_upload(self, data: bytes) -> str:
-        """Stores content that belongs to no run yet, again if it is there: its age counts from now. Returns its key."""
+        """Stores content that belongs to no run yet, again if it is there: its age counts from now.
+
+        Returns its key.
+        """
         key = store_keys.upload_key(hashlib.sha256(data).hexdigest())
         await self.put(key, data)
         return key
 
     async def adopt(self, run_id: str, upload: str) -> str:
-        """Copies an upload into a run. Returns its key there. Raises ArtifactMissing if there is no such upload."""
+        """Copies an upload into a run.
+
+        Returns its key there. Raises ArtifactMissing if there is no such upload.
+        """
         key = store_keys.output_key(run_id, store_keys.digest_of(upload) or "")
         if not store_keys.is_upload(upload):
             raise self._missing(upload)
@@ -292,17 +327,26 @@ class ArtifactStore:
         return key
 
     async def put_hashed(self, key_for: Callable[[str], str], data: bytes) -> str:
-        """Stores content under the key of its hash. Returns the key, which no other content can have."""
+        """Stores content under the key of its hash.
+
+        Returns the key, which no other content can have.
+        """
         key = key_for(hashlib.sha256(data).hexdigest())
         await self.create(key, data)
         return key
 
     async def list_keys(self, prefix: str = "") -> list[str]:
-        """Returns all keys below `prefix`, sorted; it is whole segments that end in "/", as `run_prefix` gives."""
+        """Returns all keys below `prefix`, sorted.
+
+        It is whole segments that end in "/", as `run_prefix` gives.
+        """
         return sorted([meta["path"] async for meta in self.objects(prefix)])
 
     async def folders(self) -> list[str]:
-        """Returns the names of the folders at the top; those of a whole store are the ids of namespaces, encoded."""
+        """Returns the names of the folders at the top.
+
+        Those of a whole store are the ids of namespaces, encoded.
+        """
         with self._reported("list its folders"):
             return list((await obstore.list_with_delimiter_async(self._backend))["common_prefixes"])
 
@@ -312,7 +356,10 @@ class ArtifactStore:
             await self._done("delete", key)
 
     async def delete_run(self, run_prefix: str) -> int:
-        """Deletes all objects below a `store_keys.run_prefix`. Returns how many; ValueError for what is no run's."""
+        """Deletes all objects below a `store_keys.run_prefix`.
+
+        Returns how many; ValueError for what is no run's.
+        """
         if not store_keys.run_of(run_prefix) or run_prefix.count("/") > 1:
             raise ValueError(f"'{run_prefix}' is not the prefix of one run")
         keys = await self.list_keys(run_prefix)
@@ -336,7 +383,7 @@ class ArtifactStore:
         return False
 
     async def _done(self, name: str, key: str, *arguments: Any, **options: Any) -> Any:
-        """Returns what an operation of the backend on an object does."""
+        """Returns the result of an operation of the backend on an object."""
         if not store_keys.is_key(key):
             raise ValueError(f"'{key}' is not a key of the artifact store")
         if self._root:  # measured: 0.1 ms, against up to 35 ms of an asynchronous call in a burst
@@ -384,10 +431,11 @@ def text_of(data: bytes) -> str:
 
 
 def open_store(url: str | Path, namespace: str = "", seal: Seal | None = None) -> ArtifactStore:
-    """Returns the part of a store that belongs to a namespace, by the id of `runtime.connection`; all of it without.
+    """Returns the part of a store that belongs to a namespace, by the id of `runtime.connection`.
 
-    `url` is a directory, file://, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix. Credentials and
-    endpoints come from the environment (AWS_*, GOOGLE_*, AZURE_*). Raises ValueError if the URL names no store.
+    All of it without. `url` is a directory, file://, s3://bucket/prefix, gs://bucket/prefix or
+    az://container/prefix. Credentials and endpoints come from the environment (AWS_*, GOOGLE_*,
+    AZURE_*). Raises ValueError if the URL names no store.
     """
     text, folder = str(url), store_keys.encode(namespace) if namespace else ""
     parts = urlsplit(text)
@@ -433,7 +481,10 @@ def _remote_store(parts: SplitResult, seal: Seal | None) -> ArtifactStore:
 
 
 def _reason(error: Exception) -> str:
-    """Returns the backend's message in a line, without secrets. Raise the new error `from None`: history has causes."""
+    """Returns the backend's message in a line, without secrets.
+
+    Raise the new error `from None`: history has causes.
+    """
     text = str(error)
     message = re.split(r"\n|[<{]", text, maxsplit=1)[0].strip(" :.")
     code = _CODE.search(text)

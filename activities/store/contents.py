@@ -1,4 +1,4 @@
-"""What a store holds of runs and uploads, for those who clean it up."""
+"""The content of a store, by runs and uploads, for its clean-up."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -19,7 +19,10 @@ class Stored:
 
 
 async def read_contents(store: ArtifactStore) -> tuple[list[Stored], list[Stored]]:
-    """Returns all runs and all uploads in the store, the oldest first, by one listing. Raises as the store does."""
+    """Returns all runs and all uploads in the store, the oldest first, by one listing.
+
+    Raises as the store does.
+    """
     runs: dict[str, Stored] = {}
     uploads: dict[str, Stored] = {}
     async for meta in store.objects():

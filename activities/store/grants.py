@@ -1,4 +1,4 @@
-"""What a run may do, granted once when it is prepared: data whose name is its hash, so that it cannot be changed."""
+"""The grants of runs, made once when a run is prepared: their names are hashes of their content."""
 
 from datetime import datetime
 from functools import partial
@@ -10,11 +10,11 @@ from temporal_supervisor.supervision.provider.endpoint_facts import EndpointFact
 
 
 class RunGrant(Model):
-    """What a supervisor, a root with depth 1, and its worker agents may do: models to call, roles that are teams.
+    """The rights of a supervisor and its worker agents: models to call, roles that are teams.
 
-    `endpoint` is what those models take, as it was known when the root began: calls are made by it. With
-    `data_from_others` what the run was given as data is untrusted, also in nested runs. Findings
-    may be taken from the runs in `reuse_from`.
+    A root has depth 1. `endpoint` is what those models take, as it was known when the root began:
+    calls are made by it. With `data_from_others` what the run was given as data is untrusted, also
+    in nested runs. Findings may be taken from the runs in `reuse_from`.
     """
 
     run_id: str
@@ -38,7 +38,10 @@ async def write_grant(store: ArtifactStore, grant: RunGrant) -> str:
 
 
 async def find_grant(store: ArtifactStore, run_id: str, ref: str) -> RunGrant | None:
-    """Returns the grant at `ref`; None if that names none of this run. Raises as the store does, which may lack it."""
+    """Returns the grant at `ref`; None if that names none of this run.
+
+    Raises as the store does, which may lack it.
+    """
     if not is_named("grant", ref, run_id):
         return None
     grant = await store.read(ref, RunGrant.model_validate_json)
@@ -46,6 +49,9 @@ async def find_grant(store: ArtifactStore, run_id: str, ref: str) -> RunGrant | 
 
 
 async def granted_traits(store: ArtifactStore, run_id: str, ref: str, model: str) -> ModelTraits:
-    """Returns what a run knows of a model, by its grant; nothing if there is none. Raises as the store does."""
+    """Returns the traits of a model by the run's grant; None if there are none.
+
+    Raises as the store does.
+    """
     grant = await find_grant(store, run_id, ref)
     return grant.endpoint.traits(model) if grant else ModelTraits()

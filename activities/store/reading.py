@@ -1,4 +1,4 @@
-"""Reading what a run stored: texts, plans, and findings cut to the room that a prompt has for them."""
+"""Readers of stored texts, plans and findings, cut to the room in a prompt."""
 
 import asyncio
 from collections.abc import Callable
@@ -23,8 +23,8 @@ _LINE_OVERHEAD = 12  # bytes of a line of a checked claim beside its parts
 class FindingExcerpt:
     """A finding as prompts show it: its subtask, the role that brought it, its text, and what is known of it.
 
-    `complete` is False for what its author calls partial or could not finish. `stale` is True if it uses a
-    finding that was changed after it. A `summarised` one is shown as its author's summary.
+    `complete` is False for what its author calls partial or could not finish. `stale` is True if it
+    uses a finding that was changed after it. A `summarised` one is shown as its author's summary.
     """
 
     subtask_id: str
@@ -105,7 +105,10 @@ async def _whole(store: ArtifactStore, refs: list[DependencyRef]) -> list[Findin
 
 
 async def read_records(store: ArtifactStore, refs: list[DependencyRef]) -> dict[str, FindingRecord]:
-    """Returns the records of findings by their references. They are shared, so do not change them."""
+    """Returns the records of findings by their references.
+
+    They are shared, so do not change them.
+    """
     return await store.read_all([ref.record_ref for ref in refs if ref.record_ref], FindingRecord.model_validate_json)
 
 

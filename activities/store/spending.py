@@ -1,4 +1,4 @@
-"""What runs took, in the store: samples for estimates, what each run has cost, what each Worker spends on a day."""
+"""Spending in the store: samples for estimates, the cost of runs, the daily spend of Workers."""
 
 import asyncio
 import contextlib
@@ -19,15 +19,19 @@ from temporal_supervisor.supervision.contract.usage import Usage
 from temporal_supervisor.supervision.planning.estimate import RunSample
 
 M = TypeVar("M", bound=Model)
-_KEPT = 200  # samples of each team: more would say little more, and are read for each plan that waits for approval
+# Samples of each team: more would say little more, and are read for each plan that waits for
+# approval.
+_KEPT = 200
 _SUM_AGE = 5.0  # seconds: calls that begin in them may go beyond the ceiling
 _DAY = timedelta(days=1)
-_IN_FLIGHT_WAIT = timedelta(seconds=5)  # most calls end within some seconds, and cost less than their estimate
-_LOOK_AGAIN = timedelta(minutes=10)  # a raised ceiling, of Workers that were started again, is noticed by then
+# Most calls end within some seconds, and cost less than their estimate.
+_IN_FLIGHT_WAIT = timedelta(seconds=5)
+# A raised ceiling, of Workers that were started again, is noticed by then.
+_LOOK_AGAIN = timedelta(minutes=10)
 
 
 class RunSpend(Model):
-    """What a run has cost when it ended, on all levels."""
+    """The cost of a run when it ended, on all levels."""
 
     run_id: str
     owner: str = ""
@@ -41,8 +45,9 @@ class _Spent(Model):
 
 
 async def keep_sample(store: ArtifactStore, team: str, run_id: str, ended_at: datetime, sample: RunSample) -> None:
-    """Stores what a run took, and deletes the oldest beyond those that are kept."""
-    key = stats_prefix(team) + encode(f"{ended_at:%Y%m%dT%H%M%S.%f}-{run_id}")  # in the order of time
+    """Stores the usage of a run as a sample, and deletes the oldest ones."""
+    # In the order of time.
+    key = stats_prefix(team) + encode(f"{ended_at:%Y%m%dT%H%M%S.%f}-{run_id}")
     await store.put(key, sample.model_dump_json().encode("utf-8", "replace"))
     for key in (await store.list_keys(stats_prefix(team)))[:-_KEPT]:
         await store.delete(key)
@@ -54,13 +59,13 @@ async def newest_samples(store: ArtifactStore, team: str) -> list[RunSample]:
 
 
 async def keep_run_spend(store: ArtifactStore, spent: RunSpend) -> None:
-    """Stores what a run has cost."""
+    """Stores the cost of a run."""
     key = spend_prefix(spent.ended_at.date(), "runs") + encode(spent.run_id)
     await store.put(key, spent.model_dump_json().encode("utf-8", "replace"))
 
 
 async def run_spends(store: ArtifactStore, days: int, today: date) -> list[RunSpend]:
-    """Returns what the runs that ended in the last days have cost; of a run that was reset, its last end."""
+    """Returns the costs of runs that ended in the last days; of a run that was reset, its last end."""
     found: dict[str, RunSpend] = {}
     for back in reversed(range(days)):
         keys = await store.list_keys(spend_prefix(today - back * _DAY, "runs"))
@@ -78,7 +83,10 @@ async def _read(store: ArtifactStore, keys: Iterable[str], kind: type[M]) -> lis
 
 
 class NoCall(NamedTuple):
-    """Why no call may begin now, and after how long to ask again; `is_over`: for the rest of the day."""
+    """The reason why no call may begin now, and the time to ask again.
+
+    `is_over`: for the rest of the day.
+    """
 
     why: str
     wait: timedelta
@@ -88,7 +96,8 @@ class NoCall(NamedTuple):
 class DailySpend:
     """The ceiling of dollars per UTC day over all Workers of a store: each has an object a day, and reads others.
 
-    Calls in flight count by their estimates, so that a burst does not pass the ceiling; one at a time always may.
+    Calls in flight count by their estimates, so that a burst does not pass the ceiling; one at a
+    time always may.
     """
 
     def __init__(self, store: ArtifactStore, ceiling: float | None) -> None:
@@ -104,12 +113,16 @@ class DailySpend:
 
     @asynccontextmanager
     async def call(self, estimate: float | None) -> AsyncIterator[NoCall | None]:
-        """A call of about so many dollars, which is in flight until the block ends; yields why it may not begin."""
+        """A call of about so many dollars, which is in flight until the block ends.
+
+        Yields why it may not begin.
+        """
         if self.ceiling is None:
             yield None
             return
         await self._sum_others()
-        # From here to the reservation nothing is awaited: of many calls that wait for the sum each sees the others.
+        # From here to the reservation nothing is awaited: of many calls that wait for the sum each
+        # sees the others.
         if refused := self._refusal(self.ceiling, estimate or 0.0):
             yield refused
             return

@@ -1,8 +1,9 @@
-"""How a run knows that it waits for its store: calls tell its root, which asks the server when they are through.
+"""Reports of calls that the store is away: a run waits until the server has let them through.
 
-A call that can't use the store is tried again by Temporal until it can, so that no work is lost. Only the root can stop
-the run's clock and show the wait. It gets a signal from a call that has failed for a while, and has `await_store` look
-at that call in the server's own record, for which no store is needed: see docs/decisions/0034.
+A call that can't use the store is tried again by Temporal until it can, so that no work is lost.
+Only the root can stop the run's clock and show the wait. It gets a signal from a call that has
+failed for a while, and has `await_store` look at that call in the server's own record, for which no
+store is needed: see docs/decisions/0034.
 """
 
 from collections.abc import Mapping
@@ -25,8 +26,8 @@ from temporal_supervisor.supervision.base.text import cut
 STORE_AWAY_SIGNAL = "store_away"
 _AWAIT_STORE = "await_store"
 _RPC_TIMEOUT = timedelta(seconds=3)
-# An attempt that began after such a failure is through if it has not failed again by then: a remote store that does
-# not answer is given up after less.
+# An attempt that began after such a failure is through if it has not failed again by then: a remote
+# store that does not answer is given up after less.
 _GIVEN_UP = timedelta(seconds=20)
 _reporting = set[str]()
 """The runs to which this process is just reporting: of a hundred calls that fail at once, one does."""
@@ -69,7 +70,8 @@ class StoreWaits:
     async def await_store(self, watch: StoreWatch) -> None:
         """Returns when the store holds up none of the calls that have reported.
 
-        As long as it holds one up, each look fails, and Temporal has the next one begin a little later.
+        As long as it holds one up, each look fails, and Temporal has the next one begin a little
+        later.
         """
         client = activity.client()
         for report in watch.reports[: limits.STORE_WATCHED]:
@@ -84,7 +86,10 @@ class StoreWaits:
 
 
 async def _is_held_up(client: Client, report: StoreReport) -> bool:
-    """True if the activity that has reported still waits for the store; one that is gone does not."""
+    """True if the activity that has reported still waits for the store.
+
+    One that is gone does not.
+    """
     handle = client.get_workflow_handle(report.workflow_id, run_id=report.execution_id)
     try:
         described = await handle.describe(rpc_timeout=_RPC_TIMEOUT)
@@ -112,6 +117,6 @@ def _has_failed(pending: PendingActivityInfo) -> bool:
 
 
 async def _details(client: Client, pending: PendingActivityInfo) -> Mapping[str, Any]:
-    """Returns what the last heartbeat says: a paid answer that can't be stored is `held`."""
+    """Returns the last heartbeat of a call: a paid answer that can't be stored is `held`."""
     values = await client.data_converter.decode(pending.heartbeat_details.payloads)
     return values[0] if values and isinstance(values[0], dict) else {}
