@@ -31,7 +31,8 @@ from temporal_supervisor.supervision.contract.team import Team, TeamCard
 from temporal_supervisor.supervision.planning.new_roles import with_new_roles
 from temporal_supervisor.supervision.reuse.recipes import RoleState, ToolState
 
-CATALOGUE_CHARS = 6000  # of a team's data in the planner's prompt: ~1,700 tokens, paid once or twice a run
+# Of a team's data in the planner's prompt: ~1,700 tokens, paid once or twice a run.
+CATALOGUE_CHARS = 6000
 _CATALOGUE_LINE_CHARS = 600  # one table with its columns
 _CATALOGUE_TIMEOUT = timedelta(seconds=8)  # loading the tables of a team takes about one
 _CACHED_FILES = 256  # of so many runs what their files hold is kept in a process,
@@ -65,7 +66,10 @@ class StoredTeam(Model):
 
 
 class StoredTeams:
-    """Saves and loads the teams of runs. Definitions are frozen; tools are the operator's current ones."""
+    """Saves and loads the teams of runs.
+
+    Definitions are frozen; tools are the operator's current ones.
+    """
 
     def __init__(self, store: ArtifactStore, files: TeamFiles) -> None:
         self._store = store
@@ -99,10 +103,11 @@ class StoredTeams:
         models_of_roles: Mapping[str, list[str]] = MappingProxyType({}),
         supervisor_models: Sequence[str] = (),
     ) -> tuple[str, LoadedTeam]:
-        """Stores the named or inline team for a run with these files. Returns its reference and the team; TeamError.
+        """Stores the named or inline team for a run with these files.
 
-        `runs_tools` says of a model whether its provider runs tools within its replies.
-        `models_of_roles` take the place of those that the team names.
+        Returns its reference and the team; TeamError. `runs_tools` says of a model whether its
+        provider runs tools within its replies. `models_of_roles` take the place of those that the
+        team names.
         """
         loaded = await (self._files.load_inline(team) if isinstance(team, Team) else self._files.load(team))
         loaded = replace(loaded, team=_with_models(loaded.team, models_of_roles))
@@ -130,12 +135,18 @@ class StoredTeams:
         return await self._put(run_id, stored), loaded
 
     async def extend(self, run_id: str, ref: str, new_roles: list[NewRole]) -> str:
-        """Stores the team at `ref` with a plan's new roles, which have no `new_role_problems`. Returns a reference."""
+        """Stores the team at `ref` with a plan's new roles, which have no `new_role_problems`.
+
+        Returns a reference.
+        """
         stored = await self._stored(ref)
         return await self._put(run_id, stored.model_copy(update={"team": with_new_roles(stored.team, new_roles)}))
 
     async def load(self, ref: str) -> LoadedTeam:
-        """Returns the team of a run with its tools. Raises `TeamUnavailable` if this Worker lacks a part."""
+        """Returns the team of a run with its tools.
+
+        Raises `TeamUnavailable` if this Worker lacks a part.
+        """
         stored = await self._stored(ref)
         try:
             toolbox = await self._files.toolbox(stored.sources, stored.pinned)
@@ -146,7 +157,7 @@ class StoredTeams:
         return LoadedTeam(stored.team, toolbox, stored.sources)
 
     async def catalogue(self, ref: str) -> str:
-        """Returns what data the team at `ref` had when the run began."""
+        """Returns the catalogue of the data that the team at `ref` had when the run began."""
         return (await self._stored(ref)).catalogue
 
     async def card(self, ref: str) -> TeamCard:
@@ -191,7 +202,8 @@ async def catalogue(tools: Sequence[Tool[Any]], files: Files | None = None) -> s
             items |= await asyncio.wait_for(read(files), _CATALOGUE_TIMEOUT.total_seconds())
         except Exception as error:  # of any file; the tool returns it when it is called
             log.warning("some data of a team is not in the catalogue: %s: %s", type(error).__name__, error)
-    # The owner's words first. Then tables: a plan names their columns and periods, documents can be searched.
+    # The owner's words first. Then tables: a plan names their columns and periods, documents can be
+    # searched.
     names_in_order = sorted(items, key=lambda name: (not name.startswith("words "), not name.startswith("table ")))
     lines = [f"- {one_line(clean(items[name]), _CATALOGUE_LINE_CHARS)}" for name in names_in_order]
     shown = first_of(lines, CATALOGUE_CHARS)

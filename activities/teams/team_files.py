@@ -1,8 +1,9 @@
 """Teams as files: finding and reading them, and setting up their tools.
 
-A team is a folder with a `team.toml`; the folder's name is the team's name. A `tools.py` beside it, which defines
-`TOOLS: list[Tool]`, is code and runs in the Worker with its rights: it is refused if users other than the operator
-could have written it. A `team.lock` pins what MCP servers say of their tools. See docs/teams-and-tools.md.
+A team is a folder with a `team.toml`; the folder's name is the team's name. A `tools.py` beside it,
+which defines `TOOLS: list[Tool]`, is code and runs in the Worker with its rights: it is refused if
+users other than the operator could have written it. A `team.lock` pins what MCP servers say of
+their tools. See docs/teams-and-tools.md.
 """
 
 import asyncio
@@ -75,7 +76,7 @@ class TeamFiles:
         *,
         data: bool = True,
     ) -> None:
-        """Without `data` the files that tools read may be missing here: see `open_toolbox`."""
+        """Takes folders of teams; without `data` files of tools may be missing: see `open_toolbox`."""
         self._folders, self._data, self._memory_mib = folders, data, mcp_memory_mib
         self._secrets = secrets or Secrets()
         self.cache = cache or FileCache()
@@ -91,7 +92,10 @@ class TeamFiles:
         return {name: McpConnection(folder, said, secrets, memory) for name, said in team.mcp_servers.items()}
 
     def definition(self, name: str) -> Team:
-        """Returns the team of that name as its file says, without running any code of it; TeamError `UnknownTeam`."""
+        """Returns the team of that name as its file says, without running any code of it.
+
+        TeamError `UnknownTeam`.
+        """
         folder = self.folder(name)
         name = folder.name
         file = folder / "team.toml"
@@ -109,7 +113,10 @@ class TeamFiles:
         return team
 
     async def load(self, name: str) -> LoadedTeam:
-        """Returns the team of that name, read again whenever a file of it changed. Raises TeamError `UnknownTeam`."""
+        """Returns the team of that name, read again whenever a file of it changed.
+
+        Raises TeamError `UnknownTeam`.
+        """
         folder = self.folder(name)
         name = folder.name
         read = [folder / file for file in ("team.toml", "tools.py", LOCK)]
@@ -117,7 +124,8 @@ class TeamFiles:
         reading = self._readings.get(name)
         if reading is None or reading[0] != current:
             team = asyncio.create_task(self._read(name, folder))
-            team.add_done_callback(lambda team: team.cancelled() or team.exception())  # it may be awaited no more
+            # It may be awaited no more.
+            team.add_done_callback(lambda team: team.cancelled() or team.exception())
             reading = self._readings[name] = current, team
         seconds = limits.TEAM_READ_TIMEOUT.total_seconds()
         try:
@@ -126,7 +134,8 @@ class TeamFiles:
             problem = f"it cannot be read within {seconds:g} s: tools.py must not block when it is imported"
             raise TeamError(ErrorKind.UNKNOWN_TEAM, f"{folder}: {problem}") from None
         except TeamError:
-            if self._readings.get(name) is reading:  # the cause may be corrected without a change of these files
+            # The cause may be corrected without a change of these files.
+            if self._readings.get(name) is reading:
                 del self._readings[name]
             raise
 
@@ -137,7 +146,8 @@ class TeamFiles:
         others += [(f"mcp_servers.{each}", McpTools(each, found)) for each, found in self.servers(team).items()]
         toolbox, problems = await open_toolbox(team.tools, folder, others, self.cache, self._secrets, data=self._data)
         if not any(problem.startswith(f"{code}: ") for problem in problems):
-            problems += _unknown_tools(team, toolbox)  # else one that seems unknown may be of the broken file
+            # Else one that seems unknown may be of the broken file.
+            problems += _unknown_tools(team, toolbox)
             problems += toolbox.joined(team.roles)
         if problems:
             raise _broken(folder, problems)
@@ -146,8 +156,8 @@ class TeamFiles:
     async def load_inline(self, team: Team) -> LoadedTeam:
         """Returns a team out of a request, with tools of team files: as `team/tool`, those of `general` as `tool`.
 
-        Raises TeamError `InvalidRequest`, also for sections `tools` and `mcp_servers`: commands, paths and addresses
-        never come from a request.
+        Raises TeamError `InvalidRequest`, also for sections `tools` and `mcp_servers`: commands,
+        paths and addresses never come from a request.
         """
         if team.tools or team.mcp_servers:
             raise _refused("team: an inline team has no tools or mcp_servers, its roles name tools such as team/tool")
@@ -191,7 +201,10 @@ class TeamFiles:
             )
 
     async def toolbox(self, sources: dict[str, str], pinned: dict[str, Pinned]) -> Toolbox:
-        """Returns the tools of these teams, by name, with those definitions. Raises TeamError for one that is gone."""
+        """Returns the tools of these teams, by name, with those definitions.
+
+        Raises TeamError for one that is gone.
+        """
         teams = {name: (await self.load(name)).toolbox for name in dict.fromkeys(sources.values())}
         if lacking := [f"{team}/{name}" for name, team in sources.items() if teams[team].get(name) is None]:
             raise _refused(f"the run was started with tools that no team here has: {', '.join(lacking)}")
@@ -237,7 +250,10 @@ def team_card(loaded: LoadedTeam, default_models: list[str]) -> TeamCard:
 
 
 def roles_of_teams(folders: Sequence[Path]) -> dict[str, Role]:
-    """Returns the roles in all team files as `team/role`; broken files, which `starter.py teams` names, have none."""
+    """Returns the roles in all team files as `team/role`.
+
+    Broken files, which `starter.py teams` names, have none.
+    """
     files, roles = TeamFiles(list(folders)), dict[str, Role]()
     for name in files.names():
         with contextlib.suppress(TeamError):

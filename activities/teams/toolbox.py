@@ -1,4 +1,7 @@
-"""The tools of a team. The one place that runs them handles rights, arguments, failures and limits."""
+"""The tools of a team.
+
+The one place that runs them handles rights, arguments, failures and limits.
+"""
 
 import asyncio
 import json
@@ -38,7 +41,8 @@ from temporal_supervisor.supervision.contract.team import Role, ToolEntry
 from temporal_supervisor.supervision.replies.loose_form import read_form
 
 _FILE_NAME_BYTES = 200  # of an artifact: file systems take 255
-TOOL_KEPT_CHARS = 200_000  # of one tool result in the store: ten pages, as many as figures are looked up in
+# Of one tool result in the store: ten pages, as many as figures are looked up in.
+TOOL_KEPT_CHARS = 200_000
 
 
 log = logging.getLogger(__name__)
@@ -46,7 +50,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ToolRun(ToolOutput):
-    """The outcome of a tool call: `text` is cleaned and capped; its beginning goes to the model, errors too."""
+    """The outcome of a tool call: `text` is cleaned and capped.
+
+    Its beginning goes to the model, errors too.
+    """
 
     is_error: bool = False
 
@@ -85,7 +92,7 @@ class Toolbox:
         return sorted(self._tools)
 
     def named(self, names: Iterable[str]) -> list[Tool[Any]]:
-        """Returns those of the named tools that there are, each once."""
+        """Returns the tools of those names that there are, each once."""
         return [self._tools[name] for name in dict.fromkeys(names) if name in self._tools]
 
     def get(self, name: str) -> Tool[Any] | None:
@@ -108,9 +115,9 @@ class Toolbox:
         return reduce(or_, labels, Labels(private=True))
 
     def definitions(self, names: list[str], *, attachments: bool = True) -> list[dict[str, Any]]:
-        """Returns name, description and input_schema of these tools for the model; unknown names are left out.
+        """Returns name, description and input_schema of these tools for the model.
 
-        Without `attachments` so is the tool that only reads these.
+        Unknown names are left out. Without `attachments` so is the tool that only reads these.
         """
         return [
             tool.provided or {"name": tool.name, "description": tool.description, "input_schema": tool.schema()}
@@ -137,14 +144,19 @@ class Toolbox:
         return [f"roles.{name}.tools: {why}" for name, tools in words.items() if (why := policy.joined(tools))]
 
     async def run(self, role: Role, name: str, arguments: object, context: ToolContext) -> ToolRun:
-        """Runs one call for `role`; a failure is an error result. Raises ArtifactUnavailable and NotStarted."""
+        """Runs one call for `role`; a failure is an error result.
+
+        Raises ArtifactUnavailable and NotStarted.
+        """
         tool = self._tools.get(name) if name in role.tools else None
         if tool is None:
             shown = one_line(clean(name), NAME_SHOWN_BYTES)
             log.warning("refused tool call: role=%s tool=%s registered=%s", role.name, shown, name in self._tools)
             allowed = ", ".join(role.tools) or "none"
             return _error(f"The tool '{shown}' is not available to this role. Its tools are: {allowed}")
-        try:  # the thread of an author's tool, or the process of a server's, checks them: that may take its time
+        # The thread of an author's tool, or the process of a server's, checks them: that may take
+        # its time.
+        try:
             # What a person approves, and what has effects, runs as it is written.
             loosely = tool.effects == "read" and tool.approve in (None, "never")
             read = read_form if loosely else lambda form, given: form.model_validate(given)
@@ -186,7 +198,8 @@ async def _guarded(tool: Tool[Any], arguments: Any, context: ToolContext) -> Too
         return _error(str(misuse))
     except BaseException as error:
         log.warning("tool %s failed", tool.name, exc_info=error)
-        # An exception's own text is foreign code, too. Indented lines are of the source that a SyntaxError quotes.
+        # An exception's own text is foreign code, too. Indented lines are of the source that a
+        # SyntaxError quotes.
         what = next(line for line in format_exception_only(error) if not line.startswith(" "))
         return _error(one_line(clean(what), limits.SENTENCE_BYTES))
 
@@ -228,9 +241,10 @@ def _error(text: str) -> ToolRun:
 
 
 class Kind(NamedTuple):
-    """What `uses` of a team file may name; `files` is the option that says which files the tools read.
+    """A kind of tool that `uses` of a team file may name.
 
-    Kinds without a `source` are single tools that read no files.
+    `files` is the option for the files that the tools read. Kinds without a `source` are single
+    tools that read no files.
     """
 
     source: Callable[[Any, dict[str, str], Any], ToolSource] | None = None
@@ -255,7 +269,10 @@ def _unread(arguments: Arguments, context: ToolContext) -> None:
 
 
 def _grouped(entries: list[ToolEntry], problems: list[str]) -> dict[tuple[Kind, str], dict[str, ToolEntry]]:
-    """Returns the tools that have one source, by their kind and what they read; adds a problem for an unknown kind."""
+    """Returns the tools that have one source, by their kind and what they read.
+
+    Adds a problem for an unknown kind.
+    """
     groups = dict[tuple[Kind, str], dict[str, ToolEntry]]()
     for entry in entries:
         if kind := KINDS.get(entry.uses):
@@ -278,9 +295,10 @@ async def open_toolbox(
 ) -> tuple[Toolbox, list[str]]:
     """Returns the tools of a team, those of `others` first, and the problems of those that cannot be used.
 
-    `others` are sources that name their tools themselves, each with its place in messages. Tools over the same files,
-    or the same database, have one source. An option that several of them give is that of the last one. Without `data`
-    no file is read, and the tools over files are there by their names alone.
+    `others` are sources that name their tools themselves, each with its place in messages. Tools
+    over the same files, or the same database, have one source. An option that several of them give
+    is that of the last one. Without `data` no file is read, and the tools over files are there by
+    their names alone.
     """
     opened, tools, problems = list[ToolSource](), list[Tool[Any]](), list[str]()
 
