@@ -49,7 +49,8 @@ class FolderFiles(Files):
         paths = files_inside(self._folder, self._pattern) if self._pattern else []
         if not paths:
             return []
-        whole = Path(os.path.commonpath([path.parent for path in paths]))  # below it names are unique
+        # Below it names are unique.
+        whole = Path(os.path.commonpath([path.parent for path in paths]))
         named = {path.relative_to(whole).as_posix(): path for path in paths}
         described = whole / DATA_TOML
         if described.is_file() and described.resolve().is_relative_to(self._folder.resolve()):
@@ -58,7 +59,7 @@ class FolderFiles(Files):
 
 
 class FileData(Generic[T]):
-    """What `make` returns for a team's files together with those of a run. It is kept for a few sets of files."""
+    """The value that `make` returns for files of a team and a run, kept for a few sets of files."""
 
     def __init__(self, files: Files, make: Callable[[list[FileReport]], T]) -> None:
         self._files = files
@@ -90,14 +91,20 @@ def _version_of(report: FileReport) -> list[Any]:
 
 
 def _state_of(report: FileReport) -> tuple[Any, ...]:
-    """Returns a key for a report's content. Converted files are named by their hash, so paths suffice."""
+    """Returns a key for a report's content.
+
+    Converted files are named by their hash, so paths suffice.
+    """
     about = [[table.get("about"), *(column.get("about") for column in table["columns"])] for table in report.tables]
     said = json.dumps([about, dict(report.words), list(report.mistakes)])
     return (report.name, *report.made, report.problem, said)
 
 
 def files_inside(folder: Path, pattern: str) -> list[Path]:
-    """Returns the files that `pattern` matches in `folder`. Raises ValueError for none, and for forbidden ones."""
+    """Returns the files that `pattern` matches in `folder`.
+
+    Raises ValueError for none, and for forbidden ones.
+    """
     if not pattern or Path(pattern).is_absolute() or ".." in Path(pattern).parts or "\0" in pattern:
         raise ValueError(f"'{pattern}' must be a pattern inside the team's folder, such as data/*.csv")
     root = folder.resolve()
@@ -115,8 +122,12 @@ def files_inside(folder: Path, pattern: str) -> list[Path]:
 
 
 def open_to_others(file: Path) -> str | None:
-    """Returns why code of a team is not run: users other than the operator could have written it; None if not."""
-    for path in (file, file.parent, file.parent.parent):  # who may write to a folder may exchange what is in it
+    """Returns the reason why a team's code is not run; None if it is.
+
+    Users other than the operator could have written it.
+    """
+    # Who may write to a folder may exchange what is in it.
+    for path in (file, file.parent, file.parent.parent):
         if why := distrust(path.stat(), os.getuid()):
             return f"{path} is open to others, {why}"
     return None

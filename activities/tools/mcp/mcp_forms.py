@@ -1,4 +1,4 @@
-"""What an MCP server gets, asks and returns: arguments by a schema, questions to a person, results with files."""
+"""The forms of an MCP server: arguments by a schema, questions to a person, results with files."""
 
 import base64
 import contextlib
@@ -25,7 +25,7 @@ Json = dict[str, Any]
 
 
 def complaint_about(schema: Json, arguments: Any) -> str | None:
-    """Returns what keeps arguments from fitting a schema."""
+    """Returns the fault of arguments by a schema."""
     if not isinstance(arguments, dict):
         return "they must be an object"
     kind = validator_for(schema, default=Draft202012Validator)
@@ -41,7 +41,7 @@ def complaint_about(schema: Json, arguments: Any) -> str | None:
 
 
 class Elicitation:
-    """What a server asks a person: a message, and the schema of an object whose fields are the answer."""
+    """A server's question to a person: a message, and the schema of the answer's fields."""
 
     def __init__(self, message: str, schema: Json) -> None:
         self._schema = schema
@@ -60,7 +60,10 @@ class Elicitation:
         return f"{self._fields[name].get('type', 'text')}{usual}"
 
     def content(self, reply: str) -> Json | None:
-        """Returns the object that a reply, or its one field alone, stands for, with defaults; None if it misfits."""
+        """Returns the object that a reply, or its one field alone, stands for, with defaults.
+
+        None if it misfits.
+        """
         try:
             value = json.loads(reply)
         except ValueError:

@@ -1,8 +1,8 @@
 """The program of the child process that talks to one MCP server. Nothing else imports the SDK.
 
-One JSON line in for each question, one out for each answer, in any order: see `mcp_servers`. It bounds its own memory
-and that of the server, ends with its standard input, and ends everything that the server started. What the server says
-leaves it without the secrets that the server got.
+One JSON line in for each question, one out for each answer, in any order: see `mcp_servers`. It
+bounds its own memory and that of the server, ends with its standard input, and ends everything that
+the server started. What the server says leaves it without the secrets that the server got.
 """
 
 import asyncio
@@ -47,12 +47,16 @@ _END_SECONDS = 2  # for a server to end by itself
 _PROGRESS_EVERY = 0.5  # seconds: a heartbeat takes one a second
 _ERROR_CHARS = 600
 _LEAST_SECRET = 6  # characters: shorter values are ordinary words, such as `true`
-_REJECTED = (types.METHOD_NOT_FOUND, types.INVALID_PARAMS)  # errors of calls that a server did not begin
+# Errors of calls that a server did not begin.
+_REJECTED = (types.METHOD_NOT_FOUND, types.INVALID_PARAMS)
 _SUBREAPER = 36  # of prctl: what a dead process leaves behind becomes a child of this one
 _KEY = "temporal-supervisor/idempotency-key"
 
 _call: ContextVar[int | None] = ContextVar("_call", default=None)
-"""The call that a server asks about with its result; one before 2026 asks in the middle of some call."""
+"""The call that a server asks about with its result.
+
+One before 2026 asks in the middle of some call.
+"""
 
 
 class _Problem(Exception):
@@ -64,7 +68,7 @@ class _Problem(Exception):
 
 
 class _Process:
-    """What this process is asked and answers."""
+    """The requests to this process and its answers."""
 
     def __init__(self, setup: Json, writer: asyncio.StreamWriter) -> None:
         self.setup = setup
@@ -75,7 +79,8 @@ class _Process:
         self._live: list[Pinned] = []
         self._listed = -float("inf")
         self.client: Client
-        self._replies: dict[int, dict[str, str]] = {}  # of people, by the question, to the calls in flight
+        # Of people, by the question, to the calls in flight.
+        self._replies: dict[int, dict[str, str]] = {}
         self._asked: dict[int, Json] = {}
         self.stderr = ""
 
@@ -121,7 +126,10 @@ class _Process:
         self.say({"id": number, **answer})
 
     async def _checked(self, asked: Json) -> str:
-        """Returns the name of the tool that a call is of. Raises _Problem if it is not to be sent."""
+        """Returns the name of the tool that a call is of.
+
+        Raises _Problem if it is not to be sent.
+        """
         pinned = Pinned.model_validate(asked["tool"])
         given, needed = asked["arguments"], pinned.input_schema.get("required", [])
         complaint = complaint_about(pinned.input_schema, given)
@@ -161,7 +169,8 @@ class _Process:
                     meta=cast(types.RequestParamsMeta, {_KEY: asked["key"]}) if asked["effects"] else None,
                 )
         except TimeoutError:
-            self._listed = -float("inf")  # a server that hangs does not list its tools before the next call
+            # A server that hangs does not list its tools before the next call.
+            self._listed = -float("inf")
             raise _Problem(f"the server did not answer within {asked['timeout']:g} s", sent=True) from None
         except MCPError as error:
             self._listed = -float("inf")
@@ -215,7 +224,10 @@ class _Process:
 
     @contextlib.asynccontextmanager
     async def stdio(self) -> AsyncIterator[tuple[Any, Any]]:
-        """The server as a command. Unlike the SDK's own transport it bounds messages and keeps one process group."""
+        """The server as a command.
+
+        Unlike the SDK's own transport it bounds messages and keeps one process group.
+        """
         setup, memory = self.setup, self.setup["memory_mib"] << 20
         own = data_bytes() + _MEMORY
         bound_memory(memory, max(memory, own))  # of the server, which is started with it

@@ -1,4 +1,4 @@
-"""What may be asked of the web: the form of a URL, and the addresses that a host may have."""
+"""The limits of web requests: the form of a URL, and the addresses that a host may have."""
 
 import ipaddress
 import re
@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _PORTS = {"https": 443, "http": 80}
 _OWN = "127.0.0.0/8 ::1/128 10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 fc00::/7"
-_NEVER = (  # whatever Python says of them: services with metadata, IPv4 within IPv6, and what is reserved
+# Whatever Python says of them: services with metadata, IPv4 within IPv6, and what is reserved.
+_NEVER = (
     "100.100.100.200/32 168.63.129.16/32 fd00:ec2::254/128 fd20:ce::254/128 ::ffff:0:0/96 64:ff9b::/96 64:ff9b:1::/48 "
     "2002::/16 192.88.99.0/24 2001::/23 192.0.0.0/24 192.31.196.0/24 192.52.193.0/24 192.175.48.0/24 224.0.0.0/4 "
     "3fff::/20"
@@ -29,7 +30,10 @@ class Site(NamedTuple):
 
 
 def site_of(url: str) -> Site:
-    """Returns where a URL goes. Raises NotFetched for one that programs may read in several ways."""
+    """Returns the site of a URL.
+
+    Raises NotFetched for one that programs may read in several ways.
+    """
     if not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
         raise NotFetched("a URL has no blanks and none but ASCII characters: write xn-- in names, %XX elsewhere")
     try:
@@ -51,7 +55,10 @@ def site_of(url: str) -> Site:
 
 
 def sites_of(entry: str) -> list[Site]:
-    """Returns what a team's file opens with a host, or with `host:port`. Raises NotFetched."""
+    """Returns the sites that a team's file opens with a host, or with `host:port`.
+
+    Raises NotFetched.
+    """
     if urlsplit(f"//{entry}").netloc != entry:
         raise NotFetched("a host is written alone, or as host:port")
     return [site_of(f"https://{entry}"), site_of(f"http://{entry}")]

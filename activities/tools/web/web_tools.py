@@ -43,11 +43,13 @@ class WebFetch(Arguments):
 
 
 class WebTools(ToolSource):
-    """The tools that fetch pages. Their pages are public and untrusted; that fetching one has no effects needs a rule.
+    """The tools that fetch pages.
 
-    A URL that a model makes up could carry data away in its query. So only two kinds of URLs are asked for: those that
-    stand, exactly so, in a brief or an attachment that no untrusted text had a part in, and those of hosts that the
-    team's file names, which thereby may get to know what is asked of them.
+    Their pages are public and untrusted; that fetching one has no effects needs a rule. A URL that
+    a model makes up could carry data away in its query. So only two kinds of URLs are asked for:
+    those that stand, exactly so, in a brief or an attachment that no untrusted text had a part in,
+    and those of hosts that the team's file names, which thereby may get to know what is asked of
+    them.
     """
 
     def __init__(self, files: FolderFiles, tools: dict[str, str], options: WebOptions) -> None:
@@ -103,7 +105,7 @@ def _misuse(url: str, problem: str) -> ToolMisuse:
 
 
 async def _unnamed(url: str, context: ToolContext) -> str | None:
-    """Returns why the subtask does not name the URL, None if it does."""
+    """Returns the reason why a URL is not named by the subtask, None if it is."""
     if not url.startswith("https://"):
         return "it does not begin with https://"
     for read in (context.brief, *context.attachments.values()):
