@@ -1,7 +1,7 @@
 """Each attempt of an activity as a line of the Worker's log, a span of its run's trace, and figures for metrics.
 
-Replays add nothing: workflow code writes none of it. Texts of people, models and tools are in spans only if the setting
-for message content asks for them, and in the log never.
+Replays add nothing: workflow code writes none of it. Texts of people, models and tools are in spans
+only if the setting for message content asks for them, and in the log never.
 """
 
 import json
@@ -61,7 +61,10 @@ _retries = _meter.create_counter(spans.RETRIES, "{attempt}", "attempts of activi
 
 @dataclass
 class _Step:
-    """An attempt under way: what is known of it, and the model call's figures; `content` if texts may be shown."""
+    """An attempt under way: what is known of it, and the model call's figures.
+
+    `content` if texts may be shown.
+    """
 
     run: RunRef
     operation: str
@@ -83,10 +86,11 @@ _step: ContextVar[_Step] = ContextVar("step")
 
 @contextmanager
 def stepped(argument: object, parent_of: ParentOf, *, content: bool) -> Iterator[None]:
-    """The step that an activity's input asks for, with a line, a span and figures; nothing if it is no run's.
+    """The step that an activity's input asks for, with a line, a span and figures.
 
-    An error is in the span by its type alone: its message may quote foreign text. `parent_of` returns the context of a
-    span's parent by run, first run id and place, None without traces; `content` shows texts in spans.
+    Nothing if it is no run's. An error is in the span by its type alone: its message may quote
+    foreign text. `parent_of` returns the context of a span's parent by run, first run id and place,
+    None without traces; `content` shows texts in spans.
     """
     info, run = activity.info(), getattr(argument, "run", None)
     if not isinstance(run, RunRef) or not run.run_id:
@@ -150,7 +154,7 @@ def note(facts: Facts) -> None:
 
 
 def consumed(model: str, usage: Usage) -> None:
-    """Counts what an answer of a model, or the part of it that came, has cost."""
+    """Counts the cost of a model's answer, or of the part of it that came."""
     step = _step.get(None)
     if step is None or not usage.tokens:
         return
