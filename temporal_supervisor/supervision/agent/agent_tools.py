@@ -328,7 +328,7 @@ def page(text: str, call: ReadOutputCall, most: int) -> str:
 
 
 def page_chars(window: int, shown: int = limits.TOOL_OUTPUT_CHARS) -> int:
-    """Returns how many characters a page has for a model with that window, in tokens: a small part of it.
+    """Returns the size of a page for a model with that window, in characters: a small part of it.
 
     A page is no longer than what is `shown` of an output at once, in characters.
     """

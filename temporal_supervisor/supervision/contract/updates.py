@@ -218,7 +218,7 @@ def read_update(kind: type[U], value: object) -> U:
 
 
 class DecisionReply(Model):
-    """What became of one decision of a list."""
+    """The outcome of one decision of a list."""
 
     id: str
     accepted: bool

@@ -82,7 +82,10 @@ def replacements(subtasks: Iterable[Subtask]) -> dict[str, list[str]]:
 
 
 def _standing_in(subtasks: Iterable[Subtask]) -> dict[str, list[str]]:
-    """Returns what dependents use in place of each replaced subtask: a template's items, or what replaced it whole."""
+    """Returns the substitutes of replaced subtasks for their dependents.
+
+    These are a template's items, or the subtask that replaced it whole.
+    """
     items = [subtask for subtask in subtasks if subtask.template]
     named = replacements(subtask for subtask in subtasks if not subtask.template)
     whole = {item.id: named[template] for item in items for template in item.replaces if template in named}

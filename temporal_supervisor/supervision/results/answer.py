@@ -43,7 +43,7 @@ class Answer(Model):
 
 
 def grounding_of(answer: Answer, reports: Sequence[SubtaskReport]) -> Grounding:
-    """Returns what an answer is built on: knowledge if it is recalled, or a finding is that it rests on.
+    """Returns the grounds of an answer: knowledge if it is recalled, or a finding of its basis is.
 
     It rests on the findings that it cites, on all if it cites none.
     """
