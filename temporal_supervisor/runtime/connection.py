@@ -104,7 +104,10 @@ async def namespace_id(client: Client) -> str:
 
 
 async def _asked_namespace_id(client: Client) -> str:
-    """Returns what the server says, asked again if it does not answer in time: it may be busy, or have just begun."""
+    """Returns the server's reply, asked again if it does not come in time.
+
+    The server may be busy, or have just begun.
+    """
     request = DescribeNamespaceRequest(namespace=client.namespace)
     for _ in range(_NAMESPACE_TRIES - 1):
         try:

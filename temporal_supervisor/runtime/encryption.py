@@ -34,7 +34,10 @@ class Keys:
         return head + nonce + self._ciphers[name].encrypt(nonce, data, head + place.encode())
 
     def open(self, sealed: bytes, place: str = "") -> bytes:
-        """Returns what was encrypted. Raises LookupError without its key, ValueError if it or its place was changed."""
+        """Returns the decrypted content.
+
+        Raises LookupError without its key, ValueError if it or its place was changed.
+        """
         start = len(SEALED) + 1
         end = start + (sealed[start - 1] if len(sealed) >= start else 0)
         if not sealed.startswith(SEALED) or len(sealed) < end + _NONCE_BYTES:

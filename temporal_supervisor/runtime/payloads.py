@@ -80,7 +80,7 @@ class BoundedPayloadConverter(PydanticPayloadConverter):
 
 
 def _refused(payload: Payload) -> str | None:
-    """Returns why a payload is not decoded; None if it may be."""
+    """Returns the reason why a payload is not decoded; None if it may be."""
     if len(payload.data) > _RAW_INPUT_BYTES:
         return f"it has more than {_RAW_INPUT_BYTES} bytes"
     encoding = payload.metadata.get("encoding")
@@ -131,7 +131,7 @@ class ShortFailures(DefaultFailureConverter):
 
 
 class SealedFailures(ShortFailures):
-    """Failures whose messages are encrypted, too."""
+    """Failures with encrypted messages."""
 
     def __init__(self) -> None:
         super().__init__(encode_common_attributes=True)

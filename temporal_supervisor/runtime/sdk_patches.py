@@ -1,4 +1,4 @@
-"""What leans on parts of temporalio that are private or experimental: this module, and no other.
+"""All uses of parts of temporalio that are private or experimental are in this module.
 
 Each patch asks for the version that it was written for and for the names that it uses. With another
 version, or without them, it says so once in the log and leaves the SDK as it is. `UpdatesLast`
@@ -129,7 +129,7 @@ class _Around(WorkflowRunner):
         self._runner = runner
 
     def prepare_workflow(self, defn: Any) -> None:
-        """Prepares what runs the workflow."""
+        """Prepares the runner of the workflow."""
         self._runner.prepare_workflow(defn)
 
     def set_worker_level_failure_exception_types(self, types: Sequence[type[BaseException]]) -> None:

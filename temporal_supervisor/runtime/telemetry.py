@@ -76,7 +76,10 @@ def configure(service: str, environ: Mapping[str, str] = os.environ, *, measured
 
 
 def core_metrics(environ: Mapping[str, str] = os.environ) -> OpenTelemetryConfig | None:
-    """Returns where the SDK's core sends Temporal's own metrics; None if nowhere. ValueError as `configure`."""
+    """Returns the target of Temporal's own metrics; None if there is none.
+
+    ValueError as `configure`.
+    """
     if not is_wanted("METRICS", environ):
         return None
     from opentelemetry.util.re import parse_env_headers

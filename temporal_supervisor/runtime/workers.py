@@ -49,7 +49,7 @@ _PASSED_THROUGH = ("activities", "temporal_supervisor", "pydantic", "pydantic_co
 
 
 def workflow_runner(*, strict: bool = True) -> WorkflowRunner:
-    """Returns what runs workflow code: if `strict` in the SDK's sandbox, as in tests.
+    """Returns the runner of workflow code: if `strict` in the SDK's sandbox, as in tests.
 
     The sandbox loads the modules for each workflow and is entered for each payload, a fifth of a Worker's CPU.
     """
@@ -66,7 +66,10 @@ def replayer(
     strict: bool = False,
     interceptors: Sequence[Interceptor] = (),
 ) -> Replayer:
-    """Returns what replays histories of those workflows as Workers do; for `strict` see `workflow_runner`."""
+    """Returns a replayer of those workflows, as Workers run them.
+
+    For `strict` see `workflow_runner`.
+    """
     return Replayer(
         workflows=workflows,
         data_converter=converter,
