@@ -47,7 +47,7 @@ class RoleLine(NamedTuple):
         return self.extras.partition(";")[0].partition("tools:")[2]
 
     def fit(self, goal: str) -> int:
-        """Returns how many words it shares with a goal."""
+        """Returns the number of words that it shares with a goal."""
         return len(shared(key_stems(goal), " ".join(self)))
 
 
@@ -98,7 +98,7 @@ def _attachments(prompt: str) -> list[str]:
 
 
 class Parts:
-    """What a request asks for: the marked parts of its text, each empty if there is none.
+    """The marked parts of a request's text, each empty if there is none.
 
     `question` is that of the subtask, else of the goal, else all that users wrote; `item` is what a template's subtask
     is for; `planned` are the subtasks of the plan so far, with their states.

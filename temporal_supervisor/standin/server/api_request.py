@@ -52,7 +52,7 @@ class ApiRequest:
 
     @property
     def turns(self) -> int:
-        """Returns how many earlier turns called tools."""
+        """Returns the number of earlier turns that called tools."""
         return sum(any(b.get("type") == "tool_use" for b in m["content"]) for m in self.messages)
 
     @cached_property

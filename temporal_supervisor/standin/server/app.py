@@ -112,7 +112,7 @@ class BrainServer:
         self._log({"at": time.time(), "event": event, **exchange.facts})
 
     async def _answer(self, exchange: _Exchange, headers: dict[str, str], body: bytes) -> str:
-        """Returns how one request ended; an unforeseen error becomes a 500 that names it."""
+        """Returns the outcome of a request; an unforeseen error becomes a 500 that names it."""
         try:
             return await self._reply(exchange, headers, body)
         except ErrorReply as error:

@@ -10,7 +10,7 @@ from temporal_supervisor.supervision.contract.base import StrictModel
 
 
 class Fault(StrictModel):
-    """What goes wrong with the first `times` replies whose call header fits the glob `call`, or those replies.
+    """The faults of the first `times` replies whose call header fits the glob `call`.
 
     Several may be combined; times are in milliseconds. `status` is an error's. After `stall_after` events of the stream
     it falls silent until the client leaves. `reply` is a text in place of the brain's.
