@@ -1,4 +1,4 @@
-"""What the report of a run says, as data, with the evidence of its answer recomputed from the store."""
+"""The report of a run as data, with the evidence of its answer recomputed from the store."""
 
 import asyncio
 import contextlib
@@ -142,7 +142,7 @@ async def said_in(conversations: ConversationStore, entry: Entry) -> list[tuple[
 
 
 def _block_text(block: Json) -> str:
-    """Returns what a block of a message says: its text, the output of a tool, or the whole block as JSON."""
+    """Returns the content of a message's block: a text, the output of a tool, or JSON."""
     said = block.get(str(block.get("type")), block.get("content"))
     shown = {name: value for name, value in block.items() if name not in ("type", "signature")}
     return said if isinstance(said, str) else json.dumps(shown, ensure_ascii=False, indent=2)
@@ -262,7 +262,7 @@ async def rows_by_table(store: ArtifactStore, result: RunResult) -> dict[str, li
 
 
 async def _known(run: Run, store: ArtifactStore) -> ReportData:
-    """Returns what is known of a run beside its findings and calls. Raises CommandFailed."""
+    """Returns the facts about a run beside its findings and calls. Raises CommandFailed."""
     ended = await _ended(run.id, store)
     try:
         described = await run.require()
@@ -282,7 +282,7 @@ async def _known(run: Run, store: ArtifactStore) -> ReportData:
 
 
 async def _ended(run_id: str, store: ArtifactStore) -> ReportData | None:
-    """Returns the same from what a run stored at its end; None if it stored nothing."""
+    """Builds the report from the stored result; None if there is none."""
     if (stored := await stored_end(run_id, store)) is None:
         return None
     published, outcome = stored
@@ -293,7 +293,7 @@ async def _ended(run_id: str, store: ArtifactStore) -> ReportData | None:
 
 
 async def _add_content(data: ReportData, store: ArtifactStore, *, with_prompts: bool) -> None:
-    """Adds what is read from the store: the evidence of the answer, findings, calls and, if wanted, prompts."""
+    """Adds the stored content: the answer's evidence, findings, calls and, if wanted, prompts."""
     conversations, answered = ConversationStore(store), set[str]()
     calls, prompts = defaultdict[str, list[ToolUse]](list), defaultdict[str, list[Prompt]](list)
     data.evidence, known = await evidence_of(store, data.result), await stored_calls(store, data.run_id)

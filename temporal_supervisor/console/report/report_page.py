@@ -238,7 +238,7 @@ class _Page:
         return Markup(self._markdown.render(_visible(text), env))  # made by markdown-it with HTML off
 
     def _marks(self, unsupported: Sequence[str]) -> tuple[dict[str, tuple[str, bool]], re.Pattern[str]]:
-        """Returns what is marked in a text, each with its place and if it is in doubt, and their pattern."""
+        """Returns the marks in a text, each with its place and any doubt, and their pattern."""
         marks = dict(self._claims)
         for text in filter(None, map(_visible, unsupported)):
             marks[text] = (marks.get(text, ("unsupported", True))[0], True)
@@ -268,7 +268,8 @@ def _sums(spend: Sequence[Spend], name: str) -> list[tuple[str, Usage]]:
 
 
 def _printed(value: object) -> object:
-    """Returns what the template prints: HTML of ours as it is, all else with what can't be seen made visible."""
+    """Returns the output of a template: our HTML as it is, other text with hidden characters shown.
+    """
     return value if isinstance(value, Markup) else _visible(str(value))
 
 
