@@ -1,4 +1,4 @@
-"""What a call in flight does, by its last heartbeat: waits for its turn, has its prompt read, writes its answer."""
+"""The state of a call in flight, by its last heartbeat: queued, reading its prompt, writing."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -18,7 +18,10 @@ _EXAMPLE = "own-files#what-the-data-mean"
 
 
 async def reports_on(files: list[DataFile]) -> list[FileReport]:
-    """Returns what each file holds. Raises CommandFailed if one cannot be opened, or is described wrongly."""
+    """Returns the report of each file.
+
+    Raises CommandFailed if one cannot be opened, or is described wrongly.
+    """
     toml = _description_of(files)
     if toml is not None:
         _checked(toml)
@@ -81,7 +84,10 @@ def _description_of(files: Sequence[DataFile]) -> DataFile | None:
 
 
 def _checked(toml: DataFile) -> Written:
-    """Returns what a description says. Raises CommandFailed with the file, the line, and what to do."""
+    """Returns the content of a description.
+
+    Raises CommandFailed with the file, the line, and what to do.
+    """
     try:
         with toml.path.open("rb") as file:
             data = file.read(DESCRIPTION_BYTES + 1)

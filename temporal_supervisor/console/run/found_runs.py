@@ -102,13 +102,13 @@ _SHOWN = 5
 
 
 def short_id(run_id: str) -> str:
-    """Returns what `find_run` needs of an id: its last word if it was made of a goal."""
+    """Returns the part of an id that `find_run` needs: its last word if it was made of a goal."""
     is_made = run_id.startswith(_GENERATED) and "/" not in run_id  # that is in nested runs' ids
     return run_id.rpartition("-")[2] if is_made else run_id
 
 
 def no_runs(namespace: str) -> str:
-    """Returns what to say where there is no run yet."""
+    """Returns the message for a place without runs."""
     return f"there is no run in namespace '{namespace}': start one with {hint('run', EXAMPLE_GOAL)}"
 
 

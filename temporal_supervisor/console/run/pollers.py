@@ -41,13 +41,13 @@ class Polled:
 
     @property
     def none_current(self) -> str:
-        """That new runs wait as all that take them have builds, of which none is current; else nothing."""
+        """The problem of new runs if all Workers have builds, of which none is current; else none."""
         waits = self.served and "" not in self.served and not self.current
         return f"none is current, so new runs wait; served: {', '.join(sorted(self.served))}" if waits else ""
 
 
 async def polled(client: Client, queue: str) -> Polled:
-    """Returns who serves a queue."""
+    """Returns the Workers of a queue."""
     # A process that serves the queue of workflows serves its activities, too.
     kind = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW if queue == WORKFLOW_QUEUE else TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY
     name = TaskQueue(name=queue)

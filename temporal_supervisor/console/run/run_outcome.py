@@ -56,7 +56,10 @@ async def run_outcome(run: Run, store: ArtifactStore | None) -> RunOutcome:
 
 
 async def stored_end(run_id: str, store: ArtifactStore | None) -> tuple[Published, RunOutcome] | None:
-    """Returns what a run stored at its end, with the whole result; None if there is nothing, or the store is away."""
+    """Returns the stored end of a run, with the whole result.
+
+    None if there is nothing, or the store is away.
+    """
     try:
         if store is None or (published := await published_end(run_id, store)) is None:
             return None
@@ -73,7 +76,10 @@ async def stored_end(run_id: str, store: ArtifactStore | None) -> tuple[Publishe
 
 
 async def published_end(run_id: str, store: ArtifactStore) -> Published | None:
-    """Returns where the result and the trace of an ended run are; None if the store has no end of it."""
+    """Returns the places of an ended run's result and trace.
+
+    None if the store has no end of it.
+    """
     ended = await store.latest_ended(run_id)
     return Published.model_validate_json(ended) if ended else None
 
