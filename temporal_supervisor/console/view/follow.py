@@ -216,7 +216,7 @@ class RunPoller:
         return page.events
 
     async def _poll_server(self, described: WorkflowExecutionDescription) -> None:
-        """Takes what the server alone knows, if no Worker answers: it still knows whether the run is open."""
+        """Reads the server's own facts, if no Worker answers: it knows whether the run is open."""
         self.picture.tail = await tail_of(self._run, described)
         phase, _, _ = await facts(described)
         self.picture.state = phase or state_word(described)
@@ -236,7 +236,7 @@ def _age(moment: float) -> timedelta:
 
 
 def _moment(described: WorkflowExecutionDescription) -> tuple[str, int]:
-    """Returns what changes with each event of a workflow."""
+    """Returns the part of a description that changes with each event of a workflow."""
     return described.run_id, described.history_length
 
 

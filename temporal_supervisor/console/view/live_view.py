@@ -76,10 +76,11 @@ class LiveAgent:
 
 @dataclass
 class Picture:
-    """Where a run stands, as far as it was seen. `notice` says that the server is away.
+    """The state of a run, as far as it was seen.
 
-    `reports` are its subtasks by id, `nested` those of the nested runs below it, by workflow id. `tail` is the end of
-    the text that the supervisor itself writes.
+    `notice` is the news that the server is away. `reports` are its subtasks by id, `nested` those
+    of the nested runs below it, by workflow id. `tail` is the end of the text that the supervisor
+    itself writes.
     """
 
     run_id: str
@@ -103,7 +104,7 @@ class Picture:
 
     @property
     def standstills(self) -> list[Standstill]:
-        """Returns what the run waits for, as it says itself and as the server knows."""
+        """Returns the waits of the run, by its own status and by the server."""
         said = stated(self.status, self.run_id) if self.status else []
         return grouped([*said, *self.observed])
 

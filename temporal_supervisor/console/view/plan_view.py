@@ -103,7 +103,10 @@ def _price(estimate: Estimate, likely: Mapping[str, str]) -> Iterator[str]:
 
 
 def _likely(part: Shares) -> str:
-    """Returns what a part is likely to take: `2-4 calls, 9k-16k tokens, $0.02-$0.04, 20 s-0:01:00`."""
+    """Returns the expected usage of a part.
+
+    It reads `2-4 calls, 9k-16k tokens, $0.02-$0.04, 20 s-0:01:00`.
+    """
     ranges = [f"{_between(part.calls, '{:,.0f}'.format)} calls", f"{_between(part.tokens, _short)} tokens"]
     ranges += [_between(part.usd, "${:,.2f}".format)] if part.usd else []
     return ", ".join([*ranges, _between(part.seconds, duration)])
