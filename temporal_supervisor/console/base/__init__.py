@@ -1,1 +1,1 @@
-"""What every command of the command line uses: text on the terminal, hints, access, exit codes."""
+"""The base of all commands: text on the terminal, hints, access, exit codes."""
