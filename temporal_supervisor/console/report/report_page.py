@@ -268,8 +268,7 @@ def _sums(spend: Sequence[Spend], name: str) -> list[tuple[str, Usage]]:
 
 
 def _printed(value: object) -> object:
-    """Returns the output of a template: our HTML as it is, other text with hidden characters shown.
-    """
+    """Returns a template's output: our HTML as it is, hidden characters in other text shown."""
     return value if isinstance(value, Markup) else _visible(str(value))
 
 
