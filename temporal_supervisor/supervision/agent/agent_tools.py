@@ -1,7 +1,7 @@
 """The project's own tools: `finish`, which takes a finding, `read_output`, and `ask_person` for roles that may ask.
 
-A finding may also be a message without a call of `finish`. `read_output` shows an earlier output by the name of the
-call that brought it: `3-1` is the first tool call of a conversation's third reply.
+A finding may also be a message without a call of `finish`. `read_output` shows an earlier output by
+the name of the call that brought it: `3-1` is the first tool call of a conversation's third reply.
 """
 
 import json
@@ -51,8 +51,9 @@ _FORCED = "written in the last turn, without a word on what is missing"
 class Conclusion:
     """A finding as its author concludes. `confidence` is None when the agent gave none.
 
-    `unclear`: the text reads as if nothing was found, and its author did not say whether the subtask is impossible.
-    `items` is None if it does not say which items there are. `output` is as its author wrote it.
+    `unclear`: the text reads as if nothing was found, and its author did not say whether the
+    subtask is impossible. `items` is None if it does not say which items there are. `output` is as
+    its author wrote it.
     """
 
     text: str
@@ -66,10 +67,11 @@ class Conclusion:
 
 
 def conclude(message: str, forced: bool = False) -> Conclusion:
-    """Returns a message without its last lines `Confidence: 0.8` and `Limitations: ...; ...`, and what these say.
+    """Returns a message without its closing lines, and the content of these.
 
-    A line that says more than that stays in the text. A message of nothing but closing lines is its own text. One
-    that reads as if nothing was found is partial, and so is one that was `forced` and has no closing line.
+    They are `Confidence: 0.8` and `Limitations: ...; ...`. A line that says more than that stays in
+    the text. A message of nothing but closing lines is its own text. One that reads as if nothing
+    was found is partial, and so is one that was `forced` and has no closing line.
     """
     message = without_echo(message)
     lines = message.strip().splitlines(keepends=True)
@@ -182,7 +184,10 @@ class ShortItemsCall(ShortFinishCall):
 def finish_tool(
     names_items: bool = False, output_schema: dict[str, Any] | None = None, *, short: bool = False
 ) -> dict[str, Any]:
-    """Returns the definition of `finish` for the model; the finding may have to name items, or to give an output."""
+    """Returns the definition of `finish` for the model.
+
+    The finding may have to name items, or to give an output.
+    """
     description = "Hands in your finding and ends your work. Call it alone, once you have all results."
     form: type[Model] = ItemsCall if names_items else FinishCall
     if short:
@@ -203,8 +208,9 @@ def _schema(form: type[Model]) -> dict[str, Any]:
 def read_finish(arguments: object, beside: str = "") -> Conclusion | None:
     """Returns the conclusion of a call of `finish`; None if it says nothing that can be used.
 
-    A text `beside` the call that is longer than its finding is the finding, as models write it there. What else is
-    slightly wrong is put right: a model that has concluded is not asked again for a form.
+    A text `beside` the call that is longer than its finding is the finding, as models write it
+    there. What else is slightly wrong is put right: a model that has concluded is not asked again
+    for a form.
     """
     try:
         call = read_form(_ReadFinish, arguments)
@@ -250,7 +256,10 @@ def share_of(confidence: float | None) -> float | None:
 
 
 def cells_of(value: JsonValue, path: str = "") -> Iterator[tuple[str, str]]:
-    """Yields the plain values in an output as they are written, each with the path of its field; nulls are left out."""
+    """Yields the plain values in an output as they are written, each with the path of its field.
+
+    Nulls are left out.
+    """
     if isinstance(value, dict | list):
         for name, part in value.items() if isinstance(value, dict) else enumerate(value, 1):
             yield from cells_of(part, f"{path}.{name}" if path else str(name))
@@ -272,7 +281,10 @@ class ReadOutputCall(Model):
 
     @property
     def place(self) -> tuple[int, int] | None:
-        """The number of the reply and that of its tool call, both from 1; None if this names no output."""
+        """The number of the reply and that of its tool call, both from 1.
+
+        None if this names no output.
+        """
         if not _NAME.fullmatch(self.output):
             return None
         reply, _, call = self.output.partition("-")
@@ -306,7 +318,10 @@ def output_name(reply: int, call: int) -> str:
 
 
 def beginning(text: str, name: str, limit: int) -> str:
-    """Returns an output in at most `limit` characters; one that was cut says how the rest is read."""
+    """Returns an output in at most `limit` characters.
+
+    One that was cut says how the rest is read.
+    """
     if len(text) <= limit:
         return text
     end = limit - _MARK_CHARS
@@ -317,7 +332,10 @@ def beginning(text: str, name: str, limit: int) -> str:
 
 
 def page(text: str, call: ReadOutputCall, most: int) -> str:
-    """Returns the page of an output that a call asks for. Raises ValueError with words for the model."""
+    """Returns the page of an output that a call asks for.
+
+    Raises ValueError with words for the model.
+    """
     if call.offset and call.offset >= len(text):
         raise ValueError(f"The output has only {len(text)} characters.")
     end = call.offset + most
