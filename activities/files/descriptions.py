@@ -118,7 +118,8 @@ class FileDescription(TableDescription):
     def reading(self) -> str:
         """The settings for reading the file, as text; empty if it only describes."""
         whole = super().reading
-        parts = {name: said for name, part in self.parts.items() if (said := part.reading)}
+        readings = {name: part.reading for name, part in self.parts.items()}
+        parts = {name: reading for name, reading in readings.items() if reading}
         return json.dumps([whole, parts], sort_keys=True) if whole or parts else ""
 
 
@@ -212,9 +213,13 @@ _FORMS = {
 }
 
 
+# The models of fields by their depth in the file; those of columns are deeper.
+_MODELS = {0: DataDescription, 1: DataDescription, 2: DataDescription, 3: TableDescription}
+
+
 def _complaint(place: tuple[str, ...], field: str, kind: str, message: str) -> str:
     """Returns the fault of a field, and a valid value."""
-    model = TableDescription if len(place) == 3 else ColumnDescription if len(place) > 3 else DataDescription
+    model = _MODELS.get(len(place), ColumnDescription)
     name = place[-1]
     if kind == "extra_forbidden" and is_data(f".{name}"):
         return f'a file is named in quotes: [tables."{place[-2]}.{one_line(name, limits.LINE_BYTES)}"]'

@@ -92,7 +92,11 @@ def docx_document(path: Path, out: Path) -> Json:
 
 def word_parts(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     """Returns the parts of a Word file with text, and its styles, by name. Raises Unreadable for too large ones."""
-    infos = {part[1]: info for info in archive.infolist() if (part := _WORD_PART.fullmatch(info.filename))}
+    infos = {}
+    for info in archive.infolist():
+        part = _WORD_PART.fullmatch(info.filename)
+        if part is not None:
+            infos[part[1]] = info
     if (unpacked := sum(info.file_size for info in infos.values())) > _WORD_BYTES:
         raise Unreadable(f"its text takes {unpacked >> 20} MiB, at most {_WORD_BYTES >> 20} are read")
     return infos

@@ -196,7 +196,8 @@ class FileCache:
 
         Raises BoundExceeded and Failed; an index that failed is not tried again soon.
         """
-        files = [[report.name, found["title"], found["file"]] for report in reports if (found := report.document)]
+        documents = [(report.name, report.document) for report in reports]
+        files = [[name, found["title"], found["file"]] for name, found in documents if found]
         key = hashlib.sha256(json.dumps(files).encode()).hexdigest()
         if key in self._failed_indexes:
             raise BoundExceeded(self._failed_indexes[key])

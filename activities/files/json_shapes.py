@@ -56,7 +56,8 @@ def _rows(value: Any, depth: int) -> Iterable[Json] | None:
         return columns
     if depth == 0:
         return None
-    tables = [rows for inner in value.values() if (rows := _rows(inner, depth - 1)) is not None]
+    inner_rows = [_rows(inner, depth - 1) for inner in value.values()]
+    tables = [rows for rows in inner_rows if rows is not None]
     return tables[0] if len(tables) == 1 else None
 
 

@@ -327,7 +327,9 @@ def _cell(value: object) -> Cell:
         return int(rounded) if rounded.is_integer() and abs(rounded) < _WHOLE else rounded
     if hasattr(value, "isoformat"):
         return str(value.isoformat()).replace("T00:00:00", "").replace("T", " ")
-    return value if isinstance(value, (int, str)) else "" if value is None else str(value)
+    if value is None:
+        return ""
+    return value if isinstance(value, (int, str)) else str(value)
 
 
 def sqlite_tables(path: Path, out: Path, described: TableDescription | None = None) -> list[Json]:

@@ -52,7 +52,8 @@ async def listed(endpoint: ModelEndpoint) -> EndpointFacts:
     except ModelFailure as failure:
         return EndpointFacts(address=endpoint.endpoint, asked=failure.kind not in NOT_YET)
     entries = [entry for entry in _list(reply.get("data")) if isinstance(entry.get("id"), str)]
-    windows = {entry["id"]: window for entry in entries if (window := _window_in(entry))}
+    listed_windows = {entry["id"]: _window_in(entry) for entry in entries}
+    windows = {name: window for name, window in listed_windows.items() if window}
     names = [str(entry["id"]) for entry in entries]
     return EndpointFacts(
         address=endpoint.endpoint,

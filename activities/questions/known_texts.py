@@ -23,7 +23,8 @@ async def outputs_behind(store: ArtifactStore, findings: list[KnownFinding]) -> 
     """Returns the outputs that some findings rest on, as many as are read."""
     behind = [item for finding in findings for item in finding.record.evidence if item.output_ref]
     refs = list(dict.fromkeys(item.output_ref for item in behind))[:_OUTPUTS_READ]
-    return [text for ref in refs if (text := await _output(store, ref))]
+    texts = [await _output(store, ref) for ref in refs]
+    return [text for text in texts if text]
 
 
 async def _output(store: ArtifactStore, ref: str) -> str:

@@ -213,7 +213,8 @@ def _checked(planner: Planner, reply: PlanReply, plan: Plan, previous: Plan | No
         reply.put_right += moved
     # Subtasks of unknown roles have gone to the generalist, which may be a team.
     taken = dict.fromkeys(subtask.role for subtask in (*plan.subtasks, *assigned.subtasks))
-    teams = [name for name in taken if call.nesting_left <= 0 and (role := card.find(name)) and role.team is not None]
+    roles = [role for role in map(card.find, taken) if role is not None]
+    teams = [role.name for role in roles if call.nesting_left <= 0 and role.team is not None]
     problems += [f"role {quoted(name)} is a team and nesting is not possible here" for name in teams]
     reply.incapable = bool(incapable)
     reply.problems = problems + incapable or capabilities.unreadable(assigned, usable, large)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 from typing import Annotated, Any, Literal
@@ -245,11 +246,7 @@ async def synthesize(desk: Desk, call: SynthesisInput) -> SynthesisReply:
     if call.mode != "digest":
         draft = await _read_answer(reply, text, schema, call)
         text = with_valid_marks(draft.answer, {subtask.id for subtask in plan.subtasks}, citable)
-        reply.contradictions = [
-            Contradiction(subtask_ids=ids, description=item.description, resolution=item.resolution)
-            for item in draft.contradictions
-            if item.description.strip() and (ids := [i for i in dict.fromkeys(item.subtask_ids) if i in citable])
-        ][: limits.CONFLICTS]
+        reply.contradictions = list(_contradictions(draft, citable))[: limits.CONFLICTS]
     goal = await read_text(desk.store, call.goal_ref)
     if text.strip():  # of drafts and digests, which are read by reference only, history gets a preview
         inline = limits.ANSWER_INLINE_BYTES if call.mode == "final" else limits.REPLY_PREVIEW_BYTES
@@ -259,6 +256,14 @@ async def synthesize(desk: Desk, call: SynthesisInput) -> SynthesisReply:
     given = [goal, *(item.whole for item in plan.subtasks)]
     await asyncio.to_thread(_look_up, reply, text, call, citable, cited, given)
     return reply
+
+
+def _contradictions(draft: AnswerDraft, citable: set[str]) -> Iterator[Contradiction]:
+    """Yields the contradictions that an answer describes between findings that it may cite."""
+    for item in draft.contradictions:
+        ids = [each for each in dict.fromkeys(item.subtask_ids) if each in citable]
+        if ids and item.description.strip():
+            yield Contradiction(subtask_ids=ids, description=item.description, resolution=item.resolution)
 
 
 async def _asked(desk: Desk, call: SynthesisInput, plan: Plan, schema: Json | None) -> Answered:

@@ -217,7 +217,8 @@ def below(path: str | None, event: TraceEvent) -> TraceEvent:
 
 def _turn(number: int, entry: Entry) -> Json:
     reply, used = entry.reply, entry.reply.usage
-    concluding = [text for block in reply.tool_uses() if isinstance(text := concluded(block), str)]
+    contents = map(concluded, reply.tool_uses())
+    concluding = [text for text in contents if isinstance(text, str)]
     return {
         "turn": number,
         "stop_reason": reply.stop_reason,

@@ -76,7 +76,7 @@ class TeamFiles:
         *,
         data: bool = True,
     ) -> None:
-        """Takes folders of teams; without `data` files of tools may be missing: see `open_toolbox`."""
+        """Takes folders; without `data` files of tools may be missing: see `open_toolbox`."""
         self._folders, self._data, self._memory_mib = folders, data, mcp_memory_mib
         self._secrets = secrets or Secrets()
         self.cache = cache or FileCache()

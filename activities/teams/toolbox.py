@@ -140,8 +140,12 @@ class Toolbox:
 
     def joined(self, roles: Iterable[Role | NewRole]) -> list[str]:
         """Returns the problems of roles whose tools no role may have together."""
-        words = {role.name: {tool.name: tool for tool in self.named(role.tools)} for role in roles}
-        return [f"roles.{name}.tools: {why}" for name, tools in words.items() if (why := policy.joined(tools))]
+        problems = []
+        for role in roles:
+            why = policy.joined({tool.name: tool for tool in self.named(role.tools)})
+            if why:
+                problems.append(f"roles.{role.name}.tools: {why}")
+        return problems
 
     async def run(self, role: Role, name: str, arguments: object, context: ToolContext) -> ToolRun:
         """Runs one call for `role`; a failure is an error result.

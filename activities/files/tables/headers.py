@@ -107,7 +107,8 @@ class _Table:
         lower = distinct[1:][-max(1, round(len(distinct) * _LOWER)) :] or rows[1:]
         self.numbers, self.years, self.filled = set[int](), set[int](), set[int]()
         for column in range(width):
-            kinds = [kind for row in lower if (kind := _kind(row.cells, column)) not in ("", "missing")]
+            of_rows = [_kind(row.cells, column) for row in lower]
+            kinds = [kind for kind in of_rows if kind not in ("", "missing")]
             years = kinds.count("year")
             if kinds:
                 self.filled.add(column)

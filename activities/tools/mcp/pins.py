@@ -56,8 +56,15 @@ def differences(server: str, pinned: dict[str, Pinned], live: dict[str, Pinned])
     for name in sorted(pinned.keys() | live.keys()):
         before, after = pinned.get(name), live.get(name)
         if before != after:
-            yield f"{server}.{name}: {'new' if before is None else 'gone' if after is None else 'changed'}"
+            yield f"{server}.{name}: {_change(before, after)}"
             yield from list(difflib.unified_diff(_lines(before), _lines(after), lineterm="", n=1))[2:]
+
+
+def _change(before: Pinned | None, after: Pinned | None) -> str:
+    """Returns a word for the change of a definition."""
+    if before is None:
+        return "new"
+    return "gone" if after is None else "changed"
 
 
 def _lines(definition: Pinned | None) -> list[str]:

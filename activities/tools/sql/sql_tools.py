@@ -271,7 +271,8 @@ class TableTools(ToolSource):
             lines[f"table {table['name']}"] = (
                 f"table {table['name']} ({columns}; rows: {table['rows']}){': ' if about else ''}{about}"
             )
-            said = (f"{column['sql']}: {words}" for column in table["columns"] if (words := meaning(column)))
+            meanings = ((column["sql"], meaning(column)) for column in table["columns"])
+            said = (f"{name}: {words}" for name, words in meanings if words)
             if about_columns := until_full(said, SUMMARY_CHARS):
                 lines[f"table {table['name']}, columns"] = f"of table {table['name']}: {'; '.join(about_columns)}"
         return lines

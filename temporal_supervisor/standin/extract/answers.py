@@ -60,7 +60,8 @@ def _impossible(prompt: Parts, failed: list[str]) -> Json:
 
 def synthesis(prompt: Parts) -> Json:
     """Returns the fields of an answer: Markdown out of the findings, each claim with the mark of its subtask."""
-    documents = [text for finding in prompt.findings if (text := strip(finding.text)).startswith("# ")]
+    texts = [strip(finding.text) for finding in prompt.findings]
+    documents = [text for text in texts if text.startswith("# ")]
     text = "\n\n".join(filter(None, [strip(prompt.draft), digest(prompt.findings, cited=True)]))
     return {
         "answer": f"{documents[-1] if documents else text or 'No findings were handed over.'}\n\n{FOOTER}",

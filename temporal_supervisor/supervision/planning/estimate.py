@@ -133,7 +133,8 @@ def _seen(cases: Sequence[Took]) -> Shares | None:
     outside, room = int(_OUTSIDE * len(cases)), 1 + _ROOM / len(cases)
     ranges = dict[str, Range]()
     for field in ("calls", "tokens", "usd", "seconds"):
-        values = sorted(value for case in cases if (value := getattr(case, field)) is not None)
+        given = [getattr(case, field) for case in cases]
+        values = sorted(value for value in given if value is not None)
         if len(values) == len(cases):
             ranges[field] = Range(low=values[outside] / room, high=values[-1 - outside] * room)
     return Shares.model_validate({"id": SUPERVISOR, **ranges})

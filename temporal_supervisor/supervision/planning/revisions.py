@@ -122,7 +122,8 @@ def revision_problems(
 
     problems, accepted = [], []
     for subtask in addition.subtasks:
-        wrong = {old: why for old in subtask.replaces if (why := why_not(subtask, old))}
+        reasons = {old: why_not(subtask, old) for old in subtask.replaces}
+        wrong = {old: why for old, why in reasons.items() if why}
         problems += [f"subtask {quoted(subtask.id)} {why}" for why in wrong.values()]
         if subtask.id in known:
             problems.append(f"subtask id {quoted(subtask.id)} is in the plan already: give new subtasks new ids")
