@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -31,6 +31,7 @@ LOST = {
     "restored": "has no object '",
 }
 """Ways to lose a store, with what a run says of it."""
+OpenRuns = list[tuple[Lab, Handle]]
 SHAPE = plan({"id": "t1"}, {"id": "t2"}, {"id": "t3", "after": ["t1"]})
 
 
@@ -78,10 +79,8 @@ class Disk:
             self.unmount()
         elif how == "swapped":
             await self.swap(client)
-        elif how == "emptied":
-            await self.empty(client)
         else:
-            self.restore()
+            await self.empty(client)
 
     def mount_again(self) -> None:
         """Brings the true store back."""
@@ -102,14 +101,21 @@ def disk(tmp_path: Path) -> Disk:
 
 
 @asynccontextmanager
-async def served(settings: Settings, disk: Disk) -> AsyncIterator[Client]:
-    """Gives a client of a server with Workers that use the disk."""
+async def at_work(client: Client, settings: Settings, disk: Disk) -> AsyncIterator[None]:
+    """Runs Workers that use the disk."""
     own = settings.model_copy(update={"artifacts_url": str(disk.mount)})
-    async with own_server() as client, serving(client, own):
+    async with serving(client, own):
         try:
-            yield client
+            yield
         finally:
             disk.mount_again()  # calls that hold an answer would keep the Worker from ending
+
+
+@asynccontextmanager
+async def served(settings: Settings, disk: Disk) -> AsyncIterator[Client]:
+    """Gives a client of a server with Workers that use the disk."""
+    async with own_server() as client, at_work(client, settings, disk):
+        yield client
 
 
 async def waits_for_store(handle: Handle) -> bool:
@@ -136,13 +142,25 @@ async def is_cancelled(handle: Handle) -> bool:
     return (await handle.describe()).status is WorkflowExecutionStatus.CANCELED
 
 
+async def cancel(handle: Handle) -> None:
+    """Cancels a run, and waits until it is closed."""
+    await handle.cancel()
+    await until(lambda: is_cancelled(handle), 30)
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has a run that closes wait for its store for two seconds."""
+    monkeypatch.setattr(limits, "CLOSING_PATIENCE", timedelta(seconds=2))
+
+
 def turns(go: asyncio.Event) -> Callable[[Step], Reply]:
     """A look-up, then a finding: the second turn of each subtask is answered when `go` is set."""
     found = text("found it\n\nConfidence: 0.8\nLimitations: none")
     return lambda step: LOOK if step.number == 1 else when(go, found)
 
 
-async def begun(lab: Lab, count: int, client: Client, disk: Disk, go: asyncio.Event) -> list[tuple[Lab, Handle]]:
+async def begun(lab: Lab, count: int, client: Client, disk: Disk, go: asyncio.Event) -> OpenRuns:
     """Returns so many open runs whose agents are in their first and second turns; the backup is of before these."""
     labs = [lab.on(client).named(f"{lab.run_id}-{number}") for number in range(count)]
     for own in labs:
@@ -157,7 +175,7 @@ async def begun(lab: Lab, count: int, client: Client, disk: Disk, go: asyncio.Ev
     return list(zip(labs, handles, strict=True))
 
 
-async def paused(open_runs: list[tuple[Lab, Handle]], go: asyncio.Event) -> None:
+async def paused(open_runs: OpenRuns, go: asyncio.Event) -> None:
     """Pauses the runs, whose calls in flight are answered and stored."""
     await until(lambda: all({"t1/1/turn.2", "t2/1/turn.2"} <= set(own.steps) for own, _ in open_runs), 60)
     for _, handle in open_runs:
@@ -167,40 +185,66 @@ async def paused(open_runs: list[tuple[Lab, Handle]], go: asyncio.Event) -> None
         await until(lambda own=own: is_answered(own.client, own.run_id), 60)
 
 
+async def all_wait(open_runs: OpenRuns, words: str) -> None:
+    """Waits until all runs show that they wait for their store, with these words on it."""
+    for _, handle in open_runs:
+        await until(lambda handle=handle: waits_for_store(handle), 60)
+        assert words in store_wait(await status_of(handle))
+        assert await search_attribute(handle, "SupervisorWaiting") == "store"
+
+
+async def all_complete(open_runs: OpenRuns) -> None:
+    """Waits until all runs have completed, each with the calls of a run that lost nothing."""
+    ends = asyncio.gather(*(handle.result() for _, handle in open_runs))
+    results = await asyncio.wait_for(ends, 60)
+    assert {(result.status, result.usage.model_calls) for result in results} == {("completed", 8)}
+
+
+def nothing_is_paid_twice(open_runs: OpenRuns) -> bool:
+    """True if no call of the runs was sent again after its answer."""
+    return not any(own.repeated for own, _ in open_runs)
+
+
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("count", RUNS)
-@pytest.mark.parametrize(("how", "said"), LOST.items(), ids=list(LOST))
+@pytest.mark.parametrize("how", ["unmounted", "swapped", "emptied"])
 async def test_runs_wait_for_a_lost_store_and_go_on_when_it_is_back(
-    lab: Lab, settings: Settings, disk: Disk, how: str, said: str, count: int
+    lab: Lab, settings: Settings, disk: Disk, how: str, count: int
 ) -> None:
-    """A backup is missed by a new Worker: what the old one has read it still knows."""
-    go, own = asyncio.Event(), settings.model_copy(update={"artifacts_url": str(disk.mount)})
-    async with own_server() as client, AsyncExitStack() as at_work:
-        await at_work.enter_async_context(serving(client, own))
-        at_work.callback(disk.mount_again)  # calls that hold an answer would keep the Worker from ending
+    go = asyncio.Event()
+    async with own_server() as client, at_work(client, settings, disk):
         open_runs = await begun(lab, count, client, disk, go)
         own_id = await (await store_of(client, disk.mount)).identity()
-        if how == "restored":
-            await paused(open_runs, go)
-            await at_work.aclose()
         await disk.lose(client, how)
-        if how == "restored":
-            await at_work.enter_async_context(serving(client, own))
-            at_work.callback(disk.mount_again)
+        go.set()  # the answers that come now can't be stored, and no call can be made
+        await all_wait(open_runs, LOST[how].format(own_id=own_id))
+        assert disk.written == []
+        assert nothing_is_paid_twice(open_runs)
+        disk.mount_again()
+        await all_complete(open_runs)
+    assert nothing_is_paid_twice(open_runs)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("count", RUNS)
+async def test_runs_wait_for_objects_that_a_backup_lacks_and_go_on_when_they_are_back(
+    lab: Lab, settings: Settings, disk: Disk, count: int
+) -> None:
+    """A new Worker misses them: those that the old one has read it still knows."""
+    go = asyncio.Event()
+    async with own_server() as client:
+        async with at_work(client, settings, disk):
+            open_runs = await begun(lab, count, client, disk, go)
+            await paused(open_runs, go)
+        disk.restore()
+        async with at_work(client, settings, disk):
             for _, handle in open_runs:
                 await handle.execute_update("resume", {"request_id": "again"})
-        go.set()  # the answers that come now can't be stored, and no call can be made
-        for _, handle in open_runs:
-            await until(lambda handle=handle: waits_for_store(handle), 60)
-            assert said.format(own_id=own_id) in store_wait(await status_of(handle))
-            assert await search_attribute(handle, "SupervisorWaiting") == "store"
-        assert how == "restored" or disk.written == []
-        assert [own.repeated for own, _ in open_runs] == [[]] * count
-        disk.mount_again()
-        results = await asyncio.wait_for(asyncio.gather(*(handle.result() for _, handle in open_runs)), 60)
-    assert [result.status for result in results] == ["completed"] * count
-    assert [own.repeated for own, _ in open_runs] == [[]] * count
-    assert [result.usage.model_calls for result in results] == [8] * count
+            await all_wait(open_runs, LOST["restored"])
+            assert nothing_is_paid_twice(open_runs)
+            disk.mount_again()
+            await all_complete(open_runs)
+    assert nothing_is_paid_twice(open_runs)
 
 
 @pytest.mark.timeout(120)
@@ -219,46 +263,42 @@ async def test_the_clock_stands_still_while_the_store_is_away(lab: Lab, settings
     assert lab.repeated == []
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.timeout(120)
-async def test_a_cancelled_run_closes_without_its_store(
-    lab: Lab, settings: Settings, disk: Disk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(limits, "CLOSING_PATIENCE", timedelta(seconds=2))
+async def test_a_cancelled_run_closes_without_its_store(lab: Lab, settings: Settings, disk: Disk) -> None:
     go = asyncio.Event()
     lab.play(script(plan({"id": "t1"}), {"t1": turns(go)}))
     async with served(settings, disk) as client:
         handle = await lab.on(client).start()
         await until(lab.sent("t1/1/turn.2"))
         await lose(disk, handle, go)
-        await handle.cancel()
-        await until(lambda: is_cancelled(handle), 30)
+        await cancel(handle)
         assert (await (await handle.describe()).memo())["partial"]["ref"] is None
         kinds = [event.event_type async for event in handle.fetch_history_events()]
         assert EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED not in kinds, "nothing follows the command that closes a run"
         assert disk.written == []
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.timeout(120)
 async def test_a_run_whose_answer_cannot_be_stored_waits_and_a_cancel_closes_it(
-    lab: Lab, settings: Settings, disk: Disk, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, settings: Settings, disk: Disk
 ) -> None:
-    monkeypatch.setattr(limits, "CLOSING_PATIENCE", timedelta(seconds=2))
     go = asyncio.Event()
     lab.play(script(plan({"id": "t1"}), answer_reply=when(go, answer())))
     async with served(settings, disk) as client:
         handle = await lab.on(client).start()
         await until(lab.sent("synthesis.1"))
         await lose(disk, handle, go)
-        await handle.cancel()
-        await until(lambda: is_cancelled(handle), 30)
+        await cancel(handle)
         assert await search_attribute(handle, "SupervisorStatus") == "cancelled"
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.timeout(120)
 async def test_a_failed_run_whose_end_cannot_be_stored_waits_and_a_cancel_closes_it_as_failed(
-    lab: Lab, settings: Settings, disk: Disk, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, settings: Settings, disk: Disk
 ) -> None:
-    monkeypatch.setattr(limits, "CLOSING_PATIENCE", timedelta(seconds=2))
     lab.play(script(plan({"id": "t1"})))
     async with served(settings, disk) as client:
         handle = await lab.on(client).start(approve_plan=True)
