@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup dev temporal demo demo-people test test-long tables mutants cases corpus conformance check serve worker standin bench large bursts prompts showcase real oracle sensitivity scores compose-test operate-test release mcp-kills screenshots recording watch docs examples
+.PHONY: help setup dev temporal demo demo-people test test-long tables mutants guards cases corpus conformance check serve worker standin bench large bursts prompts showcase real oracle sensitivity scores compose-test operate-test release mcp-kills screenshots recording watch docs examples
 
 # a uv from PATH, else one of our own in .uv
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
@@ -42,6 +42,9 @@ tables: dev ## Read COUNT tables of known values in many conventions: no number 
 
 mutants: $(DEV) ## Change the rules in small ways, and see that their unit tests notice
 	@nice $(VENV) -m tests.mutants $(MODULES)
+
+guards: dev ## Take each guard of the reviews away, and see that its case turns red: ONLY="reports-fit-in-sum orphans-end"
+	@nice $(VENV) -m tests.guards $(ONLY)
 
 cases: dev ## Play generated runs with faults: COUNT of them, from FIRST on; what fails is kept in the folder KEEP
 	@$(VENV) -m tests.machine $(or $(COUNT),500) $(or $(FIRST),1) $(if $(KEEP),--keep $(KEEP))

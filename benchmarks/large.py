@@ -34,9 +34,16 @@ SIZES = {
 
 @dataclass
 class Tasks:
-    """The workflow tasks of some histories: what a process had that was `killed` then fails without a fault."""
+    """The workflow tasks of some histories: what a process had that was `killed` then fails without a fault.
+
+    `stood_still` has for each of the `roots` the seconds from the kill to its next command, `at_work` those of them
+    that had a workflow task at work when the process was killed: the server waits for that until it times out.
+    """
 
     killed: float = 0.0
+    roots: list[str] = field(default_factory=list)
+    stood_still: dict[str, float] = field(default_factory=dict)
+    at_work: list[str] = field(default_factory=list)
     longest: float = 0.0
     failed: list[str] = field(default_factory=list)
     events: int = 0
@@ -53,8 +60,12 @@ class Tasks:
                 started[event.event_id] = at
             elif kind == "workflow_task_completed_event_attributes":
                 self.longest = max(self.longest, at - begun)
+                if workflow_id in self.roots and begun > self.killed:
+                    self.stood_still.setdefault(workflow_id, at - self.killed)
             elif kind in _FAULTS and begun > self.killed:  # it was not waiting for the killed process, or at work there
                 self.failed.append(f"{workflow_id}: {attributes}")
+            elif kind in _FAULTS and workflow_id in self.roots and begun and at > self.killed:
+                self.at_work.append(workflow_id)
 
 
 def main() -> None:
@@ -96,6 +107,7 @@ async def _cross(project: System, model: BenchModel, row: Row, base: str) -> dic
         with contextlib.suppress(TimeoutError):
             results = await asyncio.wait_for(waiting, max(1.0, _PATIENCE - (time.time() - began)))
         wall = time.time() - began
+        tasks.roots = [handle.id for handle in handles]
         for handle in handles:
             agents = [f"{handle.id}/t{number}/1" for number in range(1, min(row.agents, _AGENTS_READ) + 1)]
             for workflow_id in (handle.id, *agents):

@@ -1,0 +1,1 @@
+"""Guards, each with the case that turns red without it: `make guards`."""
