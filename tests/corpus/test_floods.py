@@ -20,7 +20,7 @@ from activities.teams.team_files import TeamFiles
 from activities.tools.documents import DocumentOptions, DocumentTools
 from activities.tools.files import FolderFiles
 from activities.tools.sql.sql_tools import ListTables, TableTools
-from activities.tools.sql.table_words import TableOptions
+from activities.tools.sql.table_words import TableOptions, all_described
 from activities.tools.tool import ToolContext
 from temporal_supervisor.supervision.base import limits
 from tests.activity.files.test_conversion import zipped
@@ -139,6 +139,14 @@ async def test_a_table_of_many_long_values_is_listed_without_silence(tmp_path: P
     async with monitored() as monitor:
         await source._list(ListTables(), ToolContext(files=files))
     assert monitor.longest < LONG
+
+
+def test_of_many_tables_no_more_is_read_than_is_shown() -> None:
+    table = report("f", WIDE)["tables"][0]
+    shown = [{**table, "source": "f.csv", "name": f"f_{n}"} for n in range(250)]
+    unread = [{"name": f"f_{n}"} for n in range(250, limits.DATA_FILES)]  # whoever reads one misses its columns
+    words = all_described([*shown, *unread], TableOptions(), 20_000)
+    assert "more tables: " in words[-2]
 
 
 def text_file(folder: Path, text: str, name: str = "document.txt") -> str:

@@ -13,7 +13,7 @@ _SECONDS = 600
 
 def is_red_without(name: str, case: str) -> bool:
     """True if a case fails without the guard."""
-    words = ["-q", "-n", "0", "-x", "-p", "no:cacheprovider", "-p", "tests.guards.dropped", case]
+    words = ["-q", "-n", "0", "-x", "--timeout", "120", "-p", "no:cacheprovider", "-p", "tests.guards.dropped", case]
     ended = subprocess.run(
         [sys.executable, "-m", "pytest", *words],
         cwd=ROOT,

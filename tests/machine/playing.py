@@ -45,6 +45,8 @@ T = TypeVar("T")
 
 CALLS_OF_A_RUN = 5
 AT_ONCE = 25
+LOOKS_AT_ONCE = 2
+"""Of a Worker's three polls for tasks of workflows that it does not keep: one is left for the work of agents."""
 WATCHED_EACH = 0.02
 DECIDED_EACH = 0.15
 UPDATED = 0.1
@@ -121,10 +123,11 @@ async def played(
     """Plays a batch to its end, and hands each ending over to `ended` while the Workers still serve."""
     async with ReplacedWorkers(client, model, artifacts, group.restarts) as workers:
         slots = asyncio.Semaphore(AT_ONCE)
+        looks = asyncio.Semaphore(LOOKS_AT_ONCE)
 
         async def one(case: Case) -> None:
             async with slots:
-                await ended(await _Play(client, model, case, workers).end())
+                await ended(await _Play(client, model, case, workers, looks).end())
 
         async with asyncio.TaskGroup() as group_of_runs:
             for case in group.cases:
@@ -134,7 +137,15 @@ async def played(
 class _Play:
     """One case on its way. `_handle` is that of its last execution."""
 
-    def __init__(self, client: Client, model: ScriptedModel, case: Case, workers: ReplacedWorkers) -> None:
+    def __init__(
+        self,
+        client: Client,
+        model: ScriptedModel,
+        case: Case,
+        workers: ReplacedWorkers,
+        looks: asyncio.Semaphore,
+    ) -> None:
+        self._looks_at_once = looks
         self._client = client
         self._model = model
         self._case = case
@@ -300,8 +311,7 @@ class _Play:
     async def _looks(self, each: float) -> AsyncIterator[None]:
         """Yields until the run is over, at most once in `each` seconds.
 
-        A look that took long is followed by a longer rest. The queries of supervisors are served before the work of
-        their agents: on a busy machine looks without a rest would leave nothing for that.
+        A look that took long is followed by a longer rest.
         """
         took = 0.0
         while not self._is_over:
@@ -310,12 +320,21 @@ class _Play:
             yield
             took = time.monotonic() - began
 
+    async def _looked(self, query: Callable[[], Awaitable[T]]) -> T:
+        """Returns the reply to a query, asked when few others are.
+
+        The server gives a Worker queries before workflow tasks. So where many ask without a rest, and the Worker has
+        just been replaced or keeps no workflows, new agents would wait until nobody asks any more.
+        """
+        async with self._looks_at_once:
+            return await query()
+
     async def _resumer(self, handle: Handle) -> None:
         """Resumes the run, some time after it was paused."""
         dice = self._case.draw("resumer")
         async for _ in self._looks(0.2):
             with contextlib.suppress(*_TOO_LATE):
-                if (await handle.query(SupervisorWorkflow.status)).flags.paused:
+                if (await self._looked(lambda: handle.query(SupervisorWorkflow.status))).flags.paused:
                     await asyncio.sleep(2 * dice.random())
                     await handle.execute_update("resume", {"request_id": uuid4().hex})
 
@@ -323,7 +342,7 @@ class _Play:
         """Decides about all that waits for a person, now and then twice at once."""
         async for _ in self._looks(DECIDED_EACH):
             with contextlib.suppress(*_TOO_LATE):
-                shown = await tree_status(self._client, handle.id)
+                shown = await self._looked(lambda: tree_status(self._client, handle.id))
                 waits = [wait for wait in shown.waiting if wait.for_decision]
                 for workflow_id, here in groupby(waits, lambda wait: wait.workflow_id):
                     with contextlib.suppress(*_TOO_LATE):
@@ -363,7 +382,7 @@ class _Play:
         for wait in waits:
             if wait.kind != "plan" or wait.sha256 in self._shown_plans:
                 continue
-            asked = await handle.query(SupervisorWorkflow.waiting, wait.id)
+            asked = await self._looked(partial(handle.query, SupervisorWorkflow.waiting, wait.id))
             if asked.wait.sha256 == wait.sha256 and asked.content:
                 self._shown_plans[wait.sha256] = Plan.model_validate_json(asked.content)
 
@@ -392,10 +411,10 @@ class _Play:
         dice = self._case.draw("watcher")
         async for _ in self._looks(WATCHED_EACH):  # an update that is cancelled raises an error of its own
             with contextlib.suppress(*_TOO_LATE):
-                shown = await handle.query(SupervisorWorkflow.status)
+                shown = await self._looked(lambda: handle.query(SupervisorWorkflow.status))
                 running = [report.workflow_id for report in shown.subtasks if report.state == "running"]
                 for child in [self._client.get_workflow_handle(child) for child in running if child][:2]:
-                    await child.query("trace")
+                    await self._looked(partial(child.query, "trace"))
                 if dice.random() < UPDATED:
                     await handle.execute_update("resume", {"request_id": uuid4().hex})
 
@@ -403,7 +422,7 @@ class _Play:
         """Mends the account when the run says that it waits for that, and resumes it."""
         async for _ in self._looks(0.5):
             with contextlib.suppress(*_TOO_LATE):
-                shown = await tree_status(self._client, handle.id)
+                shown = await self._looked(lambda: tree_status(self._client, handle.id))
                 if any(wait.kind == "resume" for wait in shown.waiting):
                     self._replies.mend_account()
                     await handle.execute_update("resume", {"request_id": uuid4().hex})
