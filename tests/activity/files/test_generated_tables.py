@@ -19,7 +19,7 @@ from tests.activity.files.generated_tables import MadeTable, made_table
 
 Json = dict[str, Any]
 
-COUNT = int(os.environ.get("TABLES_COUNT", "80"))
+COUNT = int(os.environ.get("TABLES_COUNT", "48"))
 PARTS = 4
 _DECIDED_NUMBERS = 0.97  # of the columns whose cells decide their convention
 

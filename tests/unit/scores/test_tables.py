@@ -78,7 +78,7 @@ def evals_of(chances: Sequence[float], drawn: Random) -> list[tuple[bool, bool]]
 
 @pytest.mark.parametrize("count", [12, 40])
 def test_one_eval_twice_is_worse_by_chance_at_most_once_in_twenty(count: int) -> None:
-    drawn, repeats = Random(1), 200
+    drawn, repeats = Random(1), 100
     worse = 0
     for _ in range(repeats):
         chances = [drawn.betavariate(3, 1) for _ in range(count)]

@@ -106,7 +106,7 @@ def turns_of(count: int, size: int = 500) -> Any:
 
 
 async def test_large_texts_everywhere_stay_out_of_history(lab: Lab) -> None:
-    words = "swans " * 40_000
+    words = "swans " * 15_000
     subtasks = [{"id": f"t{i}", "description": f"Find part {i}: " + "about " * 500} for i in range(12)]
     shape = plan(*subtasks, {"id": "last", "after": [item["id"] for item in subtasks]})
     answer = {"answer": words, "confidence": 1, "citations": [], "contradictions": []}
