@@ -214,16 +214,16 @@ async def scene() -> AsyncIterator[Scene]:
                 yield Scene(client, model, await store_of(client, settings.artifacts_url), folder)
 
 
-async def figures_of(scene: Scene, burst: Burst) -> Figures:
-    """Plays honest runs alone and beside a burst."""
+async def figures_of(scene: Scene, burst: Burst, honest: int = _HONEST) -> Figures:
+    """Plays so many honest runs alone, and as many beside a burst."""
     await scene.honest()  # the first one starts the processes
-    quiet = await _median(scene)
+    quiet = await _median(scene, honest)
     wide_files = await asyncio.to_thread(wide, burst.files)
     watch = Watch()
     looking = asyncio.create_task(watch.look())
     async with monitored() as monitor:
         tasks = scene.burst(burst, wide_files)
-        beside = await _median(scene)
+        beside = await _median(scene, honest)
         done = [task for task in tasks if task.done()]
         looking.cancel()
     for task in tasks:
@@ -235,6 +235,6 @@ async def figures_of(scene: Scene, burst: Burst) -> Figures:
     return Figures(quiet, beside, monitor.longest, watch.worker, watch.children, watch.count, len(done), failed)
 
 
-async def _median(scene: Scene) -> float:
+async def _median(scene: Scene, count: int) -> float:
     """Returns the median time of honest runs one after the other."""
-    return sorted([await scene.honest() for _ in range(_HONEST)])[_HONEST // 2]
+    return sorted([await scene.honest() for _ in range(count)])[count // 2]
