@@ -171,7 +171,7 @@ async def follow(browser: Browser, link: str) -> str:
     return str(await browser.value("document.querySelector(':target').innerText"))
 
 
-@pytest.mark.parametrize("count", [100, 1000])
+@pytest.mark.parametrize("count", [100, pytest.param(1000, marks=pytest.mark.long)])
 async def test_a_large_report_leads_from_each_claim_to_the_output_behind_it(
     browser: Browser, tmp_path: Path, count: int
 ) -> None:

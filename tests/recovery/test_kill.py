@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from urllib.parse import unquote
 
+import pytest
+
 from activities.files.manifest import MANIFEST_TYPE, DataFile, put_files
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.contract.finding import FindingRecord
@@ -18,8 +20,10 @@ from tests.serving import WorkerProcesses, store_of
 from tests.waiting import until
 from tests.workflow.runs import Handle, Lab
 
-ITEMS = int(os.environ.get("KILL_ITEMS", "40"))
+ITEMS = int(os.environ.get("KILL_ITEMS", "15"))
 """Documents of one table; a number in the environment is for a run by hand."""
+MORE_ITEMS = 40
+PATIENCE = 60 + max(ITEMS, MORE_ITEMS)
 
 
 TICK = 0.02
@@ -29,7 +33,7 @@ TICK = 0.02
 async def _finish(lone: Lab, handle: Handle, workers: WorkerProcesses) -> RunResult:
     """Starts a new process, waits for the run, and checks that each answer is stored and none was asked for again."""
     await workers.start()
-    result = await asyncio.wait_for(handle.result(), 60 + ITEMS)
+    result = await asyncio.wait_for(handle.result(), PATIENCE)
     # <run>/<first run id>/<workflow id>/<step>/<sha256>
     stored = {"/".join(map(unquote, path.parts[-3:-1])): path.stat().st_mtime for path in workers.artifacts.rglob("*")}
     assert [call.step.call for call in lone.calls if call.at > stored[call.step.call] + TICK] == []
@@ -67,17 +71,18 @@ async def test_a_call_that_waits_for_the_model_outlives_any_number_of_kills_and_
     assert {step: lone.steps.count(step) for step in lone.repeated} == {m: times + 1 for m, times in kills.items()}
 
 
+@pytest.mark.parametrize("items", [ITEMS, pytest.param(MORE_ITEMS, marks=pytest.mark.long)])
 async def test_kills_amid_many_documents_repeat_no_stored_answer_and_lose_no_row(
-    lone: Lab, workers: WorkerProcesses, tmp_path: Path
+    lone: Lab, workers: WorkerProcesses, tmp_path: Path, items: int
 ) -> None:
-    files = contract_files(tmp_path, ITEMS)
+    files = contract_files(tmp_path, items)
     store = await store_of(lone.client, workers.artifacts)
     attached = Attachment(name="files", ref=await put_files(store, files), media_type=MANIFEST_TYPE)
     lone.play(clerk_reads_each(len(files)))
     worker = await workers.start()
     handle = await lone.start(team=REQUEST["team"], attachments=[attached], max_parallel=12, max_reviews=0)
     for share in (0.2, 0.5, 0.8):
-        await until(lambda share=share: len(lone.calls) >= share * 2 * ITEMS, 60 + ITEMS)
+        await until(lambda share=share: len(lone.calls) >= share * 2 * items, PATIENCE)
         worker.kill()
         worker = await workers.start()
     result = await _finish(lone, handle, workers)
