@@ -8,7 +8,6 @@ import ast
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -165,6 +164,17 @@ class Module:
         """Its syntax tree."""
         return ast.parse(self.source)
 
+    @cached_property
+    def imports(self) -> tuple[str, ...]:
+        """Every dotted name that it imports: `from a import b` gives `a.b`."""
+        names: list[str] = []
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                names += (alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                names += (f"{'.' * node.level}{node.module or ''}.{alias.name}" for alias in node.names)
+        return tuple(names)
+
     @property
     def name(self) -> str:
         """Its path in the repository."""
@@ -178,24 +188,13 @@ ALL = [module for modules in MODULES.values() for module in modules]
 NAMED = [module for module in ALL if module.path.name not in ("__init__.py", "__main__.py", *MAINS)]
 
 
-def imported(module: Module) -> Iterator[str]:
-    """Every dotted name a module imports: `from a import b` gives `a.b`."""
-    for node in ast.walk(module.tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield from (f"{'.' * node.level}{node.module or ''}.{alias.name}" for alias in node.names)
-
-
 def breaches(modules: list[Module], forbidden: tuple[str, ...]) -> list[str]:
-    return [
-        f"{module.name} imports {name}" for module in modules for name in imported(module) if inside(name, forbidden)
-    ]
+    return [f"{module.name} imports {name}" for module in modules for name in module.imports if inside(name, forbidden)]
 
 
 def others_than(package: str, allowed: tuple[str, ...]) -> list[str]:
     """The imports of a package that are neither allowed nor of the standard library."""
-    lines = [f"{module.name} imports {name}" for module in MODULES[package] for name in imported(module)]
+    lines = [f"{module.name} imports {name}" for module in MODULES[package] for name in module.imports]
     return [line for line in lines if not inside(line.split()[-1], (*sys.stdlib_module_names, *allowed))]
 
 
@@ -216,7 +215,7 @@ def room_arrows(package: str) -> dict[str, set[str]]:
         if room != "__init__":
             inside_it = f"{dotted(package)}."
             inner = {
-                name.removeprefix(inside_it).split(".")[0] for name in imported(module) if name.startswith(inside_it)
+                name.removeprefix(inside_it).split(".")[0] for name in module.imports if name.startswith(inside_it)
             }
             arrows.setdefault(room, set()).update(inner - {room})
     return arrows
@@ -237,7 +236,7 @@ def test_imports_go_one_way(package: str) -> None:
 def test_what_lies_below_does_not_load_the_names_of_clients(package: str) -> None:
     """`from temporal_supervisor import start` would load the client; only the command line is one."""
     below = tuple(map(dotted, (*BELOW, *BESIDE)))
-    ours = [name for module in MODULES[package] for name in imported(module) if inside(name, (ABOVE,))]
+    ours = [name for module in MODULES[package] for name in module.imports if inside(name, (ABOVE,))]
     assert [name for name in ours if not inside(name, below)] == []
 
 
@@ -295,7 +294,7 @@ def test_no_two_modules_and_no_two_classes_have_the_same_name() -> None:
 
 
 def test_imports_are_absolute() -> None:
-    assert [module.name for module in ALL for name in imported(module) if name.startswith(".")] == []
+    assert [module.name for module in ALL for name in module.imports if name.startswith(".")] == []
 
 
 def test_rules_and_workflows_import_no_other_packages() -> None:
@@ -326,7 +325,7 @@ def test_parsers_of_foreign_structure_are_imported_behind_the_door_alone() -> No
     parsers = (*LIBRARIES, *STANDARD_PARSERS)
     found = dict[str, set[str]]()
     for module in ALL:
-        named = {name.split(".")[0] for name in imported(module) if inside(name, parsers)}
+        named = {name.split(".")[0] for name in module.imports if inside(name, parsers)}
         if named and module.name not in BEHIND_THE_DOOR:
             found[module.name] = named
     assert found == {name: set(named.split()) for name, (named, _why) in PARSERS_ELSEWHERE.items()}
@@ -353,7 +352,7 @@ def test_loading_the_workflows_loads_no_model_sdk() -> None:
 
 def test_experimental_parts_of_the_sdk_are_imported_in_one_place() -> None:
     others = [module for module in ALL if module.name != "temporal_supervisor/runtime/sdk_patches.py"]
-    lines = [f"{module.name} imports {name}" for module in others for name in imported(module)]
+    lines = [f"{module.name} imports {name}" for module in others for name in module.imports]
     assert [line for line in lines if line.split()[-1].startswith(EXPERIMENTAL)] == []
 
 

@@ -277,7 +277,7 @@ async def test_items_of_a_text_of_many_lines_are_read_elsewhere(tmp_path: Path, 
 
 
 async def test_a_description_of_many_files_and_tables_is_matched_elsewhere(tmp_path: Path) -> None:
-    keys = 600
+    keys = 300
     (tmp_path / "data.toml").write_text("".join(f"[tables.n{n}]\nheader = 1\n" for n in range(keys)))
     files = [local_file("data.toml", tmp_path / "data.toml")]
     for n in range(keys):

@@ -64,7 +64,8 @@ async def start_runs(client: Client, model: ScriptedModel, run_id: str, kind: st
 
 
 SHALLOW = [schema for schema in SCHEMAS if not depth_exceeds(schema, REQUEST_DEPTH)]
-CASES: dict[str, Callable[[Client, ScriptedModel, str], Awaitable[None]]] = {
+Cases = dict[str, Callable[[Client, ScriptedModel, str], Awaitable[None]]]
+CASES: Cases = {
     "worker agents": partial(start_runs, kind="WorkerAgentWorkflow", inputs=ODD),
     "schemas": partial(
         start_runs,
@@ -73,18 +74,23 @@ CASES: dict[str, Callable[[Client, ScriptedModel, str], Awaitable[None]]] = {
     ),
     "tools": call_tools,
 }
+TOOLS: Cases = {"tools": call_tools}
+"""What no other test of the corpus gives to a Worker."""
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 @pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    "cases", [pytest.param(TOOLS, id="tools"), pytest.param(CASES, id="all", marks=pytest.mark.long)]
+)
 async def test_a_worker_process_outlives_the_corpus(
-    lone: Client, model: ScriptedModel, run_id: str, tmp_path: Path
+    lone: Client, model: ScriptedModel, run_id: str, tmp_path: Path, cases: Cases
 ) -> None:
     with worker_processes(lone, model.url, str(tmp_path / "artifacts"), tmp_path) as processes:
         worker = await processes.start()
         await ends(lone, model, f"{run_id}-warm", "SupervisorWorkflow", ODD)
         before = megabytes(worker.pid)
-        for number, (name, case) in enumerate(CASES.items()):
+        for number, (name, case) in enumerate(cases.items()):
             await case(lone, model, f"{run_id}-{number}")
             assert await honest(lone, model, f"{run_id}-honest-{number}") == "completed", name
             assert megabytes(worker.pid) - before < GROWTH, name
