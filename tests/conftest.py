@@ -4,7 +4,7 @@ import contextlib
 import gc
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from uuid import uuid4
 
@@ -17,7 +17,7 @@ from temporal_supervisor.runtime.server.embedded_server import EmbeddedServer, S
 from temporal_supervisor.runtime.settings import Settings
 from temporal_supervisor.supervision.base import limits
 from tests.scripted_model import ScriptedModel, scripted_model
-from tests.serving import settings_for
+from tests.serving import light_folder, settings_for
 from tests.workflow.runs import Lab
 from worker_main import serving
 
@@ -63,10 +63,16 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(scope="session")
-async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ServerInfo]:
+def light() -> Iterator[Path]:
+    """A folder for what the session's server and Workers keep."""
+    with light_folder() as folder:
+        yield folder
+
+
+@pytest.fixture(scope="session")
+async def server(light: Path) -> AsyncIterator[ServerInfo]:
     """A Temporal server of the tests' own."""
-    folder = tmp_path_factory.mktemp("server")
-    async with EmbeddedServer(shared=False, db=folder / "temporal.db", headless=True) as info:
+    async with EmbeddedServer(shared=False, db=light / "temporal.db", headless=True) as info:
         yield info
 
 
@@ -84,9 +90,9 @@ async def model() -> AsyncIterator[ScriptedModel]:
 
 
 @pytest.fixture(scope="session")
-def settings(model: ScriptedModel, tmp_path_factory: pytest.TempPathFactory) -> Settings:
+def settings(model: ScriptedModel, light: Path) -> Settings:
     """Settings of the session's Worker."""
-    return settings_for(model.url, tmp_path_factory.mktemp("artifacts"))
+    return settings_for(model.url, light / "artifacts")
 
 
 class SessionWorkers:

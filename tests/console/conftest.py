@@ -243,9 +243,9 @@ async def worker_of(environ: dict[str, str], standin: Model, folder: Path) -> As
 
 
 @pytest.fixture(scope="package")
-async def served(base: dict[str, str], standin: Model, place: Path) -> AsyncIterator[dict[str, str]]:
+async def served(base: dict[str, str], standin: Model, place: Path, light: Path) -> AsyncIterator[dict[str, str]]:
     """The environment of a server with a Worker process."""
-    async with EmbeddedServer(shared=False, db=place / "temporal.db", headless=True) as info:
+    async with EmbeddedServer(shared=False, db=light / "console.db", headless=True) as info:
         environ = {**base, "TEMPORAL_ADDRESS": info.address}
         async with worker_of(environ, standin, place):
             yield environ

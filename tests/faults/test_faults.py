@@ -1,11 +1,12 @@
 """Planted faults on the real server: nearly all are noticed, none reads as sure, and honest runs raise no alarm.
 
-The runs all take place at once, before the first test: the tests look at how each of them ended.
+The runs all take place at once, before the first test: the tests look at how each of them ended. Of the many claims
+that code alone finds without support, as the tests of the look-up do, each third is played; `make test-long` plays all.
 """
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -30,6 +31,9 @@ from tests.workflow import runs
 AT_ONCE = 16
 pytestmark = pytest.mark.timeout(180)  # of the first test, which all runs come before
 PAGE = Path(__file__).parents[2] / "docs" / "faults.md"
+ALIKE = [fault for fault in FAULTS if (fault.sign, fault.by) == ("unsupported", "code")]
+OTHERS = [fault for fault in ALIKE if ALIKE.index(fault) % 3]
+PLAYED = [fault for fault in FAULTS if fault not in OTHERS]
 HONEST = {id(fault.honest): (fault.name, fault.honest) for fault in FAULTS}
 
 
@@ -60,12 +64,12 @@ class Ending:
 
 
 Endings = dict[int, Ending]
+Player = Callable[[Iterable[Play]], Awaitable[Endings]]
 
 
 @pytest.fixture(scope="module")
-async def endings(client: Client, model: ScriptedModel, settings: Settings, worker: None) -> AsyncIterator[Endings]:
-    """Plays all runs, some at a time; by the identity of their play."""
-    every = {id(play): play for fault in FAULTS for play in (fault.honest, fault.faulty)}
+async def player(client: Client, model: ScriptedModel, settings: Settings, worker: None) -> AsyncIterator[Player]:
+    """Plays runs, some at a time; how they ended is told by the identity of their play."""
     turn = asyncio.Semaphore(AT_ONCE)
     folder = Path((await store_of(client, settings.artifacts_url)).url)
 
@@ -85,15 +89,39 @@ async def endings(client: Client, model: ScriptedModel, settings: Settings, work
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(limits, "ATTEMPT_PAUSE", timedelta())
         patch.setattr(limits, "ROLE_BREAKER_COOLDOWN", timedelta(milliseconds=50))
-        yield dict(zip(every, await asyncio.gather(*map(ended, every.values())), strict=True))
+
+        async def played(given: Iterable[Play]) -> Endings:
+            every = {id(play): play for play in given}
+            return dict(zip(every, await asyncio.gather(*map(ended, every.values())), strict=True))
+
+        yield played
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.replace(" ", "_"))
-async def test_a_planted_fault_is_noticed_and_no_answer_with_it_reads_as_sure(fault: Fault, endings: Endings) -> None:
-    ending = endings[id(fault.faulty)]
+@pytest.fixture(scope="module")
+async def endings(player: Player) -> Endings:
+    """How the played runs and the honest ones ended."""
+    return await player([*(fault.faulty for fault in PLAYED), *(play for _, play in HONEST.values())])
+
+
+def complaint(fault: Fault, ending: Ending) -> str:
+    """Returns why a planted fault counts as missed; nothing if it is noticed and the answer does not read as sure."""
     result = ending.result
-    assert fault.sign in ending.signs, (ending.signs, result.confidence, result.answer, ending.calls)
-    assert result.status != "completed" or result.confidence is None or result.confidence < SURE
+    reads_as_sure = result.status == "completed" and result.confidence is not None and result.confidence >= SURE
+    if fault.sign in ending.signs and not reads_as_sure:
+        return ""
+    return f"{fault.name}: {ending.signs}, {result.confidence}, {result.answer}, {ending.calls}"
+
+
+@pytest.mark.parametrize("fault", PLAYED, ids=lambda fault: fault.name.replace(" ", "_"))
+async def test_a_planted_fault_is_noticed_and_no_answer_with_it_reads_as_sure(fault: Fault, endings: Endings) -> None:
+    assert complaint(fault, endings[id(fault.faulty)]) == ""
+
+
+@pytest.mark.long
+async def test_all_other_planted_faults_are_noticed(player: Player) -> None:
+    ended = await player(fault.faulty for fault in OTHERS)
+    assert len(OTHERS) >= 20
+    assert [missed for fault in OTHERS if (missed := complaint(fault, ended[id(fault.faulty)]))] == []
 
 
 @pytest.mark.parametrize("honest", HONEST.values(), ids=lambda case: case[0].replace(" ", "_"))

@@ -7,16 +7,16 @@ import argparse
 import asyncio
 import os
 import sys
-import tempfile
 import time
 from collections import Counter
 from pathlib import Path
 
 from temporal_supervisor.runtime.process import search_later_objects_only
 from tests.machine.playing import batches, say
-from tests.machine.quick_server import MEMORY, quick_server
+from tests.machine.quick_server import quick_server
 from tests.machine.verdict import verdict_on
 from tests.scripted_model import scripted_model
+from tests.serving import light_folder
 
 SERVED = 250  # cases by one server, which keeps all their histories in memory
 
@@ -30,8 +30,8 @@ async def main(count: int, first: int, kept: Path | None) -> int:
             for group in batches(start, min(SERVED, first + count - start)):
                 model.calls.clear()
                 began = time.monotonic()
-                with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
-                    verdict = await verdict_on(client, model, group, Path(folder), evidence=kept)
+                with light_folder() as folder:
+                    verdict = await verdict_on(client, model, group, folder, evidence=kept)
                 bad += verdict.faults
                 kinds += verdict.kinds
                 for line in verdict.lines():

@@ -22,10 +22,9 @@ async def lone_model() -> AsyncIterator[ScriptedModel]:
 
 
 @pytest.fixture(scope="package")
-async def lone_client(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Client]:
+async def lone_client(light: Path) -> AsyncIterator[Client]:
     """A client of a server that only these tests' processes serve."""
-    db = tmp_path_factory.mktemp("lone") / "temporal.db"
-    async with own_server(db=db) as client:
+    async with own_server(db=light / "lone.db") as client:
         yield client
 
 
