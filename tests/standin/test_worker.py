@@ -227,6 +227,13 @@ def test_a_finding_that_came_back_is_handed_in_without_the_words_that_sent_it_ba
     assert "received" not in block["input"]["finding"]
 
 
+def test_what_a_tool_has_done_is_said_once() -> None:
+    book = tool("book_refund", "Books a refund.", customer={**TEXT, "maxLength": 80})
+    booked = {"book_refund": lambda customer: f"The refund of {customer} is booked."}
+    agent = Agent(about("Book the refund of Kim"), [book], booked)
+    assert agent.run().count("The refund of Kim is booked.") == 1
+
+
 def test_what_is_noted_about_a_finding_is_no_part_of_the_answer() -> None:
     noted = f"<finding subtask_id='t1'>Pears: 3.\n{UNSUPPORTED}3\n{DOUBT}no condition on the year</finding>"
     prompt = Parts(parse({"model": "m", "messages": [{"role": "user", "content": noted.replace("'", '"')}]}))

@@ -42,7 +42,9 @@ def answered(prompt: Parts, calls: list[PastCall]) -> PartAnswers:
         texts += found
         open_parts += [] if found else [part.text]
     done = _said_by_people(calls) + _done(calls)
-    return PartAnswers(list(dict.fromkeys([*texts, *done])), [] if done else open_parts)
+    # A sentence that answers a part may be what a tool has done.
+    more = [line for line in done if not any(line in text for text in texts)]
+    return PartAnswers(list(dict.fromkeys([*texts, *more])), [] if done else open_parts)
 
 
 def queries(prompt: Parts) -> list[PartQuery]:
