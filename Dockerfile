@@ -20,6 +20,7 @@ COPY workflows workflows
 COPY temporal_supervisor temporal_supervisor
 COPY teams teams
 COPY docs docs
+COPY examples examples
 RUN /opt/venv/bin/python -m compileall -q . \
     && printf '#!/bin/sh\nexec /opt/venv/bin/python /app/starter.py "$@"\n' > /opt/venv/bin/temporal-supervisor \
     && chmod 755 /opt/venv/bin/temporal-supervisor

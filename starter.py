@@ -24,6 +24,7 @@ from temporal_supervisor.console.commands.doctor import examine
 from temporal_supervisor.console.commands.evidence_commands import artifacts_report, print_artifact, verify_run
 from temporal_supervisor.console.commands.inspect_command import inspect_files
 from temporal_supervisor.console.commands.reading.docs_command import docs_report
+from temporal_supervisor.console.commands.reading.examples_command import examples_report
 from temporal_supervisor.console.commands.repair_command import repair
 from temporal_supervisor.console.commands.run_commands import follow_run, run_goal
 from temporal_supervisor.console.commands.serve_command import serve
@@ -123,6 +124,7 @@ app.command("prune")(command(stores.prune))
 app.command("delete")(command(stores.delete_run))
 app.command("doctor")(command(examine))
 app.command("docs")(command(docs_report))
+app.command("examples")(command(examples_report))
 
 
 @app.command("mcp")

@@ -15,3 +15,4 @@ def _folder(name: str) -> Path:
 
 BUILTIN_TEAMS = _folder("teams")
 DOCUMENTS = _folder("docs")
+EXAMPLES = _folder("examples")

@@ -69,9 +69,9 @@ def test_the_wheel_holds_every_file_of_our_packages_and_nothing_else(wheel: Path
     expected = {name for name in files if "__pycache__" not in name and (ROOT / name).is_file()}
     expected |= {
         f"temporal_supervisor/{path.relative_to(ROOT).as_posix()}"
-        for folder in ("teams", "docs")
+        for folder in ("teams", "docs", "examples")
         for path in (ROOT / folder).rglob("*")
-        if path.is_file()
+        if path.is_file() and "__pycache__" not in path.parts
     }
     assert "temporal_supervisor/teams/almanac/team.toml" in expected
     assert "temporal_supervisor/teams/study/goals.toml" in expected
@@ -113,8 +113,9 @@ async def process(*words: str | Path, ready: str, cwd: Path, **variables: str) -
 
 async def test_the_examples_for_python_run_from_the_wheel(commands: Path, tmp_path: Path) -> None:
     """Tools, a team's tests, a program, a Worker of one's own and a child: in an environment with nothing else."""
-    python, folder = commands / "python", tmp_path / "mine"
-    shutil.copytree(ROOT / "examples/python", folder, ignore=shutil.ignore_patterns("__pycache__"))
+    python, folder = commands / "python", tmp_path / "examples" / "python"
+    written = await asyncio.to_thread(run, commands / "temporal-supervisor", "examples", "python", cwd=tmp_path)
+    assert written.returncode == 0, written.stderr
     tested = await asyncio.to_thread(run, python, "-m", "unittest", "test_library", cwd=folder)
     assert tested.returncode == 0, tested.stderr
     question = "On which shelf is Emma?"

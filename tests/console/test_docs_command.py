@@ -2,6 +2,7 @@
 
 import ast
 import re
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -9,6 +10,7 @@ from rich.console import Console
 from temporal_supervisor.bundled import DOCUMENTS
 from temporal_supervisor.console.base.command import CommandFailed
 from temporal_supervisor.console.commands.reading.docs_command import docs_report
+from temporal_supervisor.console.commands.reading.examples_command import examples_report
 from tests.console.conftest import ROOT
 
 _HINTED = re.compile(r"hint\(['\"]docs['\"], ['\"]([\w#/-]+)['\"]\)")
@@ -83,5 +85,16 @@ def _strings(program: str) -> list[str]:
 
 
 def test_the_image_holds_them_too() -> None:
-    assert "COPY docs docs" in (ROOT / "Dockerfile").read_text()
-    assert "!docs" in (ROOT / ".dockerignore").read_text().split()
+    for folder in ("docs", "examples"):
+        assert f"COPY {folder} {folder}\n" in (ROOT / "Dockerfile").read_text()
+        assert f"!{folder}" in (ROOT / ".dockerignore").read_text().split()
+
+
+async def test_examples_are_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "wrote examples/shop" in (await examples_report("shop")).text()
+    assert (tmp_path / "examples/shop/data/notes/returns.md").is_file()
+    with pytest.raises(CommandFailed, match="examples/shop exists already"):
+        await examples_report(None)
+    with pytest.raises(CommandFailed, match="no example 'shops', did you mean 'shop'"):
+        await examples_report("shops")
