@@ -423,7 +423,7 @@ EXAMPLES = (
                 "Give each criterion of the guideline that names creatinine, word for word.",
                 "K1: a rise of creatinine by half or more within 90 days is reported to the clinician on the same day "
                 "[guideline.md].",
-                (Call("read_guideline", {"query": "criterion K1 rise of creatinine within 90 days"}),),
+                (Call("read_guideline", {"document_id": "guideline.md"}),),
             ),
             Part(
                 "t3",

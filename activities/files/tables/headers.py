@@ -17,6 +17,7 @@ _ABOVE = 12  # rows above the header that are kept
 _ABOVE_CHARS = 300  # of each
 _LOWER = 0.6  # of the first rows: data, whatever stands above
 _MARKED = re.compile(r"[0-9][.,][0-9]|[%$€£]")
+_DAY = re.compile(r"[0-9]{1,4}[./-] ?[0-9]{1,2}[./-] ?[0-9]{1,4}")
 _YEAR = re.compile(r"(?:18|19|20)\d\d")
 
 
@@ -139,13 +140,22 @@ class _Table:
         filled = [column for column in range(len(cells)) if cells[column].strip(BLANKS)]
         if len(cells) < self.width - (self.width > 2):  # one may lack
             return True
-        if filled == [0]:
+        if filled == [0] or self.is_dated(row, after):
             return True
         if len(filled) * 2 >= self.width or 0 not in filled or after is None:
             return False
         if self.is_data(after.cells):
             return after.number > row.number + 1
         return not self.continues(after.cells, [row])
+
+    def is_dated(self, row: Row, after: Row | None) -> bool:
+        """True for a label and its day, such as `As of, 2025-01-01`, above a row that names all columns."""
+        if after is None or self.width_of(row.cells) != [0, 1] or not _DAY.match(_plain(row.cells[1])):
+            return False
+        if self.width == 2 and after.number == row.number + 1:
+            return False  # the day may be the name of its column
+        named = {_kind(after.cells, column) for column in range(self.width)} <= {"text", "year"}
+        return named and bool(self.numbers) and not self.is_data(after.cells)
 
     def is_unit(self, cells: Sequence[str], header: Sequence[Row]) -> bool:
         """True for a lone text such as (in millions) below a header: it holds for the whole table."""

@@ -6,7 +6,7 @@ an event asks this table.
 
 import re
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Literal
 
@@ -124,6 +124,15 @@ turns`). A part such as `[by?, by {by}]` is left out where its field says nothin
 """
 
 
+_STOPS: Mapping[str, str] = {
+    "tool_use": "calls tools",
+    "end_turn": "no text",
+    "max_tokens": "cut at its limit",
+    "refusal": "refuses",
+}
+"""Why a turn without text ended, in words; what else an endpoint says is shown as it is."""
+
+
 def sentence(event: TraceEvent) -> tuple[str, Mood]:
     """Returns the sentence of an event and its mood.
 
@@ -138,7 +147,8 @@ def sentence(event: TraceEvent) -> tuple[str, Mood]:
         says = bool(value) and (value is True or value != 1)
         return part[3] if says is not bool(part[1]) else ""
 
-    words = _FIELD.sub(lambda field: _shown(data.get(field[1]), field[2]), _OPTIONAL.sub(optional, text))
+    read = {**data, "stop_reason": _STOPS.get(str(data.get("stop_reason")), data.get("stop_reason"))}
+    words = _FIELD.sub(lambda field: _shown(read.get(field[1]), field[2]), _OPTIONAL.sub(optional, text))
     return words, "bad" if data.get("is_error") else mood
 
 

@@ -151,6 +151,23 @@ def test_title_header_of_two_rows_heading_total_and_notes(tmp_path: Path) -> Non
     assert any("the header is repeated inside" in note for note in table["notes"])
 
 
+@pytest.mark.parametrize(
+    ("content", "names", "above"),
+    [
+        ("As of,01.01.2025\n,\nTown,Plan\nBern,100\nBiel,250\n", ["Town", "Plan"], ["As of / 01.01.2025"]),
+        ("As of,2025-01-01,\nTown,Plan,Done\nBern,9,5\nBiel,8,6\n", ["Town", "Plan", "Done"], ["As of / 2025-01-01"]),
+        ("Town,01.01.2025\nBern,100\nBiel,250\n", ["Town", "01.01.2025"], []),
+        ("Town,01.01.2025\nBern,soon\nBiel,250\nAarau,40\n", ["Town", "01.01.2025"], []),
+    ],
+)
+def test_a_label_with_its_day_above_the_names_is_no_header(
+    tmp_path: Path, content: str, names: list[str], above: list[str]
+) -> None:
+    table = read(tmp_path, content)
+    assert [each["name"] for each in table["columns"]] == names
+    assert table["above"] == above
+
+
 def test_a_year_in_a_header_that_repeats_stays_in_the_header(tmp_path: Path) -> None:
     table = read(tmp_path, "Region,2011,Share\nNorth,40723.5,8.25\nRegion,2011,Share\nWest,n/a,2.5\nEast,n/a,9.5\n")
     assert [each["name"] for each in table["columns"]] == ["Region", "2011", "Share"]

@@ -83,3 +83,12 @@ def test_a_name_in_a_filter_counts_if_the_query_has_rows() -> None:
     goal = Source("What is the output of the north?")
     assert unknown("Denmark has 15 of them.", [goal, Source("| a |\n|---|\n| 15 |\n1 row", arguments=sql)]) == []
     assert "Denmark" in unknown("Denmark has none of them.", [goal, Source("| a |\n|---|\n0 rows", arguments=sql)])
+
+
+TASKS = Source("| task | days |\n|---|---|\n| Packaging | 10 |\n| Certificate | 25 |\n2 rows", name="query_data")
+SUM = Source("10 + 25 = 35", "computed", '{"expression": "10 + 25"}', "calculate")
+
+
+def test_a_sum_before_its_parts_is_no_cell_of_a_column() -> None:
+    assert unknown("35 days: Packaging 10, Certificate 25.", [TASKS, SUM]) == []
+    assert unknown("The days: Packaging.", [TASKS, SUM]) != []

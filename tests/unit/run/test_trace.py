@@ -130,3 +130,9 @@ def test_what_a_person_did_has_only_what_there_is() -> None:
     assert decided(wait.model_copy(update={"after": ""}), reply) == {
         "id": "q", "kind": "question", "decision": "reply", "by": "Ann"
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(("reason", "shown"), [("tool_use", "calls tools"), ("pause_turn", "pause_turn")])
+def test_a_turn_without_text_says_in_words_why_it_ended(reason: str, shown: str) -> None:
+    event = TraceEvent(seq=1, at="", type="turn", data={"turn": 1, "stop_reason": reason, "preview": ""})
+    assert sentence(event) == (f"turn 1: {shown}", "faint")

@@ -102,7 +102,8 @@ def _pair(sentence: str, table: MarkdownTable, at: int) -> tuple[int, str, str] 
     if not _IS_HEAD.search(head):
         return None
     name = r"\s".join(map(re.escape, head.split()))
-    found = re.search(rf"(?<!\w){name}\*{{0,2}}(?P<is>:\*{{0,2}}|\s(?:is|was))?\s", sentence)
+    # "54 days: Packaging 10, ..." is a sum and its parts: behind a number the head is a unit.
+    found = re.search(rf"(?<!\w)(?<!\d\s){name}\*{{0,2}}(?P<is>:\*{{0,2}}|\s(?:is|was))?\s", sentence)
     if found is None:
         return None
     rest = sentence[found.end() :].lstrip("\"“*'")
