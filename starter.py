@@ -29,13 +29,14 @@ from temporal_supervisor.console.commands.repair_command import repair
 from temporal_supervisor.console.commands.run_commands import follow_run, run_goal
 from temporal_supervisor.console.commands.serve_command import serve
 from temporal_supervisor.console.evals.eval_command import evaluate
-from temporal_supervisor.console.run.command_line import command
+from temporal_supervisor.console.run.command_line import Commands, command
 from temporal_supervisor.runtime.process import exit_now, keep_files_private, run_worker
 from temporal_supervisor.runtime.server.embedded_server import read_record
 
 _PEOPLE = "People decide"
 EXIT_CODES = " ".join((__doc__ or "").partition("\n\n")[2].split())
 app = typer.Typer(
+    cls=Commands,
     help="Start runs, follow them, read them, look after the artifact store.",
     epilog=EXIT_CODES,
     no_args_is_help=True,

@@ -5,7 +5,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+import starter
 from activities.model.call_errors import classify
 from temporal_supervisor.client import Item
 from temporal_supervisor.console.base.command import CommandFailed
@@ -160,6 +162,13 @@ async def test_a_tool_is_named_with_its_team() -> None:
         await try_tool(settings, "almanac", "{}")
     with pytest.raises(CommandFailed, match="team 'almanac' has no tool 'nope'; it has .*calculat"):
         await try_tool(settings, "almanac/nope", "{}")
+
+
+def test_a_wrong_choice_is_said_without_the_words_of_a_library() -> None:
+    done = CliRunner().invoke(starter.app, ["spend", "--by", "mood"])
+    assert done.exit_code == 2
+    assert "'--by': 'mood' is not one of 'owner', 'day'" in done.output
+    assert "Value error" not in done.output
 
 
 def test_a_cache_folder_that_can_not_be_made_names_its_variable(

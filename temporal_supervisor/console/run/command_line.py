@@ -5,6 +5,7 @@ from collections.abc import Callable, Coroutine
 from typing import Annotated, Any, NoReturn, get_args
 
 import typer
+from typer.core import TyperGroup
 
 from temporal_supervisor.console.base.command import access, perform
 from temporal_supervisor.console.base.terminal import Report
@@ -20,6 +21,19 @@ RunId = Annotated[Run, _ONE]
 AnyRun = Annotated[Run, _ANY]
 AnyId = Annotated[str | None, _ANY]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON on standard output, nothing else there")]
+_PREFIX = "Value error, "  # of the library that typer checks values with
+
+
+class Commands(TyperGroup):
+    """All commands. What is wrong with a value is said in the words for it alone."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Runs the command that was named."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as wrong:
+            wrong.message = wrong.message.removeprefix(_PREFIX)
+            raise
 
 
 def command(work: Callable[..., Coroutine[Any, Any, Report | int]]) -> Callable[..., NoReturn]:
