@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 ENV_FILE = Path(__file__).resolve().parents[2] / ".env"
 """Read when no other is named: beside the program, since a working directory may be another user's."""
 RequestPart = Literal["cache_control", "effort", "eager_input_streaming", "server_tools", "thinking"]
+_ROOT = "settings"  # before a problem that names its variable itself
 _BUILD_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _BUILD_RULE = "1 to 64 letters, digits, dots, hyphens or underscores"
 BuildId = Annotated[str, matching(_BUILD_ID, _BUILD_RULE)]
@@ -297,10 +298,10 @@ def _read(file: Path | None) -> Settings:
     try:
         return Settings(_env_file=file)
     except ValidationError as error:
-        wrong = complaint_lines(error, "settings", shown=lambda place: _variable(place[0]))
+        wrong = complaint_lines(error, _ROOT, shown=lambda place: _variable(place[0]))
     except UnicodeDecodeError:
         wrong = [f"{file} is not UTF-8 text"]
-    raise ValueError("; ".join(wrong))
+    raise ValueError("; ".join(line.removeprefix(f"{_ROOT}: ") for line in wrong))
 
 
 def _variable(field: str) -> str:

@@ -30,7 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
             options.ledger.parent.mkdir(parents=True, exist_ok=True)
         log = (options.ledger or Path(os.devnull)).open("a", encoding="utf-8", buffering=1)
         server = BrainServer(think, lambda entry: log.write(f"{json.dumps(entry)}\n"), FaultScript(config))
-    except (ValueError, OSError, OverflowError) as error:
+    except (ValueError, OSError) as error:
         sys.stderr.write(f"the stand-in model cannot start: {error}\n")
         return 1
     with log:
@@ -56,6 +56,8 @@ def _listener(host: str, port: int) -> tuple[socket.socket, str]:
     """Returns a listening socket and its URL. Raises ValueError if it can't be had."""
     try:
         return listen(host, port)
+    except OverflowError:
+        raise ValueError(f"port {port} is none: name one from 0 to 65535") from None
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         raise ValueError(f"port {port} of {host}: {why}. Another --port may be free, 0 picks one") from None

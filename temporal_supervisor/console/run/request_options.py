@@ -125,7 +125,7 @@ def _without_earlier(subtask: Subtask) -> Subtask:
 def data_files(paths: list[Path]) -> list[DataFile]:
     """Returns each file that is given or lies in a given folder. Raises CommandFailed."""
     if missing := [str(path) for path in paths if not path.exists()]:
-        raise CommandFailed(BAD_INPUT, f"there is no {', '.join(missing)}: name a file or a folder")
+        raise CommandFailed(BAD_INPUT, f"there is no file or folder {', '.join(missing)}")
     try:
         return found_files(paths) if paths else []
     except FilesRefused as refused:

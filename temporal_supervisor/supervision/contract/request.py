@@ -299,4 +299,8 @@ def _fields(*kinds: type[BaseModel]) -> set[str]:
 def _complaint(error_type: str, message: str) -> str:
     if error_type == "extra_forbidden":
         return "unknown field"
+    if error_type == "string_too_short" and message.endswith("least 1 character"):
+        return "must not be empty"
+    if error_type == "bool_parsing":
+        return "must be true or false"
     return _DURATION if error_type.startswith("time_delta_") else message.removeprefix("Value error, ")
