@@ -1,11 +1,13 @@
 """Serves the stand-in model until SIGTERM or Ctrl-C, by default on loopback."""
 
 import argparse
+import contextlib
 import json
 import os
 import socket
 import sys
 from pathlib import Path
+from typing import TextIO
 
 from temporal_supervisor.standin.extract.kind_of_call import think
 from temporal_supervisor.standin.server.app import BrainServer, listen, run, serve_beside
@@ -22,18 +24,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--ledger", type=Path, help="file to append one JSON line to per event")
     parser.add_argument("--latency-ms", type=float, default=0, help="wait before each reply")
     options = parser.parse_args(arguments)
-    try:
-        config = ServerConfig.model_validate_json(_config(options.config))
-        config.latency_ms = config.latency_ms or options.latency_ms
-        listener, url = _listener(options.host, options.port)
-        if options.ledger:
-            options.ledger.parent.mkdir(parents=True, exist_ok=True)
-        log = (options.ledger or Path(os.devnull)).open("a", encoding="utf-8", buffering=1)
+    with contextlib.ExitStack() as opened:
+        try:
+            config = ServerConfig.model_validate_json(_config(options.config))
+            config.latency_ms = config.latency_ms or options.latency_ms
+            log = opened.enter_context(_log(options.ledger))
+            listener, url = _listener(options.host, options.port)
+        except (ValueError, OSError) as error:
+            sys.stderr.write(f"the stand-in model cannot start: {error}\n")
+            return 1
         server = BrainServer(think, lambda entry: log.write(f"{json.dumps(entry)}\n"), FaultScript(config))
-    except (ValueError, OSError) as error:
-        sys.stderr.write(f"the stand-in model cannot start: {error}\n")
-        return 1
-    with log:
         run(server, listener, url)
     return 0
 
@@ -52,12 +52,22 @@ def _config(file: Path | None) -> bytes:
         raise ValueError(f"--config {file} can't be read: {error.strerror}") from None
 
 
+def _log(file: Path | None) -> TextIO:
+    """Returns the file that gets a line of JSON for each event. Raises ValueError if it can't be written."""
+    try:
+        if file:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        return (file or Path(os.devnull)).open("a", encoding="utf-8", buffering=1)
+    except OSError as error:
+        raise ValueError(f"--ledger {file} can't be written: {error.strerror}") from None
+
+
 def _listener(host: str, port: int) -> tuple[socket.socket, str]:
     """Returns a listening socket and its URL. Raises ValueError if it can't be had."""
+    if port not in range(1 << 16):
+        raise ValueError(f"port {port} is none: name one from 0 to 65535")
     try:
         return listen(host, port)
-    except OverflowError:
-        raise ValueError(f"port {port} is none: name one from 0 to 65535") from None
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         raise ValueError(f"port {port} of {host}: {why}. Another --port may be free, 0 picks one") from None

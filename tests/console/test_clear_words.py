@@ -193,6 +193,8 @@ def test_a_port_that_is_taken_names_its_option(capsys: pytest.CaptureFixture[str
     said = capsys.readouterr().err
     assert f"port {port} of 127.0.0.1: address already in use" in said
     assert "--port" in said
+    assert serve_standin(["--port", "0", "--ledger", "/dev/null/calls.jsonl"]) == 1
+    assert "--ledger /dev/null/calls.jsonl can't be written: " in capsys.readouterr().err
     assert serve_standin(["--port", "99999"]) == 1
     assert "port 99999 is none: name one from 0 to 65535" in capsys.readouterr().err
     assert serve_standin(["--config", "/nonexistent"]) == 1
