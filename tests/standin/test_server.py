@@ -66,7 +66,9 @@ def test_a_port_that_there_is_not_is_an_error_in_a_line(
 ) -> None:
     monkeypatch.setattr(os, "umask", lambda _: 0)  # of this process it stays as it is
     assert main(["--port", "99999"]) == 1
-    assert capsys.readouterr().err == "the stand-in model cannot start: bind(): port must be 0-65535.\n"
+    assert capsys.readouterr().err == (
+        "the stand-in model cannot start: port 99999 is none: name one from 0 to 65535\n"
+    )
 
 
 async def test_sigterm_stops_the_process_cleanly_even_in_a_stalled_stream(tmp_path: Path) -> None:
