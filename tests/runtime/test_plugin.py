@@ -55,8 +55,9 @@ async def test_a_program_serves_runs_beside_its_own_workflows(
 async def test_without_a_key_a_program_brings_the_stand_in_along(
     plain: Client, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    named = {"artifacts_url": str(tmp_path / "artifacts"), "teams_dir": tmp_path / "none"}
-    plugin = SupervisorPlugin(Settings(_env_file=None, **named), standin=True)
+    store = str(tmp_path / "artifacts")
+    settings = Settings(_env_file=None, artifacts_url=store, teams_dir=tmp_path / "none")
+    plugin = SupervisorPlugin(settings, standin=True)
     worker = Worker(plain, task_queue=QUEUE, workflows=[Briefing], plugins=[plugin])
     asked = RunRequest(goal="What was the life expectancy in Japan in 2007?", team="almanac")
     async with worker:
