@@ -92,7 +92,7 @@ def live_page(site: PageSite, text: str) -> str:
     picture = Picture("r", reports={"t1": report, "t2": running}, notice=text)
     board.take_tree(picture, {"t2": text})
     board.take_lines([Line(datetime.now(UTC), text, text, "plain", (text,))])
-    board.put("standing", 1, "standing.html.j2", causes=[text], notice=text)
+    board.put("standing", 1, "standing.html.j2", causes=[(text, AT)], notice=text)
     board.put("writing", 1, "writing.html.j2", tail=text)
     board.put("draft", 1, "draft.html.j2", text=text)
     board.put("head", 1, "head.html.j2", picture=picture, status=None)
@@ -122,7 +122,7 @@ def runs_list(site: PageSite, text: str) -> str:
         **dict.fromkeys(("run_id", "goal", "team", "phase", "short", "partial"), text),
         "reuse_from": [text],
         **{"state": "running", "shown_state": text, "started_at": AT, "usd": None},
-        **{"causes": [text], "place": f"/runs/{quote(text, safe='')}", "waits": True},
+        **{"causes": [(text, AT)], "place": f"/runs/{quote(text, safe='')}", "waits": True},
     }
     return site.text(
         "runs.html.j2",

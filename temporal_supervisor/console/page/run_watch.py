@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from temporalio.service import RPCError
@@ -18,11 +18,11 @@ from temporal_supervisor.console.page.wait_cards import cards_text
 from temporal_supervisor.console.run.standstill import Standstill
 from temporal_supervisor.console.view.event_lines import Line
 from temporal_supervisor.console.view.follow import SERVER_AWAY, RunPoller
-from temporal_supervisor.messages import Item, NoAnswer, UpdateRefused
+from temporal_supervisor.messages import Item, NoAnswer, NoRun, UpdateRefused
 from temporal_supervisor.runs import Run
 
-_LOOK = timedelta(milliseconds=150)  # whether a run has news: one cheap question to the server
-_ROUND = timedelta(seconds=1)  # without news: what calls in flight write is seen by asking
+_ROUND = timedelta(milliseconds=250)  # from one round to the next: without news it is a cheap question to the server
+_PAUSE = timedelta(milliseconds=50)  # after a round that took longer
 _READY = timedelta(milliseconds=300)  # a page does not wait longer for the first round
 _LEFT_AFTER = timedelta(seconds=15)  # a reload of the page finds the board as it was
 _BEAT = timedelta(seconds=15)  # a stream without news says that it is there
@@ -52,30 +52,19 @@ class Watch:
 
     async def keep(self) -> None:
         """Asks about the run until it has ended, or nobody looks any more."""
-        known, asked_at = -1, 0.0
-        has_news = False
         while not self.board.ended and not self.is_left:
-            age = time.monotonic() - asked_at
-            length = await self._length()
-            # the events of worker agents are in histories of their own: one rarely comes alone
-            if has_news or length != known or age > _ROUND.total_seconds():
-                known, asked_at = length, time.monotonic()
-                has_news = await self._round()
-            await asyncio.sleep(_LOOK.total_seconds())
+            began = time.monotonic()
+            await self._round()
+            took = time.monotonic() - began
+            await asyncio.sleep(max(_PAUSE.total_seconds(), _ROUND.total_seconds() - took))
 
-    async def _length(self) -> int:
-        """Returns the length of the run's history, -1 while the server is away."""
-        with suppress(RPCError, UpdateRefused):
-            return (await self.run.describe()).history_length
-        return -1
-
-    async def _round(self) -> bool:
-        """Asks once; returns True if there was something new."""
+    async def _round(self) -> None:
+        """Asks once, and tells all who look if there is something new."""
         lines: list[Line] = []
         picture = self.poller.picture
         try:
             lines = await self.poller.poll()
-        except RPCError:
+        except (RPCError, NoRun):
             picture.notice = SERVER_AWAY
         before = self.board.version
         self._take(lines)
@@ -85,11 +74,9 @@ class Watch:
             await self._take_draft()
         self.board.ended = picture.closed is not None
         self.ready.set()
-        has_news = self.board.version != before
-        if has_news or self.board.ended:
+        if self.board.version != before or self.board.ended:
             async with self.changed:
                 self.changed.notify_all()
-        return has_news
 
     def _take(self, lines: list[Line]) -> None:
         """Puts news onto the board; the key of a part is made of all that it shows."""
@@ -101,8 +88,7 @@ class Watch:
         board.take_tree(picture, self.doing)
         status = picture.status
         usage = status.usage.model_dump() if status else {}
-        causes = [cause for cause in picture.standstills if not _has_card(cause)]
-        standing = [cause.line.replace("`", "") for cause in causes]
+        standing = [_words_of(cause) for cause in picture.standstills if not _has_card(cause)]
         paused = bool(status and status.flags.paused)
         counts = status.counts if status else None
         flags = status.flags if status else None
@@ -144,6 +130,11 @@ class Watch:
         with suppress(NoAnswer, UpdateRefused, ArtifactError):
             self.draft = (await self.run.result_so_far()).answer
             self.board.put("draft", self.draft, "draft.html.j2", text=self.draft)
+
+
+def _words_of(cause: Standstill) -> tuple[str, str]:
+    """Returns the words of a cause, and since when it is there, which the page shows by the reader's clock."""
+    return replace(cause, since=None).line.replace("`", ""), cause.since or ""
 
 
 def _has_card(cause: Standstill) -> bool:

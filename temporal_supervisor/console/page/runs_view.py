@@ -1,6 +1,7 @@
 """The first page: what waits for people, and the runs with their state, spend and age."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any, cast, get_args
 
@@ -77,14 +78,17 @@ def _key_of(items: Sequence[Item]) -> str:
 def _row(row: dict[str, Any]) -> dict[str, Any]:
     is_partial = row["status"] == "partial" and row["state"] == "completed"
     state = "partial" if is_partial else row["state"]
-    # what a person can do stands on the card above, with its commands
+    # what a person can do is on the card above, with its commands
     causes = [_shown_cause(cause) for cause in row["standstills"]]
     place, short = place_of(row["run_id"]), named(row["run_id"])
     return {**row, "shown_state": state, "causes": causes, "place": place, "short": short}
 
 
-def _shown_cause(cause: Standstill) -> str:
-    return cause.cause if cause.waits_for == "person" else cause.line.replace("`", "")
+def _shown_cause(cause: Standstill) -> tuple[str, str]:
+    """Returns the words of a cause, and since when it is there: the reader has a clock of his own."""
+    timeless = replace(cause, since=None)
+    words = timeless.cause if cause.waits_for == "person" else timeless.line.replace("`", "")
+    return words, cause.since or ""
 
 
 def _number(given: str) -> int:

@@ -7,6 +7,7 @@ a query tells can change without an event. Ending the command leaves the run alo
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 
@@ -32,8 +33,9 @@ IDLE = timedelta(seconds=5)  # a run without news is queried after this: to noti
 _POLL = timedelta(seconds=1)  # how often the server is asked whether a followed run has news
 _AGENTS = 64  # worker agents at work that are asked per poll, in rotation
 _AT_ONCE = 16  # of them asked at the same time
-_LATE = 8  # beside them, of those that had ended before anybody looked: for each a Worker replays a history
-_LATE_IN_ALL = 200  # of these in all, the last ones: there are hardly more events than a page keeps
+_REPLAYS = 4  # that have just ended and are asked at the same time: for each a Worker replays a history
+_EARLIER = 200  # that had ended before anybody looked, the last of them: a page keeps hardly more events
+_EARLIER_AT_ONCE = 1  # of them asked at the same time
 _LAST_LOOKS = 5  # polls after a run's end that collect what its worker agents did last
 _OBSERVED = timedelta(seconds=2)  # between two looks at what a run stands still for
 
@@ -95,15 +97,17 @@ class RunPoller:
         self._run = run
         self._root = LiveAgent()
         self._asking = asyncio.Semaphore(_AT_ONCE)
+        self._replaying = asyncio.Semaphore(_REPLAYS)
+        self._replaying_earlier = asyncio.Semaphore(_EARLIER_AT_ONCE)
+        self._ended: dict[str, asyncio.Task[list[Line]]] = {}  # the reading of ended agents' last events
         self._answered_at = 0.0
         self._observed_at = 0.0
-        self._read_late = 0
         self._is_new = True
 
     @property
     def caught_up(self) -> bool:
         """True if all events of ended worker agents were read."""
-        return all(agent.read_to_end for agent in self.picture.agents.values())
+        return not self._ended and all(agent.read_to_end for agent in self.picture.agents.values())
 
     async def poll(self) -> list[Line]:
         """Asks once and returns the events since the last round, in order. Raises CommandFailed and RPCError."""
@@ -114,14 +118,18 @@ class RunPoller:
         try:
             await self._poll_status(self._root.moment != _moment(described))
             self._name_agents()
+            if self._is_new:
+                self._leave_out_earlier()
+            # after the status: the event that a worker agent was started comes with those of its own
+            own = self._events(self._root, described)
             agents = map(self._poll_agent, self._chosen_agents())
-            _, *found = await asyncio.gather(self._observe(described), *agents)
+            root_events, _, *found = await asyncio.gather(own, self._observe(described), *agents)
+            found += await self._read_ended()
+            lines += map(line, root_events)
             for agent_lines in found:
                 lines += agent_lines
             self._name_agents()  # those of nested runs
             self.picture.tail = await tail_of(self._run, described)
-            # last, so that no worker agent's event comes before the event that it was started
-            lines += map(line, await self._events(self._root, described))
             self._is_new = False
         except NoAnswer:
             await self._poll_server(described)
@@ -138,7 +146,8 @@ class RunPoller:
     async def _observe(self, described: WorkflowExecutionDescription) -> None:
         """Looks now and then at what the run stands still for: one question for each of many worker agents."""
         if self.picture.closed or _age(self._observed_at) >= _OBSERVED:
-            self.picture.observed = await observed(self._run, described, answered=True)
+            with suppress(RPCError):  # the next round says so
+                self.picture.observed = await observed(self._run, described, answered=True)
             self._observed_at = time.monotonic()
 
     def _name_agents(self) -> None:
@@ -146,7 +155,7 @@ class RunPoller:
         live = set()
         for row in self.picture.tree():
             if workflow_id := row.report.workflow_id:
-                agent = self.picture.agents.setdefault(workflow_id, LiveAgent(row.path, late=self._is_new))
+                agent = self.picture.agents.setdefault(workflow_id, LiveAgent(row.path))
                 if row.report.nested and workflow_id not in self.picture.nested:
                     self.picture.nested[workflow_id] = {}
                     agent.moment, agent.read_to_end = None, False  # its status was not read yet
@@ -154,33 +163,52 @@ class RunPoller:
                     live.add(workflow_id)
         for workflow_id, agent in self.picture.agents.items():
             agent.ended = workflow_id not in live
-            agent.late = agent.late and agent.ended
             agent.read_to_end = agent.read_to_end and agent.ended  # an attempt that was stopped may go on
 
-    def _chosen_agents(self) -> list[str]:
-        """Returns the worker agents to ask in this round; ended ones once more, for their last events.
-
-        They take turns. Behind them come some that had ended before anybody looked, the last ones first.
-        """
-        agents = self.picture.agents
-        unread = [workflow_id for workflow_id, agent in agents.items() if not agent.read_to_end]
-        timely = [workflow_id for workflow_id in unread if not agents[workflow_id].late][:_AGENTS]
-        for workflow_id in timely:
-            agents[workflow_id] = agents.pop(workflow_id)  # the others are first next time
-        return [*timely, *self._chosen_late([workflow_id for workflow_id in unread if agents[workflow_id].late])]
-
-    def _chosen_late(self, unread: list[str]) -> list[str]:
-        """Returns some of the worker agents that had ended before anybody looked."""
-        if not unread:
-            return []
+    def _leave_out_earlier(self) -> None:
+        """Leaves out what those worker agents did that ended long before anybody looked."""
+        agents, nested = self.picture.agents, self.picture.nested
         ended_at = {row.report.workflow_id: row.report.finished_at or "" for row in self.picture.tree()}
-        unread.sort(key=lambda workflow_id: ended_at.get(workflow_id, ""), reverse=True)
-        left = max(0, _LATE_IN_ALL - self._read_late)
-        for workflow_id in unread[left:]:
-            self.picture.agents[workflow_id].read_to_end = True
-        chosen = unread[: min(left, _LATE)]
-        self._read_late += len(chosen)
-        return chosen
+        ended = [workflow_id for workflow_id, agent in agents.items() if agent.ended and workflow_id not in nested]
+        for workflow_id in sorted(ended, key=lambda each: ended_at.get(each, ""))[:-_EARLIER]:
+            agents[workflow_id].read_to_end = True
+
+    def _chosen_agents(self) -> list[str]:
+        """Returns the worker agents at work to ask in this round, in rotation, and the nested runs."""
+        agents = self.picture.agents
+        chosen = [
+            workflow_id
+            for workflow_id, agent in agents.items()
+            if not agent.read_to_end and (not agent.ended or workflow_id in self.picture.nested)
+        ]
+        for workflow_id in chosen[:_AGENTS]:
+            agents[workflow_id] = agents.pop(workflow_id)  # the others are first next time
+        return chosen[:_AGENTS]
+
+    async def _read_ended(self) -> list[list[Line]]:
+        """Returns the last events of ended worker agents, as far as they are there: a round does not wait for them.
+
+        Once the run has ended nothing else comes any more: then it waits.
+        """
+        places = self._replaying_earlier if self._is_new else self._replaying
+        for workflow_id, agent in reversed([*self.picture.agents.items()]):
+            is_due = agent.ended and not agent.read_to_end and workflow_id not in self.picture.nested
+            if is_due and workflow_id not in self._ended:
+                self._ended[workflow_id] = asyncio.create_task(self._last_lines(workflow_id, places))
+        if self.picture.closed:
+            await asyncio.gather(*self._ended.values())
+        done = [workflow_id for workflow_id, task in self._ended.items() if task.done()]
+        return [self._ended.pop(workflow_id).result() for workflow_id in done]
+
+    async def _last_lines(self, workflow_id: str, places: asyncio.Semaphore) -> list[Line]:
+        agent = self.picture.agents[workflow_id]
+        try:
+            async with places:
+                page = await self._run.trace(agent.cursor, workflow_id)
+        except (NoAnswer, NoRun, RPCError):  # no Worker has it: asked again next round
+            return []
+        agent.cursor, agent.tail, agent.read_to_end = page.next_cursor, "", True
+        return _lines_of(agent, page.events)
 
     async def _poll_agent(self, workflow_id: str) -> list[Line]:
         async with self._asking:
@@ -190,10 +218,6 @@ class RunPoller:
         agent, nested = self.picture.agents[workflow_id], self.picture.nested.get(workflow_id)
         ended = agent.ended
         try:
-            if ended and nested is None:  # nothing more will change: its events are all that is left to know
-                page = await self._run.trace(agent.cursor, workflow_id)
-                agent.cursor, agent.tail, agent.read_to_end = page.next_cursor, "", True
-                return _lines_of(agent, page.events)
             described = await self._run.describe(workflow_id)
             agent.tail = "" if ended else await tail_of(self._run, described)
             if nested is not None and agent.moment != _moment(described):

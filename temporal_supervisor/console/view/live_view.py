@@ -60,8 +60,7 @@ class LiveAgent:
     """One worker agent or nested supervisor, known by the workflow id of its attempt.
 
     `path` is its subtask's id, below those of the subtasks that it is nested in, as `t3/t1`. `moment` is its history
-    when it was last asked: the execution, and how long it was. `tail` is the end of the text that it writes. One that
-    had ended before anybody looked is `late`.
+    when it was last asked: the execution, and how long it was. `tail` is the end of the text that it writes.
     """
 
     path: str = ""
@@ -69,7 +68,6 @@ class LiveAgent:
     moment: tuple[str, int] | None = None
     turn: int = 0
     tail: str = ""
-    late: bool = False
     ended: bool = False
     read_to_end: bool = False
 

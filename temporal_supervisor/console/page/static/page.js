@@ -265,7 +265,8 @@
     files.addEventListener("change", told);
     const estimate = async () => {
       if (!by("team").value && by("earlier")) return; // the team of the earlier run
-      const chosen = by("team").value || (files.files.length ? "files" : "");
+      const hasFiles = files.files.length || by("folder")?.value || by("sample").value;
+      const chosen = by("team").value || (hasFiles ? by("estimate").dataset.estimate : "");
       const got = await fetch(`/ask/estimate?team=${encodeURIComponent(chosen)}`).catch(() => null);
       if (got && got.ok) by("estimate").textContent = `${await got.text()} Nothing is spent before you ask.`;
     };
@@ -278,6 +279,7 @@
     by("team").addEventListener("change", told_team);
     told_team();
     files.addEventListener("change", estimate);
+    by("folder")?.addEventListener("change", estimate);
     estimate();
     by("no-sample").addEventListener("click", () => {
       by("sample").value = "";
