@@ -107,7 +107,7 @@ screenshots: dev ## Take the pictures of the page in docs/images (needs Chromium
 recording: dev ## Record a run whose Worker is killed, as docs/images/page-recording.png (needs Chromium)
 	@$(VENV) -m tests.console.recording
 
-watch: dev ## Measure the page of a run with 1,000 subtasks, and 50 readers at once (needs Chromium; minutes)
+watch: dev ## Measure the page of runs with 1,000 subtasks, and 50 readers at once (needs Chromium; minutes)
 	@$(VENV) -m tests.console.watching
 
 showcase: dev ## Record runs of the bundled goals with the configured model in docs/showcase (says first what it costs at most)

@@ -105,6 +105,7 @@ async def test_a_person_follows_and_reaches_the_subtasks_of_a_team_below(
     run = Run(client, run_id)
     poller, lines = RunPoller(run), list[Line]()
     lines += await poller.poll()
+    await run.whole_status()
     assert await said(tell(run, Pause, by="ann")) == f"run '{run_id}': paused: work stops after the turns under way"
     assert f"resume (it is paused): `{hint('resume', run_id).strip('`')}`" in "".join(
         cause.line for cause in stated(await run.status(), run_id)
@@ -120,6 +121,9 @@ async def test_a_person_follows_and_reaches_the_subtasks_of_a_team_below(
     assert await said(tell(run, Steer, "t1/t1", text="Mind the stairs", by="ann")) == f"run '{run_id}/t1/1': said to t1"
     assert await said(tell(run, SkipSubtask, "t1/t2", by="ann")) == f"run '{run_id}/t1/1': t2 is skipped"
     await until(partial(_is_told, client, f"{run_id}/t1/1/t1/1", b"Mind the"))
+    again, afresh = await run.whole_status(), await Run(client, run_id).whole_status()
+    assert (bool(again.since), afresh.since) == (True, "")
+    assert again.model_copy(update={"since": ""}) == afresh
     hold.set()
     result = await handle.result()
 

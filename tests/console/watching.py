@@ -1,5 +1,6 @@
-"""Measures the page of a run with 1,000 subtasks at work, in Chromium: `make watch`.
+"""Measures the page of runs with 1,000 subtasks at work, in Chromium: `make watch`.
 
+One run has a template with 999 items, one a plan that names 1,000 subtasks, and of one such a plan waits for approval.
 A server, a Worker and a page of their own, and a model that answers by a script after a while.
 """
 
@@ -27,7 +28,7 @@ from temporal_supervisor.runtime.server.temporal_binary import find_temporal
 from temporal_supervisor.standin.server.api_reply import ApiReply
 from tests.console.conftest import Cli
 from tests.console.page_driver import page_process, started_chromium
-from tests.scripted_model import Reply, ScriptedModel, Step, scripted_model, text, tools
+from tests.scripted_model import Reply, Step, scripted_model, text, tools
 from tests.serving import TEAMS, WorkerProcesses
 from tests.waiting import until
 
@@ -36,7 +37,7 @@ WATCHERS = 50
 _SECONDS = 30.0  # for which events, and the watchers' part of the server, are looked at
 _REPLY = 1.5  # seconds that a reply takes
 _WINDOW = {"viewport": {"width": 1280, "height": 900}}
-_RUN = "watched"
+_ITEMS, _PLANNED, _ASKED = "items", "planned", "asked"  # the runs
 _SEEN = """
 window.ages = [];
 new MutationObserver((changes) => {
@@ -92,50 +93,81 @@ async def at_work(folder: Path) -> AsyncIterator[Place]:
         cli = Cli(environ, folder)
         try:
             await workers.start()
-            await _begin(cli, model, folder)
+            model.play(_ITEMS, answers)
+            model.play(_PLANNED, answers)
             async with page_process(environ, folder / "ui.log") as (base, process):
                 yield Place(cli, base, psutil.Process(process.pid))
         finally:
             workers.end()
 
 
-async def _begin(cli: Cli, model: ScriptedModel, folder: Path) -> None:
-    model.play(_RUN, answers)
+def _with_items(folder: Path) -> list[str]:
+    """Returns the options of a run whose plan has a template."""
     trees = folder / "trees.txt"
     trees.write_text("\n".join(f"tree {number}" for number in range(1, ITEMS + 1)))
     each = {"id": "t1", "role": "finder", "description": "Weigh the pears", "for_each": "lines:trees.txt"}
-    plan = folder / "plan.json"
-    plan.write_text(json.dumps({"subtasks": [{**each, "max_items": ITEMS}]}))
-    words = ["run", "Weigh the pears of the garden", "--team", "lab", "--id", _RUN, "--detach"]
-    bounds = ["--max-subtasks", "1000", "--budget-tokens", "50000000", "--max-reviews", "0"]
-    done = await cli(*words, *bounds, "--plan", str(plan), "--attach", str(trees))
-    assert done.code == 0, done.err
-    run = Run(await connect(address=cli.environ["TEMPORAL_ADDRESS"]), _RUN)
+    return [*_with_plan(folder, [{**each, "max_items": ITEMS}]), "--attach", str(trees)]
 
-    async def has_items() -> bool:
+
+def _with_plan(folder: Path, subtasks: list[dict[str, Any]]) -> list[str]:
+    plan = folder / "plan.json"
+    plan.write_text(json.dumps({"subtasks": subtasks}))
+    return ["--plan", str(plan)]
+
+
+def _planned() -> list[dict[str, Any]]:
+    """Returns 1,000 subtasks, each with its words."""
+    words = "Find out how many pears tree {} bears, by the garden's book"
+    return [{"id": f"t{n}", "role": "finder", "description": words.format(n)} for n in range(1, ITEMS + 2)]
+
+
+async def begin(place: Place, run_id: str, *options: str) -> Run:
+    """Starts a run, and returns it."""
+    words = ["run", "Weigh the pears of the garden", "--team", "lab", "--id", run_id, "--detach"]
+    bounds = ["--max-subtasks", "1000", "--budget-tokens", "50000000", "--max-reviews", "0"]
+    done = await place.cli(*words, *bounds, *options)
+    assert done.code == 0, done.err
+    return Run(await connect(address=place.cli.environ["TEMPORAL_ADDRESS"]), run_id)
+
+
+async def has_subtasks(run: Run) -> None:
+    """Returns once the subtasks of a run are known."""
+
+    async def is_known() -> bool:
         with contextlib.suppress(NoAnswer):
             status = await run.status()
             assert status.phase != "failed", status.warnings
             return status.counts.total >= ITEMS
         return False
 
-    await until(has_items, 600)
+    await until(is_known, 600)
 
 
-async def first_paint(place: Place) -> float:
+async def waits(run: Run) -> None:
+    """Returns once a person is asked in a run."""
+
+    async def is_asked() -> bool:
+        with contextlib.suppress(NoAnswer):
+            return (await run.status()).flags.waiting_person
+        return False
+
+    await until(is_asked, 600)
+
+
+async def first_paint(place: Place, path: str) -> float:
     """Returns the milliseconds from the request to the first paint, in a browser of its own."""
     async with started_chromium() as chromium, chromium.reading(place.base, **_WINDOW) as reader:
-        await reader.open(f"/runs/{_RUN}")
+        await reader.open(path)
         await reader.page.wait_for_function(_PAINTED)
         painted = await reader.page.evaluate(_PAINTED)
         return float(painted)
 
 
-async def looked_at(place: Place) -> dict[str, Any]:
+async def looked_at(place: Place, run_id: str) -> dict[str, Any]:
     """Returns the ages of events when they are on the screen, and the memory of the browser."""
     async with started_chromium() as chromium, chromium.reading(place.base, **_WINDOW) as reader:
-        await reader.open(f"/runs/{_RUN}")
-        await reader.page.locator("details.items > summary").click()
+        await reader.open(f"/runs/{run_id}")
+        await reader.page.locator("details.items > summary").first.click()
         await reader.sees("details.items li")
         await reader.page.evaluate(_SEEN)
         await asyncio.sleep(_SECONDS)
@@ -173,7 +205,7 @@ async def watched(place: Place) -> float:
 
 
 async def _watch(client: httpx2.AsyncClient) -> None:
-    async with client.stream("GET", f"/runs/{_RUN}/stream") as news:
+    async with client.stream("GET", f"/runs/{_ITEMS}/stream") as news:
         async for _ in news.aiter_bytes():
             pass
 
@@ -186,13 +218,27 @@ def _cpu(process: psutil.Process) -> float:
 async def measure(folder: Path) -> None:
     """Prints what is measured."""
     async with at_work(folder) as place:
-        for name in ("first paint, nobody watched before", "again"):
-            print(f"{name}: {await first_paint(place):,.0f} ms", flush=True)
-        print(json.dumps(await looked_at(place)), flush=True)
-        print(f"{WATCHERS} watchers: {await watched(place):.2f} cores of the page's server")
-        done = (await place.cli.json("status", _RUN))["counts"]
-        print(f"items done meanwhile: {done['completed']}")
-        await place.cli("cancel", _RUN)
+        await has_subtasks(await begin(place, _ITEMS, *_with_items(folder)))
+        await _measure_at_work(place, _ITEMS)
+        print(f"{WATCHERS} watchers: {await watched(place):.2f} cores of the page's server", flush=True)
+        await place.cli("cancel", _ITEMS)
+
+        await has_subtasks(await begin(place, _PLANNED, *_with_plan(folder, _planned())))
+        await _measure_at_work(place, _PLANNED)
+        await place.cli("cancel", _PLANNED)
+
+        await waits(await begin(place, _ASKED, "--approve-plan", *_with_plan(folder, _planned())))
+        for path in (f"/runs/{_ASKED}", "/"):
+            print(f"first paint of {path} with a plan that waits: {await first_paint(place, path):,.0f} ms", flush=True)
+        await place.cli("cancel", _ASKED)
+
+
+async def _measure_at_work(place: Place, run_id: str) -> None:
+    for name in ("nobody watched before", "again"):
+        print(f"{run_id}: first paint, {name}: {await first_paint(place, f'/runs/{run_id}'):,.0f} ms", flush=True)
+    print(json.dumps(await looked_at(place, run_id)), flush=True)
+    done = (await place.cli.json("status", run_id))["counts"]
+    print(f"subtasks done meanwhile: {done['completed']}", flush=True)
 
 
 def main() -> None:
