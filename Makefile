@@ -101,8 +101,8 @@ sensitivity: dev ## Play 20 changes for the worse, and as many repetitions: whic
 scores: dev ## Write docs/scores.md from the results that are kept in benchmarks/scores
 	@$(VENV) -m benchmarks.scores
 
-screenshots: dev ## Take the pictures of the page in docs/images (needs Chromium)
-	@$(VENV) -m tests.console.screenshots
+screenshots: dev ## Take the pictures of the page in docs/images (needs Chromium); ALL=FOLDER: each light, dark, on a phone
+	@$(VENV) -m tests.console.screenshots $(ALL)
 
 recording: dev ## Record a run whose Worker is killed, as docs/images/page-recording.png (needs Chromium)
 	@$(VENV) -m tests.console.recording

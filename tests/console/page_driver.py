@@ -46,6 +46,12 @@ class Reader:
         said = str(await self.page.locator("#said").inner_text())
         return f"{command}\n{said}"
 
+    async def reaches(self, selector: str) -> bool:
+        """True if an element is inside the window, from its left to its right."""
+        box = await self.page.locator(selector).bounding_box()
+        width = float(await self.page.evaluate("innerWidth"))
+        return box is not None and box["x"] >= 0 and box["x"] + box["width"] <= width
+
     async def fits(self) -> bool:
         """True if the page is not wider than its window."""
         width = "document.documentElement.scrollWidth <= innerWidth"

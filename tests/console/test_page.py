@@ -84,6 +84,11 @@ async def test_a_run_is_steered_on_a_phone_while_its_worker_is_killed(
             await reader.sees(".card.question textarea")
             assert await serious_findings(reader) == []
             await same_while_open(reader, cli, "lamps")
+            await reader.page.click("#tree a[data-path=t1]")
+            await reader.sees("details.action")
+            for action in ("steer", "retry", "skip"):
+                assert await reader.reaches(f"details.action.{action} summary")
+            await reader.open("/runs/lamps")
             said = await reader.does("pause")
             assert "pause lamps" in said
             assert (await cli.json("status", "lamps"))["flags"]["paused"]
@@ -105,6 +110,7 @@ async def test_a_run_is_steered_on_a_phone_while_its_worker_is_killed(
             await reader.page.fill("article.card textarea", "20 lamps by 3 March, cost centre 7")
             await reader.page.click("article.card button[value=reply]")
             await reader.sees("#said", "replied")
+            await reader.sees("#runs .wait", "a decision on a tool call")  # the list goes with the cards
             await reader.open("/runs/lamps")
             await reader.sees(".card.tool pre")
             assert "title" in await reader.page.inner_text(".card.tool pre")

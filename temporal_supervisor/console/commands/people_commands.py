@@ -114,7 +114,7 @@ async def steer(
     by: By,
     to: Annotated[str, typer.Option(help="one subtask, such as t3 or t3/t2; all without")] = "*",
 ) -> Report:
-    """Say a word to worker agents at work; with no --to to the later prompts of the run, too."""
+    """Say a word to worker agents at work; one to all is in the later prompts of the run, too."""
     return await tell(run, Steer, to, text=text, by=by)
 
 

@@ -36,7 +36,7 @@ from temporal_supervisor.console.page.run_watch import Watches
 from temporal_supervisor.console.page.runs_view import inbox_part, runs_page
 from temporal_supervisor.console.report import report_page
 from temporal_supervisor.console.run.standstill import silence
-from temporal_supervisor.messages import NoAnswer, UpdateRefused
+from temporal_supervisor.messages import NoAnswer, NoRun, UpdateRefused
 from temporal_supervisor.runtime.connection import ConnectionFailed
 from temporal_supervisor.supervision.base.errors import SupervisionError
 
@@ -127,4 +127,5 @@ async def _failed(request: Request, error: Exception) -> Response:
         error = await silence(await site.access.client(), error)
     failure = explain(error)
     message = failure.message.replace("`", "")
-    return site.said(request, message, "/", _STATUS.get(failure.code, 409))
+    status = 404 if isinstance(error, NoRun) else _STATUS.get(failure.code, 409)
+    return site.said(request, message, "/", status)

@@ -209,8 +209,22 @@
     inbox.innerHTML = await got.text();
     inbox.dataset.inbox = got.headers.get("x-inbox") || "";
     local(inbox);
+    list();
   };
-  if (inbox) setInterval(look, 3000);
+  // The list of runs below, now and then, and with each change above it.
+  const list = async () => {
+    if (document.hidden || by("runs").contains(document.activeElement)) return;
+    const html = await part(location.href);
+    if (html === null) return;
+    const now = new DOMParser().parseFromString(html, "text/html").getElementById("runs");
+    if (!now || by("runs").contains(document.activeElement)) return;
+    by("runs").replaceChildren(...now.childNodes);
+    local(by("runs"));
+  };
+  if (inbox) {
+    setInterval(look, 3000);
+    setInterval(list, 15000);
+  }
 
   // Forms are sent in place, and their words said.
   document.addEventListener("submit", async (event) => {
