@@ -122,6 +122,24 @@ async def test_without_a_terminal_a_plan_is_left_waiting_with_the_commands_that_
     assert (await cli("result", "people-commands", "--wait")).code == 0
 
 
+async def test_a_plan_of_a_thousand_subtasks_is_shown_whole_and_can_be_approved(cli: Cli) -> None:
+    """A run has their descriptions shortened: a decision about what nobody saw would be none."""
+    words = "Find out what the book of the garden says about tree {}, and of how many pears."
+    subtasks = [{"id": f"t{n}", "description": words.format(n), "role": "analyst"} for n in range(1, 1001)]
+    (cli.folder / "large.json").write_text(json.dumps({"subtasks": subtasks}))
+    asked = ("run", GOAL, "--approve-plan", "--plan", "large.json", "--max-subtasks", "1000")
+    assert (await cli(*asked, "--id", "people-large")).code == 5
+    shown = await cli("show", "people-large", "plan.1")
+    assert [line.strip() for line in shown.out.splitlines() if "Find out" in line] == [
+        words.format(n) for n in range(1, 1001)
+    ]
+    written = await cli.json("plan", "people-large")
+    assert [subtask["description"] for subtask in written["subtasks"]] == [each["description"] for each in subtasks]
+    approved = await cli("approve", "people-large", "plan.1")
+    assert approved.out == "approved plan.1 of run people-large\n"
+    await cli("cancel", "people-large")
+
+
 async def test_the_inbox_lists_what_waits_and_show_has_all_of_it(cli: Cli) -> None:
     (cli.folder / "owned.json").write_text(json.dumps({"goal": GOAL, "metadata": {"owner": "ann"}}))
     assert (await cli("run", "--approve-plan", "--request", "owned.json", "--id", "people-owned")).code == 5

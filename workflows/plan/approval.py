@@ -6,7 +6,9 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import PlanReply
+    from temporal_supervisor.supervision.base import limits
     from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionError
+    from temporal_supervisor.supervision.base.text import size
     from temporal_supervisor.supervision.contract.plan import Estimate, Plan
     from temporal_supervisor.supervision.contract.progress import Phase
     from temporal_supervisor.supervision.run.decisions import Decision
@@ -56,8 +58,8 @@ class Approval:
             self._enter("approval")
             state.time_and_budget.hold("approval")
         try:
-            timeout, content = state.request.approval_timeout, plan.model_dump_json()
-            decision = await self._waiting.decision(wait, timeout, content)
+            timeout = state.request.approval_timeout
+            decision = await self._waiting.decision(wait, timeout, _shown_whole(plan))
         finally:
             state.proposals.end()
             state.time_and_budget.hold("approval", False)  # no nested run is there to hear of it
@@ -71,6 +73,12 @@ class Approval:
     def _enter(self, phase: Phase) -> None:
         self._state.enter(phase)
         self._show()
+
+
+def _shown_whole(plan: Plan) -> str | None:
+    """Returns the plan as it is shown; None for a long one, which is read by its reference."""
+    whole = plan.model_dump_json()
+    return whole if size(whole) <= limits.PAYLOAD_AIM_BYTES else None
 
 
 def _preview(plan: Plan, estimate: Estimate | None) -> str:

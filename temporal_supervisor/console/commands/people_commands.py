@@ -222,7 +222,7 @@ async def whole_item(access: Access, item: Item) -> WholeItem:
     if content is None and whole.wait.content_ref:
         stored = await (await access.store()).get(whole.wait.content_ref)
         content = stored.decode("utf-8", "replace")
-    plan = await plan_page(run) if whole.wait.kind == "plan" else None
+    plan = await plan_page(run, await access.store()) if whole.wait.kind == "plan" else None
     text = _pretty(whole.wait.prompt_preview if content is None else content)
     asker, findings = await _behind(access, run, whole.wait)
     for name, found in findings.items():

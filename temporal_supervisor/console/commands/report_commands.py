@@ -155,7 +155,7 @@ async def plan_report(run: AnyRun, access: Access) -> Report:
     """Show the plan of a run."""
     described = await run.require()
     try:
-        page = await plan_page(run)
+        page = await plan_page(run, await access.store_or_none())
     except NoAnswer:
         if is_open(described) or (plan := await stored_plan(run.id, await access.store_or_none())) is None:
             raise

@@ -70,12 +70,19 @@ class PlanLeft(Exception):
         self.report = report
 
 
-async def ask_about_plan(run: Run, screen: Screen, status: Status | None, *, can_ask: bool) -> None:
+async def ask_about_plan(
+    run: Run,
+    screen: Screen,
+    store: ArtifactStore | None,
+    status: Status | None,
+    *,
+    can_ask: bool,
+) -> None:
     """Asks a person about a plan that waits, until it is decided. Raises PlanLeft if it is left waiting."""
     if status is None or all(wait.kind != "plan" for wait in status.waiting):
         return
     with screen.cleared():
-        page = await plan_page(run)
+        page = await plan_page(run, store)
         if page.asked is None:
             return
         wait = page.asked.wait
@@ -332,8 +339,9 @@ async def _followed(run: Run, access: Access, as_json: bool, *, asks: bool = Fal
     can_ask = console().is_terminal and sys.stdin.isatty() and not as_json
     try:
         with (QuietScreen if quiet else Screen)(console(stderr=as_json), _HINT) as screen:
-            look = partial(ask_about_plan, run, screen, can_ask=can_ask) if asks else None
-            outcome = await follow(run, screen, await access.store_or_none(), web, look)
+            store = await access.store_or_none()
+            look = partial(ask_about_plan, run, screen, store, can_ask=can_ask) if asks else None
+            outcome = await follow(run, screen, store, web, look)
     except PlanLeft as left:
         return left.report
     except asyncio.CancelledError:

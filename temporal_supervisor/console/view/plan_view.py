@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from rich.console import RenderableType
 from rich.text import Text
 
+from activities.store.artifacts import ArtifactStore
 from temporal_supervisor.console.base.terminal import counted, duration, indented, look_alikes, revealed, safe_line
 from temporal_supervisor.console.run.found_runs import recorded_request
 from temporal_supervisor.messages import NoAnswer, UpdateRefused
@@ -123,14 +124,20 @@ def _short(number: float) -> str:
     return f"{number / 1000:.0f}k" if number >= 1000 else f"{number:.0f}"
 
 
-async def plan_page(run: Run) -> PlanPage:
-    """Returns the plan of a run. Raises NoAnswer."""
+async def plan_page(run: Run, store: ArtifactStore | None = None) -> PlanPage:
+    """Returns the plan of a run. Raises NoAnswer and ArtifactError.
+
+    A run has the descriptions of a large plan shortened: of one that waits they are read whole from the store.
+    """
     plan, status = await run.plan(), await run.status()
     page = PlanPage(run.id, plan, status)
     if wait := next((wait for wait in status.waiting if wait.kind == "plan"), None):
         with contextlib.suppress(UpdateRefused, NoAnswer, SupervisionError):  # decided just now, or of another version
             page = replace(page, asked=await run.asked(wait.id))
             page = replace(page, request=parse_request(await recorded_request(run)))
+    is_short = any(subtask.description.endswith("…") for subtask in plan.subtasks)
+    if wait and wait.content_ref and is_short and store is not None:
+        page = replace(page, plan=Plan.model_validate_json(await store.get(wait.content_ref)))
     return page
 
 

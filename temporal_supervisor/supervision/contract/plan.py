@@ -1,10 +1,11 @@
 """The plan, as the planner returns it and query `plan` shows it, and what it is likely to take."""
 
 from collections.abc import Iterable
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, PlainSerializer
+from pydantic import BeforeValidator, Field, PlainSerializer, SerializerFunctionWrapHandler, field_serializer
 
+from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.contract.base import Model, Summary
 
 Importance = Literal["required", "optional"]
@@ -107,6 +108,13 @@ class Plan(Model):
     subtasks: list[Subtask] = []
     new_roles: list[NewRole] = []
     revision: int = 1
+
+    @field_serializer("subtasks", mode="wrap", when_used="json")
+    def _lean(self, subtasks: list[Subtask], dump: SerializerFunctionWrapHandler) -> Any:
+        """Leaves out unset fields of many subtasks: with them a plan of 1,000 would not fit into a payload."""
+        if len(subtasks) <= limits.STATUS_PAGE:
+            return dump(subtasks)
+        return [subtask.model_dump(mode="json", exclude_defaults=True) for subtask in subtasks]
 
     @property
     def named(self) -> list[Subtask]:

@@ -70,6 +70,15 @@ def test_any_json_is_a_request_or_an_invalid_one(value: object) -> None:
     assert RunRequest.model_validate_json(request.model_dump_json()) == request
 
 
+def test_a_plan_of_as_many_subtasks_as_a_run_may_have_fits_into_a_request() -> None:
+    words = "Find out how many pears tree {} bears, by the book of the garden, and when they are ripe."
+    subtasks = [{"id": f"t{n}", "role": "finder", "description": words.format(n)} for n in range(limits.MAX_SUBTASKS)]
+    request = parse_request({"goal": "g", "max_subtasks": limits.MAX_SUBTASKS, "plan": {"subtasks": subtasks}})
+    sent = request.model_dump_json()
+    assert size(sent) <= REQUEST_BYTES
+    assert RunRequest.model_validate_json(sent) == request
+
+
 def test_defaults_are_those_of_the_contract() -> None:
     request = parse_request({"goal": "Sum the sales"})
     assert json.loads(request.model_dump_json()) == {
