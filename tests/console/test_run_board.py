@@ -11,6 +11,7 @@ from temporal_supervisor.console.page.page_guard import Door
 from temporal_supervisor.console.page.page_site import PageSite
 from temporal_supervisor.console.page.run_board import (
     ITEMS_AT_ONCE,
+    LINES,
     LINES_AT_ONCE,
     ROWS_FOLDED,
     ROWS_UNFOLDED,
@@ -160,6 +161,22 @@ def test_a_page_comes_with_the_newest_events_and_the_others_are_asked_for(board:
     begun = news(board, 0)
     assert (len(begun["lines"]), begun["older_than"]) == (LINES_AT_ONCE, board.older_than)
     assert "older_than" not in news(board, 1)
+
+
+def test_an_event_that_is_read_late_stands_by_its_time(board: RunBoard) -> None:
+    def at(second: int) -> Line:
+        return Line(datetime(2026, 11, 2, 9, second // 60, second % 60, tzinfo=UTC), "t1", f"event {second}.")
+
+    board.take_lines([at(second) for second in range(0, 2 * LINES, 2)])
+    before = board.version
+    board.take_lines([at(2 * LINES - 5), at(1)])
+    newest = board.newest_lines()
+    assert [f"event {2 * LINES - back}." in newest[place] for place, back in enumerate((2, 4, 5, 6))] == [True] * 4
+    (late,) = news(board, before)["lines"]  # the other one is older than all that a page keeps
+    assert f"event {2 * LINES - 5}." in late
+    older = board.older_lines(board.older_than)
+    assert len(newest) + len(older) == LINES
+    assert f"event {2 * LINES - 202}." in older[1]
 
 
 def test_a_new_plan_sends_the_tree_anew(board: RunBoard) -> None:

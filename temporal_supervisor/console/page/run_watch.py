@@ -21,8 +21,8 @@ from temporal_supervisor.console.view.follow import SERVER_AWAY, RunPoller
 from temporal_supervisor.messages import Item, NoAnswer, NoRun, UpdateRefused
 from temporal_supervisor.runs import Run
 
-_ROUND = timedelta(milliseconds=250)  # from one round to the next: without news it is a cheap question to the server
-_PAUSE = timedelta(milliseconds=50)  # after a round that took longer
+_ROUND = timedelta(milliseconds=150)  # from one round to the next: without news it is a cheap question to the server
+_PAUSE = timedelta(milliseconds=30)  # after a round that took longer
 _READY = timedelta(milliseconds=300)  # a page does not wait longer for the first round
 _LEFT_AFTER = timedelta(seconds=15)  # a reload of the page finds the board as it was
 _BEAT = timedelta(seconds=15)  # a stream without news says that it is there

@@ -5,11 +5,13 @@ a query tells can change without an event. Ending the command leaves the run alo
 """
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from itertools import chain
 
 from temporalio.client import WorkflowExecutionDescription
 from temporalio.service import RPCError
@@ -37,6 +39,7 @@ _REPLAYS = 4  # that have just ended and are asked at the same time: for each a 
 _EARLIER = 200  # that had ended before anybody looked, the last of them: a page keeps hardly more events
 _EARLIER_AT_ONCE = 1  # of them asked at the same time
 _LAST_LOOKS = 5  # polls after a run's end that collect what its worker agents did last
+_LAST_WAIT = timedelta(seconds=1)  # of each of these for what they are reading
 _OBSERVED = timedelta(seconds=2)  # between two looks at what a run stands still for
 
 
@@ -100,8 +103,8 @@ class RunPoller:
         self._replaying = asyncio.Semaphore(_REPLAYS)
         self._replaying_earlier = asyncio.Semaphore(_EARLIER_AT_ONCE)
         self._ended: dict[str, asyncio.Task[list[Line]]] = {}  # the reading of ended agents' last events
-        self._answered_at = 0.0
-        self._observed_at = 0.0
+        self._answered_at = -math.inf
+        self._observed_at = -math.inf
         self._is_new = True
 
     @property
@@ -111,41 +114,53 @@ class RunPoller:
 
     async def poll(self) -> list[Line]:
         """Asks once and returns the events since the last round, in order. Raises CommandFailed and RPCError."""
-        lines: list[Line] = []
         described = await self._run.describe()
         self.picture.started, self.picture.closed = described.start_time, described.close_time
         self.picture.state, self.picture.notice = state_word(described), None
-        try:
-            await self._poll_status(self._root.moment != _moment(described))
-            self._name_agents()
-            if self._is_new:
-                self._leave_out_earlier()
-            # after the status: the event that a worker agent was started comes with those of its own
-            own = self._events(self._root, described)
-            agents = map(self._poll_agent, self._chosen_agents())
-            root_events, _, *found = await asyncio.gather(own, self._observe(described), *agents)
-            found += await self._read_ended()
-            lines += map(line, root_events)
-            for agent_lines in found:
-                lines += agent_lines
-            self._name_agents()  # those of nested runs
-            self.picture.tail = await tail_of(self._run, described)
-            self._is_new = False
-        except NoAnswer:
+        is_answered, events, _, *found = await asyncio.gather(
+            self._poll_status(self._root.moment != _moment(described)),
+            self._root_events(described),
+            self._observe(described),
+            *map(self._poll_agent, self._chosen_agents()),
+        )
+        # One that the status names is asked from the next round on, with which the event of its start has come.
+        self._name_agents()
+        if is_answered and self._is_new:
+            self._leave_out_earlier()
+        found += await self._read_ended()
+        self._is_new = self._is_new and not is_answered
+        self.picture.tail = await tail_of(self._run, described)
+        if not is_answered:
             await self._poll_server(described)
+        lines = [*map(line, events), *chain.from_iterable(found)]
         return sorted(lines, key=lambda item: item.at)
 
-    async def _poll_status(self, news: bool) -> None:
-        """Asks for the status if there is news, or if the last answer is old."""
+    async def _poll_status(self, news: bool) -> bool:
+        """Asks for the status if there is news, or if the last answer is old. Returns False if no Worker answers."""
         closed = self.picture.closed
-        if news or _age(self._answered_at) >= IDLE:
-            self.picture.status = await (self._run.status() if closed else self._run.whole_status())
-            self.picture.reports |= {report.id: report for report in self.picture.status.subtasks}
-            self._answered_at = time.monotonic()
+        if not news and _age(self._answered_at) < IDLE.total_seconds():
+            return True
+        try:
+            status = await (self._run.status() if closed else self._run.whole_status())
+        except NoAnswer:
+            self._answered_at = -math.inf
+            return False
+        self.picture.status = status
+        self.picture.reports |= {report.id: report for report in status.subtasks}
+        self._answered_at = time.monotonic()
+        return True
+
+    async def _root_events(self, described: WorkflowExecutionDescription) -> list[TraceEvent]:
+        """Returns the run's own new events; none if no Worker answers, which the status says, too."""
+        try:
+            return await self._events(self._root, described)
+        except NoAnswer:
+            self._answered_at = -math.inf
+            return []
 
     async def _observe(self, described: WorkflowExecutionDescription) -> None:
         """Looks now and then at what the run stands still for: one question for each of many worker agents."""
-        if self.picture.closed or _age(self._observed_at) >= _OBSERVED:
+        if self.picture.closed or _age(self._observed_at) >= _OBSERVED.total_seconds():
             with suppress(RPCError):  # the next round says so
                 self.picture.observed = await observed(self._run, described, answered=True)
             self._observed_at = time.monotonic()
@@ -188,15 +203,15 @@ class RunPoller:
     async def _read_ended(self) -> list[list[Line]]:
         """Returns the last events of ended worker agents, as far as they are there: a round does not wait for them.
 
-        Once the run has ended nothing else comes any more: then it waits.
+        Once the run has ended nothing else comes any more: then it waits a little.
         """
         places = self._replaying_earlier if self._is_new else self._replaying
         for workflow_id, agent in reversed([*self.picture.agents.items()]):
             is_due = agent.ended and not agent.read_to_end and workflow_id not in self.picture.nested
             if is_due and workflow_id not in self._ended:
                 self._ended[workflow_id] = asyncio.create_task(self._last_lines(workflow_id, places))
-        if self.picture.closed:
-            await asyncio.gather(*self._ended.values())
+        if self.picture.closed and self._ended:
+            await asyncio.wait(self._ended.values(), timeout=_LAST_WAIT.total_seconds())
         done = [workflow_id for workflow_id, task in self._ended.items() if task.done()]
         return [self._ended.pop(workflow_id).result() for workflow_id in done]
 
@@ -241,7 +256,6 @@ class RunPoller:
 
     async def _poll_server(self, described: WorkflowExecutionDescription) -> None:
         """Reads the server's own facts, if no Worker answers: it knows whether the run is open."""
-        self.picture.tail = await tail_of(self._run, described)
         phase, _, _ = await facts(described)
         self.picture.state = phase or state_word(described)
         self.picture.observed = await observed(self._run, described, answered=False)
@@ -255,8 +269,9 @@ def _lines_of(agent: LiveAgent, events: Sequence[TraceEvent]) -> list[Line]:
     return [replace(line(event), subject=_subject(agent.path, event)) for event in events]
 
 
-def _age(moment: float) -> timedelta:
-    return timedelta(seconds=time.monotonic() - moment)
+def _age(moment: float) -> float:
+    """Returns the seconds since a moment of the clock that only goes on."""
+    return time.monotonic() - moment
 
 
 def _moment(described: WorkflowExecutionDescription) -> tuple[str, int]:
