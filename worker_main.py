@@ -24,6 +24,7 @@ from activities.model.journalled_call import ModelCalls
 from activities.model.port import ModelEndpoint
 from activities.questions.items import Expansions
 from activities.questions.judgement import JUDGE, REFINE, REVIEW
+from activities.questions.opinions import OPINION
 from activities.questions.other_runs import OtherRuns
 from activities.questions.planning import PLAN
 from activities.questions.question import Desk
@@ -111,11 +112,11 @@ async def serving(
         saved = SavedFindings(store, earlier)
         run = RunActivities(store, teams, endpoint, facts, defaults, asked, settings.team, earlier)
         items = Expansions(store, teams)
-        evals = EvalActivities(store)
+        evals = EvalActivities(store, facts, asked.facts)
         header = settings.call_header == "on"
         calls = ModelCalls(endpoint, store, settings.model_calls, call_header=header, daily_usd=settings.daily_usd)
         desk = Desk(calls, teams, OtherRuns(client))
-        questions = [question.activity(desk) for question in (PLAN, REFINE, REVIEW, JUDGE, SYNTHESIS)]
+        questions = [question.activity(desk) for question in (PLAN, REFINE, REVIEW, JUDGE, SYNTHESIS, OPINION)]
         of_model = [*questions, AgentTurnActivities(calls, teams).call_model]
         for worker in workers(
             client,

@@ -32,5 +32,6 @@ add SupervisorPhase Keyword
 add SupervisorTeam Keyword
 add SupervisorWaiting Keyword
 add SupervisorUsd Double
+add SupervisorScore Double
 add SupervisorOwner Keyword
 add SupervisorStatus Keyword

@@ -109,7 +109,7 @@ def step_of(call: str, body: Json, headers: dict[str, str]) -> Step:
     """Returns the step that a call header names."""
     workflow_id, _, step = call.rpartition("/")
     run_id, *rest = workflow_id.split("/")
-    if run_id.startswith("eval-"):  # the runs of an eval are <eval>/<question>
+    if run_id.startswith("eval-") and rest:  # the runs of an eval are <eval>/<question>
         run_id, rest = f"{run_id}/{rest[0]}", rest[1:]
     kind, *numbers = step.split(".")
     return Step(

@@ -401,6 +401,7 @@ def test_what_leaves_a_run_is_issued_by_its_outbox() -> None:
     assert issued == {
         "workflows/outbox.py: upsert_memo",
         "workflows/outbox.py: upsert_search_attributes",
+        "workflows/eval_workflow.py: upsert_search_attributes",  # at its end, which no handler begins
         "workflows/children/links.py: .signal(self",  # begun by the outbox, as notices are
         "workflows/calls/run_notices.py: activity_calls.notify",
     }

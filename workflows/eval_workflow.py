@@ -8,9 +8,10 @@ import asyncio
 import contextlib
 from collections import deque
 from datetime import datetime, timedelta
+from typing import Any
 
 from temporalio import workflow
-from temporalio.common import WorkflowIDReusePolicy
+from temporalio.common import SearchAttributeKey, WorkflowIDReusePolicy
 from temporalio.exceptions import (
     ApplicationError,
     FailureError,
@@ -20,6 +21,7 @@ from temporalio.exceptions import (
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.eval_contracts import (
+        BeginEval,
         CasePart,
         CasesInput,
         EvalBegun,
@@ -33,6 +35,7 @@ with workflow.unsafe.imports_passed_through():
         is_eval_id,
     )
     from activities.evals.eval_activities import EvalActivities
+    from activities.questions.opinions import OPINION, OpinionInput, OpinionReply
     from temporal_supervisor.supervision.base import limits
     from temporal_supervisor.supervision.base.errors import ErrorKind
     from temporal_supervisor.supervision.base.text import label, money
@@ -43,7 +46,7 @@ with workflow.unsafe.imports_passed_through():
         next_grant,
         to_go,
     )
-    from temporal_supervisor.supervision.scores.score_table import VERDICTS, EvalStatus
+    from temporal_supervisor.supervision.scores.score_table import VERDICTS, WORDS, EvalStatus
 
     from workflows.background import in_background
     from workflows.calls import activity_calls
@@ -51,6 +54,9 @@ with workflow.unsafe.imports_passed_through():
     from workflows.children.child_contracts import BareInput, PartInput
     from workflows.subtasks.child_runs import STARTS_AT_ONCE
 
+SCORE = SearchAttributeKey.for_float("SupervisorScore")
+_STATUS = SearchAttributeKey.for_keyword("SupervisorStatus")
+_USD = SearchAttributeKey.for_float("SupervisorUsd")
 _OF_ALL = {ErrorKind.INVALID_REQUEST, ErrorKind.UNKNOWN_TEAM, ErrorKind.PROVIDER_AUTHENTICATION}
 """With these the first runs fail alike, and the others would: they are not begun."""
 
@@ -129,11 +135,17 @@ class Questions:
         if self._call.store_id:
             return
         begun: EvalBegun = await activity_calls.with_store(
-            EvalActivities.begin_eval, limits.SETUP_TIMEOUT, "take over the set", self._call
+            EvalActivities.begin_eval, limits.SETUP_TIMEOUT, "take over the set", self._beginning()
         )
         self._call = self._call.model_copy(
             update={"store_id": begun.store_id, "set_ref": begun.set_ref},
         )
+        self._state.begin(begun)
+
+    def _beginning(self) -> BeginEval:
+        judge = self._given.judge
+        expires_at = self._deadline_at if judge else None
+        return BeginEval(**self._call.model_dump(), judge=judge, expires_at=expires_at)
 
     async def ask_all(self) -> None:
         """Asks the questions, as many at once as may be, until all have ended or none may begin."""
@@ -194,8 +206,7 @@ class Questions:
     def details(self) -> str:
         """Returns the counts as a table in Markdown."""
         state = self._state
-        words = {verdict: verdict.replace("_", ", ") for verdict in VERDICTS}
-        rows = [f"| {words[verdict]} | {state.counts.get(verdict, 0)} |" for verdict in VERDICTS]
+        rows = [f"| {WORDS[verdict]} | {state.counts.get(verdict, 0)} |" for verdict in VERDICTS]
         asked = f"{state.ended} of {self._given.total} questions"
         head = f"{asked}, {money(state.usage.usd)}. {self._why}"
         return "\n".join([head, "", "| verdict | questions |", "|---|---|", *rows])
@@ -373,12 +384,48 @@ class Questions:
             self._state.count(None)
             return
         self._state.count(judged, unscored=unscored)
+        if judged.is_text and self._given.judge:
+            await self._ask_judge(index)
         if problem is not None and problem.type in _OF_ALL and self._state.has_failed_alike:
             self._why = f"its first runs failed: {judged.error}"
 
+    async def _ask_judge(self, index: int) -> None:
+        """Asks a model for its opinion of an answer; without one there is the verdict of code."""
+        state, set_ref = self._state, self._call.set_ref
+        run = self._call.as_run(state.grant_ref)
+        call = OpinionInput(run=run, goal_ref=set_ref, model=self._given.judge, index=index)
+        try:
+            reply = await activity_calls.model_call(
+                OPINION.name,
+                call,
+                OpinionReply,
+                self._deadline_at,
+                state.model_queue,
+                state.pay,
+            )
+        except CallFailed as failed:
+            state.lack_opinion(str(failed))
+            return
+        if not reply.has_opinion:
+            state.lack_opinion(reply.problem or reply.refusal or "the model gave none")
+
     async def _stored(self, patience: timedelta | None = None) -> EvalResult:
         state = self._state
-        given = ScoresInput(**self._call.model_dump(), status=self._status, why=self._why)
+        shown: dict[SearchAttributeKey[Any], Any] = {
+            SCORE: state.right,
+            _STATUS: self._status,
+            _USD: state.usage.usd,
+        }
+        known = {key: value for key, value in shown.items() if key.name in state.search_attributes}
+        updates = [key.value_set(value) for key, value in known.items() if value is not None]
+        if updates:
+            workflow.upsert_search_attributes(updates)
+        given = ScoresInput(
+            **self._call.model_dump(),
+            status=self._status,
+            why=self._why,
+            no_opinion=state.no_opinion,
+        )
         ref = await activity_calls.with_store(
             EvalActivities.tabulate_eval,
             limits.PUBLISH_TIMEOUT,

@@ -9,13 +9,15 @@ from pydantic import AwareDatetime, Field, TypeAdapter
 
 from activities.contracts.run_contracts import RunRef
 from temporal_supervisor.supervision.base import limits
-from temporal_supervisor.supervision.contract.base import Model, Paragraph
+from temporal_supervisor.supervision.base.queues import MODEL_QUEUE
+from temporal_supervisor.supervision.base.text import cut
+from temporal_supervisor.supervision.contract.base import ErrorText, Model, Paragraph
 from temporal_supervisor.supervision.contract.result import Problem
 from temporal_supervisor.supervision.contract.usage import Usage
 from temporal_supervisor.supervision.scores.eval_budget import EvalBudget
 from temporal_supervisor.supervision.scores.eval_plan import Part
 from temporal_supervisor.supervision.scores.question_sets import MOST_QUESTIONS, GivenFinding
-from temporal_supervisor.supervision.scores.score import Verdict
+from temporal_supervisor.supervision.scores.score import Opinion, Verdict
 from temporal_supervisor.supervision.scores.score_table import EvalStatus
 
 EVAL_TYPE = "EvalWorkflow"
@@ -46,16 +48,20 @@ class OwnLimits(Model):
 class EvalState(Model):
     """The state of an eval, carried over when it continues as new.
 
-    `next` is the first question that was not begun.
+    `next` is the first question that was not begun, `no_opinion` why a model had none of an answer.
     """
 
     began_at: AwareDatetime
     store_id: str = ""
+    model_queue: Annotated[str, Field(exclude_if=lambda queue: queue == MODEL_QUEUE)] = MODEL_QUEUE
+    grant_ref: Annotated[str, Field(exclude_if=lambda ref: not ref)] = ""
+    search_attributes: list[str] = []
     next: int = 0
     ended: int = 0
     counts: dict[Verdict, int] = {}
     flagged_though_right: int = 0
     usage: Usage = Usage()
+    no_opinion: Annotated[ErrorText, Field(exclude_if=lambda why: not why)] = ""
 
     def count(self, judged: "JudgedCase | None", *, unscored: bool = False) -> None:
         """Counts a run that has ended; one that is `unscored` by its cost alone."""
@@ -67,6 +73,25 @@ class EvalState(Model):
         if judged is not None:
             self.counts[judged.verdict] = self.counts.get(judged.verdict, 0) + 1
             self.flagged_though_right += judged.verdict == "right" and judged.flagged
+
+    def begin(self, begun: "EvalBegun") -> None:
+        """Takes over the facts of the process in which the eval began."""
+        self.model_queue, self.grant_ref = begun.model_queue, begun.grant_ref
+        self.search_attributes = begun.search_attributes
+
+    def pay(self, usage: Usage) -> None:
+        """Adds the cost of a model's opinion of an answer."""
+        self.usage += usage
+
+    def lack_opinion(self, why: str) -> None:
+        """Notes the reason why a model has no opinion of an answer."""
+        self.no_opinion = cut(why, limits.ERROR_BYTES)
+
+    @property
+    def right(self) -> float:
+        """The share of the questions that were answered rightly; 0 before the first one."""
+        hits = self.counts.get("right", 0) + self.counts.get("refused_rightly", 0)
+        return hits / self.ended if self.ended else 0.0
 
     def take_next(self) -> int:
         """Returns the place of the next question, which begins."""
@@ -82,7 +107,7 @@ class EvalState(Model):
 class EvalInput(Model):
     """The input of an eval of `total` runs, at most `parallel` of them at once.
 
-    The set is at `set_ref`, an upload.
+    The set is at `set_ref`, an upload. The model `judge` is asked for its opinion of text answers.
     """
 
     set_ref: str
@@ -90,6 +115,7 @@ class EvalInput(Model):
     total: Annotated[int, Field(ge=1, le=MOST_QUESTIONS)]
     own: OwnLimits
     parallel: Annotated[int, Field(ge=1, le=limits.MAX_PARALLEL)] = 4
+    judge: Annotated[str, Field(exclude_if=lambda model: not model)] = ""
     budget: EvalBudget = EvalBudget()
     deadline_seconds: Annotated[float, Field(ge=1)] = 86_400.0
     state: EvalState | None = None
@@ -138,12 +164,33 @@ class EvalCall(Model):
     store_id: str = ""
     set_ref: str
 
+    def as_run(self, grant_ref: str) -> RunRef:
+        """Returns the eval as its model calls name it.
+
+        Begun again, it finds the calls that are paid: its id stands for its first execution.
+        """
+        ids = {"run_id": self.eval_id, "first_run_id": self.eval_id}
+        return RunRef(**ids, store_id=self.store_id, grant_ref=grant_ref)
+
+
+class BeginEval(EvalCall):
+    """Begins an eval; with a `judge` it is granted calls of this model until it ends."""
+
+    judge: Annotated[str, Field(exclude_if=lambda model: not model)] = ""
+    expires_at: Annotated[AwareDatetime | None, Field(exclude_if=lambda time: time is None)] = None
+
 
 class EvalBegun(Model):
-    """The store of an eval, and its own copy of the set."""
+    """The store of an eval, its own copy of the set, and the grant of its judge.
+
+    `model_queue` is that of model calls, `search_attributes` are those that the server has.
+    """
 
     store_id: str
     set_ref: str
+    model_queue: str = MODEL_QUEUE
+    grant_ref: str = ""
+    search_attributes: list[str] = []
 
 
 class CasesInput(EvalCall):
@@ -185,12 +232,23 @@ class ToJudge(EvalCall):
 
 
 class JudgedCase(Model):
-    """The part of a score that the eval itself has to know."""
+    """The part of a score that the eval itself has to know.
+
+    `is_text` if an answer was given in words, of which a model may have an opinion.
+    """
 
     verdict: Verdict
     flagged: bool = False
+    is_text: bool = False
     usage: Usage = Usage()
     error: Paragraph = ""
+
+
+class KeptOpinion(Model):
+    """An opinion as it is stored, with the name of the run that it is about."""
+
+    case: str
+    opinion: Opinion
 
 
 class GivenInput(Model):
@@ -200,7 +258,8 @@ class GivenInput(Model):
 
 
 class ScoresInput(EvalCall):
-    """Has the table made of all scores."""
+    """Has the table made of all scores; `no_opinion` is why a model had none of some answers."""
 
     status: EvalStatus
     why: str = ""
+    no_opinion: ErrorText = ""

@@ -1,6 +1,7 @@
 """The activities of an eval: its questions, the score of each, the table of all."""
 
 import json
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -14,24 +15,34 @@ from activities.contracts.eval_contracts import (
     GIVEN,
     GIVEN_FINDINGS,
     TABLE,
+    BeginEval,
     CasePart,
     CasesInput,
     CasesReply,
     EvalBegun,
     EvalCall,
     JudgedCase,
+    KeptOpinion,
     ScoresInput,
     ToJudge,
 )
-from activities.contracts.run_contracts import Published
+from activities.contracts.run_contracts import ProcessFacts, Published
 from activities.store.artifacts import ArtifactStore
+from activities.store.grants import RunGrant, write_grant
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.errors import ErrorKind
 from temporal_supervisor.supervision.base.store_keys import is_named, named_key, run_prefix
 from temporal_supervisor.supervision.base.text import size
 from temporal_supervisor.supervision.contract.result import Problem, RunResult
+from temporal_supervisor.supervision.provider.endpoint_facts import EndpointFacts
 from temporal_supervisor.supervision.scores.eval_plan import EvalCase, EvalSet
-from temporal_supervisor.supervision.scores.score import EndedRun, Score, scored
+from temporal_supervisor.supervision.scores.score import (
+    EndedRun,
+    Opinion,
+    Score,
+    is_in_words,
+    scored,
+)
 from temporal_supervisor.supervision.scores.score_table import table_of
 
 _CASES_AT_ONCE = 20  # whose requests one reply has, if they are short
@@ -40,17 +51,22 @@ _LOOK_AGAIN = timedelta(seconds=5)  # at a run that an earlier execution of the 
 
 @dataclass(frozen=True)
 class EvalActivities:
-    """Activities of evals, with the store of this process."""
+    """Activities of evals, with the store of this process and the facts about it."""
 
     store: ArtifactStore
+    facts: ProcessFacts
+    endpoint: Callable[[], Awaitable[EndpointFacts]]
 
     @activity.defn
-    async def begin_eval(self, call: EvalCall) -> EvalBegun:
+    async def begin_eval(self, call: BeginEval) -> EvalBegun:
         """Copies the set into the eval, so that the upload may be pruned. Returns where it is."""
         store_id = await self.store.begin()
         return EvalBegun(
             store_id=store_id,
             set_ref=await self.store.adopt(call.eval_id, call.set_ref),
+            model_queue=self.facts.model_queue,
+            grant_ref=await self._grant(call),
+            search_attributes=self.facts.search_attributes,
         )
 
     @activity.defn
@@ -94,6 +110,7 @@ class EvalActivities:
         return JudgedCase(
             verdict=score.verdict,
             flagged=bool(score.flags),
+            is_text=is_in_words(case.question.answer, score),
             usage=score.usage,
             error=score.error,
         )
@@ -105,8 +122,10 @@ class EvalActivities:
         listed = await self.store.list_keys(run_prefix(given.eval_id))
         keys = [key for key in listed if is_named("score", key)]
         kept = (await self.store.read_all(keys, Score.model_validate_json)).values()
+        opinions = await self._opinions(listed)
         places = {of.case(index).name: index for index in range(of.total)}
-        scores = sorted(kept, key=lambda score: places.get(score.case, of.total))
+        judged = [score.model_copy(update={"opinion": opinions.get(score.case)}) for score in kept]
+        scores = sorted(judged, key=lambda score: places.get(score.case, of.total))
         labels = [variant.label for variant in of.variants]
         table = table_of(
             given.eval_id,
@@ -116,10 +135,32 @@ class EvalActivities:
             status=given.status,
             why=given.why,
             planned=of.total,
+            no_opinion=given.no_opinion,
         )
         ref = named_key("scores", given.eval_id, TABLE)
         await self.store.put(ref, table.model_dump_json(indent=1).encode("utf-8", "replace"))
         return ref
+
+    async def _grant(self, call: BeginEval) -> str:
+        """Grants an eval calls of its judge. Returns where the grant is; empty without a judge."""
+        if not call.judge or call.expires_at is None:
+            return ""
+        grant = RunGrant(
+            run_id=call.eval_id,
+            workflow_id=call.eval_id,
+            depth=1,
+            models=[call.judge],
+            nested_teams=[],
+            expires_at=call.expires_at,
+            endpoint=await self.endpoint(),
+        )
+        return await write_grant(self.store, grant)
+
+    async def _opinions(self, listed: Sequence[str]) -> dict[str, Opinion]:
+        """Returns a model's opinions by question, and variant and repetition."""
+        keys = [key for key in listed if is_named("opinion", key)]
+        kept = (await self.store.read_all(keys, KeptOpinion.model_validate_json)).values()
+        return {each.case: each.opinion for each in kept}
 
     async def _leave(self, call: EvalCall, case: EvalCase) -> None:
         """Leaves the given findings of a question in its run: nothing else is read by that."""

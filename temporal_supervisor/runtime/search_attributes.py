@@ -8,9 +8,10 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 _KEYWORDS = ("SupervisorPhase", "SupervisorTeam", "SupervisorWaiting", "SupervisorOwner", "SupervisorStatus")
+_DOUBLES = ("SupervisorUsd", "SupervisorScore")
 WANTED = {
     **dict.fromkeys(_KEYWORDS, IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD),
-    "SupervisorUsd": IndexedValueType.INDEXED_VALUE_TYPE_DOUBLE,
+    **dict.fromkeys(_DOUBLES, IndexedValueType.INDEXED_VALUE_TYPE_DOUBLE),
 }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from temporal_supervisor.console.base.command import BAD_INPUT, CommandFailed
-from temporal_supervisor.console.evals.eval_view import eval_page
+from temporal_supervisor.console.evals.eval_view import eval_page, measures, table_rows
 from temporal_supervisor.console.evals.set_files import (
     checked_set,
     data_of,
@@ -21,8 +21,8 @@ from temporal_supervisor.console.evals.set_files import (
 )
 from temporal_supervisor.runtime.settings import Settings
 from temporal_supervisor.supervision.scores.eval_plan import EvalVariant
-from temporal_supervisor.supervision.scores.score import Score
-from temporal_supervisor.supervision.scores.score_table import table_of
+from temporal_supervisor.supervision.scores.score import Opinion, Score
+from temporal_supervisor.supervision.scores.score_table import WORDS, EvalTable, table_of
 from tests.console.conftest import Cli
 
 QUESTIONS: list[dict[str, Any]] = [
@@ -154,6 +154,26 @@ def test_the_page_opens_reports_and_shows_foreign_words_as_text() -> None:
     assert "&lt;script&gt;" in page
 
 
+def test_a_models_opinion_is_named_as_one_in_table_json_and_page() -> None:
+    opinion = Opinion(model="claude-x", right=True, reason='Both say "Rome"')
+    fields = {"case": "q1", "question": "q1", "run_id": "eval-x/q1", "verdict": "wrong_unflagged", "given": "in Rome"}
+    judged = Score.model_validate({**fields, "opinion": opinion})
+    other = Score.model_validate({**fields, "case": "q2", "question": "q2", "verdict": "right"})
+    table = table_of("eval-x", "x", ["m"], [judged, other], planned=2, no_opinion="TIMEOUT: it was slow")
+    assert table.rows[0].right.value == 0.5  # by code
+    lines = dict(measures(table.rows))
+    assert lines["claude-x calls right (a model's opinion)"][0].startswith("100.0%")
+    assert (lines["· answers in words"], lines["· of these code agrees on"]) == (["1"], ["0.0%"])
+    shown = "\n".join(map(str, table_rows(table, [])))
+    assert "no opinion of some answers: TIMEOUT: it was slow" in shown
+    page = eval_page(table, {})
+    assert "<th scope=col>a model's opinion</th>" in page
+    assert '<span title="Both say &quot;Rome&quot;">claude-x: right</span>' in page
+    assert EvalTable.model_validate_json(table.model_dump_json()) == table
+    without = table_of("eval-x", "x", ["m"], [other], planned=1)
+    assert "opinion" not in without.model_dump_json() + eval_page(without, {})
+
+
 async def test_an_eval_from_the_question_to_the_page(cli: Cli, tmp_path: Path) -> None:
     folder, page = a_set(tmp_path / "pears", {}, {}), tmp_path / "page.html"
     bad = a_set(tmp_path / "bad", {}, {"id": "total"})
@@ -180,4 +200,7 @@ async def test_an_eval_from_the_question_to_the_page(cli: Cli, tmp_path: Path) -
     assert refused.code == 1
     assert "50.0% are right, at least 80.0% should be" in refused.err
     listed = json.loads((await cli("list", "--eval", "eval-pears-1", "--json")).out)
-    assert {row["run_id"] for row in listed} == {score["run_id"] for score in table["scores"]}
+    verdicts = {score["run_id"]: WORDS[score["verdict"]] for score in table["scores"]}
+    assert {row["run_id"]: row["verdict"] for row in listed} == verdicts
+    shown = (await cli("list", "--eval", "eval-pears-1")).out
+    assert all(words in shown for words in verdicts.values())

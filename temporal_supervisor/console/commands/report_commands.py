@@ -58,6 +58,7 @@ from temporal_supervisor.messages import NoAnswer, NoRun
 from temporal_supervisor.outcomes import RunOutcome, is_open, state_word
 from temporal_supervisor.runs import Run
 from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.store_keys import named_key, run_prefix
 from temporal_supervisor.supervision.base.text import money
 from temporal_supervisor.supervision.contract.result import RunResult
 from temporal_supervisor.supervision.contract.status import Status
@@ -297,12 +298,30 @@ async def list_report(
     ][:limit]
     looks = asyncio.Semaphore(_DESCRIBED_AT_ONCE)
     found_rows = await asyncio.gather(*(_row(client, execution, looks) for execution in executions))
+    if of_eval:
+        verdicts = await _verdicts(access, of_eval, [execution.id for execution in executions])
+        for row in found_rows:
+            row["verdict"] = verdicts.get(row["run_id"])
     if rows := [row for row in found_rows if state in (None, row["state"])]:
         return Report(rows, list(run_table(rows)))
     none = f"there is no such run in namespace '{client.namespace}': {hint('list')} shows all"
     is_narrowed = state or selects or of_eval
     notes = [none if is_narrowed else no_runs(client.namespace)]
     return Report([], notes=notes)
+
+
+async def _verdicts(access: Access, eval_id: str, run_ids: Sequence[str]) -> dict[str, str]:
+    """Returns the verdicts on the runs of an eval, in words, as far as they are judged."""
+    # these load the rules of scores, for this option only
+    from temporal_supervisor.supervision.scores.score import Score
+    from temporal_supervisor.supervision.scores.score_table import WORDS
+
+    store = await access.store()
+    keys = [named_key("score", eval_id, run_id.removeprefix(f"{eval_id}/")) for run_id in run_ids]
+    run_of = dict(zip(keys, run_ids, strict=True))
+    judged = [key for key in await store.list_keys(run_prefix(eval_id)) if key in run_of]
+    scores = await store.read_all(judged, Score.model_validate_json)
+    return {run_of[key]: WORDS[score.verdict] for key, score in scores.items()}
 
 
 async def _row(client: Client, execution: WorkflowExecution, looks: asyncio.Semaphore) -> dict[str, Any]:
@@ -347,6 +366,7 @@ def run_table(rows: Sequence[dict[str, Any]]) -> Iterator[ScreenRow]:
         cost = "" if row["usd"] is None else money(row["usd"])
         name = Either(short_id(row["run_id"]), row["run_id"])
         started = datetime.fromisoformat(row["started_at"]).astimezone()
+        state = f"{state}: {row['verdict']}" if row.get("verdict") else state
         cells.append([state, f"{started:%m-%d %H:%M}", cost, row["team"], name, row["goal"]])
     yield TextTable(["state", "started", "cost", "team", "run", "goal"], cells, wide="goal")
     for row in rows:

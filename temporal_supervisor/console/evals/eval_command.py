@@ -49,7 +49,7 @@ from temporal_supervisor.console.base.terminal import (
     safe_line,
 )
 from temporal_supervisor.console.commands.run_commands import require_workers
-from temporal_supervisor.console.evals.eval_view import WORDS, eval_page, headline, table_rows
+from temporal_supervisor.console.evals.eval_view import eval_page, headline, table_rows
 from temporal_supervisor.console.evals.set_files import (
     checked_set,
     data_of,
@@ -76,6 +76,7 @@ from temporal_supervisor.supervision.contract.request import RunRequest
 from temporal_supervisor.supervision.scores.eval_budget import EvalBudget
 from temporal_supervisor.supervision.scores.eval_plan import Part
 from temporal_supervisor.supervision.scores.score_table import (
+    WORDS,
     Comparison,
     EvalTable,
     compared,
@@ -126,6 +127,13 @@ async def evaluate(
     only: Annotated[
         Literal["plan", "agent", "answer"] | None,
         typer.Option(help="a part alone: the plan, one worker agent, or the answer"),
+    ] = None,
+    judge: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="ask this model for its opinion of answers in words, beside the verdict",
+        ),
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="the first questions alone")] = None,
     repeat: Annotated[int, typer.Option(min=1, max=100, help="ask each question so often")] = 1,
@@ -186,6 +194,8 @@ async def evaluate(
         return await _shown(access, await _known(access, source), wanted, output)
     if bare and only is not None:
         raise CommandFailed(BAD_INPUT, "--bare compares whole answers: leave out --only")
+    if judge is not None and only == "plan":
+        raise CommandFailed(BAD_INPUT, "--judge is asked about answers: leave out --only plan")
     part: Part = only or "whole"
     known = for_part(await with_results(read_set(file, limit)), part)
     fields = request_fields(request)
@@ -214,6 +224,7 @@ async def evaluate(
         total=whole.total,
         own=limits_of_run,
         parallel=parallel,
+        judge=judge or "",
         budget=budget,
         deadline_seconds=time.total_seconds(),
     )

@@ -10,19 +10,18 @@ from temporal_supervisor.console.base.terminal import (
     duration,
     safe_line,
 )
+from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.text import money
 from temporal_supervisor.supervision.scores.intervals import Interval
 from temporal_supervisor.supervision.scores.score import Score, Verdict
-from temporal_supervisor.supervision.scores.score_table import Comparison, EvalTable, VariantRow
+from temporal_supervisor.supervision.scores.score_table import (
+    WORDS,
+    Comparison,
+    EvalTable,
+    OpinionRow,
+    VariantRow,
+)
 
-WORDS: dict[Verdict, str] = {
-    "right": "right",
-    "wrong_flagged": "wrong, and flagged",
-    "wrong_unflagged": "wrong, and not flagged",
-    "refused_rightly": "refused, rightly",
-    "refused_wrongly": "refused, wrongly",
-    "failed": "failed",
-}
 _SHOWN_CHARS = 60  # of an answer in a row on a terminal
 _LISTED = 20  # questions that got better or worse, on a terminal
 _STYLE = """\
@@ -72,6 +71,7 @@ def measures(rows: Sequence[VariantRow]) -> list[tuple[str, list[str]]]:
         ("plan: needless subtasks", lambda row: _mean(row.needless)),
         ("plan: missing dependencies", lambda row: _mean(row.unordered)),
         ("planted faults shown", lambda row: percent(row.faults_shown)),
+        *_opinions(rows),
         ("model calls a question", lambda row: f"{row.calls:.1f}"),
         ("tokens a question", lambda row: f"{row.tokens:,.0f}"),
         ("time a question", lambda row: duration(row.seconds, 1)),
@@ -79,6 +79,23 @@ def measures(rows: Sequence[VariantRow]) -> list[tuple[str, list[str]]]:
     ]
     cells = [(name, [line(row) for row in rows]) for name, line in lines]
     return [(name, values) for name, values in cells if any(values)]
+
+
+def _opinions(rows: Sequence[VariantRow]) -> Iterator[tuple[str, Callable[[VariantRow], str]]]:
+    """Yields the lines of a model's opinions, marked as such; none where none was asked."""
+    judge = next((row.opinions.model for row in rows if row.opinions), None)
+    if judge is None:
+        return
+    yield (
+        f"{judge} calls right (a model's opinion)",
+        _opinion_of(lambda row: with_interval(row.right)),
+    )
+    yield "· answers in words", _opinion_of(lambda row: f"{row.n}")
+    yield "· of these code agrees on", _opinion_of(lambda row: percent(row.agreed))
+
+
+def _opinion_of(line: Callable[[OpinionRow], str]) -> Callable[[VariantRow], str]:
+    return lambda row: "" if row.opinions is None else line(row.opinions)
 
 
 def _count(verdict: Verdict) -> Callable[[VariantRow], str]:
@@ -109,6 +126,8 @@ def table_rows(
     labels = [row.label for row in found.rows]
     cells = [[name, *values] for name, values in measures(found.rows)]
     yield TextTable([""], cells, numbers=labels)
+    if found.no_opinion:
+        yield no_opinion(found)
     faulty = [score for score in found.scores if not score.is_right]
     if faulty:
         yield ""
@@ -121,8 +140,21 @@ def table_rows(
         yield from comparison_lines(each)
 
 
+def no_opinion(found: EvalTable) -> str:
+    """Returns a line on why a model that was asked had no opinion of some answers."""
+    return f"no opinion of some answers: {safe_line(found.no_opinion, limits.ERROR_BYTES)}"
+
+
+def opinion_words(score: Score) -> str:
+    """Returns a model's opinion of an answer, named as such; empty without one."""
+    if score.opinion is None:
+        return ""
+    return f"{score.opinion.model}: {'right' if score.opinion.right else 'wrong'}"
+
+
 def _faulty(score: Score) -> list[str]:
     words = WORDS[score.verdict] + (f" ({', '.join(score.flags)})" if score.flags else "")
+    words += f" · {opinion_words(score)}" if score.opinion else ""
     given = score.error or score.given
     return [
         score.case,
@@ -163,13 +195,13 @@ def eval_page(
     said = [line for each in comparisons for line in comparison_lines(each)]
     changes = "".join(f"<p>{escape(line)}</p>\n" for line in said)
     labels = [row.label for row in found.rows]
-    rows = [_question_row(score, labels, links.get(score.run_id)) for score in found.scores]
-    questions = "".join(rows)
     title = escape(f"{found.name}: {found.eval_id}")
+    judged = any(score.opinion for score in found.scores)
     columns = (
         "question",
         "variant",
         "verdict",
+        *(("a model's opinion",) if judged else ()),
         "answer",
         "true answer",
         "shown beside it",
@@ -178,12 +210,15 @@ def eval_page(
         "cost",
     )
     named = "".join(f"<th scope=col>{name}</th>" for name in columns)
+    rows = [_question_row(score, labels, links.get(score.run_id), judged) for score in found.scores]
+    questions = "".join(rows)
     head = f"<meta charset=utf-8><title>{title}</title><style>{_STYLE}</style>"
     parts = [
         f"<!doctype html>\n<html lang=en>{head}",
         f"<h1>{escape(found.name)}</h1>",
         f"<p>{escape(headline(found))}</p>",
         f"<table><tr><td></td>{heads}</tr>\n{lines}</table>",
+        f"<p>{escape(no_opinion(found))}</p>" if found.no_opinion else "",
         changes,
         f"<table><tr>{named}</tr>\n{questions}</table>",
         "</html>\n",
@@ -191,13 +226,14 @@ def eval_page(
     return "\n".join(parts)
 
 
-def _question_row(score: Score, labels: Sequence[str], link: str | None) -> str:
+def _question_row(score: Score, labels: Sequence[str], link: str | None, judged: bool) -> str:
     case = escape(score.case)
     opened = f'<a href="{escape(link, quote=True)}">{case}</a>' if link else case
     cells = [
         opened,
         escape(labels[score.variant] if score.variant < len(labels) else ""),
         f"<span class={score.verdict}>{WORDS[score.verdict]}</span>",
+        *([_opinion_cell(score)] if judged else []),
         escape(score.error or score.given),
         escape(score.expected),
         escape(", ".join(score.flags)),
@@ -205,6 +241,14 @@ def _question_row(score: Score, labels: Sequence[str], link: str | None) -> str:
     numbers = [f"{score.usage.tokens:,}", duration(score.seconds, 1), money(score.usage.usd)]
     shown = [*(f"<td>{cell}</td>" for cell in cells), *map(_number, numbers)]
     return f"<tr>{''.join(shown)}</tr>\n"
+
+
+def _opinion_cell(score: Score) -> str:
+    """Returns a model's opinion, with its reason when it is pointed at."""
+    if score.opinion is None:
+        return ""
+    reason = escape(score.opinion.reason, quote=True)
+    return f'<span title="{reason}">{escape(opinion_words(score))}</span>'
 
 
 def _number(value: str) -> str:

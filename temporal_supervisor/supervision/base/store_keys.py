@@ -11,7 +11,8 @@
     findings, answers, result, trace <run>/started/<a call's id>.*                   the beginning
     and the result of a tool call with effects <eval>/score.<question>                         the
     score of a question of an eval <eval>/scores.table                             all that an eval
-    has come to uploads/<sha256>                                texts that users stored before any
+    has come to <eval>/opinion.<question>       what a model thinks of an answer, if it was asked
+    uploads/<sha256>                                texts that users stored before any
     run, see `starter.py put` stats/<team>/<time and run>                     what a finished run
     took: the newest 200 of each team spend/<day>/runs/<run>                          what a run
     that ended on that day has cost spend/<day>/workers/<random id>                 what a Worker
@@ -30,7 +31,7 @@ from typing import Literal
 from urllib.parse import quote, unquote
 
 KEY_SEGMENT_BYTES = 200  # file names hold 255 bytes, and the store adds a suffix while it writes
-Named = Literal["team", "grant", "begun", "latest", "ended", "score", "scores", "given"]
+Named = Literal["team", "grant", "begun", "latest", "ended", "score", "scores", "given", "opinion"]
 STORE_ID = "store-id"
 SEALED = b"\x00sealed1"
 """What encrypted content begins with."""

@@ -47,7 +47,8 @@ _HOW_MANY = re.compile(
     re.IGNORECASE,
 )
 _NOTHING = re.compile(
-    r"\b(?:no|not|none|zero|nil|nobody|never|nothing|neither|without|kein\w*|null|nicht\w*|nie\w*|ohne|"
+    r"\b(?:no|not|none|zero|nil|nobody|never|nothing|neither|without|"
+    r"kein\w*|null|nicht\w*|nie\w*|ohne|"
     r"aucun\w*|ne|pas|rien|sans|ning\w*|nada|nunca|sin)\b|n't\b|没有|无",
     re.IGNORECASE,
 )
@@ -55,8 +56,9 @@ _COMPARED = 200  # numbers of findings, each with each
 _ANSWER_FIELDS = ("value", "values", "answer", "count", "number", "n", "total")
 _STATISTICS = frozenset(
     {
-        *("count", "counts", "total", "sum", "mean", "avg", "average", "median", "mode", "min", "max"),
-        *("minimum", "maximum", "std", "stddev", "deviation", "variance", "correlation", "coefficient"),
+        *("count", "counts", "total", "sum", "mean", "avg", "average", "median", "mode"),
+        *("min", "max", "minimum", "maximum", "std", "stddev", "deviation", "variance"),
+        *("correlation", "coefficient"),
         *("covariance", "skewness", "kurtosis", "percentile", "quantile"),
     }
 )
@@ -120,9 +122,9 @@ class _Findings:
         yield (path, text, is_found)
 
     def _has_small(self, value: int, figure: Figure) -> bool:
-        """True if a finding has a small number, be it in words; or two that it is the sum or difference of.
+        """True if a finding has a small number, in words too, or two whose sum or difference it is.
 
-        What is counted is in no finding as a difference.
+        A count is no difference of two others.
         """
         if value == 0:
             return 0 in self._small or any(map(_NOTHING.search, self._lines))
@@ -148,7 +150,7 @@ class _Findings:
         return {one + other for one, other in pairs} | {other - one for one, other in pairs}
 
     def _is_stranger(self, value: str) -> bool:
-        """True for a name of which no finding has a single word, and for a number in it that none has.
+        """True for a name of which no finding has a word, and for a number in it that none has.
 
         A choice of the question may be taken in its own words.
         """
@@ -164,7 +166,7 @@ class _Findings:
         long = [word for word in _NAME_WORD.findall(plain) if len(word) > _SHORT]
         if long:
             return not any(word.casefold()[:_STEM] in told for word in long)
-        return not any(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", told) for word in map(str.casefold, words))
+        return not any(_stands_in(word.casefold(), told) for word in words)
 
     def _has_sign(self, value: float, figure: Figure) -> bool:
         """True unless each line that has a number gives it the other sign without words for it."""
@@ -220,8 +222,12 @@ def _is_measure(text: str) -> bool:
     return scale_of(text) != 1 or unit_of(text) is not None
 
 
+def _stands_in(word: str, text: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
+
+
 def _is_statistic(name: str) -> bool:
-    """True if the name of a field is that of something counted or computed, as in `outlier_count`."""
+    """True if a field is named after a count or a computation, as `outlier_count` is."""
     return not _STATISTICS.isdisjoint(word.lower() for word in _WORDS.split(name))
 
 

@@ -41,7 +41,10 @@ from temporal_supervisor.supervision.grounding.units import (
     multiples,
     speaks_of_shares,
 )
-from temporal_supervisor.supervision.grounding.wording.directions import may_be_negative, may_be_unsigned
+from temporal_supervisor.supervision.grounding.wording.directions import (
+    may_be_negative,
+    may_be_unsigned,
+)
 from temporal_supervisor.supervision.grounding.wording.nearby import Near
 from temporal_supervisor.supervision.grounding.wording.time_words import spans_in
 from temporal_supervisor.supervision.grounding.written_figures import Figure, Reading, values
@@ -151,7 +154,8 @@ class Read:
     @cached_property
     def _asks_for_shares(self) -> bool:
         """True if what was asked speaks of shares."""
-        return any(speaks_of_shares(read.source.text) for read in self._data if read.source.name == BRIEF)
+        briefs = (read.source for read in self._data if read.source.name == BRIEF)
+        return any(speaks_of_shares(brief.text) for brief in briefs)
 
     @cached_property
     def _spans(self) -> dict[str, dict[Decimal, int]]:
@@ -355,7 +359,7 @@ class Read:
                 yield own.start
 
     def _is_in_percent(self, unit: str | None, own: Figure) -> bool:
-        """True if a percentage is that of a cell whose column is in percent, beside others of money."""
+        """True if a percentage is that of a cell in a column of percentages."""
         if unit != "%" or own.unit is not None or not self.places.is_in_row(own.start):
             return False
         facts = self.places.facts(own.start, self._names)

@@ -305,24 +305,25 @@ class Support:
     def wrong_counts(self, text: str) -> Iterator[CheckedClaim]:
         """Yields the sentences with another number than a query counted for their names.
 
-        If one query gave one figure, and nothing else was read, a text without it tells something else.
+        If one query gave one figure, and nothing else was read, the text has to tell that one.
         """
         queried = [read for read in self._accepted if read.places.query]
         asked = [(read.places, read.source.arguments) for read in queried]
         plain = without_code(text)
         found = [*wrong_counts(plain, asked)]
         if not found and len(queried) == 1 and not self._has_others:
-            told = " ".join(read.source.text for read in self._accepted if read.source.name == BRIEF)
-            another = unreported(plain, told, queried[0].places)
+            briefs = (read.source for read in self._accepted if read.source.name == BRIEF)
+            asked_for = " ".join(brief.text for brief in briefs)
+            another = unreported(plain, asked_for, queried[0].places)
             found = [another] if another else []
         for sentence, reason in found:
             yield CheckedClaim(text=one_line(sentence, limits.SENTENCE_BYTES), problem=reason)
 
     @property
     def _has_others(self) -> bool:
-        """True if there is more than the brief, lists of tables, and queries: a calculation, a text."""
-        others = (read for read in self._accepted if read.source.name != BRIEF and not read.lists_tables)
-        return any(read.places.query is None for read in others)
+        """True if there is more than the brief, lists of tables, and queries."""
+        read = (each for each in self._accepted if each.source.name != BRIEF)
+        return any(each.places.query is None and not each.lists_tables for each in read)
 
     @cached_property
     def _prose(self) -> list[Read]:

@@ -102,14 +102,17 @@ _SHARES = re.compile(
 )
 # What is measured: beside such a word a unit may be meant that nothing names.
 _MEASURED = {
-    "length": r"lengths?|long|distances?|heights?|tall|high|widths?|wide|depths?|deep|elevations?|altitudes?|"
-    r"radius|diameters?|thickness|far|länge|lang|höhe|hoch|breite|tiefe|entfernung|strecke|"
+    "length": r"lengths?|long|distances?|heights?|tall|high|widths?|wide|depths?|deep|"
+    r"elevations?|altitudes?|radius|diameters?|thickness|far|länge|lang|höhe|hoch|breite|tiefe|"
+    r"entfernung|strecke|"
     r"longueur|hauteur|largeur|altitude|longitud|altura|distancia",
     "mass": r"mass|weigh\w*|heavy|heavie\w*|loads?|cargo|tonnage|gewicht\w*|masse|poids|peso",
-    "energy": r"energ\w*|electric\w*|power|consum\w*|generat\w*|strom\w*|verbrauch\w*|énergie|electricidad",
+    "energy": r"energ\w*|electric\w*|power|consum\w*|generat\w*|strom\w*|verbrauch\w*|énergie|"
+    r"electricidad",
     "power": r"power|capacit\w*|electric\w*|output|leistung\w*|puissance|potencia",
     "temperature": r"temperatur\w*|temps?|heat|warm\w*|cold\w*|degrees?|grad|température",
-    "data": r"sizes?|storage|memory|disks?|download\w*|traffic|bandwidth|files?|größe|speicher\w*|taille|tamaño",
+    "data": r"sizes?|storage|memory|disks?|download\w*|traffic|bandwidth|files?|größe|speicher\w*|"
+    r"taille|tamaño",
 }
 _DECLARED = re.compile(
     r"\bin\s(?:[^\W\d]{1,12}\.?[$€£]?\s){0,3}"
@@ -172,7 +175,8 @@ def mentioned_units(text: str) -> frozenset[str]:
 
 def measures_implied(text: str) -> frozenset[str]:
     """Returns the dimensions of units that words of a text imply, such as weight."""
-    return frozenset(dimension for pattern, dimension in _measures_by_word() if pattern.search(text))
+    known = _measures_by_word()
+    return frozenset(dimension for pattern, dimension in known if pattern.search(text))
 
 
 def multiples(unit: str) -> Iterator[tuple[str, Decimal]]:

@@ -76,10 +76,11 @@ _DATE = re.compile(
 )
 _SIMPLE = re.compile(r"(?<![\w.])\d{1,24}(?:\.\d{1,24})?(?![\w])")
 _SMALL_VALUE = re.compile(
-    r"(?:\s(?:is|was|are|were|beträgt|betrug|ist|war|=)|[\w)*]:\**)\s\**(?P<minus>[-−])?(?P<digits>\d{1,2})\**"
+    r"(?:\s(?:is|was|are|were|beträgt|betrug|ist|war|=)|[\w)*]:\**)\s\**"
+    r"(?P<minus>[-−])?(?P<digits>\d{1,2})\**"
     r"(?=[.;,)]?(?:\s|\Z))(?!,?[^\S\n]+[^\W\d])"
 )
-_FACTORS = [Decimal(10) ** power for power in (0, 3, 6, 9, -3, -6, -9, 2, -2)]  # of one form of a figure to another
+_FACTORS = [Decimal(10) ** power for power in (0, 3, 6, 9, -3, -6, -9, 2, -2)]  # between two forms
 _YEAR = re.compile(r"[12]\d{3}")  # as written a year: 2010 is no rounded 2009
 _POINTS = re.compile(
     r"[\s-](?:points?|Punkte?n?)\b(?=\s+(?:higher|lower|more|less|ahead|behind|up|down|mehr|weniger)|[.;)]|\Z)"
@@ -173,7 +174,8 @@ def small_values(text: str) -> Iterator[Figure]:
     for match in _SMALL_VALUE.finditer(text):
         if int(match["digits"]) < SMALL:
             exact = (Reading(Decimal(match["digits"]), Decimal(0)),)
-            figure = Figure(match["digits"], exact, Decimal(1), None, *match.span("digits"), match["digits"])
+            digits, place = match["digits"], match.span("digits")
+            figure = Figure(digits, exact, Decimal(1), None, *place, digits)
             yield replace(figure, is_negative=match["minus"] is not None)
 
 
@@ -218,7 +220,7 @@ def whole_values(text: str) -> list[Figure]:
 
 
 def is_same_in_any_scale(said: Figure, cell: Decimal) -> bool:
-    """True if a figure is that of a cell, as exact as it is written: in thousands, or as a share in percent."""
+    """True if a figure is that of a cell, as exact as it is written, be it in thousands or percent."""
     return any(
         abs(reading.value * said.scale - abs(cell) * factor) <= reading.tolerance * said.scale
         for reading in said.readings

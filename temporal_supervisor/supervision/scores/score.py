@@ -14,7 +14,7 @@ from temporal_supervisor.supervision.contract.usage import Usage
 from temporal_supervisor.supervision.scores.flagged import Flag, flags, own_flags
 from temporal_supervisor.supervision.scores.judging import Given, Judged, judged
 from temporal_supervisor.supervision.scores.plan_fit import PlanFit, plan_fit
-from temporal_supervisor.supervision.scores.question_sets import EvalQuestion
+from temporal_supervisor.supervision.scores.question_sets import EvalQuestion, Truth
 
 Verdict = Literal[
     "right",
@@ -30,13 +30,26 @@ _NO_ANSWER = {ErrorKind.ALL_SUBTASKS_FAILED, ErrorKind.QUORUM_NOT_MET, ErrorKind
 _DECLINED = {ErrorKind.CANNOT_DO, ErrorKind.REFUSED, ErrorKind.DEPENDENCIES_FAILED}
 
 
+class Opinion(Model):
+    """The opinion of a model on an answer in words, which may be `right` in other words.
+
+    It decides nothing: the verdict is code's.
+    """
+
+    model: str
+    right: bool
+    reason: Sentence = ""
+    usage: Usage = Usage()
+
+
 class Score(Model):
-    """One question asked once of one variant, judged.
+    """One question asked once of one variant, judged by code.
 
     `share` is how much of the answer is right, by field in `fields`; `lenient` whether the text has
     the true answer among others. `routed` says whether the role that should take it did. Of the
     supporting files `cited` is the F1. `plan` is the fit of the plan where one was expected.
-    `fault_shown` says whether the fault of given findings was.
+    `fault_shown` says whether the fault of given findings was. `opinion` is that of a model, if
+    one was asked.
     """
 
     case: str
@@ -52,6 +65,7 @@ class Score(Model):
     cited: float | None = None
     plan: Annotated[PlanFit | None, Field(exclude_if=lambda fit: fit is None)] = None
     fault_shown: Annotated[bool | None, Field(exclude_if=lambda shown: shown is None)] = None
+    opinion: Annotated[Opinion | None, Field(exclude_if=lambda opinion: opinion is None)] = None
     given: Sentence = ""
     expected: Sentence = ""
     error: ErrorText = ""
@@ -113,6 +127,12 @@ def scored(question: EvalQuestion, case: str, variant: int, run: EndedRun) -> Sc
         usage=result.usage,
         seconds=result.timing.wall_seconds,
     )
+
+
+def is_in_words(truth: Truth, score: Score) -> bool:
+    """True if a question was answered in words: others may mean the same, unknown to code."""
+    is_given = score.verdict in ("right", "wrong_flagged", "wrong_unflagged")
+    return is_given and truth.kind in ("text", "list", "facts")
 
 
 def _completed(result: RunResult) -> list[SubtaskReport]:

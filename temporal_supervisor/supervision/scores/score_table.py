@@ -2,9 +2,11 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
-from temporal_supervisor.supervision.contract.base import Model
+from pydantic import Field
+
+from temporal_supervisor.supervision.contract.base import ErrorText, Model
 from temporal_supervisor.supervision.scores.intervals import (
     Interval,
     chance_of_loss,
@@ -18,7 +20,27 @@ EvalStatus = Literal["running", "completed", "partial", "cancelled"]
 VERDICTS: tuple[Verdict, ...] = (
     *("right", "wrong_flagged", "wrong_unflagged", "refused_rightly", "refused_wrongly", "failed"),
 )
+WORDS: dict[Verdict, str] = {
+    "right": "right",
+    "wrong_flagged": "wrong, and flagged",
+    "wrong_unflagged": "wrong, and not flagged",
+    "refused_rightly": "refused, rightly",
+    "refused_wrongly": "refused, wrongly",
+    "failed": "failed",
+}
 _CHANCE = 0.05  # worse by chance is said at most once in twenty
+
+
+class OpinionRow(Model):
+    """The opinions of a model on `n` answers in words: the share that it calls right.
+
+    `agreed` is the share on which code does.
+    """
+
+    model: str
+    n: int
+    right: Interval
+    agreed: float
 
 
 class VariantRow(Model):
@@ -45,6 +67,7 @@ class VariantRow(Model):
     needless: float | None = None
     unordered: float | None = None
     faults_shown: float | None = None
+    opinions: Annotated[OpinionRow | None, Field(exclude_if=lambda row: row is None)] = None
     calls: float = 0.0
     tokens: float = 0.0
     seconds: float = 0.0
@@ -52,13 +75,17 @@ class VariantRow(Model):
 
 
 class EvalTable(Model):
-    """The table of an eval: a row for each variant, and the score of each question."""
+    """The table of an eval: a row for each variant, and the score of each question.
+
+    `no_opinion` is why a model that was asked had none of some answers.
+    """
 
     eval_id: str
     name: str
     status: EvalStatus = "completed"
     planned: int = 0
     why: str = ""
+    no_opinion: Annotated[ErrorText, Field(exclude_if=lambda why: not why)] = ""
     rows: list[VariantRow] = []
     scores: list[Score] = []
 
@@ -116,10 +143,25 @@ def _row(label: str, scores: Sequence[Score]) -> VariantRow:
         needless=_mean([len(fit.needless) for fit in fits]),
         unordered=_mean([len(fit.missing) for fit in fits]),
         faults_shown=_mean([each.fault_shown for each in scores if each.fault_shown is not None]),
+        opinions=_opinions(scores),
         calls=_mean([score.usage.model_calls for score in scores]) or 0.0,
         tokens=_mean([score.usage.tokens for score in scores]) or 0.0,
         seconds=_mean([score.seconds for score in scores]) or 0.0,
         usd=_mean(known) if len(known) == total else None,
+    )
+
+
+def _opinions(scores: Sequence[Score]) -> OpinionRow | None:
+    """Returns the opinions of a model on the answers that it was asked about; None without any."""
+    known = [(score, score.opinion) for score in scores if score.opinion is not None]
+    if not known:
+        return None
+    agreed = [opinion.right == score.is_right for score, opinion in known]
+    return OpinionRow(
+        model=known[-1][1].model,
+        n=len(known),
+        right=wilson(sum(opinion.right for _, opinion in known), len(known)),
+        agreed=sum(agreed) / len(agreed),
     )
 
 

@@ -14,8 +14,10 @@ from temporal_supervisor.supervision.scores.parts import question_for_part
 from temporal_supervisor.supervision.scores.question_sets import EvalQuestion
 from tests.scripted_model import Reply, Script, Step, answer, as_json, hang, text, tools
 from tests.waiting import until
-from tests.workflow.evals import LAB, Says, begun, number, saying, table_in
+from tests.workflow.evals import LAB, Says, asked, begun, number, saying, table_in
 from tests.workflow.runs import Lab
+from workflows.eval_workflow import SCORE
+from workflows.outbox import STATUS
 
 ALONE = {
     "name": "bare",
@@ -50,6 +52,9 @@ async def test_a_bare_agent_has_the_whole_goal_and_its_answer_stays_as_it_wrote_
     # What it says itself against its answer counts, not what code would have found: 99 is in no tool's output.
     assert (bare.verdict, bare.flags, bare.given) == ("wrong_flagged", ["confidence"], "45")
     assert lab.model.steps(f"{eval_id}/q1~v2") == ["t1/1/turn.1"]
+    described = await lab.client.get_workflow_handle(eval_id).describe()
+    shown = described.typed_search_attributes
+    assert (shown.get(SCORE), shown.get(STATUS)) == (0.5, "completed")
 
 
 async def test_a_bare_agent_that_gives_up_is_not_asked_again(lab: Lab, store: ArtifactStore) -> None:
@@ -59,6 +64,42 @@ async def test_a_bare_agent_that_gives_up_is_not_asked_again(lab: Lab, store: Ar
     await (await begun(lab.client, store, eval_id, questions, variants=BOTH[1:])).result()
     (score,) = (await table_in(store, eval_id)).scores
     assert (score.verdict, score.usage.model_calls) == ("refused_wrongly", 1)
+
+
+async def test_a_judge_has_opinions_of_answers_in_words_and_changes_no_verdict(lab: Lab, store: ArtifactStore) -> None:
+    eval_id = f"eval-{lab.run_id}"
+    questions = [asked("capital", "text", "Rome"), asked("river", "text", "Tiber"), number("many", 44)]
+    said: dict[str, Says | None] = {
+        "capital": Says(44, {"value": "the city of Rome"}),
+        "river": Says(44, {"value": "Arno"}),
+        "many": Says(44),
+    }
+    play(lab, eval_id, questions, saying(said))
+
+    def opinion(step: Step) -> Reply:
+        if step.number == 2:
+            return text("I cannot tell")
+        return as_json({"reason": "Both name the same city", "right": True})
+
+    lab.model.play(eval_id, opinion)
+    result = await (await begun(lab.client, store, eval_id, questions, judge="claude-opus-5-5")).result()
+    table = await table_in(store, eval_id)
+    assert [score.verdict for score in table.scores] == ["wrong_unflagged", "wrong_flagged", "right"]
+    first, *others = [score.opinion for score in table.scores]
+    assert first is not None
+    assert (first.model, first.right, first.reason) == ("claude-opus-5-5", True, "Both name the same city")
+    assert others == [None, None]
+    assert sorted(lab.model.steps(eval_id)) == ["opinion.1", "opinion.2"]
+    (prompt,) = [call.step.prompt for call in lab.model.of(eval_id) if call.step.number == 1]
+    assert '"Rome"' in prompt
+    assert "the city of Rome" in prompt
+    assert table.no_opinion.startswith("the reply is not the JSON asked for")
+    (row,) = table.rows
+    assert row.right.value == pytest.approx(1 / 3)  # by code
+    assert row.opinions is not None
+    assert (row.opinions.n, row.opinions.right.value, row.opinions.agreed) == (1, 1.0, 0.0)
+    paid = sum(score.usage.model_calls for score in table.scores)
+    assert result.usage.model_calls == paid + 2
 
 
 async def test_a_budget_that_is_used_up_ends_it_as_partial(lab: Lab, store: ArtifactStore) -> None:

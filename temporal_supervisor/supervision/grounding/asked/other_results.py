@@ -148,7 +148,8 @@ def _extreme_of(asked: AskedAndRead) -> str:
     One behind a mean that is computed says of what: the mean of the highest temperatures.
     """
     found = [*said.EXTREME.finditer(asked.question), *said.ENDS.finditer(asked.question)]
-    mean = said.AVERAGE.search(asked.question) if any(shape.averages for shape in asked.shapes) else None
+    is_computed = any(shape.averages for shape in asked.shapes)
+    mean = said.AVERAGE.search(asked.question) if is_computed else None
     asked_for = [each for each in found if mean is None or each.start() < mean.start()]
     superlatives = [each["word"].lower() for each in asked_for]
     return next((word for word in superlatives if word not in asked.names), "")
@@ -168,7 +169,8 @@ def _other_figure(asked: AskedAndRead, *, is_extreme: bool) -> Iterator[str]:
     if is_extreme:
         return
     adds_up = shape.totals or shape.subtracts or not shape.functions & _OTHER_FUNCTIONS
-    if said.TOTAL.search(question) and not adds_up:
+    is_mean = shape.averages and said.AVERAGE.search(question)  # a sum over how many there are
+    if said.TOTAL.search(question) and not adds_up and not is_mean:
         yield "the query adds nothing up, and the question asks for a total"
     if shape.outer_extreme and not said.may_take_an_end(question):
         yield f"the query takes the {_ENDS[shape.outer_extreme]}, which the question does not ask for"

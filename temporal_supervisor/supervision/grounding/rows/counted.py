@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import partial
 
 from temporal_supervisor.supervision.base.sentences import sentence_spans
 from temporal_supervisor.supervision.grounding.rows.row_facts import Places, words_of
@@ -17,6 +16,7 @@ from temporal_supervisor.supervision.grounding.written_figures import (
 _COUNTS = re.compile(r"\bcount\s?\(", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<![\w.,-])\d{1,2}(?![\w.,-]*\w)")
 _ANY_NUMBER = re.compile(r"(?<![\w.,$€£-])\d[\d,.]*\d(?![\w%-]|\s?%)")
+_DIGITS = re.compile(r"\d[\d,]*")
 _WHOLE = re.compile(r"\d{1,6}")
 _YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 
@@ -24,8 +24,8 @@ _YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 def wrong_counts(text: str, sources: Sequence[tuple[Places, str]]) -> Iterator[tuple[str, str]]:
     """Yields each sentence that gives another number than a query counted, with the reason.
 
-    It names what the query counted. Larger numbers may be of something else that the sentence names:
-    one counts if it is alone there, and the counted one is nowhere in the text. `sources` are tables
+    The sentence names what the query counted. Larger numbers may be of something else in it: one is
+    compared if it is alone there, and the counted one is nowhere in the text. `sources` are tables
     with the query that gave them.
     """
     found = [_count(places, arguments) for places, arguments in sources]
@@ -46,24 +46,21 @@ def wrong_counts(text: str, sources: Sequence[tuple[Places, str]]) -> Iterator[t
 
 
 def unreported(text: str, asked: str, places: Places) -> tuple[str, str] | None:
-    """Returns the first sentence with a number, if a text has others than the only one that its query gave.
+    """Returns the first sentence with a number, if a text lacks the only one that its query gave.
 
-    None if it has that, in whatever scale, or no number but those that were `asked` for. A result of 0 or 1
-    may be told by any words.
+    None if it has that, in whatever scale, or no number but those that were `asked` for. A result
+    of 0 or 1 may be told by any words.
     """
     result = _only_figure(places)
     if result is None or abs(result.readings[-1].value) <= 1:
         return None
     value = result.readings[-1].value
     known = {figure.digits for figure in whole_values(asked)}
-    said = [
-        figure for figure in whole_values(text) if figure.digits not in known and not _YEAR.fullmatch(figure.digits)
-    ]
-    if (
-        not said
-        or value in small_numbers(text)
-        or any(map(partial(is_same_in_any_scale, cell=value), whole_values(text)))
-    ):
+    written = whole_values(text)
+    own = [figure for figure in written if figure.digits not in known]
+    said = [figure for figure in own if not _YEAR.fullmatch(figure.digits)]
+    is_told = any(is_same_in_any_scale(each, value) for each in written)
+    if not said or is_told or value in small_numbers(text):
         return None
     for start, stop in sentence_spans(text):
         if start <= said[0].start < stop:
@@ -82,10 +79,11 @@ def _only_figure(places: Places) -> Figure | None:
 def _is_another(sentence: str, text: str, counted: Sequence[int]) -> bool:
     """True if a sentence has one larger number, and the text none of those that were counted."""
     written = [number for number in _ANY_NUMBER.findall(sentence) if not _YEAR.fullmatch(number)]
-    said = {int(plain) for number in written if (plain := number.replace(",", "")).isdigit()}
-    known = {number.replace(",", "") for number in re.findall(r"\d[\d,]*", text)}
-    is_alone = len(said) == len(written) == 1
-    return is_alone and said.isdisjoint(counted) and known.isdisjoint(map(str, counted))
+    if len(written) != 1:
+        return False
+    said = written[0].replace(",", "")
+    known = {number.replace(",", "") for number in _DIGITS.findall(text)}
+    return said.isdigit() and known.isdisjoint(map(str, counted))
 
 
 def _count(places: Places, arguments: str) -> tuple[int, set[str]] | None:

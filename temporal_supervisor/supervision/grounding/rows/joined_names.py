@@ -83,7 +83,7 @@ def _wrong_pair(sentence: str, tables: Sequence[MarkdownTable]) -> str:
         if any(all(row.cells[at] == cell for at, cell, _ in pairs) for row in table.rows):
             return ""
         keys = [pair for pair in pairs if not pair[2]]
-        # A number that another column has, too, may be one that was computed, unless the row is named.
+        # A number that another column has may have been computed, unless the row is named.
         foreign = [pair for pair in pairs if pair[2] and (keys or not _FIGURE.fullmatch(pair[1]))]
         if foreign:
             reason = f"{foreign[0][1]} is {foreign[0][2]}, not {table.columns[foreign[0][0]]}"

@@ -1,7 +1,8 @@
 """Cells that a text names by row and column: "Sales, 2019: 372", where the row of sales has 1,671.
 
-Only what names nothing else is compared: a row by the text that names it, a column by its head or the only year in it,
-one figure, and words of grammar. With any further word a text may speak of something that it computed.
+Only a sentence that names nothing else is compared: a row by its text, a column by its head or by
+the only year in it, one figure, and words of grammar. With any further word it may speak of
+something that was computed.
 """
 
 import re
@@ -24,23 +25,28 @@ _KEY_SIGNS = 120  # a longer cell names no row
 _TABLES = 16  # whose names are remembered
 _YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 _LETTERS = re.compile(r"[^\W\d_]{2}")
-_MONEY = re.compile(r"\s*\(?(?:US|A|C)?[$€£¥][’'`]?(?:000s?|m|mn|bn|k)?\)?(?![^\W_])", re.IGNORECASE)
+_MONEY = re.compile(
+    r"\s*\(?(?:US|A|C)?[$€£¥][’'`]?(?:000s?|m|mn|bn|k)?\)?(?![^\W_])",
+    re.IGNORECASE,
+)
 _PIECES = re.compile(r"\s(?:and|und|et|y)\s|;\s|,\s(?!\d{3}(?!\d))")
 _WORDS = re.compile(r"[^\W\d_]+")
 _MEASURE = re.compile(rf"(?:{UNIT}|{SCALE})", re.IGNORECASE)
 _GRAMMAR = frozenset(
     {
         *("a", "an", "the", "of", "in", "at", "for", "to", "on", "by", "it", "its", "as", "and"),
-        *("was", "were", "is", "are", "be", "stood", "amounted", "reached", "came", "totalled", "totaled"),
-        *("row", "column", "table", "value", "year", "years", "fiscal", "fy", "ended", "end", "only"),
-        *("der", "die", "das", "im", "am", "in", "war", "waren", "ist", "sind", "betrug", "betrugen", "jahr"),
+        *("was", "were", "is", "are", "be", "stood", "amounted", "reached", "came"),
+        *("totalled", "totaled", "only", "row", "column", "table", "value"),
+        *("year", "years", "fiscal", "fy", "ended", "end", "jahr", "im", "am"),
+        *("der", "die", "das", "war", "waren", "ist", "sind", "betrug", "betrugen"),
     }
 )
 
 
 def wrong_cells(text: str, tables: Sequence[MarkdownTable]) -> Iterator[tuple[str, str]]:
-    """Yields each sentence that gives a named cell another figure than its table, with the reason."""
-    small = [table for table in tables if len(table.rows) <= _ROWS and len(table.columns) <= _COLUMNS]
+    """Yields each sentence that gives a named cell another figure, with the reason."""
+    narrow = [table for table in tables if len(table.columns) <= _COLUMNS]
+    small = [table for table in narrow if len(table.rows) <= _ROWS]
     if not small:
         return
     for start, stop in sentence_spans(text)[:_SENTENCES]:
@@ -55,12 +61,15 @@ def wrong_cells(text: str, tables: Sequence[MarkdownTable]) -> Iterator[tuple[st
 
 
 def _wrong_in(sentence: str, table: MarkdownTable) -> str | None:
-    """Returns the difference of a sentence from a table; empty without one, None if it names no cell of it."""
-    keys = [(key, rows) for key, rows in _rows_by_name(table) if _place(key, sentence) is not None]
-    named = [(key, rows) for key, rows in keys if not any(key != other and key in other for other, _ in keys)]
+    """Returns the difference of a sentence from a table.
+
+    It is empty without one, None if the sentence names no cell of the table.
+    """
+    rows_of = _rows_by_name(table)
+    named = _longest([key for key in rows_of if _place(key, sentence) is not None])
     if len(named) != 1:
         return None
-    key, rows = named[0]
+    key, rows = named[0], rows_of[named[0]]
     pieces = [_piece(part, table) for part in _PIECES.split(_without(key, sentence))]
     if any(not piece.words <= _GRAMMAR for piece in pieces):
         return None
@@ -78,16 +87,26 @@ class _Piece(NamedTuple):
 
 
 def _piece(part: str, table: MarkdownTable) -> _Piece:
-    heads = [(form, at) for form, at in _columns_by_name(table) if _place(form, part) is not None]
-    longest = [(form, at) for form, at in heads if not any(form != other and form in other for other, _ in heads)]
-    is_one = len({at for _, at in longest}) == 1
-    rest = _without(longest[0][0], part) if is_one else part
+    column_of = _columns_by_name(table)
+    heads = _longest([form for form in column_of if _place(form, part) is not None])
+    columns = {column_of[form] for form in heads}
+    rest = _without(heads[0], part) if len(columns) == 1 else part
     words = frozenset(word.lower() for word in _WORDS.findall(_MEASURE.sub(" ", rest)))
-    return _Piece(longest[0][1] if is_one else None, whole_values(rest), words)
+    return _Piece(columns.pop() if len(columns) == 1 else None, whole_values(rest), words)
 
 
-def _difference(piece: _Piece, key: str, rows: Sequence[TableRow], table: MarkdownTable) -> str | None:
-    """Returns the difference of a part of a sentence from the cell that it names; None if it names none."""
+def _longest(names: Sequence[str]) -> list[str]:
+    """Returns the names that are no part of another one."""
+    return [name for name in names if not any(name != other and name in other for other in names)]
+
+
+def _difference(
+    piece: _Piece,
+    key: str,
+    rows: Sequence[TableRow],
+    table: MarkdownTable,
+) -> str | None:
+    """Returns the difference of a part of a sentence from its cell; None if it names none."""
     at = piece.column
     if at is None or len(piece.figures) != 1:
         return None
@@ -102,7 +121,7 @@ def _difference(piece: _Piece, key: str, rows: Sequence[TableRow], table: Markdo
 
 
 @lru_cache(maxsize=_TABLES)
-def _rows_by_name(table: MarkdownTable) -> list[tuple[str, list[TableRow]]]:
+def _rows_by_name(table: MarkdownTable) -> dict[str, list[TableRow]]:
     """Returns the texts that name rows, each with its rows."""
     columns = [at for at, column in enumerate(table.columns) if is_text_column(table, column)]
     named = dict[str, list[TableRow]]()
@@ -111,20 +130,20 @@ def _rows_by_name(table: MarkdownTable) -> list[tuple[str, list[TableRow]]]:
             key = row.cells[at] if at < len(row.cells) else ""
             if _LETTERS.search(key) and key != "NULL" and len(key) <= _KEY_SIGNS:
                 named.setdefault(key, []).append(row)
-    return [*named.items()]
+    return named
 
 
 @lru_cache(maxsize=_TABLES)
-def _columns_by_name(table: MarkdownTable) -> list[tuple[str, int]]:
-    """Returns the names of columns: their heads, these without a currency, and years that one of them has."""
+def _columns_by_name(table: MarkdownTable) -> dict[str, int]:
+    """Returns the columns by their names: heads, heads without a currency, years of one alone."""
     years = [_YEAR.findall(column) for column in table.columns]
-    named = list[tuple[str, int]]()
+    named = dict[str, int]()
     for at, column in enumerate(table.columns):
         plain = _MONEY.sub("", column).strip()
         forms = {column.strip(), plain}
         alone = [year for year in years[at][:1] if sum(year in each for each in years) == 1]
         forms |= {*alone} if len(years[at]) == 1 else set()
-        named += [(form, at) for form in sorted(forms) if len(form) > 1]
+        named |= {form: at for form in sorted(forms) if len(form) > 1}
     return named
 
 

@@ -21,7 +21,10 @@ _FALL = re.compile(
 # What has no sign, so that a text leaves it out; none of them gives a figure a minus.
 _UNSIGNED = re.compile(r"\b(?:distance|range\w*|deviat\w*|absolut\w*|magnitude)\b", re.IGNORECASE)
 # A measure that is another one with the other sign, whatever it is a measure of.
-_SIGNED = re.compile(r"\b(?:corr|correlat\w*|korrelation\w*|covarian\w*|kovarianz\w*|slope|skew\w*)\b", re.IGNORECASE)
+_SIGNED = re.compile(
+    r"\b(?:corr|correlat\w*|korrelation\w*|covarian\w*|kovarianz\w*|slope|skew\w*)\b",
+    re.IGNORECASE,
+)
 # Amounts that go out or are owed: accounts write them with a minus, and texts without.
 _OUT = re.compile(
     r"\b(?:costs?|expen[sd]\w*|spent|spend\w*|pa(?:y|id)\w*|outflow\w*|used|debt\w*|liabilit\w*|"
@@ -58,7 +61,7 @@ def may_be_negative(words: str) -> bool:
 
 
 def says_fall(words: str) -> bool:
-    """True if words speak of a fall or a loss, or of a difference, which may be taken either way."""
+    """True if words speak of a fall or a loss, or of a difference, which has either sign."""
     return _FALL.search(words) is not None
 
 
