@@ -1,7 +1,8 @@
 """`make oracle SETS=FOLDER`: plays the questions of the sets in a folder by their true answers, then with faults.
 
 Each play is a run of an eval, over the whole path, with a scripted model. With JSON the figures are also written to
-that file. It fails if fewer right answers or faults are noticed than should be.
+that file, beside those of sets that were played before. It fails if fewer right answers or faults are noticed than
+should be.
 """
 
 import argparse
@@ -29,6 +30,7 @@ FAULTS = ("figure", "row", "column", "period", "unit", "scale", "sign")
 _RIGHT = 0.95
 _NOTICED = 0.90
 _DOUBTED = 0.05
+_FIGURES = TypeAdapter(list[SetFigures])
 
 
 def planted(sources: Sequence[Source], most: int) -> list[Play]:
@@ -96,6 +98,13 @@ def falls_short(found: Sequence[SetFigures]) -> bool:
     )
 
 
+def with_kept(found: Sequence[SetFigures], kept: bytes) -> list[SetFigures]:
+    """Returns the figures of all sets: those just found, and of the others those that a file has kept."""
+    names = {each.name for each in found}
+    others = [each for each in _FIGURES.validate_json(kept) if each.name not in names] if kept else []
+    return sorted([*found, *others], key=lambda each: each.name)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m tests.oracle", description=__doc__)
     parser.add_argument("folder", type=Path, help="the folder of the sets")
@@ -107,5 +116,6 @@ if __name__ == "__main__":
     result = asyncio.run(main(options.folder, options.names, options.faults, options.parallel))
     print("\n".join(lines_of(result)))
     if options.json:
-        options.json.write_bytes(TypeAdapter(list[SetFigures]).dump_json(result, indent=1))
+        kept = options.json.read_bytes() if options.json.is_file() else b""
+        options.json.write_bytes(_FIGURES.dump_json(with_kept(result, kept), indent=1))
     sys.exit(falls_short(result))

@@ -3,11 +3,13 @@
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from temporal_supervisor.supervision.scores.score import Score
-from tests.oracle.__main__ import falls_short, main, planted
+from tests.oracle.__main__ import falls_short, main, planted, with_kept
 from tests.oracle.playing import played
 from tests.oracle.plays import ANSWER, FINDING
-from tests.oracle.report import figures_of, lines_of
+from tests.oracle.report import SetFigures, figures_of, lines_of
 from tests.oracle.sources import sources_of
 
 SETS = Path(__file__).parent / "sets"
@@ -27,6 +29,14 @@ async def test_without_faults_no_eval_is_begun_for_them() -> None:
     table = await played(nobody, nobody, "eval-none", SETS / "harbour", planted(sources, 0))
     found = figures_of("harbour", len(sources), [], [(planted(sources, 1)[0], score) for score in table.scores])
     assert (table.scores, found.faults, falls_short([found])) == ([], [], False)
+
+
+def test_sets_that_are_not_played_keep_their_figures() -> None:
+    old = [SetFigures(name=name, questions=9, played=1) for name in ("wtq", "harbour")]
+    new = [SetFigures(name="harbour", questions=9, played=4), SetFigures(name="tatqa", questions=9)]
+    kept = with_kept(new, TypeAdapter(list[SetFigures]).dump_json(old))
+    assert [(each.name, each.played) for each in kept] == [("harbour", 4), ("tatqa", 0), ("wtq", 1)]
+    assert with_kept(new, b"") == new
 
 
 def test_figures_count_what_was_noticed() -> None:
