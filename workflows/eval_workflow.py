@@ -384,7 +384,7 @@ class Questions:
             self._state.count(None)
             return
         self._state.count(judged, unscored=unscored)
-        if judged.is_text and self._given.judge:
+        if judged.is_text and self._state.grant_ref:
             await self._ask_judge(index)
         if problem is not None and problem.type in _OF_ALL and self._state.has_failed_alike:
             self._why = f"its first runs failed: {judged.error}"

@@ -77,7 +77,7 @@ class EvalState(Model):
     def begin(self, begun: "EvalBegun") -> None:
         """Takes over the facts of the process in which the eval began."""
         self.model_queue, self.grant_ref = begun.model_queue, begun.grant_ref
-        self.search_attributes = begun.search_attributes
+        self.search_attributes, self.no_opinion = begun.search_attributes, begun.no_opinion
 
     def pay(self, usage: Usage) -> None:
         """Adds the cost of a model's opinion of an answer."""
@@ -184,6 +184,7 @@ class EvalBegun(Model):
     """The store of an eval, its own copy of the set, and the grant of its judge.
 
     `model_queue` is that of model calls, `search_attributes` are those that the server has.
+    `no_opinion` is why its judge is not asked.
     """
 
     store_id: str
@@ -191,6 +192,7 @@ class EvalBegun(Model):
     model_queue: str = MODEL_QUEUE
     grant_ref: str = ""
     search_attributes: list[str] = []
+    no_opinion: str = ""
 
 
 class CasesInput(EvalCall):

@@ -46,6 +46,7 @@ from temporal_supervisor.supervision.scores.score import (
 from temporal_supervisor.supervision.scores.score_table import table_of
 
 _CASES_AT_ONCE = 20  # whose requests one reply has, if they are short
+_NO_JUDGE = "the stand-in model extracts and has no opinions: a judge needs a model"
 _LOOK_AGAIN = timedelta(seconds=5)  # at a run that an earlier execution of the eval has started
 
 
@@ -67,6 +68,7 @@ class EvalActivities:
             model_queue=self.facts.model_queue,
             grant_ref=await self._grant(call),
             search_attributes=self.facts.search_attributes,
+            no_opinion=_NO_JUDGE if call.judge and self.facts.extracts else "",
         )
 
     @activity.defn
@@ -143,7 +145,7 @@ class EvalActivities:
 
     async def _grant(self, call: BeginEval) -> str:
         """Grants an eval calls of its judge. Returns where the grant is; empty without a judge."""
-        if not call.judge or call.expires_at is None:
+        if not call.judge or call.expires_at is None or self.facts.extracts:
             return ""
         grant = RunGrant(
             run_id=call.eval_id,

@@ -179,10 +179,11 @@ async def test_an_eval_from_the_question_to_the_page(cli: Cli, tmp_path: Path) -
     bad = a_set(tmp_path / "bad", {}, {"id": "total"})
     assert "line 2" in await cli.refused("eval", str(bad), code=2)
     assert "no file, folder or eval" in await cli.refused("eval", str(tmp_path / "none"), code=2)
-    done = await cli("eval", str(folder), "--id", "eval-pears-1", "-o", str(page), "--at-least", "0")
+    done = await cli("eval", str(folder), "--id", "eval-pears-1", "-o", str(page), "--at-least", "0", "--judge", "m")
     assert done.code == 0, done.err
     assert "eval-pears-1, pears, completed, 2 of 2 questions" in done.out
     assert "2 of 2" in done.err
+    assert "no opinion of some answers: the stand-in model extracts" in done.out
     assert (tmp_path / "page-runs" / "total.html").is_file()
     assert 'href="page-runs/total.html"' in page.read_text()
     assert "exists already" in (await cli("eval", str(folder), "--id", "eval-pears-1")).err

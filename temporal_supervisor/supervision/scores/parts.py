@@ -36,6 +36,11 @@ def _for_plan(question: EvalQuestion) -> EvalQuestion:
     )
 
 
+def _plain(number: float) -> int | float:
+    """Returns a number without a point that it does not need."""
+    return int(number) if number.is_integer() else number
+
+
 def result_as_truth(asked: Truth, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Truth:
     """Returns the result of a query as a true answer.
 
@@ -50,7 +55,7 @@ def result_as_truth(asked: Truth, columns: Sequence[str], rows: Sequence[Sequenc
     if len(filled) == len(columns) == 1:
         cell = filled[0][0]
         number = figure_of(cell)
-        kind, value = ("text", cell) if number is None else ("number", number.value)
+        kind, value = ("text", cell) if number is None else ("number", _plain(number.value))
     elif len(columns) == 1:
         kind, value = "list", [row[0] for row in filled]
     else:

@@ -235,6 +235,7 @@ def test_the_form_is_made_from_the_kind_and_shows_nothing_of_the_answer() -> Non
 def test_the_result_of_a_query_is_an_answer(columns: list[str], rows: list[list[str]], kind: str, value: Any) -> None:
     found = result_as_truth(truth("sql", "SELECT 1", ordered=True), columns, rows)
     assert (found.kind, found.value, found.ordered) == (kind, value, True)
+    assert not str(found.value).endswith(".0")  # it is shown
 
 
 def test_numbers_in_rows_may_be_rounded_as_others() -> None:
