@@ -5,6 +5,8 @@ The words are English and German ones. A question in other words asks for nothin
 
 import re
 
+from temporal_supervisor.supervision.grounding.rows.superlatives import LEAST_WORDS, MOST_WORDS
+
 _NUMBER = re.compile(
     r"(?<![\w.,/])(?P<digits>\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?)(?P<rank>st|nd|rd|th)?(?![\d%]|['’]?s\b|[.,]\d)",
     re.IGNORECASE,
@@ -26,11 +28,8 @@ _LIKE_EXTREME = re.compile(
     r"\bbefore\b|\brecent|ste[nrs]?\b|\berst|\bletzt",
     re.IGNORECASE,
 )
-_HIGH = "most|highest|largest|biggest|greatest|longest|tallest|heaviest|maximum|höchste[nrs]?|größte[nrs]?|meisten"
-_LOW = "least|fewest|lowest|smallest|shortest|lightest|minimum|niedrigste[nrs]?|kleinste[nrs]?|wenigsten"
 _OTHER = (
-    "oldest|youngest|latest|earliest|fastest|slowest|best|worst|top|farthest|furthest|closest|nearest|richest|poorest|"
-    "hottest|coldest"
+    "oldest|youngest|latest|earliest|fastest|slowest|best|worst|top|farthest|furthest|closest|nearest|hottest|coldest"
 )
 _NO_LAST = (
     "names?|places?|rounds?|half|quarters?|legs?|divisions?|class|prizes?|lady|minister|team|week|month|day|year|time|"
@@ -68,7 +67,7 @@ ENDS = re.compile(
 )
 EXTREME = re.compile(
     r"(?<!\bat )(?<!\bat the )(?<!\bnext )(?<!\bsecond )(?<!\bthird )(?<!\d(?:st|nd|rd|th) )"
-    rf"\b(?P<word>(?P<high>{_HIGH})|(?P<low>{_LOW})|{_OTHER})\b(?! of (?:the|these|those|his|her|its)\b)",
+    rf"\b(?P<word>(?P<high>{MOST_WORDS})|(?P<low>{LEAST_WORDS})|{_OTHER})\b(?! of (?:the|these|those|his|her|its)\b)",
     re.IGNORECASE,
 )
 ORDER = re.compile(r"(?:\A|(?<=[.!?;]) {1,3})(?:Do not|Don't)\b[^.!?]{0,300}")

@@ -13,8 +13,9 @@ from temporal_supervisor.supervision.grounding.asked.asked_and_read import (
 from temporal_supervisor.supervision.grounding.asked.query_shape import QueryShape, plain_number
 from temporal_supervisor.supervision.grounding.asked.values_left_out import could_choose, is_common
 from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
+from temporal_supervisor.supervision.grounding.rows.superlatives import TOTAL_WORDS
 
-_SUMS_UP = re.compile(r"(?:grand |sub)?totals?|sum|all|overall|gesamt|insgesamt", re.IGNORECASE)
+_SUMS_UP = re.compile(rf"(?:grand )?(?:{TOTAL_WORDS})", re.IGNORECASE)
 _RANKED = re.compile(r"\b(?:rank|rnk|ranking|pos|position|place|seed|no|lane)\b|#", re.IGNORECASE)
 _DATED = re.compile(
     r"\b(?:year|date|season|episode|week|day|month|round|built|opened|founded|born)\b",

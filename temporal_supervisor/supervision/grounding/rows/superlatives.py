@@ -17,15 +17,19 @@ from temporal_supervisor.supervision.grounding.rows.markdown_tables import Markd
 from temporal_supervisor.supervision.grounding.rows.queries import Query
 from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
 
-_MOST_WORDS = (
+MOST_WORDS = (
     r"highest|largest|biggest|greatest|longest|tallest|deepest|heaviest|richest|most|maximum|"
     r"höchste[nrs]?|größte[nrs]?|längste[nrs]?|meisten|maximale[nrs]?"
 )
-_LEAST_WORDS = (
-    r"lowest|smallest|fewest|shortest|lightest|poorest|cheapest|minimum|"
+LEAST_WORDS = (
+    r"least|lowest|smallest|fewest|shortest|lightest|poorest|cheapest|minimum|"
     r"niedrigste[nrs]?|geringste[nrs]?|kleinste[nrs]?|kürzeste[nrs]?|wenigsten"
 )
-_SUPERLATIVE = re.compile(rf"(?<![\w-])(?:(?P<most>{_MOST_WORDS})|(?P<least>{_LEAST_WORDS}))(?![\w-])", re.IGNORECASE)
+TOTAL_WORDS = r"totals?|sub-?totals?|sums?|all|overall|gesamt|summe|insgesamt"
+_SUPERLATIVE = re.compile(
+    rf"(?<![\w-])(?:(?P<most>{MOST_WORDS})|(?P<least>{LEAST_WORDS}))(?![\w-])",
+    re.IGNORECASE,
+)
 _WEAKENED = re.compile(
     r"(?:\b(?:at the|at|am|zum|im|one of the|some of the|among the|amongst the|not the|nicht d\w\w|near the|zu den|"
     r"unter den|(?:second|third|fourth|fifth|next|zweit|dritt|viert)(?:-|\s)?|"
@@ -45,7 +49,7 @@ _CALCULATED = re.compile(
     re.IGNORECASE,
 )
 _TOTAL = re.compile(
-    r"\b(?:totals?|sub-?totals?|sums?|all|overall|average|mean|net|gross|world|gesamt|summe|insgesamt|other)\b",
+    rf"\b(?:{TOTAL_WORDS}|average|mean|net|gross|world|other)\b",
     re.IGNORECASE,
 )
 _NO_MEASURE = re.compile(
@@ -54,7 +58,7 @@ _NO_MEASURE = re.compile(
     re.IGNORECASE,
 )  # below the head of a year stand measures of other kinds, row by row
 _HEAD_SAYS_IT = re.compile(
-    rf"(?<![^\W_])(?:{_MOST_WORDS}|{_LEAST_WORDS}|max|top|best|worst|peak|first|last)(?![^\W_])|\Amin(?![^\W_])", re.I
+    rf"(?<![^\W_])(?:{MOST_WORDS}|{LEAST_WORDS}|max|top|best|worst|peak|first|last)(?![^\W_])|\Amin(?![^\W_])", re.I
 )
 _SUBJECT = re.compile(r"((?:[^\W_][\w'’.&-]{0,30}+\s){1,4})(?:had|has|hatte|hat)\s(?:the|den|die|das)\s\Z")
 _NUMBER = re.compile(r"[-−]?[$€£]?\s?(?P<digits>\d[\d,]*(?:\.\d+)?)\s?%?")
