@@ -24,6 +24,11 @@ from temporal_supervisor.supervision.grounding.wording.directions import (
     may_be_unsigned,
     says_fall,
 )
+from temporal_supervisor.supervision.grounding.wording.time_words import (
+    Day,
+    dates_in,
+    may_be_one,
+)
 from temporal_supervisor.supervision.grounding.written_figures import (
     SMALL,
     Figure,
@@ -135,6 +140,11 @@ class _Findings:
         return abs(value) in self._near_sums
 
     @cached_property
+    def _dates(self) -> set[Day]:
+        """The dates in the findings."""
+        return {day for line in self._lines for day in dates_in(line)}
+
+    @cached_property
     def _whole_numbers(self) -> set[int]:
         """The whole numbers of one or two digits in the findings, also as words and as ranks."""
         digits = {int(digits) for line in self._lines for digits in _SMALL_DIGITS.findall(line)}
@@ -156,7 +166,11 @@ class _Findings:
         """
         plain = value.strip(_QUOTES)
         words = plain.split()
-        if plain.lower() in _NO_NAMES or not 0 < len(words) <= _NAME_WORDS or any(claims(plain)):
+        if plain.lower() in _NO_NAMES or not 0 < len(words) <= _NAME_WORDS:
+            return False
+        if said := dates_in(plain):
+            return not any(may_be_one(day, own) for day in said for own in self._dates)
+        if any(claims(plain)):
             return False
         told = self._told if choices_in(self._asked) else self._found
         if numbers := {int(digits) for digits in _SMALL_DIGITS.findall(plain)}:

@@ -272,7 +272,9 @@ class Read:
         if self.source.text[at - 1 : at] == "(":  # accounts write a loss so
             return ""
         if facts is not None:
-            words += f" {facts.column} {' '.join(facts.row.cells)}"
+            # A minus that the cell lacks has its reason in its column or in the name of its row.
+            cells = facts.row.cells if own.is_negative else facts.row.cells[:1]
+            words += f" {facts.column} {' '.join(cells)}"
         is_explained = may_be_unsigned if own.is_negative else may_be_negative
         if is_explained(words):
             return ""

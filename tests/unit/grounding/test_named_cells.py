@@ -108,6 +108,7 @@ def test_other_texts_may_have_another_figure() -> None:
     ("text", "source", "wrong"),
     [
         ("Attendance was 363 kg.", "Attendance was 363.", ["363 kg"]),
+        ("It is 40km.", "40km", []),
         ("It weighs 363 kg.", "Its weight is 363.", []),
         ("It is 363 km long.", "How many kilometres long? 363", []),
         ("It took 363 days.", "It took 363.", []),
@@ -120,6 +121,9 @@ def test_a_unit_of_measure_is_named_or_implied_by_something_that_was_read(
     assert [claim.text for claim in check(text, [Source(source)]) if not claim.source] == wrong
 
 
+SIGNS = "| a | b | price | terms |\n| --- | --- | --- | --- |\n| 0.07 | 49.67 | 12.5 | free returns |\n1 row"
+
+
 @pytest.mark.parametrize(
     ("text", "is_right"),
     [
@@ -128,10 +132,11 @@ def test_a_unit_of_measure_is_named_or_implied_by_something_that_was_read(
         ("The standard deviation is −49.67.", False),
         ("The standard deviation is 49.67.", True),
         ("The loss is −49.67.", True),
+        ("The price is −12.5.", False),  # whatever other cells of the row tell of
     ],
 )
 def test_a_minus_needs_a_reason(text: str, is_right: bool) -> None:
-    assert (lacking(text, "| a | b |\n| --- | --- |\n| 0.07 | 49.67 |\n1 row") == []) is is_right
+    assert (lacking(text, SIGNS) == []) is is_right
 
 
 def test_a_mean_of_amounts_is_no_share_though_the_table_has_shares_too() -> None:
@@ -161,6 +166,9 @@ def test_a_mean_of_amounts_is_no_share_though_the_table_has_shares_too() -> None
         ("How urgent?", "It burns.", {"priority": 1}, True),  # no statistic
         ("Which team was 23rd, besides Angola?", "It was Carlin.", {"value": "23rd"}, False),
         ("Which place?", "It came in second.", {"value": "2nd"}, True),
+        ("On which date?", "It was paid on 4 February 2026.", {"value": "2026-02-04"}, True),
+        ("On which date?", "It was paid on 4 February 2026.", {"value": "2026-01-05"}, False),
+        ("When?", "It was paid in May 2026.", {"value": "May 2026"}, True),
         ("Which score?", "The score was 1-6.", {"value": "1–6"}, True),
         ("Which note is common?", "The root is E♭.", {"value": "C"}, False),
         ("Which note is common?", "The root is C.", {"value": "C"}, True),

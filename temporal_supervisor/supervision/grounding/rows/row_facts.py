@@ -22,6 +22,7 @@ from temporal_supervisor.supervision.grounding.units import (
     mentioned_units,
 )
 from temporal_supervisor.supervision.grounding.wording.time_words import Day, dates_in, is_date, months_of, years_in
+from temporal_supervisor.supervision.grounding.written_figures import values
 
 _WORD = re.compile(r"[^\W_]+")
 _NUMBER = re.compile(r"[^\w\n]{0,4}\d[\d.,'’\s]*[^\w\n]{0,4}")
@@ -96,7 +97,7 @@ class Names:
         if kind not in _MEASURES or not (self._have_all or self._columns):
             return ""
         is_known = kind in self._measured or (not self._columns and kind in self._implied)
-        return "" if is_known else f"nothing is given in {unit}"
+        return "" if is_known or kind in self._of_figures else f"nothing is given in {unit}"
 
     @cached_property
     def is_sorted(self) -> bool:
@@ -108,6 +109,12 @@ class Names:
     def _measured(self) -> frozenset[str]:
         """The kinds of units that any source names."""
         return frozenset(DIMENSIONS[unit] for place in self._places for unit in place.units)
+
+    @cached_property
+    def _of_figures(self) -> frozenset[str]:
+        """The kinds of units that stand directly behind digits, as in 40km."""
+        units = {each.unit for place in self._places for each in values(place.text)}
+        return frozenset(DIMENSIONS[unit] for unit in units if unit is not None)
 
     @cached_property
     def _implied(self) -> frozenset[str]:
