@@ -57,8 +57,10 @@ def read_keys(file: Path) -> Keys:
     try:
         unshared(file, file.stat(), os.getuid())
         lines = [line.split() for line in file.read_text(encoding="ascii").splitlines()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"SUPERVISOR_KEYS_FILE {file} can't be read: {type(error).__name__}") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"SUPERVISOR_KEYS_FILE {file} can't be read: it is no text in ASCII") from None
+    except OSError as error:
+        raise ValueError(f"SUPERVISOR_KEYS_FILE {file} can't be read: {error.strerror}") from None
     keys: dict[str, bytes] = {}
     for number, words in enumerate(lines, 1):
         if not words or words[0].startswith("#"):

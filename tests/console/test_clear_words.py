@@ -27,6 +27,7 @@ from temporal_supervisor.console.run.standstill import Standstill
 from temporal_supervisor.console.view.event_lines import now_line
 from temporal_supervisor.console.view.live_view import Picture, QuietScreen, to_go_words
 from temporal_supervisor.runtime.connection import ConnectionFailed, target
+from temporal_supervisor.runtime.encryption import read_keys
 from temporal_supervisor.runtime.process import cache_dir
 from temporal_supervisor.runtime.settings import Settings
 from temporal_supervisor.standin.__main__ import main as serve_standin
@@ -178,6 +179,11 @@ def test_a_cache_folder_that_can_not_be_made_names_its_variable(
     monkeypatch.setenv("SUPERVISOR_CACHE_DIR", str(tmp_path / "file" / "cache"))
     with pytest.raises(OSError, match="can't be made: .*; let SUPERVISOR_CACHE_DIR name another"):
         cache_dir()
+
+
+def test_a_file_of_keys_that_is_not_there_is_said_in_the_systems_words(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="SUPERVISOR_KEYS_FILE .*: No such file or directory"):
+        read_keys(tmp_path / "none")
 
 
 def test_a_folder_for_files_that_can_not_be_made_says_why(tmp_path: Path) -> None:
