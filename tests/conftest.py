@@ -1,4 +1,9 @@
-"""One real Temporal server, one scripted model and one Worker for the whole test session."""
+"""One real Temporal server, one scripted model and one Worker for the whole test session.
+
+The process that only hands tests out reads this module, too: what fixtures alone need is imported in them.
+"""
+
+from __future__ import annotations
 
 import contextlib
 import gc
@@ -6,26 +11,28 @@ import os
 import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pytest
 from hypothesis import settings as hypothesis
-from temporalio.client import Client
 
-from temporal_supervisor.runtime.connection import connect
-from temporal_supervisor.runtime.server.embedded_server import EmbeddedServer, ServerInfo
-from temporal_supervisor.runtime.settings import Settings
 from temporal_supervisor.supervision.base import limits
-from tests.scripted_model import ScriptedModel, scripted_model
-from tests.serving import light_folder, settings_for
-from tests.workflow.runs import Lab
-from worker_main import serving
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from temporalio.client import Client
+
+    from temporal_supervisor.runtime.server.embedded_server import ServerInfo
+    from temporal_supervisor.runtime.settings import Settings
+    from tests.scripted_model import ScriptedModel
+    from tests.workflow.runs import Lab
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a shell; commands would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-gc.freeze()  # as a Worker does: an eighth of the tests' time went into looking for garbage
-gc.set_threshold(limits.NEW_OBJECTS)
+gc.set_threshold(limits.NEW_OBJECTS)  # as a Worker does: an eighth of the tests' time went into looking for garbage
 
 os.environ.setdefault("GOGC", "400")  # servers that collect garbage seldom take a seventh less CPU
 os.environ.setdefault("GOMAXPROCS", "1")  # and on one core a tenth less: there are more servers than cores
@@ -58,14 +65,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=place)
 
 
-def pytest_collection_finish() -> None:
-    """Keeps the garbage collector from going through thousands of collected tests."""
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keeps the garbage collector from going through all that is imported, and thousands of collected tests."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(scope="session")
 def light() -> Iterator[Path]:
     """A folder for what the session's server and Workers keep."""
+    from tests.serving import light_folder
+
     with light_folder() as folder:
         yield folder
 
@@ -73,6 +88,8 @@ def light() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 async def server(light: Path) -> AsyncIterator[ServerInfo]:
     """A Temporal server of the tests' own."""
+    from temporal_supervisor.runtime.server.embedded_server import EmbeddedServer
+
     async with EmbeddedServer(shared=False, db=light / "temporal.db", headless=True) as info:
         yield info
 
@@ -80,12 +97,16 @@ async def server(light: Path) -> AsyncIterator[ServerInfo]:
 @pytest.fixture(scope="session")
 async def client(server: ServerInfo) -> Client:
     """A client with the project's data converter."""
+    from temporal_supervisor.runtime.connection import connect
+
     return await connect(address=server.address)
 
 
 @pytest.fixture(scope="session")
 async def model() -> AsyncIterator[ScriptedModel]:
     """The scripted model, over HTTP."""
+    from tests.scripted_model import scripted_model
+
     async with scripted_model() as scripted:
         yield scripted
 
@@ -93,6 +114,8 @@ async def model() -> AsyncIterator[ScriptedModel]:
 @pytest.fixture(scope="session")
 def settings(model: ScriptedModel, light: Path) -> Settings:
     """Settings of the session's Worker."""
+    from tests.serving import settings_for
+
     return settings_for(model.url, light / "artifacts")
 
 
@@ -109,6 +132,8 @@ class SessionWorkers:
 
     async def serve(self, *, sandboxed: bool) -> None:
         """Returns once Workers of that kind serve, which replace those of the other kind."""
+        from worker_main import serving
+
         if sandboxed is self._sandboxed:
             return
         await self.stop()
@@ -145,4 +170,6 @@ def run_id() -> str:
 @pytest.fixture
 def lab(request: pytest.FixtureRequest, client: Client, model: ScriptedModel, worker: None, run_id: str) -> Lab:
     """A run on the session's Worker, with what a file says of all its runs in USUAL."""
+    from tests.workflow.runs import Lab
+
     return Lab(client, model, run_id, getattr(request.module, "USUAL", {}))
