@@ -107,11 +107,11 @@ async def test_what_rests_on_a_changed_step_is_done_again_and_nothing_else(lab: 
 @pytest.mark.parametrize("count", [22, pytest.param(102, marks=pytest.mark.long)])
 async def test_of_many_agents_the_two_that_failed_are_paid_again(lab: Lab, store: ArtifactStore, count: int) -> None:
     parts = own(*(item(f"t{n}", "hand") for n in range(1, count + 1)))
-    failed = ["t17", f"t{count - 2}"]
+    failed = sorted(["t17", f"t{count - 2}"])
     failing = {subtask_id: (lambda step: IMPOSSIBLE) for subtask_id in failed}
     lab.play(script(as_json({}), failing))
     first = await lab.run(plan=parts)
-    assert sorted(gap.subtask_id for gap in first.gaps) == sorted(failed)
+    assert sorted(gap.subtask_id for gap in first.gaps) == failed
     earlier = await EarlierRuns(store, lab.client).load(lab.run_id)
     assert earlier
     later = another(lab)
