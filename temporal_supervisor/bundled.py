@@ -1,4 +1,4 @@
-"""Where the files are that are not Python.
+"""The places of files that are not Python.
 
 They lie beside this package in a checkout, below it once it is installed.
 """

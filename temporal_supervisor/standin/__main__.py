@@ -53,7 +53,7 @@ def _config(file: Path | None) -> bytes:
 
 
 def _log(file: Path | None) -> TextIO:
-    """Returns the file that gets a line of JSON for each event. Raises ValueError if it can't be written."""
+    """Returns the file that gets a line of JSON for each event. Raises ValueError."""
     try:
         if file:
             file.parent.mkdir(parents=True, exist_ok=True)

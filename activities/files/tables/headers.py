@@ -149,8 +149,10 @@ class _Table:
         return not self.continues(after.cells, [row])
 
     def is_dated(self, row: Row, after: Row | None) -> bool:
-        """True for a label and its day, such as `As of, 2025-01-01`, above a row that names all columns."""
-        if after is None or self.width_of(row.cells) != [0, 1] or not _DAY.match(_plain(row.cells[1])):
+        """True for a label and its day, `As of, 2025-01-01`, above a row that names all columns."""
+        if after is None or self.width_of(row.cells) != [0, 1]:
+            return False
+        if not _DAY.match(_plain(row.cells[1])):
             return False
         if self.width == 2 and after.number == row.number + 1:
             return False  # the day may be the name of its column

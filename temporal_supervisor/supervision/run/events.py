@@ -147,8 +147,10 @@ def sentence(event: TraceEvent) -> tuple[str, Mood]:
         says = bool(value) and (value is True or value != 1)
         return part[3] if says is not bool(part[1]) else ""
 
-    read = {**data, "stop_reason": _STOPS.get(str(data.get("stop_reason")), data.get("stop_reason"))}
-    words = _FIELD.sub(lambda field: _shown(read.get(field[1]), field[2]), _OPTIONAL.sub(optional, text))
+    reason = data.get("stop_reason")
+    read = {**data, "stop_reason": _STOPS.get(str(reason), reason)}
+    left = _OPTIONAL.sub(optional, text)
+    words = _FIELD.sub(lambda field: _shown(read.get(field[1]), field[2]), left)
     return words, "bad" if data.get("is_error") else mood
 
 

@@ -1,4 +1,4 @@
-"""The command `examples`: the example files of the documents, written into the working directory."""
+"""The command `examples`: writes the example files of the documents."""
 
 import shutil
 from pathlib import Path

@@ -103,7 +103,8 @@ def _pair(sentence: str, table: MarkdownTable, at: int) -> tuple[int, str, str] 
         return None
     name = r"\s".join(map(re.escape, head.split()))
     # "54 days: Packaging 10, ..." is a sum and its parts: behind a number the head is a unit.
-    found = re.search(rf"(?<!\w)(?<!\d\s){name}\*{{0,2}}(?P<is>:\*{{0,2}}|\s(?:is|was))?\s", sentence)
+    label = rf"(?<!\w)(?<!\d\s){name}\*{{0,2}}(?P<is>:\*{{0,2}}|\s(?:is|was))?\s"
+    found = re.search(label, sentence)
     if found is None:
         return None
     rest = sentence[found.end() :].lstrip("\"“*'")
