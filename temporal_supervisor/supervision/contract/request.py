@@ -1,7 +1,7 @@
 """The request of a run, validated and bounded."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from fractions import Fraction
@@ -296,11 +296,19 @@ def _fields(*kinds: type[BaseModel]) -> set[str]:
     return {name for kind in kinds for name in (*kind.model_fields, *_fields(*kind.__subclasses__()))}
 
 
+_PLAIN_WORDS: Mapping[str, str] = {
+    "extra_forbidden": "unknown field",
+    "bool_parsing": "must be true or false",
+    "model_type": "must be an object",
+    "model_attributes_type": "must be an object",
+    "dict_type": "must be an object",
+}
+"""Of kinds of errors the words that people read in place of the library's."""
+
+
 def _complaint(error_type: str, message: str) -> str:
-    if error_type == "extra_forbidden":
-        return "unknown field"
     if error_type == "string_too_short" and message.endswith("least 1 character"):
         return "must not be empty"
-    if error_type == "bool_parsing":
-        return "must be true or false"
+    if words := _PLAIN_WORDS.get(error_type):
+        return words
     return _DURATION if error_type.startswith("time_delta_") else message.removeprefix("Value error, ")

@@ -162,6 +162,8 @@ def test_an_input_that_is_no_request_says_why(inputs: tuple[object, ...], messag
         ("attachments", [{"name": "a", "text": ""}] * 2, "request: attachment names must differ"),
         ("budget", {"tokens": 10**15 + 1}, "budget.tokens: Input should be less than or equal to"),
         ("budget", {"usd": 10**400}, "budget.usd: Input should be"),
+        ("budget", 3, "budget: must be an object"),
+        ("approve_plan", "perhaps", "approve_plan: must be true or false"),
         ("budget", {"zzzzzz": 5}, "budget.zzzzzz: unknown field"),
         ("max_reviewz", 1, "max_reviewz: unknown field, did you mean 'max_reviews'?"),
         ("budget", {"token": 5}, "budget.token: unknown field, did you mean 'tokens'?"),
