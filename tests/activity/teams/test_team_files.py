@@ -366,7 +366,7 @@ SEARCHES = TEAM.replace('name = "calculate"', 'name = "{tool}"').replace("calcul
         (
             "web_search",
             'options = { allowed_domains = ["https://example.com"] }',
-            "allowed_domains.0: String should match",
+            "allowed_domains.0: must be a domain without https",
         ),
     ],
 )

@@ -57,7 +57,7 @@ async def test_an_unknown_name_is_refused_with_the_roles_tools(name: str) -> Non
 
 @pytest.mark.parametrize(
     ("arguments", "problem"),
-    [({"count": 0}, "count: "), ({"txt": "x"}, "txt: "), ([], "Wrong arguments: Input should be")],
+    [({"count": 0}, "count: "), ({"txt": "x"}, "txt: "), ([], "Wrong arguments: must be an object")],
 )
 async def test_wrong_arguments_name_field_and_problem(arguments: object, problem: str) -> None:
     ran = await call(never, arguments)
