@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 _NOISE = 1e-14  # of a value: less than its 15th digit
 _LEAST, _LARGEST = 1e-9, 1e15  # of numbers without an exponent
 
-VERSION = 13
+VERSION = 14
 """Raised whenever the same file is read in another way: what was converted before is converted again."""
 
 TABLES = {
