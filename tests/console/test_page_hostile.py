@@ -158,6 +158,7 @@ def further_pages(site: PageSite, text: str) -> dict[str, str]:
     report.finding = Finding(summary=text, text_ref="x", record_ref="x", limitations=[text])
     shared = {"run_id": text, "place": "/runs/r"}
     parts = {
+        "tree": board.tree(),
         "items": site.text("items.html.j2", **shared, found=board.folded("t1")),
         "events": site.text("events.html.j2", **shared, lines=[text_line(site, text)]),
     }

@@ -168,7 +168,7 @@ class RunBoard:
             self._take_fold(fold)
 
     def _take_fold(self, fold: Fold) -> None:
-        """Shows how many of the rows in a fold are in which state."""
+        """Puts the counts of a fold, by state, beside its head."""
         states = Counter(self._rows[path].row.report.state for path in fold.paths)
         shown = [(state, states[state]) for state in _STATES if states[state]]
         self.put(self._place_of(fold), shown, "counts.html.j2", counts=shown)
@@ -198,7 +198,7 @@ class RunBoard:
 
     def tree(self) -> str:
         """Returns the whole tree, without the rows that are folded."""
-        shown = [([self.part(self._places[path]) for path in group.paths], group.fold) for group in self._groups]
+        shown = [(self._shown_rows(group), group.fold) for group in self._groups]
         return self.render(
             "tree.html.j2",
             groups=shown,
@@ -207,6 +207,9 @@ class RunBoard:
             place=self.place,
             has_rows=bool(self._order),
         )
+
+    def _shown_rows(self, group: Group) -> list[str]:
+        return [self.part(self._places[path]) for path in group.paths]
 
     def folded(self, name: str, state: str = "", start: int = 0) -> FoldedRows:
         """Returns the rows of a fold from a place on, of those in a state if one is named."""
@@ -242,7 +245,9 @@ class RunBoard:
     def _news(self, since: int) -> str:
         new = {name: part for name, part in self._parts.items() if part.version > since}
         has_tree = self._tree_version > since  # it holds all rows
-        parts = {name: part.shown for name, part in new.items() if not (has_tree and _is_in_tree(name))}
+        if has_tree:
+            new = {name: part for name, part in new.items() if not _is_in_tree(name)}
+        parts = {name: part.shown for name, part in new.items()}
         if has_tree:
             parts["tree"] = self.tree()
         news = {"version": self.version, "parts": parts, "ended": self.ended}
@@ -265,7 +270,7 @@ def template_path(row: TreeRow) -> str:
 
 
 def _groups(rows: Sequence[RowView]) -> list[Group]:
-    """Returns the rows with those apart that are folded: many items, and most of very many subtasks."""
+    """Returns the rows, those apart that are folded: many items, most of very many subtasks."""
     found: list[Group] = []
     for template, views in groupby(rows, lambda view: template_path(view.row)):
         paths = [view.row.path for view in views]

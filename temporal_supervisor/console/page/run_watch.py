@@ -21,7 +21,7 @@ from temporal_supervisor.console.view.follow import SERVER_AWAY, RunPoller
 from temporal_supervisor.messages import Item, NoAnswer, NoRun, UpdateRefused
 from temporal_supervisor.runs import Run
 
-_ROUND = timedelta(milliseconds=150)  # from one round to the next: without news it is a cheap question to the server
+_ROUND = timedelta(milliseconds=150)  # from one to the next: without news a cheap question
 _PAUSE = timedelta(milliseconds=30)  # after a round that took longer
 _READY = timedelta(milliseconds=300)  # a page does not wait longer for the first round
 _LEFT_AFTER = timedelta(seconds=15)  # a reload of the page finds the board as it was
@@ -133,7 +133,7 @@ class Watch:
 
 
 def _words_of(cause: Standstill) -> tuple[str, str]:
-    """Returns the words of a cause, and since when it is there, which the page shows by the reader's clock."""
+    """Returns the words of a cause, and its time, which the page shows by the reader's clock."""
     return replace(cause, since=None).line.replace("`", ""), cause.since or ""
 
 

@@ -85,7 +85,7 @@ def _row(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _shown_cause(cause: Standstill) -> tuple[str, str]:
-    """Returns the words of a cause, and since when it is there: the reader has a clock of his own."""
+    """Returns the words of a cause, and its time, which the page shows by the reader's clock."""
     timeless = replace(cause, since=None)
     words = timeless.cause if cause.waits_for == "person" else timeless.line.replace("`", "")
     return words, cause.since or ""

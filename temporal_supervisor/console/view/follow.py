@@ -35,8 +35,8 @@ IDLE = timedelta(seconds=5)  # a run without news is queried after this: to noti
 _POLL = timedelta(seconds=1)  # how often the server is asked whether a followed run has news
 _AGENTS = 64  # worker agents at work that are asked per poll, in rotation
 _AT_ONCE = 16  # of them asked at the same time
-_REPLAYS = 4  # that have just ended and are asked at the same time: for each a Worker replays a history
-_EARLIER = 200  # that had ended before anybody looked, the last of them: a page keeps hardly more events
+_REPLAYS = 4  # that have just ended, asked at the same time: for each a Worker replays a history
+_EARLIER = 200  # that had ended before anybody looked: a page keeps hardly more events
 _EARLIER_AT_ONCE = 1  # of them asked at the same time
 _LAST_LOOKS = 5  # polls after a run's end that collect what its worker agents did last
 _LAST_WAIT = timedelta(seconds=1)  # of each of these for what they are reading
@@ -102,7 +102,7 @@ class RunPoller:
         self._asking = asyncio.Semaphore(_AT_ONCE)
         self._replaying = asyncio.Semaphore(_REPLAYS)
         self._replaying_earlier = asyncio.Semaphore(_EARLIER_AT_ONCE)
-        self._ended: dict[str, asyncio.Task[list[Line]]] = {}  # the reading of ended agents' last events
+        self._ended: dict[str, asyncio.Task[list[Line]]] = {}  # read the last events of each
         self._answered_at = -math.inf
         self._observed_at = -math.inf
         self._is_new = True
@@ -123,7 +123,8 @@ class RunPoller:
             self._observe(described),
             *map(self._poll_agent, self._chosen_agents()),
         )
-        # One that the status names is asked from the next round on, with which the event of its start has come.
+        # One that the status names is asked from the next round on: the event of its start is read
+        # by then.
         self._name_agents()
         if is_answered and self._is_new:
             self._leave_out_earlier()
@@ -136,7 +137,10 @@ class RunPoller:
         return sorted(lines, key=lambda item: item.at)
 
     async def _poll_status(self, news: bool) -> bool:
-        """Asks for the status if there is news, or if the last answer is old. Returns False if no Worker answers."""
+        """Asks for the status if there is news, or if the last answer is old.
+
+        Returns False if no Worker answers.
+        """
         closed = self.picture.closed
         if not news and _age(self._answered_at) < IDLE.total_seconds():
             return True
@@ -151,7 +155,7 @@ class RunPoller:
         return True
 
     async def _root_events(self, described: WorkflowExecutionDescription) -> list[TraceEvent]:
-        """Returns the run's own new events; none if no Worker answers, which the status says, too."""
+        """Returns the run's own new events; none if no Worker answers."""
         try:
             return await self._events(self._root, described)
         except NoAnswer:
@@ -159,7 +163,7 @@ class RunPoller:
             return []
 
     async def _observe(self, described: WorkflowExecutionDescription) -> None:
-        """Looks now and then at what the run stands still for: one question for each of many worker agents."""
+        """Looks now and then at what the run stands still for: a question for each agent."""
         if self.picture.closed or _age(self._observed_at) >= _OBSERVED.total_seconds():
             with suppress(RPCError):  # the next round says so
                 self.picture.observed = await observed(self._run, described, answered=True)
@@ -178,15 +182,20 @@ class RunPoller:
                     live.add(workflow_id)
         for workflow_id, agent in self.picture.agents.items():
             agent.ended = workflow_id not in live
-            agent.read_to_end = agent.read_to_end and agent.ended  # an attempt that was stopped may go on
+            # an attempt that was stopped may go on
+            agent.read_to_end = agent.read_to_end and agent.ended
 
     def _leave_out_earlier(self) -> None:
         """Leaves out what those worker agents did that ended long before anybody looked."""
-        agents, nested = self.picture.agents, self.picture.nested
-        ended_at = {row.report.workflow_id: row.report.finished_at or "" for row in self.picture.tree()}
-        ended = [workflow_id for workflow_id, agent in agents.items() if agent.ended and workflow_id not in nested]
+        agents, reports = self.picture.agents, [row.report for row in self.picture.tree()]
+        ended_at = {report.workflow_id: report.finished_at or "" for report in reports}
+        ended = [workflow_id for workflow_id in agents if self._has_ended(workflow_id)]
         for workflow_id in sorted(ended, key=lambda each: ended_at.get(each, ""))[:-_EARLIER]:
             agents[workflow_id].read_to_end = True
+
+    def _has_ended(self, workflow_id: str) -> bool:
+        """True if a worker agent has ended; nested runs have subtasks to be asked for, too."""
+        return self.picture.agents[workflow_id].ended and workflow_id not in self.picture.nested
 
     def _chosen_agents(self) -> list[str]:
         """Returns the worker agents at work to ask in this round, in rotation, and the nested runs."""
@@ -194,22 +203,23 @@ class RunPoller:
         chosen = [
             workflow_id
             for workflow_id, agent in agents.items()
-            if not agent.read_to_end and (not agent.ended or workflow_id in self.picture.nested)
+            if not agent.read_to_end and not self._has_ended(workflow_id)
         ]
         for workflow_id in chosen[:_AGENTS]:
             agents[workflow_id] = agents.pop(workflow_id)  # the others are first next time
         return chosen[:_AGENTS]
 
     async def _read_ended(self) -> list[list[Line]]:
-        """Returns the last events of ended worker agents, as far as they are there: a round does not wait for them.
+        """Returns the last events of ended worker agents that are there: a round does not wait.
 
         Once the run has ended nothing else comes any more: then it waits a little.
         """
         places = self._replaying_earlier if self._is_new else self._replaying
         for workflow_id, agent in reversed([*self.picture.agents.items()]):
-            is_due = agent.ended and not agent.read_to_end and workflow_id not in self.picture.nested
+            is_due = self._has_ended(workflow_id) and not agent.read_to_end
             if is_due and workflow_id not in self._ended:
-                self._ended[workflow_id] = asyncio.create_task(self._last_lines(workflow_id, places))
+                reading = self._last_lines(workflow_id, places)
+                self._ended[workflow_id] = asyncio.create_task(reading)
         if self.picture.closed and self._ended:
             await asyncio.wait(self._ended.values(), timeout=_LAST_WAIT.total_seconds())
         done = [workflow_id for workflow_id, task in self._ended.items() if task.done()]

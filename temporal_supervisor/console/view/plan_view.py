@@ -127,7 +127,7 @@ def _short(number: float) -> str:
 async def plan_page(run: Run, store: ArtifactStore | None = None) -> PlanPage:
     """Returns the plan of a run. Raises NoAnswer and ArtifactError.
 
-    A run has the descriptions of a large plan shortened: of one that waits they are read whole from the store.
+    A run shortens the descriptions of a large plan: of one that waits the store has them whole.
     """
     plan, status = await run.plan(), await run.status()
     page = PlanPage(run.id, plan, status)
@@ -142,7 +142,7 @@ async def plan_page(run: Run, store: ArtifactStore | None = None) -> PlanPage:
 
 
 def failures(plan: Plan, success: str | float) -> dict[tuple[str, ...], str]:
-    """Returns what happens if a required subtask fails for good, by the subtasks for which that is the same."""
+    """Returns the outcomes of required subtasks that fail for good, by the subtasks of each."""
     before = {subtask.id: {*subtask.depends_on} for subtask in plan.named}
     dependents: dict[str, list[str]] = {}
     for subtask_id, dependencies in before.items():
@@ -155,7 +155,8 @@ def failures(plan: Plan, success: str | float) -> dict[tuple[str, ...], str]:
         if subtask.importance == "required":
             lost = _lost_after(subtask.id, before, dependents)
             is_met = met_without(success, {subtask.id, *lost}, importance)
-            same.setdefault(_if_lost(lost, success, is_met=is_met, is_only=len(before) == 1), []).append(subtask.id)
+            outcome = _if_lost(lost, success, is_met=is_met, is_only=len(before) == 1)
+            same.setdefault(outcome, []).append(subtask.id)
     return {tuple(subtasks): what for what, subtasks in same.items()}
 
 

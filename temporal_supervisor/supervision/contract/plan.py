@@ -3,7 +3,13 @@
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, PlainSerializer, SerializerFunctionWrapHandler, field_serializer
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    SerializerFunctionWrapHandler,
+    field_serializer,
+)
 
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.contract.base import Model, Summary
@@ -111,7 +117,7 @@ class Plan(Model):
 
     @field_serializer("subtasks", mode="wrap", when_used="json")
     def _lean(self, subtasks: list[Subtask], dump: SerializerFunctionWrapHandler) -> Any:
-        """Leaves out unset fields of many subtasks: with them a plan of 1,000 would not fit into a payload."""
+        """Leaves out unset fields of many subtasks: with them 1,000 would not fit a payload."""
         if len(subtasks) <= limits.STATUS_PAGE:
             return dump(subtasks)
         return [subtask.model_dump(mode="json", exclude_defaults=True) for subtask in subtasks]

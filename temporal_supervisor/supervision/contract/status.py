@@ -127,8 +127,9 @@ class RunLimits(Model):
 class Status(Model):
     """The state of a run; subtasks in pages of 100, the next page with `cursor = next_cursor`.
 
-    Asked with the `version` of an earlier one as `since` it has only the subtasks that have changed, and repeats that
-    `since`; without it, which is so after a reset and with another revision of the plan, it has them all.
+    Asked with the `version` of an earlier one as `since` it has only the subtasks that have
+    changed, and repeats that `since`. Without it, as after a reset or with another revision of the
+    plan, it has them all.
     `updates` is how many the run has taken: the server allows 2,000. Findings of the runs in
     `reuse_from` `saved` so much.
     """

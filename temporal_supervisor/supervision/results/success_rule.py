@@ -29,7 +29,11 @@ def reachable(rule: Rule, reports: Iterable[SubtaskReport], importance_by_id: Ma
     return _enough(rule, possible, importance_by_id)
 
 
-def met_without(rule: Rule, lost: Collection[str], importance_by_id: Mapping[str, Importance]) -> bool:
+def met_without(
+    rule: Rule,
+    lost: Collection[str],
+    importance_by_id: Mapping[str, Importance],
+) -> bool:
     """True if it would be enough if all but those that are lost completed."""
     return len(_counted(rule, importance_by_id).difference(lost)) >= needed(rule, importance_by_id)
 

@@ -104,7 +104,7 @@ class Board:
         return self._reports[subtask_id]
 
     def changed_since(self, version: int) -> list[SubtaskReport]:
-        """Returns the subtasks that have changed after the change of a number, in the order of the plan."""
+        """Returns the subtasks that changed after that change, in the order of the plan."""
         return [report for report in self._reports.values() if self._changed[report.id] > version]
 
     def _add_item(self, template: SubtaskReport) -> None:

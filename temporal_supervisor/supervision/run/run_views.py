@@ -25,8 +25,9 @@ from temporal_supervisor.supervision.run.run_state import RunState
 def status_of(state: RunState, cursor: int = 0, since: str = "", execution: str = "") -> Status:
     """Returns the status, with the page at `cursor` of the subtasks and of the waits.
 
-    With a version that the status had before, `since`, only of subtasks that have changed. One of another execution,
-    before a reset, or of another revision of the plan counts for nothing: then of all.
+    With a version that the status had before, `since`, only of subtasks that have changed. One of
+    another execution, before a reset, or of another revision of the plan counts for nothing: then
+    of all.
     """
     known = _change_of(state, since, execution)
     reports = state.board.reports()
