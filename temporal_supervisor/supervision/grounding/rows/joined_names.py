@@ -12,8 +12,8 @@ from temporal_supervisor.supervision.grounding.rows.markdown_tables import Markd
 from temporal_supervisor.supervision.grounding.rows.row_facts import Mention, Names, words_of
 
 _IS_HEAD = re.compile(r"[^\W\d_]{3}")
-_FIGURE = re.compile(r"[-−+$€£]{0,3}[\d.,\s]+%?")  # of these the rule for figures knows more
-_ENDS = re.compile(r"[\"”*']*(?:[.,;)]|\s\[|\s*\Z)")
+_FIGURE = re.compile(r"[-−+$€£]{0,3}[\d.,\s]++%?")  # of these the rule for figures knows more
+_ENDS = re.compile(r"[\"”*']{0,4}(?:[.,;)]|\s\[|\s{0,3}\Z)")
 _GOES_ON = re.compile(r"\w|[.,]\d|[’'-]\w")
 _ROWS = 500  # of a table: beyond, a sentence is not compared with each of them
 _SENTENCES = 60  # of a text that are compared with rows

@@ -26,7 +26,7 @@ _TABLES = 16  # whose names are remembered
 _YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 _MONEY = re.compile(
-    r"\s*\(?(?:US|A|C)?[$€£¥][’'`]?(?:000s?|m|mn|bn|k)?\)?(?![^\W_])",
+    r"\s{0,2}\(?(?:US|A|C)?[$€£¥][’'`]?(?:000s?|m|mn|bn|k)?\)?(?![^\W_])",
     re.IGNORECASE,
 )
 _PIECES = re.compile(r"\s(?:and|und|et|y)\s|;\s|,\s(?!\d{3}(?!\d))")
