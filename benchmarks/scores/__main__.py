@@ -36,8 +36,8 @@ value of another row or column, another year, unit, scale or sign. A fault is no
 """
 _LIMITS = """\
 What no code can see: a name of another text that was read too, a wrong row where a query leaves its name out, a small
-count that the agent made itself, percent in place of an amount where the table has percentages, too, and a unit where
-the data name none.
+count that the agent made itself where the query gave 0 or 1, percent in place of an amount where the row speaks of
+interest or growth, an answer in other lower-case words than its finding, and a unit that a word of the data implies.
 """
 _CHANCE = """\
 ## How small a change is seen
