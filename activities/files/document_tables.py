@@ -351,9 +351,8 @@ def _number(element: ElementTree.Element | None) -> int | None:
 # --- Markdown -----------------------------------------------------------------------------------
 
 
-_RULE = re.compile(
-    r" {0,3}\|?[ \t]*+:?-++:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)*+\|?[ \t]*+"
-)  # below the names of the columns
+# The line below the names of the columns.
+_RULE = re.compile(r" {0,3}\|?[ \t]*+:?-++:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)*+\|?[ \t]*+")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _BATCH = 500  # rows that the library sees at a time: it keeps some KiB of each cell
 

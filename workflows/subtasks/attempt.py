@@ -275,9 +275,8 @@ class _Agent:
         self._model = other
         self._progress = self._stood.get(other, LoopProgress()).continued(self._booked.turns)
         if self._progress.head is not None and self._work.effects:
-            self._progress.note = already_done(
-                self._work.effects
-            )  # by other models, after this one was left
+            # Effects of other models, after this one was left.
+            self._progress.note = already_done(self._work.effects)
         return True
 
     async def _fund(self) -> Amount | None:

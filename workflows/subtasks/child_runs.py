@@ -162,9 +162,8 @@ class _Child:
         except asyncio.CancelledError:
             try:
                 await self.cancel()
-                result = await asyncio.shield(
-                    self.life
-                )  # whole, if it had finished before the cancellation came
+                # Whole, if it had finished before the cancellation came.
+                result = await asyncio.shield(self.life)
             except asyncio.CancelledError:
                 await let_ready_tasks_finish()
                 if not self.life.done():
@@ -172,9 +171,8 @@ class _Child:
                     await let_ready_tasks_finish()
                     if not self.life.done():
                         return consumed.when_stopped()
-                result = (
-                    self.life.result()
-                )  # it came meanwhile, or together with the second cancellation
+                # It came meanwhile, or together with the second cancellation.
+                result = self.life.result()
         finally:
             self.runs.links.leave(self.workflow_id)
         return result.when_stopped() if result.problem or result.stopped else result

@@ -128,9 +128,8 @@ class Dispatch:
         why = self._state.time_and_budget.stopped_because or "the run's deadline came first"
         why_stopped = Problem(type=ErrorKind.DEADLINE_EXCEEDED, message=why)
         if in_time:
-            self._state.board.close(
-                why_stopped
-            )  # a wait that the deadline ended stops its subtask without a reason
+            # A wait that the deadline ended stops its subtask without a reason.
+            self._state.board.close(why_stopped)
         else:
             self._state.trace.note("deadline_reached")
             await self._stop(why_stopped)
@@ -268,9 +267,8 @@ class Dispatch:
         """
         board, slots = self._state.board, self._state.slots
         probes: list[datetime] = []
-        in_flight = (
-            board.in_flight()
-        )  # once: while a role rests, each of its subtasks is looked at every time
+        # Once: while a role rests, each of its subtasks is looked at every time.
+        in_flight = board.in_flight()
         if self._state.time_and_budget.agents_waiting or (
             self._state.refused and not self._state.has_finding
         ):

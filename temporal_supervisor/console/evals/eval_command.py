@@ -84,9 +84,10 @@ from temporal_supervisor.supervision.scores.score_table import (
 )
 
 _LOOK = timedelta(seconds=1)
+# Between two lines about an eval of which nothing has ended meanwhile.
 _SAID = timedelta(
     seconds=15,
-)  # between two lines about an eval of which nothing has ended meanwhile
+)
 _DURATION: TypeAdapter[timedelta] = TypeAdapter(Duration)
 
 

@@ -44,10 +44,11 @@ _SENTENCE_END = re.compile(r"[.!?]\s|\n")
 _FILE = re.compile(r"[\w./ -]{1,76}\.[A-Za-z]{2,5}(?: p\. \d{1,5})?")
 _FOOTNOTE = re.compile(r"^[ \t]{0,3}\[(\d{1,3})\](?=:?[ \t]+\D)", re.MULTILINE)
 _YEARS = range(1500, 2101)
+# What was counted stands in no row.
 _COUNTING = re.compile(
     r"\b(?:how (?:many|often)|numbers? of|counts?|times|rows|in all|altogether|anzahl|zahl der|wie viele|mal)\b",
     re.IGNORECASE,
-)  # what was counted stands in no row
+)
 _CLAUSE_CHARS = 120  # of a clause that a small value ends
 _SPAN_CHARS = 300  # around a time, where the dates stand between which it lies
 _ELLIPSIS = re.compile(r"\[?(?:\.{3}|…)\]?|\[[^\]]{0,40}\]")

@@ -100,9 +100,10 @@ _NUMBER_WORDS = (
     ("twelve", "zwölf", "douze", "doce"),
 )
 _VALUE_OF_WORD = {word: value for value, words in enumerate(_NUMBER_WORDS, 1) for word in words}
+# Such as three weeks, or two full years.
 _IN_WORDS = re.compile(
     rf"(?<!\w)(?P<word>{'|'.join(_VALUE_OF_WORD)})[\s-](?:[^\W\d_]+\s)?(?P<unit>{UNIT})", re.IGNORECASE
-)  # three weeks, two full years
+)
 _ASCII = str.maketrans("٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹０１２３４５６７８９٬٫．％٪", "012345678901234567890123456789,..%%")
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻−", "0123456789--")
 

@@ -52,11 +52,12 @@ _TOTAL = re.compile(
     rf"\b(?:{TOTAL_WORDS}|average|mean|net|gross|world|other)\b",
     re.IGNORECASE,
 )
+# Below the head of a year stand measures of other kinds, row by row.
 _NO_MEASURE = re.compile(
     r".*(?:rank|position|rang\b|platz).*|(?:place|pos|no|nr|number|id|season|week|round|grid|year|month|date|jahr|monat)\.?|"
     r"\W*|column ?\d+|.*(?:1[5-9]|20)\d\d.*",
     re.IGNORECASE,
-)  # below the head of a year stand measures of other kinds, row by row
+)
 _HEAD_SAYS_IT = re.compile(
     rf"(?<![^\W_])(?:{MOST_WORDS}|{LEAST_WORDS}|max|top|best|worst|peak|first|last)(?![^\W_])|\Amin(?![^\W_])", re.I
 )
