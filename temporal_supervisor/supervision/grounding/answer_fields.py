@@ -1,9 +1,9 @@
 """The fields of a structured answer, looked up in the findings.
 
-A number is found if a line of a finding has it beside the unit that the field's name ends in (`mean_wind_ms`,
-`permit_days`) and beside the names in the same object (`"site": "Esbjerg"`), as far as findings have these. A row of a
-table counts as one line for each cell, with the head of its column. The figures, quotations and URLs in a text are
-looked up like those of the answer.
+A number is found if a line of a finding has it beside the unit that the field's name ends in
+(`mean_wind_ms`, `permit_days`) and beside the names in the same object (`"site": "Esbjerg"`), as
+far as findings have these. A row of a table counts as one line for each cell, with the head of its
+column. The figures, quotations and URLs in a text are looked up like those of the answer.
 """
 
 import re
@@ -71,7 +71,8 @@ _NO_NAMES = (
     *("true", "false", "yes", "no", "none", "n/a"),
     *("unknown", "other", "high", "medium", "low"),
 )
-_LABELS = ("year", "month", "week", "day", "hour", "minute", "second")  # in a field's name, not its unit
+# In a field's name, not its unit.
+_LABELS = ("year", "month", "week", "day", "hour", "minute", "second")
 _YEARS = range(1000, 3000)
 
 
@@ -208,8 +209,9 @@ class _Findings:
     def _support(self, row: list[str], name: str, unit: re.Pattern[str] | None, listed: bool) -> Support:
         """Returns the lines that name the row and the unit.
 
-        Where there are none, these are lines with the unit, or with a word of the field's name, of findings that name
-        the row, or of any finding unless the row is one of a list; else all lines of the findings that name the row.
+        Where there are none, these are lines with the unit, or with a word of the field's name, of
+        findings that name the row, or of any finding unless the row is one of a list; else all
+        lines of the findings that name the row.
         """
         key = (tuple(row), unit.pattern if unit else name, listed)
         if key not in self._supports:

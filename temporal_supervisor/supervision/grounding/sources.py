@@ -55,7 +55,9 @@ SourceKind = Literal["data", "computed"]
 
 _HUNDRED = Decimal(100)
 _TWO = 2
-_SORTED = 50  # of the figures within the tolerance: so many above and below are compared, the nearest one is shown
+# Of the figures within the tolerance: so many above and below are compared, the nearest one is
+# shown.
+_SORTED = 50
 _LOOKED_AT = 100  # places of a figure: beyond, one of them may be meant
 _SPAN_CHARS = 300  # of a sentence, for its dates
 _ENDS = ("\n", ". ", "! ", "? ")
@@ -72,9 +74,10 @@ _YEAR_OR_DAY = re.compile(r"\d{1,4}")
 
 @dataclass(frozen=True)
 class Source:
-    """A text that supports claims. A `computed` one has the `arguments` of its tool; `name` is the call as shown.
+    """A text that supports claims.
 
-    `ref` leads to the text, if it is the output of a tool.
+    A `computed` one has the `arguments` of its tool; `name` is the call as shown. `ref` leads to
+    the text, if it is the output of a tool.
     """
 
     text: str
@@ -94,9 +97,9 @@ def _readings(figure: Figure, is_queried: bool) -> Sequence[Reading]:
 class Read:
     """The figures of one source, sorted, and its text in the forms that are searched.
 
-    What was computed is in the units of the `data`: 3187450 - 2104310 is no dollars where these name euros alone, and
-    it may be in thousands where the head of a column is. So may all figures where a source says in
-    which of the `scales` amounts are given.
+    What was computed is in the units of the `data`: 3187450 - 2104310 is no dollars where these
+    name euros alone, and it may be in thousands where the head of a column is. So may all figures
+    where a source says in which of the `scales` amounts are given.
     """
 
     def __init__(
@@ -298,7 +301,8 @@ class Read:
             return ""
         self._names.extremes_left -= 1
         query = self.places.query
-        is_second = query is not None and query.order is None and self._names.is_sorted  # it looks up what was found
+        # It looks up what was found.
+        is_second = query is not None and query.order is None and self._names.is_sorted
         return not_the_extreme(said, words, table, row, None if is_second else query, self.places.is_cut)
 
     @cached_property
@@ -395,7 +399,10 @@ def in_tables(figure: Figure, reads: Iterable["Read"]) -> list[Facts]:
 
 
 def _near_at(text: str, at: int) -> Near | None:
-    """Returns the words near a figure of a source; None if it is no figure that texts would claim."""
+    """Returns the words near a figure of a source.
+
+    None if it is no figure that texts would claim.
+    """
     start = max(text.rfind(end, 0, at) for end in _ENDS) + 1
     ends = [text.find(end, at) for end in _ENDS]
     stop = min((end for end in ends if end >= 0), default=len(text))

@@ -1,10 +1,11 @@
 """Looking for the claims of a text in its sources.
 
-The rule, in words: a figure is supported by a figure of a source that rounds to it, in its unit if both have one; a
-share by the ratio it is, and the other way round; a change in percent by a computed ratio. A quotation is supported
-by the same words in one source, an address by the same address. What a tool computed counts only if the figures it
-was given are supported, so that no figure becomes true by being multiplied by one; so does a calculation written out.
-A figure of a table belongs to its row: another name, year or unit beside it in the text speaks against it.
+The rule, in words: a figure is supported by a figure of a source that rounds to it, in its unit if
+both have one; a share by the ratio it is, and the other way round; a change in percent by a
+computed ratio. A quotation is supported by the same words in one source, an address by the same
+address. What a tool computed counts only if the figures it was given are supported, so that no
+figure becomes true by being multiplied by one; so does a calculation written out. A figure of a
+table belongs to its row: another name, year or unit beside it in the text speaks against it.
 """
 
 import re
@@ -57,7 +58,8 @@ from temporal_supervisor.supervision.grounding.written_figures import (
     whole_values,
 )
 
-GROUNDING_SOURCES_CHARS = 800_000  # of all texts that they are looked up in: up to 12 s of CPU, off the event loop
+# Of all texts that they are looked up in: up to 12 s of CPU, off the event loop.
+GROUNDING_SOURCES_CHARS = 800_000
 
 _SMALL_VALUES = 60  # of a text that are compared with rows
 
@@ -73,10 +75,10 @@ _DIFFERENCE = re.compile(r"[-−–/÷]")
 
 
 def check(text: str, sources: Sequence[Source], marks: Collection[str] = (), names: bool = True) -> list[CheckedClaim]:
-    """Returns each claim of a text once, in its order, with the line that has it; ends where very many have none.
+    """Returns each claim of a text once, in its order, with the line that has it.
 
-    Last come the `names` and causes that no source has; those that one has are left out. `marks` are the ids that
-    citations may name in brackets.
+    Ends where very many have none. Last come the `names` and causes that no source has; those that
+    one has are left out. `marks` are the ids that citations may name in brackets.
     """
     text = text[: limits.GROUNDED_CHARS]
     made = [*claims(text, marks)]
@@ -133,7 +135,8 @@ class Finder(Protocol):
 def looked_up(made: Iterable[Claim], text: str, finder: Finder) -> Iterator[tuple[Claim, Found | None]]:
     """Yields each claim once with where it was found: by the finder, or as the result of a calculation in its text.
 
-    A claim that is made several times, of several names or years, is found if it is found each time.
+    A claim that is made several times, of several names or years, is found if it is found each
+    time.
     """
     results: dict[str, str] | None = None
     by_text: dict[str, dict[Claim, None]] = {}
@@ -194,7 +197,10 @@ def found_nowhere(claims: Iterable[CheckedClaim], more: Iterable[str] = ()) -> l
 
 
 class Support:
-    """Sources, read once. Of a source only the beginning is read, of all sources as much as the limits allow."""
+    """Sources, read once.
+
+    Of a source only the beginning is read, of all sources as much as the limits allow.
+    """
 
     def __init__(
         self,
@@ -220,7 +226,8 @@ class Support:
         while holding := [read for read in computed if self._operands_hold(read.source)]:
             self._accepted += holding
             computed = [read for read in computed if read not in holding]
-        self._accepted.sort(key=lambda read: read.source.name == BRIEF)  # a tool output tells more than the brief
+        # A tool output tells more than the brief.
+        self._accepted.sort(key=lambda read: read.source.name == BRIEF)
 
     @cached_property
     def words(self) -> KnownWords:
@@ -234,7 +241,10 @@ class Support:
         return self.find(claim) is not None
 
     def find(self, claim: Claim) -> Found | None:
-        """Returns a source that has what is claimed, a tool output if there is one, and its line; None if nowhere."""
+        """Returns a source that has what is claimed, a tool output if there is one, and its line.
+
+        None if nowhere.
+        """
         if claim.figure is not None:
             return self._find_figure(claim.figure, claim.near) or _as_span(claim)
         words = [plain_address(claim.text).rstrip("/")] if claim.kind == "address" else pieces(claim.text)
@@ -365,7 +375,8 @@ class Support:
                 continue
             if (at := read.find(figure, near or Near())) is not None:
                 return read.source.name, _line(read.source.text, at), read.source.ref
-        several = " " in figure.digits and " 0" not in figure.digits  # 14 500 may be two figures, 14 000 is one
+        # 14 500 may be two figures, 14 000 is one.
+        several = " " in figure.digits and " 0" not in figure.digits
         written = [Decimal(part.replace(",", "")) for part in figure.digits.split(" ")] if several else []
         parts = [self._find_figure(_exact(value)) for value in written]
         return parts[0] if parts and all(parts) else None

@@ -1,7 +1,8 @@
 """Units and scales of figures: how they are written, and which of them exclude each other.
 
-Units are symbols and English words: a figure with another word is compared without its unit. Percent, years and
-scales are known in further languages, because a figure with such a word is another number.
+Units are symbols and English words: a figure with another word is compared without its unit.
+Percent, years and scales are known in further languages, because a figure with such a word is
+another number.
 """
 
 import re
@@ -59,7 +60,8 @@ _SCALES: dict[Decimal, str] = {
 _ZEROS = {"k": 3, "m": 6, "b": 9, "md": 9, "t": 12}
 _LETTER_SCALES = {letter: Decimal(10) ** zeros for letter, zeros in _ZEROS.items()}
 
-# Units of one dimension that are multiples of each other: 1.2 TWh of a text are 1200 GWh of its source.
+# Units of one dimension that are multiples of each other: 1.2 TWh of a text are 1200 GWh of its
+# source.
 _MULTIPLES: tuple[dict[str, int], ...] = (
     {"kWh": 1, "MWh": 10**3, "GWh": 10**6, "TWh": 10**9},
     {"kW": 1, "MW": 10**3, "GW": 10**6},
@@ -72,8 +74,9 @@ _MULTIPLES: tuple[dict[str, int], ...] = (
 DIMENSIONS = {unit: dimension for dimension, units in _UNITS.items() for unit in units}
 
 
-# Part of a word, in scripts that set words apart: others write 320万欧元 and 2026年3月 without blanks. Without `-i`
-# compiling a pattern that ignores case goes through these 40,000 signs one by one: 0.2 s for all, in each process.
+# Part of a word, in scripts that set words apart: others write 320万欧元 and 2026年3月 without blanks.
+# Without `-i` compiling a pattern that ignores case goes through these 40,000 signs one by one: 0.2
+# s for all, in each process.
 LETTER = r"(?-i:[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])"
 UNIT = rf"(?:{'|'.join(p for units in _UNITS.values() for p in units.values())})(?!{LETTER})"
 CURRENCY = rf"(?:{'|'.join(_UNITS['currency'].values())})"

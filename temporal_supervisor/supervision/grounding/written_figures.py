@@ -35,7 +35,8 @@ _FIGURE = re.compile(
 _CURRENCY = re.compile(rf"(?<!\w)(?P<currency>{CURRENCY})\s?[-−]?$", re.IGNORECASE)
 # Directly before the digits, or before their currency: "a - 5" and "3-5" have none.
 _MINUS = re.compile(r"(?:^|[\s(|=:\[*])[-−–][$€£¥]?\Z")
-_IN_A_WORD = re.compile(rf"(?:{LETTER}|[.,]|[A-Za-z][-‑])\Z")  # not $, which also matches before a line's end
+# Not $, which also matches before a line's end.
+_IN_A_WORD = re.compile(rf"(?:{LETTER}|[.,]|[A-Za-z][-‑])\Z")
 _ABOUT = re.compile(
     r"(?:\b(?:(?P<near>about|around|approximately|approx\.?|roughly|circa|ca\.|some|etwa|rund|ungefähr|environ|près de|"
     r"unos|unas)|nearly|almost|over|above|below|under|more than|less than|up to|at least|knapp|gut|fast|über|unter|"
@@ -43,7 +44,8 @@ _ABOUT = re.compile(
     r"\s?[$€£¥]?$",
     re.IGNORECASE,
 )
-# What comes before the number of a step or a page: a small whole number is a name there, 4.2 of a section, too.
+# What comes before the number of a step or a page: a small whole number is a name there, 4.2 of a
+# section, too.
 _SECTION_WORDS = (
     r"sections?|chapters?|tables?|figures?|fig\.|appendix|articles?|versions?|releases?|abschnitt|kapitel|tabelle|"
     r"chapitre|tableau|annexe"
@@ -64,7 +66,8 @@ _SURE_AFTER = re.compile(r"\s?-?(?:confiden|konfidenz|sicher\b)", re.IGNORECASE)
 _ACRONYM = re.compile(
     r"\b(?!(?:IN|OF|TO|BY|AT|ON|IS|WAS|AND|OR|THE|FROM|FOR|USD|EUR|GBP|JPY|CHF|CNY|INR)\b)[A-Z&]{2,6} $"
 )
-_JOINED = re.compile(rf"(?!\d){LETTER}|\.[A-Za-z]|\.\d+\.\d|\.[12]\d{3}(?!\d)")  # 21st, 5G, 2010.csv, 1.2.3, 15.03.2017
+# 21st, 5G, 2010.csv, 1.2.3, 15.03.2017.
+_JOINED = re.compile(rf"(?!\d){LETTER}|\.[A-Za-z]|\.\d+\.\d|\.[12]\d{3}(?!\d)")
 _LIST_NUMBER = re.compile(
     r"^[ \t>]*(?:#{1,6}[ \t]*)?\d{1,3}(?:\.\d{1,3})*[.)][ \t]|^[ \t>]*#{1,6}[ \t]*\d{1,3}[ \t]", re.MULTILINE
 )
@@ -110,7 +113,10 @@ _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻−", "0123456789--
 
 @dataclass(frozen=True)
 class Reading:
-    """One meaning of the digits as written: 1,234 may be 1.234, too; `tolerance` is half a unit of the last place."""
+    """One meaning of the digits as written: 1,234 may be 1.234, too.
+
+    `tolerance` is half a unit of the last place.
+    """
 
     value: Decimal
     tolerance: Decimal
@@ -120,9 +126,9 @@ class Reading:
 class Figure:
     """A figure of a text. `text` is the figure as written, with its unit, without its sign.
 
-    `scale` is what a word such as million multiplies it by, `start` where its digits begin, `end` where all of it ends.
-    `others` are what it may mean as well: with the unit or scale of the figure it is joined to, or of a head such as
-    `(€m)`.
+    `scale` is what a word such as million multiplies it by, `start` where its digits begin, `end`
+    where all of it ends. `others` are what it may mean as well: with the unit or scale of the
+    figure it is joined to, or of a head such as `(€m)`.
     """
 
     text: str
@@ -139,8 +145,8 @@ class Figure:
 def figures(text: str) -> Iterator[Figure]:
     """Returns the figures of a text that need support, in their order.
 
-    Whole numbers below 13 without a unit, numbers of lists, sections and pages, and digits that are part of a name
-    are left out.
+    Whole numbers below 13 without a unit, numbers of lists, sections and pages, and digits that are
+    part of a name are left out.
     """
     text = _with_plain_digits(text)
     matches = [*_FIGURE.finditer(text)]
@@ -188,7 +194,10 @@ def _heads(text: str) -> list[tuple[Decimal, str | None]]:
 
 
 def values(text: str) -> Iterator[Figure]:
-    """Yields all that may be read as a figure in the sources of a text; the more readings, the better."""
+    """Yields all that may be read as a figure in the sources of a text.
+
+    The more readings, the better.
+    """
     whole, text = set(), _with_plain_digits(text)
     for match in _FIGURE.finditer(text):
         if figure := _figure(match, text):
