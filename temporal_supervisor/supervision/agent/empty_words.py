@@ -127,7 +127,8 @@ _NEGATIVE = re.compile(
     |nenhuma?|geen|niets)\b|n['’]t\b""",
     _FLAGS,
 )
-_INLINE = re.compile(r"`[^`\n]*`|\b\w+_\w+\b|\b[\w/-]+\.\w{2,4}\b")  # names of tools, columns and files
+# Names of tools, columns and files.
+_INLINE = re.compile(r"`[^`\n]*`|\b\w+_\w+\b|\b[\w/-]+\.\w{2,4}\b")
 _CLAUSE_END = re.compile(r"(?<=[.!?。！？:])\s+|(?<=[。！？])|\n+|,\s+(?:so|but|because|since|as|while)\s+")
 
 
