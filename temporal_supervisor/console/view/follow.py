@@ -1,7 +1,8 @@
 """Following a run to its end: one round of questions at a time, gathered into a picture.
 
-The server says how long a history is, which takes no Worker; a workflow is queried when that has changed. Nothing that
-a query tells can change without an event. Ending the command leaves the run alone.
+The server says how long a history is, which takes no Worker; a workflow is queried when that has
+changed. Nothing that a query tells can change without an event. Ending the command leaves the run
+alone.
 """
 
 import asyncio
@@ -31,7 +32,8 @@ from temporal_supervisor.supervision.contract.result import RunResult, SubtaskRe
 from temporal_supervisor.supervision.contract.status import Status, TraceEvent
 
 SERVER_AWAY = "the Temporal server does not answer; the run is safe and continues when it is back"
-IDLE = timedelta(seconds=5)  # a run without news is queried after this: to notice that no Worker answers
+# A run without news is queried after this: to notice that no Worker answers.
+IDLE = timedelta(seconds=5)
 _POLL = timedelta(seconds=1)  # how often the server is asked whether a followed run has news
 _AGENTS = 64  # worker agents at work that are asked per poll, in rotation
 _AT_ONCE = 16  # of them asked at the same time
@@ -50,9 +52,10 @@ async def follow(
     web: str | None = None,
     look: Callable[[Status | None], Awaitable[None]] | None = None,
 ) -> RunOutcome:
-    """Shows the run until it ends and returns its outcome. Raises CommandFailed if there is no such run.
+    """Shows the run until it ends and returns its outcome.
 
-    Each status is given to `look`, too. That the run has ended is the server's word: it may end without any Worker.
+    Raises CommandFailed if there is no such run. Each status is given to `look`, too. That the run
+    has ended is the server's word: it may end without any Worker.
     """
     await run.require()
     poller = RunPoller(run, web)

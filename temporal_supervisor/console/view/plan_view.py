@@ -27,9 +27,10 @@ _NAMED = 8  # subtasks on one line
 
 @dataclass(frozen=True)
 class PlanPage:
-    """A plan, and what is known of its run; `asked` if it waits for approval, of a run with that `request`.
+    """A plan, and what is known of its run.
 
-    Of a run that ended, and that no Worker answers for, there is no `status`.
+    `asked` if it waits for approval, of a run with that `request`. Of a run that ended, and that no
+    Worker answers for, there is no `status`.
     """
 
     run_id: str
@@ -39,7 +40,10 @@ class PlanPage:
     request: RunRequest | None = None
 
     def rows(self) -> Iterator[RenderableType]:
-        """Yields the page; what may happen and what it may take only for a plan that waits for approval."""
+        """Yields the page.
+
+        What may happen and what it may take only for a plan that waits for approval.
+        """
         plan, estimate = self.plan.folded(), self.asked.estimate if self.asked else None
         likely = {part.id: _likely(part) for part in estimate.parts} if estimate else {}
         if plan.direct_answer:
@@ -132,7 +136,8 @@ async def plan_page(run: Run, store: ArtifactStore | None = None) -> PlanPage:
     plan, status = await run.plan(), await run.status()
     page = PlanPage(run.id, plan, status)
     if wait := next((wait for wait in status.waiting if wait.kind == "plan"), None):
-        with contextlib.suppress(UpdateRefused, NoAnswer, SupervisionError):  # decided just now, or of another version
+        # Decided just now, or of another version.
+        with contextlib.suppress(UpdateRefused, NoAnswer, SupervisionError):
             page = replace(page, asked=await run.asked(wait.id))
             page = replace(page, request=parse_request(await recorded_request(run)))
     is_short = any(subtask.description.endswith("…") for subtask in plan.subtasks)
