@@ -34,14 +34,20 @@ _SHORT_GOAL_CHARS = 1200  # a question with the form of its answer; more is a ta
 
 
 class SubtaskDraft(Subtask):
-    """A subtask as the planner writes it. `new_role` is one of the same plan's, in place of `role`."""
+    """A subtask as the planner writes it.
+
+    `new_role` is one of the same plan's, in place of `role`.
+    """
 
     id: str = ""
     new_role: str | None = None
 
 
 class PlanDraft(Plan):
-    """A plan as the planner writes it, or what is to be added to one; `finished` is for one step at a time."""
+    """A plan as the planner writes it, or what is to be added to one.
+
+    `finished` is for one step at a time.
+    """
 
     finished: bool = False
     strategy: Literal["plan", "step"] = "plan"
@@ -95,7 +101,8 @@ def _subtask_of(draft: SubtaskDraft, new_roles: Set[str]) -> Subtask:
         "id": draft.id.strip(),
         "role": new_role if new_role in new_roles else draft.role.strip(),
         **{name: _names(getattr(draft, name)) for name in ("depends_on", "attachments", "capabilities", "replaces")},
-        "timeout_seconds": None,  # a model's guess would end honest work: only a caller's plan sets one
+        # A model's guess would end honest work: only a caller's plan sets one.
+        "timeout_seconds": None,
         "weight": min(max(draft.weight, 0.0), 1.0),
         "estimated_tokens": min(max(draft.estimated_tokens, 0), limits.MAX_BUDGET_TOKENS),
         "reasoning": cut(draft.reasoning.strip(), limits.SENTENCE_BYTES),
@@ -116,8 +123,9 @@ def _names(written: list[str]) -> list[str]:
 class Planner:
     """One way to a plan: the planner's input, the run's team, the text of its goal, and its data.
 
-    `catalogue` lists the data that the team's tools read, `data` the names that templates may use. With `short` the
-    model gets short prompts and forms. A plan may name findings of the earlier `works`.
+    `catalogue` lists the data that the team's tools read, `data` the names that templates may use.
+    With `short` the model gets short prompts and forms. A plan may name findings of the earlier
+    `works`.
     """
 
     call: PlanInput
@@ -160,7 +168,8 @@ class Planner:
             capabilities=tuple(sorted({capability for role in self.roles for capability in role.capabilities})),
             items=tuple(items),
             attachments=bool(call.attachments),
-            new_roles=bool(self.loaded.team.toolbox),  # without tools for them they could only recall, not find out
+            # Without tools for them they could only recall, not find out.
+            new_roles=bool(self.loaded.team.toolbox),
             replaces=self.mode == "revision" and any(note.state in REPLACEABLE for note in call.done),
             several=several,
             short=self.short,
@@ -228,7 +237,8 @@ class Planner:
         subtasks, notes = [], []
         for subtask in plan.subtasks:
             named = named_tables(subtask.description, tables)
-            # One with dependencies may be there to write about a table that another subtask has queried.
+            # One with dependencies may be there to write about a table that another subtask has
+            # queried.
             if named and not subtask.depends_on and subtask.role not in new_roles and not self._may_query(subtask.role):
                 notes.append(f"{subtask.id}: {querying[0]} can query the table {named[0]}, {subtask.role} cannot")
                 subtask = subtask.model_copy(update={"role": querying[0]})
@@ -243,7 +253,10 @@ class Planner:
         return role.team is not None or role.person is not None or self.loaded.toolbox.queries_tables(role)
 
     def _read_route(self, message: ModelMessage) -> Plan:
-        """Returns the route as a plan; the last try always gives one, for the generalist if need be."""
+        """Returns the route as a plan.
+
+        The last try always gives one, for the generalist if need be.
+        """
         try:
             return self._routed(read_reply(RouteDraft, message))
         except ValueError:
@@ -252,14 +265,18 @@ class Planner:
             return self._routed(RouteDraft(role=self.loaded.team.generalist))
 
     def _role(self, written: str) -> str:
-        """Returns the name of the role that is written so, be it in capitals; what is written if there is none."""
+        """Returns the name of the role that is written so, be it in capitals.
+
+        What is written if there is none.
+        """
         said = written.strip().casefold()
         return next((role.name for role in self.roles if role.name.casefold() == said), written)
 
     def fixed_route(self) -> Plan | None:
         """Returns the first plan of a goal that needs no planning; None if it does.
 
-        That is one that a fixed route of the team fits, or for a model with a small window one about an only table.
+        That is one that a fixed route of the team fits, or for a model with a small window one
+        about an only table.
         """
         call, team = self.call, self.loaded.team
         if not STRATEGIES[call.strategy].fixed_routes or call.revision > 1 or call.head is not None or call.problems:
@@ -273,9 +290,10 @@ class Planner:
         return self._routed(RouteDraft(role=route.role, reasoning=why))
 
     def _route_to_only_table(self) -> Plan | None:
-        """Returns the plan of a goal that only one table can answer, by a role that queries it; None for others.
+        """Returns the plan of a goal that only one table can answer, by a role that queries it.
 
-        Small models divide a short question into parts that are none, and lose words of it on the way.
+        None for others. Small models divide a short question into parts that are none, and lose
+        words of it on the way.
         """
         if not self.short or self.call.attachments or len(self.goal) > _SHORT_GOAL_CHARS:
             return None
@@ -286,7 +304,10 @@ class Planner:
         return self._routed(RouteDraft(role=querying[0], reasoning=f"{table} is the only table, and all the data"))
 
     def _routed(self, draft: RouteDraft) -> Plan:
-        """Returns the plan of a route; the generalist gets the goal if the chosen role may not be named."""
+        """Returns the plan of a route.
+
+        The generalist gets the goal if the chosen role may not be named.
+        """
         team, names = self.loaded.team, [role.name for role in self.roles]
         draft.role = self._role(draft.role)
         if draft.role not in names:
@@ -308,7 +329,10 @@ class Planner:
         )
 
     def _description_of_route(self, draft: RouteDraft) -> str:
-        """Returns the user's goal word for word; of a goal that is too long, the model's description."""
+        """Returns the user's goal word for word.
+
+        Of a goal that is too long, the model's description.
+        """
         own_words = self.goal.strip()
         if len(own_words) > _OWN_WORDS_CHARS and _is_usable(draft.description):
             return draft.description
@@ -326,4 +350,5 @@ def fits(pattern: str, goal: str) -> bool:
     if "*" not in pattern:
         words, said = (" ".join(re.findall(r"\w+", each)) for each in (pattern, text))
         return bool(words) and f" {words} " in f" {said} "
-    return fnmatchcase(text, re.sub(r"[?[]", r"[\g<0>]", pattern))  # linear in the text: it never tries again
+    # Linear in the text: it never tries again.
+    return fnmatchcase(text, re.sub(r"[?[]", r"[\g<0>]", pattern))
