@@ -390,6 +390,18 @@ def test_tasks_of_workflows_are_awaited_or_their_errors_are_seen() -> None:
     assert made == AWAITED_TASKS
 
 
+def test_the_dispatch_is_woken_where_something_changes() -> None:
+    woken = {module.name for module in MODULES["workflows"] if "changed.set" in ast.unparse(module.tree)}
+    assert woken == {
+        "workflows/supervisor.py",  # updates, resets, a model that answers again
+        "workflows/messages/handlers.py",  # reports of nested runs
+        "workflows/run/waiting.py",  # waits begin and end
+        "workflows/run/slot_waits.py",  # slots come free
+        "workflows/subtasks/attempt.py",  # work waits for budget
+        "workflows/subtasks/dispatch.py",  # subtasks end
+    }
+
+
 def test_what_leaves_a_run_is_issued_by_its_outbox() -> None:
     """Handlers that issued commands themselves would make the order of commands depend on when they are called."""
     issued = {

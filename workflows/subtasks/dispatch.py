@@ -298,7 +298,11 @@ class Dispatch:
         return min(probes, default=None)
 
     async def _wait(self, probe_at: datetime | None) -> None:
-        """Returns when a task ends, a slot is free, limits change, or a time has come."""
+        """Returns when something may begin: a task has ended, a time has come, or `changed` is set.
+
+        That is set where updates, resets and reports of nested runs come in, where waits begin and
+        end, and where slots and budget come free.
+        """
         changed = asyncio.ensure_future(self._changed.wait())
         wakers: list[asyncio.Future[Any]] = [
             *self._drafts.tasks(),
