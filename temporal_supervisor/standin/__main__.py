@@ -39,7 +39,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def beside() -> dict[str, str]:
-    """Starts the stand-in in a thread of this process. Returns the variables with which a Worker calls it."""
+    """Starts the stand-in in a thread of this process.
+
+    Returns the variables with which a Worker calls it.
+    """
     url = serve_beside(BrainServer(think))
     return {"ANTHROPIC_BASE_URL": url, "SUPERVISOR_MODEL": "standin"}
 

@@ -46,7 +46,10 @@ class Header(NamedTuple):
 
 
 def find_header(rows: Sequence[Row], width: int, given: Sequence[int] | None = None) -> Header:
-    """Returns the header among the first rows of a table with so many columns. `given`: a person's numbers of lines."""
+    """Returns the header among the first rows of a table with so many columns.
+
+    `given`: a person's numbers of lines.
+    """
     if given is not None:
         return _given_header(rows, width, given)
     filled = [row for row in rows if any(cell.strip(BLANKS) for cell in row.cells)]
@@ -205,7 +208,8 @@ class _Table:
             and self.width - 1 in self.filled
             and 0 in self.filled
         ):
-            shifted = [["", *row] for row in rows]  # the first column has the names of rows, as R writes it
+            # The first column has the names of rows, as R writes it.
+            shifted = [["", *row] for row in rows]
         padded = [[_plain(cell)[:_NAME_CHARS] for cell in row] + [""] * (width - len(row)) for row in shifted]
         for upper, lower in zip(padded, padded[1:], strict=False):
             _spread(upper, lower)

@@ -196,6 +196,10 @@ class RunBoard:
         """The subtasks, in the order of the tree."""
         return [path for path, _ in self._order]
 
+    def _parts_of(self, group: Group) -> list[str]:
+        """Returns the rows of a group."""
+        return [self.part(self._places[path]) for path in group.paths]
+
     def tree(self) -> str:
         """Returns the whole tree, without the rows that are folded."""
         shown = [(self._shown_rows(group), group.fold) for group in self._groups]

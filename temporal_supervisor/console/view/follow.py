@@ -75,7 +75,10 @@ async def follow(
 
 
 def _take_states(known: dict[str, SubtaskReport], result: RunResult | None) -> None:
-    """Takes the states of an ended run's subtasks from its result: each page of its status would replay the run."""
+    """Takes the states of an ended run's subtasks from its result.
+
+        Each page of its status would replay the run.
+        """
     for ended in result.subtasks if result else []:
         known[ended.id] = known.get(ended.id, ended).model_copy(update={"state": ended.state})
 
@@ -116,7 +119,10 @@ class RunPoller:
         return not self._ended and all(agent.read_to_end for agent in self.picture.agents.values())
 
     async def poll(self) -> list[Line]:
-        """Asks once and returns the events since the last round, in order. Raises CommandFailed and RPCError."""
+        """Asks once and returns the events since the last round, in order.
+
+        Raises CommandFailed and RPCError.
+        """
         described = await self._run.describe()
         self.picture.started, self.picture.closed = described.start_time, described.close_time
         self.picture.state, self.picture.notice = state_word(described), None
@@ -293,6 +299,6 @@ def _moment(described: WorkflowExecutionDescription) -> tuple[str, int]:
 
 
 def _subject(path: str, event: TraceEvent) -> str:
-    """Returns the path of the subtask that an event is about: a nested supervisor has subtasks of its own."""
+    """Returns the path of an event's subtask: a nested supervisor has subtasks of its own."""
     own = event.type in ("turn", "tool") or event.subtask_id is None
     return path if own else f"{path}/{event.subtask_id}"

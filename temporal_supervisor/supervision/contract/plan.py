@@ -134,7 +134,8 @@ class Plan(Model):
         A template stands for its items.
         """
         replaced = {old for subtask in self.named for old in subtask.replaces}
-        return {subtask.id: subtask.importance for subtask in self.named if subtask.id not in replaced}
+        kept = [subtask for subtask in self.named if subtask.id not in replaced]
+        return {subtask.id: subtask.importance for subtask in kept}
 
     @property
     def answer_subtask(self) -> str | None:
@@ -221,7 +222,7 @@ class Shares(Model):
 
 
 class Estimate(Model):
-    """The ranges of a plan: of its first 100 subtasks and the supervisor's own work, and of the whole run in `total`.
+    """The ranges of a plan: of its first 100 subtasks, of the supervisor, and of all in `total`.
 
     The seconds of the total are those of the longest chain of subtasks. `samples` counts the
     earlier runs that it is made from: without any, the ranges are the limits of the request. Of the

@@ -71,7 +71,7 @@ def nothing_missing(reports: list[SubtaskReport]) -> bool:
 
 
 def is_whole(report: SubtaskReport) -> bool:
-    """True if a subtask is completed, with all items of a template, and nothing is missing from its finding."""
+    """True if a subtask, with all items of a template, is completed and its finding is whole."""
     return (
         report.state == "completed"
         and (report.nested is None or report.nested.status == "completed")

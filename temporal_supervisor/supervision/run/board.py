@@ -62,7 +62,10 @@ class Board:
         self.extend(plan)
 
     def extend(self, plan: Plan) -> None:
-        """Takes over a later revision: new subtasks are added, replaced ones marked, skipped dependents wait again."""
+        """Takes over a later revision: adds new subtasks, and marks replaced ones.
+
+        Dependents that were skipped wait again.
+        """
         for subtask in plan.subtasks:
             self._subtasks[subtask.id] = subtask
             report = self._reports.get(subtask.id)
