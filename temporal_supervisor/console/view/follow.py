@@ -77,8 +77,8 @@ async def follow(
 def _take_states(known: dict[str, SubtaskReport], result: RunResult | None) -> None:
     """Takes the states of an ended run's subtasks from its result.
 
-        Each page of its status would replay the run.
-        """
+    Each page of its status would replay the run.
+    """
     for ended in result.subtasks if result else []:
         known[ended.id] = known.get(ended.id, ended).model_copy(update={"state": ended.state})
 
