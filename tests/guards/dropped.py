@@ -6,6 +6,7 @@ case of a guard that runs in one calls its function.
 
 import importlib.machinery
 import os
+from importlib.abc import SourceLoader
 from types import CodeType
 
 from tests.guards.table import ROOT, guards
@@ -15,10 +16,10 @@ _file = str(ROOT / _dropped.file)
 _get_code = importlib.machinery.SourceFileLoader.get_code
 
 
-def _changed(loader: importlib.machinery.SourceFileLoader, name: str) -> CodeType | None:
+def _changed(loader: SourceLoader, name: str) -> CodeType | None:
     if loader.get_filename(name) != _file:
         return _get_code(loader, name)
     return compile(_dropped.changed(), _file, "exec", dont_inherit=True)
 
 
-importlib.machinery.SourceFileLoader.get_code = _changed  # type: ignore[method-assign]
+importlib.machinery.SourceFileLoader.get_code = _changed  # type: ignore[assignment, method-assign]
