@@ -214,7 +214,12 @@ _FORMS = {
 
 
 # The models of fields by their depth in the file; those of columns are deeper.
-_MODELS = {0: DataDescription, 1: DataDescription, 2: DataDescription, 3: TableDescription}
+_MODELS: dict[int, type[StrictModel]] = {
+    0: DataDescription,
+    1: DataDescription,
+    2: DataDescription,
+    3: TableDescription,
+}
 
 
 def _complaint(place: tuple[str, ...], field: str, kind: str, message: str) -> str:

@@ -59,7 +59,7 @@ class Picture:
     @property
     def looks(self) -> dict[str, dict[str, Any]]:
         """The browsers in which it is seen, those of the docs first."""
-        looks = {
+        looks: dict[str, dict[str, Any]] = {
             "light": {"viewport": self.window, "color_scheme": "light"},
             "dark": {"viewport": self.window, "color_scheme": "dark"},
             "phone": {**_PHONE, "color_scheme": "light"},

@@ -126,11 +126,11 @@ class RunPoller:
         described = await self._run.describe()
         self.picture.started, self.picture.closed = described.start_time, described.close_time
         self.picture.state, self.picture.notice = state_word(described), None
-        is_answered, events, _, *found = await asyncio.gather(
+        is_answered, events, _, found = await asyncio.gather(
             self._poll_status(self._root.moment != _moment(described)),
             self._root_events(described),
             self._observe(described),
-            *map(self._poll_agent, self._chosen_agents()),
+            asyncio.gather(*map(self._poll_agent, self._chosen_agents())),
         )
         # One that the status names is asked from the next round on: the event of its start is read
         # by then.

@@ -58,6 +58,9 @@ def test_any_order_of_outcomes_runs_a_plan_to_its_end(candidate: Plan, slots: in
     assert {gap.subtask_id for gap in board.gaps()} == in_state(board, *ENDED - {"completed"})
 
 
+HALF = FINDING.model_copy(update={"outcome": "partial"})
+OTHER = FINDING.model_copy(update={"text_ref": "run/outputs/def"})
+
 STEPS: dict[str, Callable[[Board, str], object]] = {
     "start": lambda board, each: board.start(each, "hand"),
     "begin": lambda board, each: board.begin(each, "foot"),
@@ -219,8 +222,6 @@ def test_what_was_skipped_stays_so_until_a_revision_gives_it_ground() -> None:
 
 EACH = subtask("t", "a", "b", for_each="items:a")
 WITH_ITEMS = plan(subtask("a"), subtask("b"), EACH, subtask("z", "t"))
-HALF = FINDING.model_copy(update={"outcome": "partial"})
-OTHER = FINDING.model_copy(update={"text_ref": "run/outputs/def"})
 
 
 def with_items(count: int = 3) -> Board:
