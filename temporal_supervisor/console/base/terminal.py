@@ -1,7 +1,7 @@
 """Text on the terminal: made safe, and written to the right stream.
 
-Models and tools may write escape sequences, by accident or on purpose. Results go to standard output, everything
-else to standard error.
+Models and tools may write escape sequences, by accident or on purpose. Results go to standard
+output, everything else to standard error.
 """
 
 import io
@@ -27,7 +27,8 @@ from temporal_supervisor.supervision.base import limits
 
 _SEQUENCES = re.compile(
     r"(?:\x1b\]|\x9d)[^\x07\x1b\x9c\x9d]*+(?:\x07|\x1b\\|\x9c)"  # OSC: titles, links, clipboard
-    r"|(?:\x1b[PX^_]|[\x90\x98\x9e\x9f])[^\x1b\x90\x98\x9c\x9e\x9f]*+(?:\x1b\\|\x9c)"  # DCS, SOS, PM, APC
+    # DCS, SOS, PM, APC.
+    r"|(?:\x1b[PX^_]|[\x90\x98\x9e\x9f])[^\x1b\x90\x98\x9c\x9e\x9f]*+(?:\x1b\\|\x9c)"
     r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
     r"|\x1b[ -/]*[0-~]"  # the rest, and strings that never end: their text stays
 )
@@ -52,7 +53,10 @@ _MOST_CHARS = 1_200  # of a text that is broken into rows
 
 
 def safe(text: str) -> str:
-    """Returns `text` without escape sequences, control and bidirectional characters; line breaks and tabs stay."""
+    """Returns `text` without escape sequences, control and bidirectional characters.
+
+    Line breaks and tabs stay.
+    """
     return "".join(map(_allowed, _NEW_LINES.sub("\n", _SEQUENCES.sub("", text))))
 
 
@@ -69,9 +73,9 @@ def safe_json(value: JsonValue) -> str:
 
 
 def revealed(text: str, kept: str = "") -> str:
-    """Returns `text` with each character that can't be seen, or is no plain space, as `<U+202E>`; lines stay.
+    """Returns `text` with each character that can't be seen, or is no plain space, as `<U+202E>`.
 
-    So do the characters `kept`.
+    Lines stay. So do the characters `kept`.
     """
 
     def seen(found: re.Match[str]) -> str:
@@ -89,7 +93,8 @@ def _is_hidden(char: str) -> bool:
 def look_alikes(text: str) -> list[str]:
     """Returns a line for each letter that is taken for a Latin one, in a word where that may deceive.
 
-    That is a word with Latin letters, too, or one that looks Latin in a text that is not of that script.
+    That is a word with Latin letters, too, or one that looks Latin in a text that is not of that
+    script.
     """
     letters = {c for c in text if c.isalpha()}
     odd = {
@@ -138,7 +143,10 @@ def _allowed(char: str) -> str:
 
 
 def console(*, stderr: bool = False, file: IO[str] | None = None) -> Console:
-    """Returns a rich console of a stream. It takes our own strings only: foreign text goes in as `Text` or Markdown."""
+    """Returns a rich console of a stream.
+
+    It takes our own strings only: foreign text goes in as `Text` or Markdown.
+    """
     plain: dict[str, Any] = {"markup": False, "highlight": False, "emoji": False, "stderr": stderr, "file": file}
     made = _Console(**plain)
     return made if made.is_terminal and file is None else _Console(**plain, width=400, color_system=None)
@@ -314,8 +322,8 @@ def indented(text: str, columns: int, style: str = "") -> Padding:
 def wrapped(text: str, width: int, style: str) -> list[Text]:
     """Returns foreign text as rows that fit the terminal: broken between words, indented, nothing cut.
 
-    A command that does not fit is a row by itself, wider than the others, which the terminal breaks: so it is copied
-    as one piece.
+    A command that does not fit is a row by itself, wider than the others, which the terminal
+    breaks: so it is copied as one piece.
     """
     shown = safe_line(text, _MOST_CHARS)
     room = max(_LEAST_WIDTH, width - 2)
