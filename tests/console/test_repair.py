@@ -15,7 +15,8 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 
 import temporal_supervisor
-from temporal_supervisor.console.commands.repair_command import CodeFails, fault_of
+from temporal_supervisor.console.base.command import CommandFailed
+from temporal_supervisor.console.commands.repair_command import CodeFails, check_build, fault_of
 from temporal_supervisor.console.run.found_runs import stuck
 from temporal_supervisor.runtime.settings import Settings
 from temporal_supervisor.supervision.base import limits
@@ -214,6 +215,14 @@ async def test_a_run_that_waits_is_not_reset_by_a_program_with_other_code(worksh
     assert "nothing to repair" in done.out
     assert "--anyway" in done.out
     assert (await handle.describe()).history_length == length
+
+
+def test_a_run_of_another_build_is_left_to_the_program_of_that_build() -> None:
+    for own_build in (None, "new"):
+        with pytest.raises(CommandFailed, match="belongs to build old, .*use the program of build old"):
+            check_build("waits", "old", own_build)
+    for build in ("", "new"):
+        check_build("waits", build, "new")
 
 
 async def test_code_that_raises_an_error_is_not_mended_by_a_reset(monkeypatch: pytest.MonkeyPatch) -> None:

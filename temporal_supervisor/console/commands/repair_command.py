@@ -52,7 +52,8 @@ async def repair(run: AnyRun, access: Access, pay_again: PayAgain = False, anywa
     if pay_again:
         return await _make_again(run, access, [own, *below])
     if not anyway:
-        _check_build(described, access.settings.build_id)
+        versioning = described.raw_description.workflow_execution_info.versioning_info
+        check_build(run.id, versioning.deployment_version.build_id, access.settings.build_id)
         failing = stuck(described) or await _first_stuck(run, below)
         if not failing:
             replays = (
@@ -64,14 +65,12 @@ async def repair(run: AnyRun, access: Access, pay_again: PayAgain = False, anywa
     return await _mend(run, described, [*below, own])
 
 
-def _check_build(described: WorkflowExecutionDescription, own_build: str | None) -> None:
+def check_build(run_id: str, build: str, own_build: str | None) -> None:
     """Raises CommandFailed for a run that stays with the Workers of another build: their code replays it."""
-    versioning = described.raw_description.workflow_execution_info.versioning_info
-    build = versioning.deployment_version.build_id
     if build and build != own_build:
         own = f"build {own_build}" if own_build else "of no build (SUPERVISOR_BUILD_ID is not set)"
         helps = f"use the program of build {build}, or `--anyway` to have it go on with this one's code"
-        raise CommandFailed(FAILED, f"run '{described.id}' belongs to build {build}, this program is {own}: {helps}")
+        raise CommandFailed(FAILED, f"run '{run_id}' belongs to build {build}, this program is {own}: {helps}")
 
 
 async def _first_stuck(run: Run, below: Sequence[tuple[str, str]]) -> str | None:
