@@ -10,6 +10,7 @@ import gc
 import os
 import signal
 from collections.abc import AsyncIterator, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -56,13 +57,31 @@ SLOW = (
 )
 
 
+WAITING = (
+    *("recovery", "bursts", "console/test_demo", "console/test_standstills", "runtime/test_watchdog"),
+    *("workflow/run/test_lost_stores", "workflow/subtasks/test_breakers"),
+)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts the slowest files first: at the end one of them would keep a single process busy."""
+    """Puts the slowest files first, and those that mostly wait between those that compute.
 
-    def place(item: pytest.Item) -> int:
-        return next((i for i, name in enumerate(SLOW) if item.nodeid.startswith(f"tests/{name}")), len(SLOW))
+    At the end one of them would keep a single process busy; side by side, they would leave the cores idle.
+    """
 
-    items.sort(key=place)
+    def place(name: str) -> int:
+        return next((i for i, slow in enumerate(SLOW) if name.startswith(f"tests/{slow}")), len(SLOW))
+
+    files: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.nodeid.partition("::")[0], []).append(item)
+    ordered = sorted(files, key=place)
+    waiting = [name for name in ordered if name.startswith(tuple(f"tests/{each}" for each in WAITING))]
+    computing = iter([name for name in ordered if name not in waiting])
+    turns: list[str] = []
+    for name in waiting:
+        turns += [name, *islice(computing, 3)]
+    items[:] = [item for name in (*turns, *computing) for item in files[name]]
 
 
 @pytest.hookimpl(wrapper=True)

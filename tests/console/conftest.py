@@ -202,13 +202,13 @@ class Model:
         self.script.replace(ServerConfig())
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 async def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of these tests' processes."""
     return tmp_path_factory.mktemp("console")
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 async def standin() -> AsyncIterator[Model]:
     """The stand-in model."""
     script = FaultScript()
@@ -216,7 +216,7 @@ async def standin() -> AsyncIterator[Model]:
         yield Model(url, script)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 async def base(place: Path) -> dict[str, str]:
     """An environment without anything of ours but the folders."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
@@ -242,7 +242,7 @@ async def worker_of(environ: dict[str, str], standin: Model, folder: Path) -> As
         processes.end()
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 async def served(base: dict[str, str], standin: Model, place: Path, light: Path) -> AsyncIterator[dict[str, str]]:
     """The environment of a server with a Worker process."""
     async with EmbeddedServer(shared=False, db=light / "console.db", headless=True) as info:
@@ -258,7 +258,7 @@ async def cli(served: dict[str, str], standin: Model, place: Path) -> AsyncItera
     standin.usual()
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 async def read(served: dict[str, str], place: Path) -> Cli:
     """Commands, as they are installed, where run RUN has completed."""
     cli = Cli(served, place)
@@ -267,14 +267,14 @@ async def read(served: dict[str, str], place: Path) -> Cli:
     return cli
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 async def chromium() -> AsyncIterator[Chromium]:
     """A browser."""
     async with started_chromium() as browser:
         yield browser
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 async def address(read: Cli, place: Path) -> AsyncIterator[str]:
     """The address of the page where run RUN has completed."""
     teams = {"SUPERVISOR_TEAMS_DIR": str(ROOT / "examples" / "teams")}
@@ -284,7 +284,7 @@ async def address(read: Cli, place: Path) -> AsyncIterator[str]:
         yield found
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 async def alone(base: dict[str, str], place: Path) -> AsyncIterator[Cli]:
     """Commands where there is a server and no Worker."""
     async with EmbeddedServer(shared=False, headless=True) as info:

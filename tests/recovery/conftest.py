@@ -14,14 +14,14 @@ from tests.workflow.runs import Lab
 __all__ = ["s3_endpoint", "s3_environment", "s3_url"]
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 async def lone_model() -> AsyncIterator[ScriptedModel]:
     """A scripted model for the killed Workers."""
     async with scripted_model() as model:
         yield model
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 async def lone_client(light: Path) -> AsyncIterator[Client]:
     """A client of a server that only these tests' processes serve."""
     async with own_server(db=light / "lone.db") as client:
