@@ -12,7 +12,7 @@ from temporal_supervisor.supervision.contract.base import StrictModel, matching
 _USES = 5  # of one reply: each search costs a cent, and its results thousands of tokens
 _MOST_USES = 20
 _DOMAINS = 100
-_DOMAIN = re.compile(r"[^\s:/]+\.[^\s:]+")
+_DOMAIN = re.compile(r"\A[^\s:/.]++\.[^\s:]++\Z")
 _DOMAIN_RULE = "a domain without https://, such as example.com or example.com/docs"
 _Domain = Annotated[str, matching(_DOMAIN, _DOMAIN_RULE)]
 _PAGE_TOKENS = 20_000  # of one fetched page: every later turn reads it again

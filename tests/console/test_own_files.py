@@ -91,4 +91,4 @@ async def test_a_folder_shows_its_tables_and_documents(cli: Cli, tmp_path: Path)
     listed = await cli.json("inspect", str(tmp_path))
     assert [report["problem"].startswith("it is no PDF") for report in listed] == [True]
     none = await cli("inspect", str(tmp_path / "none"))
-    assert (none.code, f"there is no {tmp_path / 'none'}" in none.err) == (2, True)
+    assert (none.code, f"there is no file or folder {tmp_path / 'none'}" in none.err) == (2, True)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from temporalio.client import Client
+from temporalio.service import RPCError, RPCStatusCode
 
 from activities.agent.asked_once import AskedOnce
 from activities.files.file_cache import FileCache
@@ -200,7 +201,12 @@ async def test_data_of_others_have_no_effects(lab: Lab, trusted: bool, nested: b
         below = [report.workflow_id for report in root.subtasks if report.role == "office" and report.workflow_id]
         nested_runs = [lab.client.get_workflow_handle(each) for each in below]
         for run in [handle, *nested_runs]:
-            shown = root if run is handle else await status_of(run)
+            try:
+                shown = root if run is handle else await status_of(run)
+            except RPCError as error:
+                if error.status is not RPCStatusCode.NOT_FOUND:
+                    raise
+                continue  # it is about to start
             for wait in [wait for wait in shown.waiting if wait.kind == "tool"]:
                 body = {"id": wait.id, "decision": "deny", "sha256": wait.sha256}
                 await run.execute_update("decide_tool_call", body)
