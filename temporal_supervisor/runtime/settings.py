@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shlex
+from collections.abc import Sequence
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
@@ -298,10 +299,16 @@ def _read(file: Path | None) -> Settings:
     try:
         return Settings(_env_file=file)
     except ValidationError as error:
-        wrong = complaint_lines(error, _ROOT, shown=lambda place: _variable(place[0]))
+        wrong = complaint_lines(error, _ROOT, shown=_place)
     except UnicodeDecodeError:
         wrong = [f"{file} is not UTF-8 text"]
     raise ValueError("; ".join(line.removeprefix(f"{_ROOT}: ") for line in wrong))
+
+
+def _place(parts: Sequence[str]) -> str:
+    """Returns the variable at which a fault is, with the entry: `SUPERVISOR_MODEL_WINDOW.mine`."""
+    field, *entries = parts
+    return ".".join([_variable(field), *entries])
 
 
 def _variable(field: str) -> str:

@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 from rich.console import Console, RenderableType
-from rich.markdown import Markdown
 
 from temporal_supervisor.bundled import DOCUMENTS
 from temporal_supervisor.console.base.command import BAD_INPUT, CommandFailed, hint
@@ -84,4 +83,10 @@ class _Rendered:
     def shown(self, screen: Console) -> Iterable[RenderableType]:
         """Yields the page."""
         # Links with their targets: that is what this command takes.
-        yield Markdown(self.text, hyperlinks=False) if screen.is_terminal else self.text.rstrip()
+        if not screen.is_terminal:
+            yield self.text.rstrip()
+            return
+
+        from rich.markdown import Markdown  # 0.1 s, for a terminal only
+
+        yield Markdown(self.text, hyperlinks=False)
