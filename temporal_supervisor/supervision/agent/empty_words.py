@@ -122,7 +122,7 @@ _QUERY_BEGINS = re.compile(r"\bselect\b", re.IGNORECASE)
 _QUERY_GOES_ON = re.compile(r"\bfrom\b", re.IGNORECASE)
 _OTHER_CODE = re.compile(r"\A\s*+[{[]|\bdef \w+\(", re.IGNORECASE)
 _NEGATIVE = re.compile(
-    r"""\b(?:no|none|not|nothing|nobody|never|neither|zero|0|empty|without
+    r"""\b(?:no|none|not|nothing|never|neither|zero|0|empty|without
     |kein\w*|nicht\w*|leer|aucune?|rien|ningun[oa]?|nada|nessun[oa]?|niente
     |nenhuma?|geen|niets)\b|n['’]t\b""",
     _FLAGS,
