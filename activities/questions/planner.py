@@ -21,8 +21,9 @@ from temporal_supervisor.supervision.contract.plan import Plan, Subtask
 from temporal_supervisor.supervision.contract.strategy import STRATEGIES, StrategyName
 from temporal_supervisor.supervision.contract.team import Role
 from temporal_supervisor.supervision.planning.expansion import NO_DATA, Data, asks_for_each
-from temporal_supervisor.supervision.planning.named_tables import named_tables, only_table, table_lines
+from temporal_supervisor.supervision.planning.named_tables import named_tables, table_lines
 from temporal_supervisor.supervision.planning.plan_graph import description_problems
+from temporal_supervisor.supervision.planning.question_reach import reach_of
 from temporal_supervisor.supervision.planning.revisions import REPLACEABLE
 from temporal_supervisor.supervision.replies.loose_form import says_nothing
 from temporal_supervisor.supervision.reuse.earlier import EarlierWork, with_earlier
@@ -276,32 +277,44 @@ class Planner:
         """Returns the first plan of a goal that needs no planning; None if it does.
 
         That is one that a fixed route of the team fits, or for a model with a small window one
-        about an only table.
+        that a query can answer whole.
         """
         call, team = self.call, self.loaded.team
         if not STRATEGIES[call.strategy].fixed_routes or call.revision > 1 or call.head is not None or call.problems:
             return None
         route = next((route for route in team.routes if fits(route.pattern, self.goal)), None)
         if route is None:
-            return self._route_to_only_table()
+            return self._route_to_tables()
         if route.role not in [role.name for role in self.roles]:
             return None
         why = f"the team's route for goals such as: {route.pattern}"
         return self._routed(RouteDraft(role=route.role, reasoning=why))
 
-    def _route_to_only_table(self) -> Plan | None:
-        """Returns the plan of a goal that only one table can answer, by a role that queries it.
+    def _route_to_tables(self) -> Plan | None:
+        """Returns the plan of a question that a query can answer whole; None for others.
 
-        None for others. Small models divide a short question into parts that are none, and lose
-        words of it on the way.
+        Where its words leave that open, a role that reads documents is asked, too.
         """
         if not self.short or self.call.attachments or len(self.goal) > _SHORT_GOAL_CHARS:
             return None
-        table = only_table(self.catalogue)
         querying = self.querying
-        if table is None or not querying:
+        reach = reach_of(self.goal, self.catalogue)
+        if not querying or reach == "elsewhere":
             return None
-        return self._routed(RouteDraft(role=querying[0], reasoning=f"{table} is the only table, and all the data"))
+
+        draft = RouteDraft(role=querying[0], reasoning="a query can answer it whole")
+        if reach == "perhaps tables":
+            draft.secondary_role = self._reading_role()
+        return self._routed(draft)
+
+    def _reading_role(self) -> str | None:
+        """Returns the name of a role that reads documents and queries no tables; None without one."""
+        toolbox = self.loaded.toolbox
+        for role in self.roles:
+            reads = any(tool.evidence == "data" for tool in toolbox.named(role.tools))
+            if reads and role.name not in self.querying:
+                return role.name
+        return None
 
     def _routed(self, draft: RouteDraft) -> Plan:
         """Returns the plan of a route.

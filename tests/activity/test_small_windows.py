@@ -24,10 +24,14 @@ def small(desk: Desk) -> Desk:
     return desk
 
 
-async def plan(desk: Desk, *replies: Reply, of: str = "", **fields: object) -> PlanReply:
+QUESTION = "How many kilograms were picked in 1990?"
+TASK = "Tell how many kilograms were picked in 1990, and why."
+
+
+async def plan(desk: Desk, *replies: Reply, of: str = "", goal: str = TASK, **fields: object) -> PlanReply:
     desk.say(*replies)
     team_ref = await desk.team(of or desk.write_orchard())
-    goal_ref = await desk.put("goal", "How many kilograms were picked in 1990?")
+    goal_ref = await desk.put("goal", goal)
     call = PlanInput(
         run=await desk.run_ref(), goal_ref=goal_ref, team_ref=team_ref, model=MODEL, max_subtasks=12
     ).model_copy(update=fields)
@@ -61,7 +65,7 @@ async def test_the_planner_is_asked_in_few_words_and_shown_the_form_last(small: 
     assert set(small.schema["$defs"]["SubtaskDraft"]["properties"]) == {"id", "role", "description", "depends_on"}
     assert reply.plan is not None
     assert reply.plan.aggregation == "finding", "the finding of an only subtask is the answer"
-    assert reply.plan.subtasks[0].description == f"How many kilograms were picked in 1990?\n{T1['description']}"
+    assert reply.plan.subtasks[0].description == f"{TASK}\n{T1['description']}"
 
 
 async def test_a_form_that_comes_back_as_it_was_shown_is_no_plan(small: Desk) -> None:
@@ -72,11 +76,11 @@ async def test_a_form_that_comes_back_as_it_was_shown_is_no_plan(small: Desk) ->
 
 
 async def test_a_question_about_the_only_table_needs_no_plan(small: Desk) -> None:
-    reply = await plan(small, of=small.write_counters())
+    reply = await plan(small, of=small.write_counters(), goal=QUESTION)
     assert reply.plan is not None
     assert (reply.strategy, [(s.role, s.description) for s in reply.plan.subtasks]) == (
         "route",
-        [("counter", "How many kilograms were picked in 1990?")],
+        [("counter", QUESTION)],
     )
     assert small.asked == []
 
@@ -85,6 +89,20 @@ async def test_a_question_that_documents_may_answer_is_planned(small: Desk) -> N
     reply = await plan(small, as_json({"subtasks": [T1]}))
     assert reply.strategy == "plan"
     assert len(small.asked) == 1
+
+
+async def test_a_question_that_a_query_answers_whole_needs_no_plan_beside_documents(small: Desk) -> None:
+    reply = await plan(small, goal="Which sort was picked most in 1990?")
+    assert reply.plan is not None
+    assert [subtask.role for subtask in reply.plan.subtasks] == ["counter"]
+    assert small.asked == []
+
+
+async def test_where_its_words_leave_that_open_a_reader_is_asked_too(small: Desk) -> None:
+    reply = await plan(small, goal="How many kg are there?")
+    assert reply.plan is not None
+    asked = [(subtask.role, subtask.importance) for subtask in reply.plan.subtasks]
+    assert asked == [("counter", "required"), ("reader", "optional")]
 
 
 @pytest.mark.parametrize(("state", "finished"), [("failed", True), ("done", False)])

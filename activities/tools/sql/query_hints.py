@@ -56,27 +56,49 @@ def hints_below(sql: str, result: Json, tables: Sequence[Json]) -> list[str]:
 def with_quoted_names(sql: str, tables: Sequence[Json]) -> str:
     """Returns a query with double quotes around the names of columns that need them.
 
-    Example: `SELECT Final Place FROM races` becomes `SELECT "Final Place" FROM races`.
+    Examples: `SELECT Final Place FROM races` and `SELECT Final_Place FROM races` become
+    `SELECT "Final Place" FROM races`.
     """
-    names = {column["name"] for column in columns_of(tables) if column["sql"].startswith('"')}
-    # The longest first, as it may begin with another one; 2005 may be a number.
-    odd = [name for name in names if not name.isidentifier() and not name.isdigit()]
-    odd.sort(key=len, reverse=True)
-    if not odd:
+    by_letters = _written_names(tables)
+    if not by_letters:
         return sql
 
-    any_odd = "|".join(map(re.escape, odd))
+    # The longest first, as it may begin with another one.
+    any_odd = "|".join(map(re.escape, sorted(by_letters, key=len, reverse=True)))
     bare = re.compile(rf"(?<![\w\"'])(?:{any_odd})(?![\w\"'])", re.IGNORECASE)
-    by_letters: dict[str, str] = {name.casefold(): name for name in names}
 
-    def in_quotes(match: re.Match[str]) -> str:
-        name = by_letters[match[0].casefold()].replace('"', '""')
-        return f'"{name}"'
+    def in_quotes(name: str) -> str:
+        meant = by_letters[name.casefold()].replace('"', '""')
+        return f'"{meant}"'
+
+    def mended_name(part: str) -> str:
+        name = part.strip('"')
+        return in_quotes(name) if part[0] == '"' and name.casefold() in by_letters else part
 
     # Every second part is a text or a name in quotes already.
     parts = _OUTSIDE_QUOTES.split(sql)
-    parts[::2] = [bare.sub(in_quotes, part) for part in parts[::2]]
+    parts[::2] = [bare.sub(lambda match: in_quotes(match[0]), part) for part in parts[::2]]
+    parts[1::2] = [mended_name(part) for part in parts[1::2]]
     return "".join(parts)
+
+
+def _written_names(tables: Sequence[Json]) -> dict[str, str]:
+    """Returns the names of columns that need quotes, by the ways in which models write them.
+
+    These are the name itself, and underscores in place of other signs. 2005 may be a number.
+    """
+    columns = columns_of(tables)
+    plain = {column["name"].casefold() for column in columns}
+    names = [column["name"] for column in columns if column["sql"].startswith('"')]
+    by_letters = dict[str, str]()
+    for name in names:
+        if name.isidentifier() or name.isdigit():
+            continue
+        by_letters[name.casefold()] = name
+        joined = re.sub(r"\W+", "_", name).strip("_").casefold()
+        if joined.isidentifier() and joined not in plain:
+            by_letters.setdefault(joined, name)
+    return by_letters
 
 
 def with_quoted_texts(sql: str, tables: Sequence[Json]) -> str:

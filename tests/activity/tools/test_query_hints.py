@@ -98,6 +98,9 @@ async def test_names_with_blanks_are_quoted_after_a_query_failed(ask: Ask) -> No
         ("SELECT final place FROM t", 'SELECT "Final Place" FROM t'),
         ("SELECT 'Final Place', \"Final Place\" FROM t", "SELECT 'Final Place', \"Final Place\" FROM t"),
         ("SELECT 2005 FROM t", "SELECT 2005 FROM t"),
+        ("SELECT final_place FROM races", 'SELECT "Final Place" FROM races'),
+        ('SELECT r."Final_Place" FROM races r', 'SELECT r."Final Place" FROM races r'),
+        ("SELECT 'Final_Place', Final_Places FROM races", "SELECT 'Final_Place', Final_Places FROM races"),
     ],
 )
 def test_only_bare_names_are_quoted(sql: str, quoted: str) -> None:

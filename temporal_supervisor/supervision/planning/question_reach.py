@@ -1,0 +1,60 @@
+"""Questions that a query can answer whole, so that nobody has to divide them.
+
+A small model divides a short question into parts that are none, and loses words of it on the way.
+"""
+
+import re
+from typing import Literal
+
+from temporal_supervisor.supervision.base.spoken_words import SMALL_WORDS, WORDS_OF_WORK, words_of
+from temporal_supervisor.supervision.planning.named_tables import only_table, table_lines
+
+Reach = Literal["tables", "perhaps tables", "elsewhere"]
+"""Where a question finds its answer, as far as its words tell."""
+
+_CHARS = 400  # of a question with the form of its answer; more is a task of several parts
+_STEM = 5  # letters by which two forms of a word are told to be one
+_SURE = 2  # so many words of a question that tables have are no chance
+_ASKS = re.compile(
+    r"\b(?:how (?:many|much|often|large|long|high|old)|which|what|who|whose|when|where|total|sum"
+    r"|average|mean|median|count|number of|most|least|highest|lowest"
+    r"|wie ?viele?|wie oft|welche[rsnm]?|wer|wann|wo|summe|durchschnitt\w*|anzahl)\b",
+    re.IGNORECASE,
+)
+_TELLS = re.compile(
+    r"\b(?:why|how come|reasons?|because|causes?|explain|describe|summar\w*|compare|write|report"
+    r"|warum|wieso|weshalb|gr[uü]nde?|erkl[aä]r\w*|beschreib\w*|vergleich\w*|schreib\w*)\b",
+    re.IGNORECASE,
+)
+_PARTS = re.compile(
+    r"\b(?:and|und)\b[^?.]{0,40}\b(?:why|what|how|which|who|when|where|warum|was|wie|wer|wann|wo)\b"
+    r"|;|\?[^?]+\?",
+    re.IGNORECASE,
+)
+
+
+def reach_of(goal: str, catalogue: str) -> Reach:
+    """Returns the part of a catalogue in which a goal finds its answer.
+
+    It is a question in one part about what tables have, by the words that both share.
+    """
+    if only_table(catalogue) is not None:
+        return "tables"
+    tables = table_lines(catalogue)
+    if not tables or len(goal) > _CHARS:
+        return "elsewhere"
+    if not _ASKS.search(goal) or _TELLS.search(goal) or _PARTS.search(goal):
+        return "elsewhere"
+
+    asked = _stems(goal)
+    in_tables = asked & _stems("\n".join(tables.values()))
+    others = [line for line in catalogue.splitlines() if line.startswith("- document ")]
+    in_others = asked & _stems("\n".join(others))
+    if not in_tables or in_others - in_tables:
+        return "elsewhere"
+    return "tables" if len(in_tables) >= _SURE else "perhaps tables"
+
+
+def _stems(text: str) -> set[str]:
+    words = words_of(text.replace("_", " ")) - SMALL_WORDS - WORDS_OF_WORK
+    return {word[:_STEM] for word in words if not word.isdigit()}

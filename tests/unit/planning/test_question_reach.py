@@ -1,0 +1,39 @@
+"""Which questions a query can answer whole."""
+
+import pytest
+
+from temporal_supervisor.supervision.planning.question_reach import reach_of
+
+_TABLES = """\
+- table branches (Branch: Harbour, Old Town; Opened: 1931 to 2016; "Visitors 2025": 19020 to 66781; rows: 4)
+- table loans_2025 (Title: Copper Sun; Author: Ana Ruiz, Ida Holm; Days: 3 to 40; Late: no, yes; rows: 240)
+"""
+_NOTES = "- document [notes.md] Notes of the head librarian\n"
+
+
+@pytest.mark.parametrize(
+    ("goal", "reach"),
+    [
+        ("How many loans were late?", "tables"),
+        ("How many visitors did Old Town have in 2025?", "tables"),
+        ("Wie viele Visitors hatte Old Town?", "tables"),
+        # One word may be there by chance.
+        ("For how many days may a book be kept?", "perhaps tables"),
+        # No word of a table, one of a document.
+        ("How many employees are there?", "elsewhere"),
+        ("Which branch does the head librarian like most?", "elsewhere"),
+        # A reason, or a task of several parts.
+        ("Why was the branch Old Town closed?", "elsewhere"),
+        ("How many visitors did Old Town have, and why did they stay away?", "elsewhere"),
+        ("Which branch opened first? Which author is read most?", "elsewhere"),
+        ("Write a report on the visitors of each branch.", "elsewhere"),
+    ],
+)
+def test_a_question_about_what_tables_have_is_answered_by_a_query(goal: str, reach: str) -> None:
+    assert reach_of(goal, _TABLES + _NOTES) == reach
+
+
+def test_all_questions_about_the_only_table_are_answered_by_it() -> None:
+    only = _TABLES.splitlines()[0]
+    assert reach_of("Why was it closed?", only) == "tables"
+    assert reach_of("Why was it closed?", _NOTES) == "elsewhere"
