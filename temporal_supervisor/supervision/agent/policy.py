@@ -59,7 +59,7 @@ class ToolWords:
 def decide(tool: ToolWords, labels: Labels, arguments: object) -> Verdict:
     """Returns the decision on a call in a conversation with these labels.
 
-    It is run, waits for a person, or is refused. It is run, waits for a person, or is refused.
+    It is run, waits for a person, or is refused.
     """
     approve = tool.approve or ("tainted" if tool.leaves else "never")
     if approve == "always":

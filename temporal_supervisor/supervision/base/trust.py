@@ -16,7 +16,7 @@ _LEAST_CHARS = 12  # a shorter key may be an ordinary word, as for endpoints tha
 def distrust(status: os.stat_result, me: int) -> str | None:
     """Returns the reason why the user `me` should not trust a file or folder.
 
-    None when only `me` and root can change it. None when only `me` and root can change it.
+    None when only `me` and root can change it.
     """
     if status.st_uid not in (me, _ROOT):
         return f"it belongs to the user with number {status.st_uid}"
