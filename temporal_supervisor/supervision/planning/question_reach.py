@@ -6,7 +6,7 @@ A small model divides a short question into parts that are none, and loses words
 import re
 from typing import Literal
 
-from temporal_supervisor.supervision.base.spoken_words import SMALL_WORDS, WORDS_OF_WORK, words_of
+from temporal_supervisor.supervision.base.spoken_words import SMALL_WORDS, words_of
 from temporal_supervisor.supervision.planning.named_tables import only_table, table_lines
 
 Reach = Literal["tables", "perhaps tables", "elsewhere"]
@@ -15,6 +15,8 @@ Reach = Literal["tables", "perhaps tables", "elsewhere"]
 _CHARS = 400  # of a question with the form of its answer; more is a task of several parts
 _STEM = 5  # letters by which two forms of a word are told to be one
 _SURE = 2  # so many words of a question that tables have are no chance
+_LISTED = "table tables row rows column columns data document documents file files more"
+_OF_CATALOGUES = words_of(_LISTED)
 _ASKS = re.compile(
     r"\b(?:how (?:many|much|often|large|long|high|old)|which|what|who|whose|when|where|total|sum"
     r"|average|mean|median|count|number of|most|least|highest|lowest"
@@ -56,5 +58,5 @@ def reach_of(goal: str, catalogue: str) -> Reach:
 
 
 def _stems(text: str) -> set[str]:
-    words = words_of(text.replace("_", " ")) - SMALL_WORDS - WORDS_OF_WORK
+    words = words_of(text.replace("_", " ")) - SMALL_WORDS - _OF_CATALOGUES
     return {word[:_STEM] for word in words if not word.isdigit()}

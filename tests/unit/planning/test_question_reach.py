@@ -6,7 +6,7 @@ from temporal_supervisor.supervision.planning.question_reach import reach_of
 
 _TABLES = """\
 - table branches (Branch: Harbour, Old Town; Opened: 1931 to 2016; "Visitors 2025": 19020 to 66781; rows: 4)
-- table loans_2025 (Title: Copper Sun; Author: Ana Ruiz, Ida Holm; Days: 3 to 40; Late: no, yes; rows: 240)
+- table loans_2025 (Title: Copper Sun; Author: Ida Holm; Days: 3 to 40; Late: no, yes; Returned: no, yes; rows: 240)
 """
 _NOTES = "- document [notes.md] Notes of the head librarian\n"
 
@@ -16,6 +16,7 @@ _NOTES = "- document [notes.md] Notes of the head librarian\n"
     [
         ("How many loans were late?", "tables"),
         ("How many visitors did Old Town have in 2025?", "tables"),
+        ("How many loans were returned?", "tables"),
         ("Wie viele Visitors hatte Old Town?", "tables"),
         # One word may be there by chance.
         ("For how many days may a book be kept?", "perhaps tables"),
