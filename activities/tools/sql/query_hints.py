@@ -101,6 +101,13 @@ def _written_names(tables: Sequence[Json]) -> dict[str, str]:
     return by_letters
 
 
+def with_plain_breaks(sql: str) -> str:
+    """Returns a query with line breaks where a model escaped them twice, outside of texts."""
+    parts = _OUTSIDE_QUOTES.split(sql)
+    parts[::2] = [part.replace("\\n", "\n") for part in parts[::2]]
+    return "".join(parts)
+
+
 def with_quoted_texts(sql: str, tables: Sequence[Json]) -> str:
     """Returns a query with single quotes around the texts behind a comparison that stand in double ones.
 

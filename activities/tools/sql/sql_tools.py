@@ -18,7 +18,13 @@ from activities.files.file_cache import Files
 from activities.files.file_reports import FileReport, contents
 from activities.tools.files import FileData
 from activities.tools.secrets import Secrets
-from activities.tools.sql.query_hints import columns_of, hints_below, with_quoted_names, with_quoted_texts
+from activities.tools.sql.query_hints import (
+    columns_of,
+    hints_below,
+    with_plain_breaks,
+    with_quoted_names,
+    with_quoted_texts,
+)
 from activities.tools.sql.table_words import (
     CATALOGUE_VALUES,
     SUMMARY_CHARS,
@@ -317,7 +323,8 @@ class TableTools(ToolSource):
         try:
             return await store.query(sql, run_id)
         except ToolMisuse:
-            mended = with_quoted_texts(with_quoted_names(sql, store.tables), store.tables)
+            mended = with_quoted_names(with_plain_breaks(sql), store.tables)
+            mended = with_quoted_texts(mended, store.tables)
             if mended == sql:
                 raise
         return await store.query(mended, run_id)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from activities.agent.grounds import MATCHED_NOTHING
-from activities.tools.sql.query_hints import hints_below, with_quoted_names, with_quoted_texts
+from activities.tools.sql.query_hints import hints_below, with_plain_breaks, with_quoted_names, with_quoted_texts
 from activities.tools.tool import ToolContext
 from tests.activity.tools.test_sql import tools
 
@@ -195,3 +195,8 @@ async def test_a_limit_that_cuts_a_tie_is_told(tmp_path: Path, sql: str, is_told
     _, query = await tools(tmp_path)
     output = await query.run(query.arguments(sql=sql), ToolContext())
     assert ("LIMIT leaves out a row" in str(output.text)) is is_told
+
+
+async def test_line_breaks_that_were_escaped_twice_are_breaks(ask: Ask) -> None:
+    assert with_plain_breaks("SELECT 'a\\nb'\\nFROM t") == "SELECT 'a\\nb'\nFROM t"
+    assert "| 30 |" in await ask("SELECT Points\\nFROM races\\nWHERE \"Final Place\" = '10th'")
