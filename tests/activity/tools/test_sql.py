@@ -280,8 +280,8 @@ async def test_names_that_need_quotes_are_shown_with_them(folder: Path) -> None:
     with pytest.raises(ToolMisuse) as misuse:
         await query.run(query.arguments(sql="SELECT * FROM orders WHERE Order_Date Date BETWEEN 1"), ToolContext())
     assert str(misuse.value) == (
-        "The query is not valid SQL: Invalid expression / Unexpected token. Line 1, Col: 42. "
-        "SELECT * FROM orders WHERE Order_Date Date BETWEEN 1\n"
+        "The query is not valid SQL: Invalid expression / Unexpected token. Line 1, Col: 44. "
+        'SELECT * FROM orders WHERE "Order Date" Date BETWEEN 1\n'
         'Tables: orders ("Order Date", net, Qty)'
     )
 
