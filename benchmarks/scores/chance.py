@@ -49,7 +49,7 @@ def _share(drawn: Random, size: int, loss: float) -> float:
 
 
 def _chance(drawn: Random) -> float:
-    """Returns how often a question is right: most are firm, three of four of these right, the others waver."""
+    """Returns the chance that a question is answered rightly: most are firm, the others waver."""
     if drawn.random() < _FIRM:
         return float(drawn.random() < 0.75)
     return drawn.random()

@@ -122,10 +122,12 @@ class Waiting:
             return
         outage.put_first(work)
         resumes = state.steering.resumes
+        # Without an attempt it is the supervisor's own work, which belongs to no subtask.
+        is_own_work = attempt is None
         wait = self.new(
-            subject if attempt is None else f"{subject}/{attempt}",
+            subject if is_own_work else f"{subject}/{attempt}",
             "provider" if outage.until else "resume",
-            subtask_id=None if attempt is None else subject,
+            subtask_id=None if is_own_work else subject,
             prompt_preview=outage.why,
             model=model,
         )

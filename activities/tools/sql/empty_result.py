@@ -55,7 +55,7 @@ def _columns_of(condition: exp.Expr) -> list[str]:
 
 
 def conditions_met(cursor: duckdb.DuckDBPyConnection, query: exp.Expr) -> dict[str, Any] | None:
-    """Returns the number of `rows` in all, and of those that meet each condition `alone`.
+    """Returns the count of all `rows`, and of those that meet each condition `alone`.
 
     Each condition has its columns beside its number. Returns None if the rows cannot be counted
     within a second.

@@ -141,7 +141,7 @@ def table_rows(
 
 
 def no_opinion(found: EvalTable) -> str:
-    """Returns a line on why a model that was asked had no opinion of some answers."""
+    """Returns a line with the reason for missing opinions of the judging model."""
     return f"no opinion of some answers: {safe_line(found.no_opinion, limits.ERROR_BYTES)}"
 
 

@@ -178,7 +178,7 @@ class RunBoard:
         return {group.fold.name: group.fold for group in self._groups if group.fold}
 
     def _place_of(self, fold: Fold) -> str:
-        """Returns the id of a fold on the page: that of its first row, which stays."""
+        """Returns the id of a fold on the page, which is its first row's: that row stays."""
         return f"g-{self._places[fold.paths[0]]}"
 
     def _take_row(self, picture: Picture, row: TreeRow, doing: dict[str, str]) -> None:

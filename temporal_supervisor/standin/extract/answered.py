@@ -128,7 +128,7 @@ def _source(call: PastCall) -> str:
 
 
 def _opened(call: PastCall) -> str:
-    """Returns the name of what a call opened; empty for a search, whose words are not those of what it found."""
+    """Returns the name of the document that a call opened; empty for a search."""
     if any(word in name.lower() for name in call.arguments for word in ("query", "search", "keyword")):
         return ""
     return next((value for value in call.arguments.values() if isinstance(value, str)), "")

@@ -1,11 +1,13 @@
 """The words of a text: what two texts have in common, without any dictionary."""
 
 import re
+from collections.abc import Iterable
 
 _WORD = re.compile(r"\w+(?:['’.-]\w+)*")
 # Scripts that put no blanks between words.
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
+STEM = 5  # letters by which two forms of a word are told to be one
 SMALL_WORDS = frozenset(
     """
     a an the this that these those it its i i'm i'll i've me my we you your he she they them their there here
@@ -30,6 +32,11 @@ WORDS_OF_WORK = frozenset(
     """.split()  # noqa: SIM905
 )
 """Words of the work: what a finding is made of, not what it finds."""
+
+
+def stems(words: Iterable[str]) -> frozenset[str]:
+    """Returns the beginnings of words, by which densities are told to be density."""
+    return frozenset(word[:STEM] for word in words)
 
 
 def words_of(text: str) -> set[str]:

@@ -6,14 +6,13 @@ A small model divides a short question into parts that are none, and loses words
 import re
 from typing import Literal
 
-from temporal_supervisor.supervision.base.spoken_words import SMALL_WORDS, words_of
+from temporal_supervisor.supervision.base.spoken_words import SMALL_WORDS, stems, words_of
 from temporal_supervisor.supervision.planning.named_tables import only_table, table_lines
 
 Reach = Literal["tables", "perhaps tables", "elsewhere"]
 """Where a question finds its answer, as far as its words tell."""
 
 _CHARS = 400  # of a question with the form of its answer; more is a task of several parts
-_STEM = 5  # letters by which two forms of a word are told to be one
 _SURE = 2  # so many words of a question that tables have are no chance
 _LISTED = "table tables row rows column columns data document documents file files more"
 _OF_CATALOGUES = words_of(_LISTED)
@@ -57,6 +56,6 @@ def reach_of(goal: str, catalogue: str) -> Reach:
     return "tables" if len(in_tables) >= _SURE else "perhaps tables"
 
 
-def _stems(text: str) -> set[str]:
+def _stems(text: str) -> frozenset[str]:
     words = words_of(text.replace("_", " ")) - SMALL_WORDS - _OF_CATALOGUES
-    return {word[:_STEM] for word in words if not word.isdigit()}
+    return stems(word for word in words if not word.isdigit())

@@ -1,7 +1,7 @@
 """A question beside all that was read to answer it: queries with their rows, tables, and other texts."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,7 +22,6 @@ from temporal_supervisor.supervision.grounding.rows.queries import Query, read_q
 from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
 from temporal_supervisor.supervision.grounding.sources import BRIEF, Source
 
-STEM = 5  # letters by which two forms of a word are told to be one
 _DIGITS = re.compile(r"\d+(?:\.\d+)?")
 _NUMBER = re.compile(r"[^\w\s]{0,3}-?\d[\d,. ]*%?")
 _WORD = re.compile(r"[^\W_]+")
@@ -179,13 +178,8 @@ def _numbers_in(text: str) -> frozenset[str]:
     return frozenset(plain_number(number) for number in _DIGITS.findall(text.replace(",", "")))
 
 
-def stems(words: Iterable[str]) -> frozenset[str]:
-    """Returns the beginnings of words, by which densities are told to be density."""
-    return frozenset(word[:STEM] for word in words)
-
-
 def place_of(key: tuple[str, ...], words: Sequence[str]) -> int:
-    """Returns the place at which words follow each other as in a key; -1 if there is none."""
+    """Returns the index in `words` at which those of a key follow each other; -1 without one."""
     for at in range(len(words) - len(key) + 1):
         if tuple(words[at : at + len(key)]) == key:
             return at

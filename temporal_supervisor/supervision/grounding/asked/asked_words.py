@@ -149,5 +149,5 @@ def may_take_an_end(question: str) -> bool:
 
 
 def nouns_asked_for(question: str) -> list[str]:
-    """Returns the words behind which, what and the like."""
+    """Returns the nouns behind "which", "what", "name the" and "list the"."""
     return [found["noun"].lower() for found in _ASKED_FOR.finditer(question)]

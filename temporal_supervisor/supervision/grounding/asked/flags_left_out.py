@@ -7,7 +7,8 @@ yes and no. An alias such as `AS "Returned orders"` does not read the column.
 import re
 from collections.abc import Iterator
 
-from temporal_supervisor.supervision.grounding.asked.asked_and_read import AskedAndRead, stems
+from temporal_supervisor.supervision.base.spoken_words import stems
+from temporal_supervisor.supervision.grounding.asked.asked_and_read import AskedAndRead
 from temporal_supervisor.supervision.grounding.asked.listed_tables import ListedColumn
 from temporal_supervisor.supervision.grounding.asked.query_shape import QueryShape
 from temporal_supervisor.supervision.grounding.rows.row_facts import words_of

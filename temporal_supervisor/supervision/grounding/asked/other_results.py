@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterator
 
+from temporal_supervisor.supervision.base.spoken_words import stems
 from temporal_supervisor.supervision.base.text import quoted
 from temporal_supervisor.supervision.grounding.asked import asked_words as said
 from temporal_supervisor.supervision.grounding.asked.asked_and_read import (
     AskedAndRead,
     place_of,
-    stems,
 )
 from temporal_supervisor.supervision.grounding.asked.query_shape import QueryShape, plain_number
 from temporal_supervisor.supervision.grounding.asked.values_left_out import could_choose, is_common

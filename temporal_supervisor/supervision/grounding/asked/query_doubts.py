@@ -1,8 +1,9 @@
 """Doubts about the queries behind an answer: reasons to think that they ask something else than the question.
 
-A query proves its figures, whatever it asks for. So the words of the question are compared with what all queries
-together choose, compute and show. Whoever has read rows that can be compared may have sorted or added them up, and
-whoever has read a text may know from there: then only values are looked for that are nowhere at all.
+A query proves its figures, whatever it asks for. So the words of the question are compared with
+what all queries together choose, compute and show. Whoever has read rows that can be compared may
+have sorted or added them up, and whoever has read a text may know from there: then only values are
+looked for that are nowhere at all.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +32,7 @@ _WORDS = 40
 
 
 def query_doubts(question: str, sources: Sequence[Source]) -> list[str]:
-    """Returns sentences on what a question asks for, and no query behind its answer does.
+    """Returns a sentence for each part of a question that no query behind its answer asks for.
 
     `sources` are the outputs of tools, and the brief. Without a query that found rows there are no
     doubts, and none about a question of many words.

@@ -8,13 +8,12 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from temporal_supervisor.supervision.base.spoken_words import STEM, stems
 from temporal_supervisor.supervision.base.text import quoted
 from temporal_supervisor.supervision.grounding.asked import asked_words as said
 from temporal_supervisor.supervision.grounding.asked.asked_and_read import (
-    STEM,
     AskedAndRead,
     place_of,
-    stems,
 )
 from temporal_supervisor.supervision.grounding.asked.listed_tables import ListedColumn
 from temporal_supervisor.supervision.grounding.asked.query_shape import plain_number
