@@ -95,6 +95,20 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    """Gives each test, with its fixtures, the umask that the session began with.
+
+    A main that a test calls keeps its files private: in the tests' own process that would last.
+    """
+    before = os.umask(0o022)
+    os.umask(before)
+    try:
+        return (yield)
+    finally:
+        os.umask(before)
+
+
 @pytest.fixture(scope="session")
 def light() -> Iterator[Path]:
     """A folder for what the session's server and Workers keep."""

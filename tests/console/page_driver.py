@@ -32,7 +32,11 @@ class Reader:
         """Returns once an element with these words is seen."""
         found = self.page.locator(selector)
         place = (found.filter(has_text=words) if words else found).first
-        await place.wait_for(timeout=seconds * 1000)
+        try:
+            await place.wait_for(timeout=seconds * 1000)
+        except Exception as error:
+            shown = await self.page.inner_text("body")
+            raise AssertionError(f"{selector!r} with {words!r} is not in\n{shown}") from error
 
     async def does(self, action: str, **fields: str) -> str:
         """Fills in the form of an action, sends it, and returns what is said."""

@@ -174,7 +174,7 @@ def odd() -> Iterator[Path]:
             (mine / link).symlink_to(target)
         (mine / "private.csv").write_text("canary")
         modes = {folder: 0o755, mine: 0o755, mine / "private.csv": 0, mine / "closed": 0}
-        for path, mode in modes.items():  # whatever umask a Worker in this process has set
+        for path, mode in modes.items():  # whatever umask the session was begun with
             path.chmod(mode)
         yield mine
         (mine / "closed").chmod(0o700)

@@ -205,8 +205,11 @@
   const look = async () => {
     if (document.hidden || typing()) return;
     const got = await fetch(`/inbox?known=${inbox.dataset.inbox}`).catch(() => null);
-    if (!got || got.status !== 200 || typing()) return;
-    inbox.innerHTML = await got.text();
+    if (!got || got.status !== 200) return;
+    const html = await got.text();
+    // looked at after the last wait: whoever began to type meanwhile keeps the words
+    if (typing()) return;
+    inbox.innerHTML = html;
     inbox.dataset.inbox = got.headers.get("x-inbox") || "";
     local(inbox);
     list();
