@@ -121,6 +121,8 @@ class Tool(ToolWords, Generic[A]):
     `listing` of what data there is, what was `computed` from the arguments, or `nothing`, because
     they only repeat these. A finding rests on outputs with data alone. `catalogue` returns the data
     that the tool reaches, a run's files included: a line by the name of each table or document.
+    `named` returns a line on the parts of these data that a text names, for models with a small
+    window.
     `reads_attachments` is True if the tool shows the attachments of its context. With
     `inline=False` only roles of its own team have it: no team inside a request may name it. A call
     may take `timeout_seconds`, else the default time. `outside` are tools of a server, a database
@@ -140,6 +142,7 @@ class Tool(ToolWords, Generic[A]):
     evidence: Evidence = "data"
     own: bool = False
     catalogue: Callable[[Any], Awaitable[dict[str, str]]] | None = None
+    named: Callable[[Any, str], Awaitable[str]] | None = None
     reads_attachments: bool = False
     inline: bool = True
     outside: bool = False

@@ -52,9 +52,11 @@ async def shown_tables(
 
     tables = table_lines(catalogue)
     named = named_tables(subtask.whole, tables) or [""]  # without a name it lists all
-    context = ToolContext(run_id=turn.run.run_id, files=teams.files_of(turn.run))
+    files = teams.files_of(turn.run)
+    context = ToolContext(run_id=turn.run.run_id, files=files)
     try:
         listed = [await _listed(listing, name, context) for name in named]
+        meant = await listing.named(files, subtask.whole) if listing.named is not None else ""
     except (ToolMisuse, ValueError):
         # A file cannot be read now: the tool returns why when it is called.
         return lines_for(subtask.whole, catalogue, room)
@@ -62,7 +64,9 @@ async def shown_tables(
     shown = "\n".join(listed)
     if shown == NO_TABLES:
         return ""
-    return cut(shown, room)
+    # The line comes last, and whole: it is what the model is to use first.
+    listed_part = cut(shown, max(0, room - len(meant)))
+    return "\n".join(filter(None, [listed_part, meant]))
 
 
 async def next_step(store: ArtifactStore, results: Sequence[ToolResultRef]) -> str:

@@ -31,6 +31,8 @@ from temporal_supervisor.supervision.reuse.earlier import EarlierWork, with_earl
 _ANSWER_GOAL = "Answer this goal: "
 # A longer goal is described in the model's words.
 _OWN_WORDS_CHARS = limits.DESCRIPTION_CHARS - len(_ANSWER_GOAL)
+_FIGURES_ONLY = "Give only the figures that tables have. Another agent reads the documents for the rest."
+_TEXTS_ONLY = "Give only what documents have. Another agent queries the tables for the figures."
 _SHORT_GOAL_CHARS = 1200  # a question with the form of its answer; more is a task of several parts
 
 
@@ -198,11 +200,6 @@ class Planner:
         plan = plan_of(draft, self.goal, call.revision)
         for subtask in plan.subtasks:
             subtask.role = self._role(subtask.role)
-        is_one = len(plan.subtasks) == 1 and plan.subtasks[0].for_each is None
-        if self.short and is_one and not call.plan_ref:
-            plan.aggregation = "finding"  # written again, it would only be changed
-            only = plan.subtasks[0]
-            only.description = self._with_goal(only.description)
         steps = mode == "step" or (mode == "auto" and draft.strategy == "step")
         if steps and plan.aggregation == "finding":
             plan.aggregation = "merge"  # which finding comes last is not known yet
@@ -213,6 +210,22 @@ class Planner:
         if mode == "step":
             plan.subtasks = plan.subtasks[:1]
         return "step" if mode == "step" else "plan", None if may_end and not plan.subtasks else plan
+
+    def with_whole_goal(self, plan: Plan, strategy: StrategyName) -> Plan:
+        """Returns a small model's first plan with the words of the goal in an only subtask.
+
+        Its finding is the answer.
+        """
+        is_one = len(plan.subtasks) == 1 and plan.subtasks[0].for_each is None
+        if not is_one or self.call.plan_ref:
+            return plan
+
+        only = plan.subtasks[0]
+        only = only.model_copy(update={"description": self._with_goal(only.description)})
+        changes: dict[str, object] = {"subtasks": [only]}
+        if strategy != "step":  # which finding comes last is not known there
+            changes |= {"aggregation": "finding", "answer_from": None}  # written again, it would only be changed
+        return plan.model_copy(update=changes)
 
     def _with_goal(self, description: str) -> str:
         """Returns the description of an only subtask after a short goal: small models lose words of it."""
@@ -293,7 +306,8 @@ class Planner:
     def _route_to_tables(self) -> Plan | None:
         """Returns the plan of a question that a query can answer whole; None for others.
 
-        Where its words leave that open, a role that reads documents is asked, too.
+        Where its words leave that open, a role that reads documents is asked, too. One for figures
+        and their reasons is divided between both.
         """
         if not self.short or self.call.attachments or len(self.goal) > _SHORT_GOAL_CHARS:
             return None
@@ -301,11 +315,24 @@ class Planner:
         reach = reach_of(self.goal, self.catalogue)
         if not querying or reach == "elsewhere":
             return None
+        if reach == "tables and documents":
+            return self._divided(querying[0], self._reading_role())
 
         draft = RouteDraft(role=querying[0], reasoning="a query can answer it whole")
         if reach == "perhaps tables":
             draft.secondary_role = self._reading_role()
         return self._routed(draft)
+
+    def _divided(self, querying: str, reading: str | None) -> Plan | None:
+        """Returns the plan of a question for figures and their reasons; None if no role reads documents."""
+        if reading is None or self.call.max_subtasks < 2:
+            return None
+
+        goal = self.goal.strip()
+        figures = Subtask(id="t1", role=querying, description=f"{goal}\n{_FIGURES_ONLY}")
+        reasons = Subtask(id="t2", role=reading, description=f"{goal}\n{_TEXTS_ONLY}")
+        why = "its figures are in tables, its reasons in documents"
+        return Plan(goal=self.goal, reasoning=why, subtasks=[figures, reasons], revision=self.call.revision)
 
     def _reading_role(self) -> str | None:
         """Returns the name of a role that reads documents and queries no tables; None without one."""

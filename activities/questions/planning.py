@@ -40,7 +40,12 @@ from temporal_supervisor.supervision.planning.expansion import NO_DATA, Data
 from temporal_supervisor.supervision.planning.new_roles import new_role_problems, unknown_role_problems, unknown_roles
 from temporal_supervisor.supervision.planning.plan_graph import plan_problems
 from temporal_supervisor.supervision.planning.put_right import KnownNames, put_right
-from temporal_supervisor.supervision.planning.revisions import merge, revision_problems, without_repeats
+from temporal_supervisor.supervision.planning.revisions import (
+    merge,
+    revision_problems,
+    without_copies,
+    without_repeats,
+)
 from temporal_supervisor.supervision.results.recalled import is_recalled
 from temporal_supervisor.supervision.results.shown_links import addresses_in, without_links
 from temporal_supervisor.supervision.reuse.earlier import earlier_ids, texts_in
@@ -127,9 +132,10 @@ def _put_right(planner: Planner, reply: PlanReply, plan: Plan, previous: Plan | 
         states={subtask.id: states.get(subtask.id, "waiting") for subtask in earlier},
     )
     plan, notes = put_right(plan, names)
+    plan, copies = without_copies(plan) if planner.short else (plan, [])
     plan, moved = planner.with_able_roles(plan)
-    reply.put_right = [*notes, *moved]
-    return plan
+    reply.put_right = [*notes, *copies, *moved]
+    return planner.with_whole_goal(plan, reply.strategy) if planner.short else plan
 
 
 async def _written(desk: Desk, planner: Planner, previous: Plan | None) -> tuple[PlanReply, Plan | None]:

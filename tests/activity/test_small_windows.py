@@ -105,6 +105,22 @@ async def test_where_its_words_leave_that_open_a_reader_is_asked_too(small: Desk
     assert asked == [("counter", "required"), ("reader", "optional")]
 
 
+async def test_figures_and_their_reasons_are_asked_of_two_roles(small: Desk) -> None:
+    reply = await plan(small, goal="How much of each sort was picked in the harvest of 1990, and what explains it?")
+    assert reply.plan is not None
+    assert [subtask.role for subtask in reply.plan.subtasks] == ["counter", "reader"]
+    assert small.asked == []
+
+
+async def test_a_subtask_that_is_written_again_and_again_is_one(small: Desk) -> None:
+    again = [{**T1, "id": f"t{number}", "depends_on": [f"t{number - 1}"]} for number in range(2, 9)]
+    reply = await plan(small, as_json({"subtasks": [T1, *again]}))
+    assert reply.plan is not None
+    (only,) = reply.plan.subtasks
+    assert (only.id, only.depends_on, reply.plan.aggregation) == ("t1", [], "finding")
+    assert "t8 asks for the same as t1" in reply.put_right
+
+
 @pytest.mark.parametrize(("state", "finished"), [("failed", True), ("done", False)])
 async def test_a_revision_that_only_repeats_what_failed_ends_the_planning(
     small: Desk, state: str, finished: bool

@@ -18,6 +18,7 @@ from activities.files.file_cache import Files
 from activities.files.file_reports import FileReport, contents
 from activities.tools.files import FileData
 from activities.tools.secrets import Secrets
+from activities.tools.sql.named_values import conditions_named, on_failed_query
 from activities.tools.sql.query_hints import (
     columns_of,
     hints_below,
@@ -226,10 +227,24 @@ class TableTools(ToolSource):
         }
         proves: dict[str, Evidence] = {"sql_tables": "listing", "sql_query": "data"}
         words: dict[str, Any] = {"outside": outside, "server": server, "version": self._version}
+        names: dict[str, Any] = {"sql_tables": self._named}
         return [
-            Tool(name, *made[kind], catalogue=self.catalogue, evidence=proves[kind], **words)
+            Tool(
+                name,
+                *made[kind],
+                catalogue=self.catalogue,
+                named=names.get(kind),
+                evidence=proves[kind],
+                **words,
+            )
             for name, kind in self._tools.items()
         ]
+
+    async def _named(self, run: Files | None, text: str) -> str:
+        """Returns a line on the values that a text names; empty if it names none."""
+        store = await self._store.get(run)
+        conditions = conditions_named(text, store.tables)
+        return f"Values that your subtask names: {'; '.join(conditions)}" if conditions else ""
 
     async def _version(self) -> str:
         """Returns a text that changes with the team's tables and words; empty for a database."""
@@ -305,7 +320,8 @@ class TableTools(ToolSource):
         except ToolMisuse as misuse:
             unread = f"\nFiles that cannot be read: {'; '.join(store.unread)}" if store.unread else ""
             texts = _texts_compared(str(misuse), store.tables)
-            raise ToolMisuse(f"{misuse}\n{texts}{overview(store.tables)}{unread}") from misuse
+            hints = "".join(f"{line}\n" for line in on_failed_query(sql, store.tables))
+            raise ToolMisuse(f"{misuse}\n{hints}{texts}{overview(store.tables)}{unread}") from misuse
         files = {table["name"]: table["source"] for table in store.tables}
         sources = dict.fromkeys(self._options.sources.get(table, files[table]) for table in rows["read"])
         readings = readings_of(

@@ -9,7 +9,7 @@ from typing import Literal
 from temporal_supervisor.supervision.base.spoken_words import SMALL_WORDS, stems, words_of
 from temporal_supervisor.supervision.planning.named_tables import only_table, table_lines
 
-Reach = Literal["tables", "perhaps tables", "elsewhere"]
+Reach = Literal["tables", "perhaps tables", "tables and documents", "elsewhere"]
 """Where a question finds its answer, as far as its words tell."""
 
 _CHARS = 400  # of a question with the form of its answer; more is a task of several parts
@@ -23,7 +23,7 @@ _ASKS = re.compile(
     re.IGNORECASE,
 )
 _TELLS = re.compile(
-    r"\b(?:why|how come|reasons?|because|causes?|explain|describe|summar\w*|compare|write|report"
+    r"\b(?:why|how come|reasons?|because|causes?|explains?|describe|summar\w*|compare|write|report"
     r"|warum|wieso|weshalb|gr[uü]nde?|erkl[aä]r\w*|beschreib\w*|vergleich\w*|schreib\w*)\b",
     re.IGNORECASE,
 )
@@ -35,23 +35,26 @@ _PARTS = re.compile(
 
 
 def reach_of(goal: str, catalogue: str) -> Reach:
-    """Returns the part of a catalogue in which a goal finds its answer.
+    """Returns the part of a catalogue in which a goal finds its answer, by the words that both share.
 
-    It is a question in one part about what tables have, by the words that both share.
+    A question in one part finds it in tables, one for figures and their reasons in documents, too.
     """
     if only_table(catalogue) is not None:
         return "tables"
     tables = table_lines(catalogue)
     if not tables or len(goal) > _CHARS:
         return "elsewhere"
-    if not _ASKS.search(goal) or _TELLS.search(goal) or _PARTS.search(goal):
+    if not _ASKS.search(goal):
         return "elsewhere"
 
     asked = _stems(goal)
     in_tables = asked & _stems("\n".join(tables.values()))
-    others = [line for line in catalogue.splitlines() if line.startswith("- document ")]
-    in_others = asked & _stems("\n".join(others))
-    if not in_tables or in_others - in_tables:
+    documents = [line for line in catalogue.splitlines() if line.startswith("- document ")]
+    if _TELLS.search(goal):
+        return "tables and documents" if documents and len(in_tables) >= _SURE else "elsewhere"
+
+    in_documents = asked & _stems("\n".join(documents))
+    if _PARTS.search(goal) or not in_tables or in_documents - in_tables:
         return "elsewhere"
     return "tables" if len(in_tables) >= _SURE else "perhaps tables"
 

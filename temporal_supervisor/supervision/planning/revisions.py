@@ -68,6 +68,34 @@ def without_repeats(previous: Plan, addition: Plan, states: Mapping[str, str]) -
     return addition.model_copy(update={"subtasks": kept}), notes
 
 
+def without_copies(plan: Plan) -> tuple[Plan, list[str]]:
+    """Returns a plan without subtasks that ask the role of an earlier one for the same, and a sentence for each.
+
+    Small models write one subtask again and again until they are stopped, each after the one
+    before. What depends on a copy depends on the first of its kind.
+    """
+    first: dict[tuple[object, ...], str] = {}
+    originals: dict[str, str] = {}
+    kept: list[Subtask] = []
+    notes: list[str] = []
+    for subtask in plan.subtasks:
+        asked = (subtask.role, _words(subtask), tuple(subtask.attachments), subtask.for_each)
+        original = first.setdefault(asked, subtask.id)
+        if original == subtask.id:
+            kept.append(subtask)
+            continue
+        originals[subtask.id] = original
+        notes.append(f"{subtask.id} asks for the same as {original}")
+    if not originals:
+        return plan, []
+
+    for at, subtask in enumerate(kept):
+        needed = dict.fromkeys(originals.get(each, each) for each in subtask.depends_on)
+        needed.pop(subtask.id, None)
+        kept[at] = subtask.model_copy(update={"depends_on": [*needed]})
+    return plan.model_copy(update={"subtasks": kept}), notes
+
+
 def _words(subtask: Subtask) -> tuple[str, ...]:
     return tuple(re.findall(r"\w+", subtask.description.casefold()))
 

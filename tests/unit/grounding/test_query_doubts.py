@@ -45,6 +45,18 @@ def doubts(question: str, sql: str, *rows: str, more: tuple[Source, ...] = ()) -
             ("SELECT count(Crew) FROM voyages WHERE Ship = 'Cygnus' AND CAST(Crew AS DECIMAL) = 19.5", "n", "0"),
             "a condition on 19.5",
         ),
+        # A name that is only left out.
+        (
+            "Which ship came right after Borealis?",
+            (
+                "SELECT Ship FROM voyages WHERE Year > (SELECT Year FROM voyages WHERE Ship = 'Borealis') "
+                "AND Ship <> 'Borealis' ORDER BY Year LIMIT 1",
+                "Ship",
+                "Cygnus",
+            ),
+            ("SELECT Ship FROM voyages WHERE Ship NOT IN ('x', 'Borealis') ORDER BY Year LIMIT 1", "Ship", "Cygnus"),
+            "leaves out 'Borealis'",
+        ),
         # A column of yes and no that is named.
         (
             "How many orders were returned?",

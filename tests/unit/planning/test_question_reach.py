@@ -25,7 +25,10 @@ _NOTES = "- document [notes.md] Notes of the head librarian\n"
         ("Which branch does the head librarian like most?", "elsewhere"),
         # A reason, or a task of several parts.
         ("Why was the branch Old Town closed?", "elsewhere"),
-        ("How many visitors did Old Town have, and why did they stay away?", "elsewhere"),
+        # Figures and their reasons.
+        ("How many visitors did Old Town have, and why did they stay away?", "tables and documents"),
+        ("How did the visitors of Old Town change, and what explains it?", "tables and documents"),
+        ("Which branch opened first, and why?", "tables and documents"),
         ("Which branch opened first? Which author is read most?", "elsewhere"),
         ("Write a report on the visitors of each branch.", "elsewhere"),
     ],

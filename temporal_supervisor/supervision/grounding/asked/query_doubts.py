@@ -11,6 +11,7 @@ from itertools import islice
 
 from temporal_supervisor.supervision.grounding.asked.asked_and_read import AskedAndRead
 from temporal_supervisor.supervision.grounding.asked.flags_left_out import flags_left_out
+from temporal_supervisor.supervision.grounding.asked.names_excluded import names_excluded
 from temporal_supervisor.supervision.grounding.asked.other_results import (
     not_chosen,
     not_computed,
@@ -48,6 +49,7 @@ def query_doubts(question: str, sources: Sequence[Source]) -> list[str]:
 def _doubts(asked: AskedAndRead) -> Iterator[str]:
     yield from numbers_left_out(asked)
     yield from names_left_out(asked)
+    yield from names_excluded(asked)
     yield from numbers_added(asked)
     yield from flags_left_out(asked)
     if asked.has_other_texts:

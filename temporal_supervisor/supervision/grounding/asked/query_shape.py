@@ -4,6 +4,7 @@ It is read by its words, not parsed. What is not understood counts as there, so 
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,6 +24,9 @@ _STARS = re.compile(r"(?:\bselect\s+(?:distinct\s+)?|[,.]\s*)\*")
 _SELECTED = re.compile(r"\bselect\b((?:(?!\bselect\b|\bfrom\b).){0,2000})", re.DOTALL)
 _OUTER_EXTREME = re.compile(r"\s*select\s+(?:distinct\s+)?(max|min)\s*\(")
 _DENIES = re.compile(r"\bnot\b|<>|!=|\bexcept\b|\bnull\b|=\s*0\b|<\s*1\b|\bfalse\b|\banti\b")
+_TEXT = re.compile("''")
+_EXCLUDES = re.compile(r"(?:!=|<>|\bnot\s{1,5}i?like|\bnot\s{1,5}in\s{0,5}\((?:\s{0,5}''\s{0,5},)*+)\s{0,5}\Z")
+_BEFORE_CHARS = 400  # of a text: a list of NOT IN that is longer is read from its last part
 _FIRST = re.compile(r"=\s*1\b")
 _COUNTS = frozenset(["count", "count_if", "countif", "row_number", "rank", "dense_rank", "sum", "list", "histogram"])
 _MEANS = frozenset(["avg", "mean", "median", "mode", "quantile", "quantile_cont", "favg", "sum"])
@@ -59,6 +63,26 @@ class QueryShape:
     def words(self) -> frozenset[str]:
         """The words of its texts and names."""
         return frozenset(words_of(_spaced(self.bare, *self.texts, *self.names)))
+
+    @cached_property
+    def excluded(self) -> list[str]:
+        """The texts that no row of it may have, as behind `<>` and NOT IN."""
+        return [text for text, is_excluded in self._compared_texts() if is_excluded]
+
+    @cached_property
+    def chosen(self) -> list[str]:
+        """The texts that are not behind such a comparison."""
+        return [text for text, is_excluded in self._compared_texts() if not is_excluded]
+
+    def _compared_texts(self) -> Iterator[tuple[str, bool]]:
+        places = _TEXT.finditer(self.bare)
+        # A comment that never ends may hide some.
+        for text, place in zip(self.texts, places, strict=False):
+            yield text, self._is_excluded(place.start())
+
+    def _is_excluded(self, place: int) -> bool:
+        before = self.bare[max(0, place - _BEFORE_CHARS) : place]
+        return _EXCLUDES.search(before) is not None
 
     @cached_property
     def columns(self) -> frozenset[str]:
