@@ -3,7 +3,7 @@
 import os
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
 from functools import cache
 from importlib.util import find_spec
@@ -15,19 +15,17 @@ from pydantic import Field
 from activities.bounded.child_processes import BoundExceeded, ChildProcesses, Failed
 from activities.bounded.fair_pool import PLACES
 from activities.files.file_cache import Files
-from activities.files.file_reports import FileReport, contents
+from activities.files.file_reports import FileReport
 from activities.tools.files import FileData
 from activities.tools.secrets import Secrets
 from activities.tools.sql.named_values import conditions_named, on_failed_query
 from activities.tools.sql.query_hints import (
-    columns_of,
     hints_below,
     with_plain_breaks,
     with_quoted_names,
     with_quoted_texts,
 )
 from activities.tools.sql.table_words import (
-    CATALOGUE_VALUES,
     SUMMARY_CHARS,
     TableOptions,
     about_table,
@@ -42,6 +40,7 @@ from activities.tools.sql.table_words import (
     until_full,
     word_lines,
 )
+from activities.tools.sql.text_columns import on_text_columns
 from activities.tools.tool import Arguments, Evidence, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.prompt_marks import NO_TABLES
@@ -67,7 +66,6 @@ _ONE_TABLE_CHARS = 200_000  # of a table that is asked for by name: as much as a
 _REST_CHARS = 6000  # room for words of the house, example queries and the files that can't be read
 CHILD = "activities.tools.sql.sql_process"
 _FENCE = re.compile(r"\A\s*+```\w*|```\s*+\Z")  # Markdown's
-_CONVERTED = re.compile(r"Could not convert string .{0,200}? from source column (?P<column>[^\n]{1,200})")
 _QUOTED = re.compile(r"""'(?:[^']|'')*+'|"(?:[^"]|"")*+"|`(?P<name>[^`"\n]{1,100})`""")  # texts, names, MySQL's names
 _LIST_WORDS = (
     "Lists all tables with their columns and types, the values of text columns, the ranges of other columns, "
@@ -319,7 +317,7 @@ class TableTools(ToolSource):
             rows = await self._rows(store, sql, context.run_id)
         except ToolMisuse as misuse:
             unread = f"\nFiles that cannot be read: {'; '.join(store.unread)}" if store.unread else ""
-            texts = _texts_compared(str(misuse), store.tables)
+            texts = on_text_columns(str(misuse), sql, store.tables)
             hints = "".join(f"{line}\n" for line in on_failed_query(sql, store.tables))
             raise ToolMisuse(f"{misuse}\n{hints}{texts}{overview(store.tables)}{unread}") from misuse
         files = {table["name"]: table["source"] for table in store.tables}
@@ -344,17 +342,6 @@ class TableTools(ToolSource):
             if mended == sql:
                 raise
         return await store.query(mended, run_id)
-
-
-def _texts_compared(problem: str, tables: Sequence[Json]) -> str:
-    """Returns a line on the texts of a column that a query compared with a number; else nothing."""
-    named = _CONVERTED.search(problem)
-    if named is None:
-        return ""
-    columns = [column for column in columns_of(tables) if column["name"] == named["column"]]
-    if not columns or not (known := contents(columns[0], CATALOGUE_VALUES)):
-        return ""
-    return f"Column {columns[0]['sql']} has texts: {known}. Compare it with a text in quotes.\n"
 
 
 def _plain_quotes(sql: str) -> str:

@@ -57,6 +57,37 @@ def doubts(question: str, sql: str, *rows: str, more: tuple[Source, ...] = ()) -
             ("SELECT Ship FROM voyages WHERE Ship NOT IN ('x', 'Borealis') ORDER BY Year LIMIT 1", "Ship", "Cygnus"),
             "leaves out 'Borealis'",
         ),
+        # A method, also of a long question.
+        (
+            "Calculate the mean of the column Crew of all voyages. Outliers are to be removed by the interquartile "
+            "range before the mean is calculated. Handle values that are missing by leaving their rows out, and "
+            "report the mean with two decimals, rounded half up, as a number without a unit or any other words.",
+            (
+                "WITH q AS (SELECT quantile_cont(Crew, 0.25) a, quantile_cont(Crew, 0.75) b FROM voyages) "
+                "SELECT avg(Crew) FROM voyages, q WHERE Crew BETWEEN a - 1.5 * (b - a) AND b + 1.5 * (b - a)",
+                "mean",
+                "12.25",
+            ),
+            ("SELECT avg(Crew) FROM voyages WHERE Ship <> 'Total'", "mean", "13.5"),
+            "does not compute outliers",
+        ),
+        (
+            "How many crews are outliers by their z-score?",
+            (
+                "SELECT count(*) FROM voyages WHERE abs(Crew - (SELECT avg(Crew) FROM voyages)) > "
+                "3 * (SELECT stddev(Crew) FROM voyages)",
+                "n",
+                "2",
+            ),
+            ("SELECT Crew, avg(Crew), stddev(Crew) FROM voyages GROUP BY Crew", "Crew | a | b", "12 | 12 | 0"),
+            "does not compute outliers",
+        ),
+        (
+            "Calculate the population standard deviation of Crew.",
+            ("SELECT stddev_pop(Crew) FROM voyages", "sd", "3.25"),
+            ("SELECT stddev(Crew) FROM voyages", "sd", "3.5"),
+            "does not compute the deviation of a whole population",
+        ),
         # A column of yes and no that is named.
         (
             "How many orders were returned?",
@@ -278,5 +309,5 @@ def test_an_order_how_to_answer_and_a_long_question_leave_nothing_out() -> None:
     asked = "What is the average of the wins?"
     assert doubts(f"{asked} Do not take any of them for an outlier.", sql, *rows) == []
     assert doubts("What is the average of the wins of ships that did not sail in 1994?", sql, *rows)
-    method = "An outlier lies more than 1994 standard deviations away, and is told by its z-score. " * 4
+    method = "Of 1994 count all voyages alike, those of Borealis too, whatever their crew and their harbour. " * 4
     assert doubts(f"{asked} {method}", sql, *rows) == []

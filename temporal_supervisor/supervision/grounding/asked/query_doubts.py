@@ -11,6 +11,7 @@ from itertools import islice
 
 from temporal_supervisor.supervision.grounding.asked.asked_and_read import AskedAndRead
 from temporal_supervisor.supervision.grounding.asked.flags_left_out import flags_left_out
+from temporal_supervisor.supervision.grounding.asked.methods_left_out import methods_left_out
 from temporal_supervisor.supervision.grounding.asked.names_excluded import names_excluded
 from temporal_supervisor.supervision.grounding.asked.other_results import (
     not_chosen,
@@ -29,21 +30,21 @@ from temporal_supervisor.supervision.grounding.sources import Source
 
 _DOUBTS = 5  # of one finding
 _WORDS = 40
-"""Longer questions raise no doubts: they explain methods and thresholds, which no query has to name."""
+"""Longer questions explain thresholds, which no query has to name: of these only methods are looked for."""
 
 
 def query_doubts(question: str, sources: Sequence[Source]) -> list[str]:
     """Returns a sentence for each part of a question that no query behind its answer asks for.
 
     `sources` are the outputs of tools, and the brief. Without a query that found rows there are no
-    doubts, and none about a question of many words.
+    doubts, and about a question of many words only those on its methods.
     """
-    if len(question.split()) > _WORDS:
-        return []
     asked = AskedAndRead(question, sources)
     if not asked.queries:
         return []
-    return list(dict.fromkeys(islice(_doubts(asked), _DOUBTS)))
+    is_long = len(question.split()) > _WORDS
+    found = methods_left_out(asked) if is_long else _doubts(asked)
+    return list(dict.fromkeys(islice(found, _DOUBTS)))
 
 
 def _doubts(asked: AskedAndRead) -> Iterator[str]:
@@ -54,6 +55,7 @@ def _doubts(asked: AskedAndRead) -> Iterator[str]:
     yield from flags_left_out(asked)
     if asked.has_other_texts:
         return
+    yield from methods_left_out(asked)
     yield from other_end(asked)
     yield from total_row(asked)
     yield from other_kind(asked)

@@ -1,0 +1,54 @@
+"""Hints on columns of texts that a query compared or calculated with as numbers.
+
+Example: `avg("No. of cases")` over texts such as `630308[495000-801000]`, whose numbers can be
+taken out.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from activities.files.file_reports import contents
+from activities.tools.sql.query_hints import columns_of
+from activities.tools.sql.table_words import CATALOGUE_VALUES
+
+Json = dict[str, Any]
+
+_CONVERTED = re.compile(r"Could not convert string .{0,200}? from source column (?P<column>[^\n]{1,200})")
+_NO_FUNCTION = re.compile(r"No function matches .{0,200}?VARCHAR", re.DOTALL)
+_NUMBER_FIRST = re.compile(r"-?\d")
+_MOSTLY = 0.8  # of the values: with fewer numbers among them the others would be lost unseen
+_COLUMNS = 2  # told of one query
+
+
+def on_text_columns(problem: str, sql: str, tables: Sequence[Json]) -> str:
+    """Returns lines on the columns of texts that made a query fail; empty for any other problem."""
+    columns = columns_of(tables)
+    converted = _CONVERTED.search(problem)
+    if converted is not None:
+        meant = [column for column in columns if column["name"] == converted["column"]]
+    elif _NO_FUNCTION.search(problem):
+        meant = [column for column in columns if _is_named(column, sql) and _begins_with_numbers(column)]
+    else:
+        return ""
+    return "".join(_about(column) for column in meant[:_COLUMNS] if contents(column))
+
+
+def _about(column: Json) -> str:
+    name = column["sql"]
+    known = contents(column, CATALOGUE_VALUES)
+    line = f"Column {name} has texts: {known}. Compare it with a text in quotes."
+    if _begins_with_numbers(column):
+        number = rf"TRY_CAST(regexp_extract({name}, '^-?[0-9]+(\.[0-9]+)?') AS DOUBLE)"
+        line += f" To calculate with the numbers that they begin with, write {number} in its place."
+    return f"{line}\n"
+
+
+def _is_named(column: Json, sql: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(column['name'])}(?!\w)", sql, re.IGNORECASE) is not None
+
+
+def _begins_with_numbers(column: Json) -> bool:
+    values = column.get("values", [])
+    with_number = sum(_NUMBER_FIRST.match(value) is not None for value in values)
+    return bool(values) and with_number >= _MOSTLY * len(values)

@@ -1,0 +1,72 @@
+"""Methods that a question names, and that no query behind its answer uses.
+
+Example: `SELECT avg(x), stddev(x) FROM t` for "the mean and deviation of x after outliers were
+removed by the interquartile range". Long questions mostly explain such a method.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from temporal_supervisor.supervision.grounding.asked.asked_and_read import AskedAndRead
+
+
+_SENTENCE = re.compile(r"[.?!;]\s")
+_DENIED = re.compile(r"\b(?:not|no|never|without|don't)\b", re.IGNORECASE)
+
+
+class _Method(NamedTuple):
+    """A method: how questions name it, functions of queries one of which it takes, and other words that it needs."""
+
+    name: str
+    asked: str
+    functions: str
+    words: str = ""
+
+
+_METHODS = (
+    _Method(
+        "outliers",
+        r"\boutliers?\b|\binterquartile\b|\biqr\b",
+        r"quantile|percentile|iqr|stddev|std_dev|mad",
+        # They are told by a bound.
+        r"<(?!>)|(?<!<)>|\bbetween\b",
+    ),
+    _Method("a z-score", r"\bz-?scores?\b", r"stddev|std_dev|variance|var_"),
+    _Method("a correlation", r"\bcorrelat\w+|\bpearson\b|\bspearman\b", r"corr|regr_|covar"),
+    _Method("a regression", r"\bregression\b|\bslope\b", r"regr_|corr|covar"),
+    _Method("a standard deviation", r"\bstandard deviations?\b", r"stddev|std_dev|variance|var_|sqrt"),
+    _Method(
+        "the deviation of a whole population",
+        r"\bpopulation (?:standard deviation|variance)\b",
+        r"stddev_pop|var_pop|sqrt|pow",
+    ),
+    _Method("a median", r"\bmedians?\b", r"median|quantile|percentile"),
+    _Method("skewness", r"\bskew(?:ness|ed)\b", r"skewness|power|pow"),
+    _Method("kurtosis", r"\bkurtosis\b", r"kurtosis|power|pow"),
+    _Method("a logarithm", r"\blogarithms?\b|\blog[- ]transform\w*", r"ln|log"),
+)
+
+
+def methods_left_out(asked: AskedAndRead) -> Iterator[str]:
+    """Yields doubts about the methods that a question names, unless another tool may have used them."""
+    if asked.has_other_texts:
+        return
+
+    called = " ".join(name for shape in asked.shapes for name in shape.functions)
+    written = " ".join(shape.bare for shape in asked.shapes)
+    for method in _METHODS:
+        if not _is_asked(method, asked.question):
+            continue
+        calls_it = re.search(rf"\b(?:{method.functions})", called) is not None
+        if not calls_it or re.search(method.words, written) is None:
+            yield f"the query does not compute {method.name}, which the question names"
+
+
+def _is_asked(method: _Method, question: str) -> bool:
+    """True if a sentence of the question names a method without a word such as `not` before it."""
+    for sentence in _SENTENCE.split(question):
+        named = re.search(method.asked, sentence, re.IGNORECASE)
+        if named is not None and _DENIED.search(sentence[: named.start()]) is None:
+            return True
+    return False
