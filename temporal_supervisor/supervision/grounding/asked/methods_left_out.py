@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from temporal_supervisor.supervision.grounding.asked.asked_and_read import AskedAndRead
 
-
 _SENTENCE = re.compile(r"[.?!;]\s")
 _DENIED = re.compile(r"\b(?:not|no|never|without|don't)\b", re.IGNORECASE)
 
