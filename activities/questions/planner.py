@@ -31,7 +31,7 @@ from temporal_supervisor.supervision.reuse.earlier import EarlierWork, with_earl
 _ANSWER_GOAL = "Answer this goal: "
 # A longer goal is described in the model's words.
 _OWN_WORDS_CHARS = limits.DESCRIPTION_CHARS - len(_ANSWER_GOAL)
-_FIGURES_ONLY = "Give only the figures that tables have. Another agent reads the documents for the rest."
+_FIGURES_ONLY = "Give only the figures that tables have. Another agent reads the documents."
 _TEXTS_ONLY = "Give only what documents have. Another agent queries the tables for the figures."
 _SHORT_GOAL_CHARS = 1200  # a question with the form of its answer; more is a task of several parts
 
@@ -224,7 +224,8 @@ class Planner:
         only = only.model_copy(update={"description": self._with_goal(only.description)})
         changes: dict[str, object] = {"subtasks": [only]}
         if strategy != "step":  # which finding comes last is not known there
-            changes |= {"aggregation": "finding", "answer_from": None}  # written again, it would only be changed
+            # Written again, it would only be changed.
+            changes |= {"aggregation": "finding", "answer_from": None}
         return plan.model_copy(update=changes)
 
     def _with_goal(self, description: str) -> str:
@@ -324,15 +325,19 @@ class Planner:
         return self._routed(draft)
 
     def _divided(self, querying: str, reading: str | None) -> Plan | None:
-        """Returns the plan of a question for figures and their reasons; None if no role reads documents."""
+        """Returns the plan of a question for figures and reasons; None without a reading role."""
         if reading is None or self.call.max_subtasks < 2:
             return None
 
         goal = self.goal.strip()
         figures = Subtask(id="t1", role=querying, description=f"{goal}\n{_FIGURES_ONLY}")
         reasons = Subtask(id="t2", role=reading, description=f"{goal}\n{_TEXTS_ONLY}")
-        why = "its figures are in tables, its reasons in documents"
-        return Plan(goal=self.goal, reasoning=why, subtasks=[figures, reasons], revision=self.call.revision)
+        return Plan(
+            goal=self.goal,
+            reasoning="its figures are in tables, its reasons in documents",
+            subtasks=[figures, reasons],
+            revision=self.call.revision,
+        )
 
     def _reading_role(self) -> str | None:
         """Returns the name of a role that reads documents and queries no tables; None without one."""

@@ -21,7 +21,7 @@ _TOTALS = frozenset(["total", "totals", "all", "sum", "average", "overall", "oth
 _WORD = re.compile(r"\w+(?:['’]\w+)?")
 _LITERAL = re.compile(r"'(?:[^']|'')*'")
 _NAME_AND_SUM = re.compile(r"\bas\s{1,5}(?:\"[^\"]{1,200}\"|\w+)\s{0,5}[-+*/]", re.IGNORECASE)
-_CALCULATE_BEFORE = "AS and a name end a column of the result: calculate before them, as in `a - b AS difference`."
+_CALCULATE_BEFORE = "AS and a name end a column: calculate before them, as in a - b AS difference."
 
 
 def conditions_named(text: str, tables: Sequence[Json]) -> list[str]:

@@ -319,7 +319,8 @@ class TableTools(ToolSource):
             unread = f"\nFiles that cannot be read: {'; '.join(store.unread)}" if store.unread else ""
             texts = on_text_columns(str(misuse), sql, store.tables)
             hints = "".join(f"{line}\n" for line in on_failed_query(sql, store.tables))
-            raise ToolMisuse(f"{misuse}\n{hints}{texts}{overview(store.tables)}{unread}") from misuse
+            below = f"{hints}{texts}{overview(store.tables)}{unread}"
+            raise ToolMisuse(f"{misuse}\n{below}") from misuse
         files = {table["name"]: table["source"] for table in store.tables}
         sources = dict.fromkeys(self._options.sources.get(table, files[table]) for table in rows["read"])
         readings = readings_of(

@@ -35,9 +35,10 @@ _PARTS = re.compile(
 
 
 def reach_of(goal: str, catalogue: str) -> Reach:
-    """Returns the part of a catalogue in which a goal finds its answer, by the words that both share.
+    """Returns the part of a catalogue in which a goal finds its answer.
 
-    A question in one part finds it in tables, one for figures and their reasons in documents, too.
+    It is told by the words that both share. A question in one part finds its answer in tables, one
+    for figures and their reasons in documents, too.
     """
     if only_table(catalogue) is not None:
         return "tables"

@@ -69,10 +69,11 @@ def without_repeats(previous: Plan, addition: Plan, states: Mapping[str, str]) -
 
 
 def without_copies(plan: Plan) -> tuple[Plan, list[str]]:
-    """Returns a plan without subtasks that ask the role of an earlier one for the same, and a sentence for each.
+    """Returns a plan without copies of its own subtasks, and a sentence for each copy.
 
-    Small models write one subtask again and again until they are stopped, each after the one
-    before. What depends on a copy depends on the first of its kind.
+    A copy asks the role of an earlier one for the same. Small models write one subtask again and
+    again until they are stopped, each after the one before. What depends on a copy depends on the
+    first of its kind.
     """
     first: dict[tuple[object, ...], str] = {}
     originals: dict[str, str] = {}

@@ -15,7 +15,7 @@ _DENIED = re.compile(r"\b(?:not|no|never|without|don't)\b", re.IGNORECASE)
 
 
 class _Method(NamedTuple):
-    """A method: how questions name it, functions of queries one of which it takes, and other words that it needs."""
+    """A method: how questions name it, and a query's functions (one is enough) and words for it."""
 
     name: str
     asked: str
@@ -34,7 +34,11 @@ _METHODS = (
     _Method("a z-score", r"\bz-?scores?\b", r"stddev|std_dev|variance|var_"),
     _Method("a correlation", r"\bcorrelat\w+|\bpearson\b|\bspearman\b", r"corr|regr_|covar"),
     _Method("a regression", r"\bregression\b|\bslope\b", r"regr_|corr|covar"),
-    _Method("a standard deviation", r"\bstandard deviations?\b", r"stddev|std_dev|variance|var_|sqrt"),
+    _Method(
+        "a standard deviation",
+        r"\bstandard deviations?\b",
+        r"stddev|std_dev|variance|var_|sqrt",
+    ),
     _Method(
         "the deviation of a whole population",
         r"\bpopulation (?:standard deviation|variance)\b",
@@ -48,7 +52,7 @@ _METHODS = (
 
 
 def methods_left_out(asked: AskedAndRead) -> Iterator[str]:
-    """Yields doubts about the methods that a question names, unless another tool may have used them."""
+    """Yields doubts about methods that a question names; another tool may have used them."""
     if asked.has_other_texts:
         return
 

@@ -1,7 +1,7 @@
 """Texts that a question names, and that a query only leaves out.
 
-Example: `SELECT Rider FROM race WHERE Rider <> 'Sebastian Porto' ORDER BY Pos LIMIT 1` for "Who came
-right after Sebastian Porto?". It returns the winner, whoever he is.
+Example: `SELECT Rider FROM race WHERE Rider <> 'Sebastian Porto' ORDER BY Pos LIMIT 1` for the
+question who came right after Sebastian Porto. It returns the winner, whoever he is.
 """
 
 import re

@@ -30,7 +30,7 @@ from temporal_supervisor.supervision.grounding.sources import Source
 
 _DOUBTS = 5  # of one finding
 _WORDS = 40
-"""Longer questions explain thresholds, which no query has to name: of these only methods are looked for."""
+"""Longer questions explain thresholds, which no query has to name: only their methods count."""
 
 
 def query_doubts(question: str, sources: Sequence[Source]) -> list[str]:

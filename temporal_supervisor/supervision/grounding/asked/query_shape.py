@@ -25,7 +25,14 @@ _SELECTED = re.compile(r"\bselect\b((?:(?!\bselect\b|\bfrom\b).){0,2000})", re.D
 _OUTER_EXTREME = re.compile(r"\s*select\s+(?:distinct\s+)?(max|min)\s*\(")
 _DENIES = re.compile(r"\bnot\b|<>|!=|\bexcept\b|\bnull\b|=\s*0\b|<\s*1\b|\bfalse\b|\banti\b")
 _TEXT = re.compile("''")
-_EXCLUDES = re.compile(r"(?:!=|<>|\bnot\s{1,5}i?like|\bnot\s{1,5}in\s{0,5}\((?:\s{0,5}''\s{0,5},)*+)\s{0,5}\Z")
+_OTHERS_LISTED = r"(?:\s{0,5}''\s{0,5},)*+"  # before a text in NOT IN
+_EXCLUDES = re.compile(
+    rf"""
+    (?:!= | <> | \bnot\s{{1,5}}i?like | \bnot\s{{1,5}}in\s{{0,5}}\( {_OTHERS_LISTED})
+    \s{{0,5}}\Z
+    """,
+    re.VERBOSE,
+)
 _BEFORE_CHARS = 400  # of a text: a list of NOT IN that is longer is read from its last part
 _FIRST = re.compile(r"=\s*1\b")
 _COUNTS = frozenset(["count", "count_if", "countif", "row_number", "rank", "dense_rank", "sum", "list", "histogram"])
