@@ -26,6 +26,7 @@ _COMPARED = 40  # texts with columns: each is held against up to 200 values, on 
 _SHOWN = 3  # values in one hint
 _VALUE_BYTES = 80
 _NOTHING = frozenset(["0", "0.0", "NULL", ""])  # cells of a count or sum over no row
+_BEFORE_NUMBERS = ("t", "y", "c", "_", "t_", "y_", "year_", "col_")  # to make an identifier of them
 _CHOOSES_ROWS = re.compile(r"\b(?:where|having|min)\b", re.IGNORECASE)
 _LITERAL = re.compile(r"'((?:[^']|''){1,100})'")
 _COMPARED_TEXT = re.compile(
@@ -85,14 +86,19 @@ def with_quoted_names(sql: str, tables: Sequence[Json]) -> str:
 def _written_names(tables: Sequence[Json]) -> dict[str, str]:
     """Returns the names of columns that need quotes, by the ways in which models write them.
 
-    These are the name itself, and underscores in place of other signs. 2005 may be a number.
+    These are the name itself, underscores in place of other signs, and T2005 for a name that is a
+    number. 2005 may be one.
     """
     columns = columns_of(tables)
     plain = {column["name"].casefold() for column in columns}
     names = [column["name"] for column in columns if column["sql"].startswith('"')]
     by_letters = dict[str, str]()
     for name in names:
-        if name.isidentifier() or name.isdigit():
+        if name.isidentifier():
+            continue
+        if name.isdigit():
+            made_up = (f"{letter}{name}" for letter in _BEFORE_NUMBERS)
+            by_letters |= {each: name for each in made_up if each not in plain}
             continue
         by_letters[name.casefold()] = name
         joined = re.sub(r"\W+", "_", name).strip("_").casefold()
@@ -101,9 +107,12 @@ def _written_names(tables: Sequence[Json]) -> dict[str, str]:
     return by_letters
 
 
-def with_plain_breaks(sql: str) -> str:
-    """Returns a query with line breaks where a model escaped them twice, outside of texts."""
-    parts = _OUTSIDE_QUOTES.split(sql)
+def with_plain_escapes(sql: str) -> str:
+    """Returns a query with line breaks and double quotes where a model escaped them twice.
+
+    Texts keep their line breaks. No query has a quote behind a backslash.
+    """
+    parts = _OUTSIDE_QUOTES.split(sql.replace('\\"', '"'))
     parts[::2] = [part.replace("\\n", "\n") for part in parts[::2]]
     return "".join(parts)
 

@@ -21,7 +21,7 @@ from activities.tools.secrets import Secrets
 from activities.tools.sql.named_values import conditions_named, on_failed_query
 from activities.tools.sql.query_hints import (
     hints_below,
-    with_plain_breaks,
+    with_plain_escapes,
     with_quoted_names,
     with_quoted_texts,
 )
@@ -338,7 +338,7 @@ class TableTools(ToolSource):
         try:
             return await store.query(sql, run_id)
         except ToolMisuse:
-            mended = with_quoted_names(with_plain_breaks(sql), store.tables)
+            mended = with_quoted_names(with_plain_escapes(sql), store.tables)
             mended = with_quoted_texts(mended, store.tables)
             if mended == sql:
                 raise

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from activities.agent.grounds import MATCHED_NOTHING
-from activities.tools.sql.query_hints import hints_below, with_plain_breaks, with_quoted_names, with_quoted_texts
+from activities.tools.sql.query_hints import hints_below, with_plain_escapes, with_quoted_names, with_quoted_texts
 from activities.tools.tool import ToolContext
 from tests.activity.tools.test_sql import tools
 
@@ -98,6 +98,7 @@ async def test_names_with_blanks_are_quoted_after_a_query_failed(ask: Ask) -> No
         ("SELECT final place FROM t", 'SELECT "Final Place" FROM t'),
         ("SELECT 'Final Place', \"Final Place\" FROM t", "SELECT 'Final Place', \"Final Place\" FROM t"),
         ("SELECT 2005 FROM t", "SELECT 2005 FROM t"),
+        ("SELECT T2005 + t.year_2005 FROM t", 'SELECT "2005" + t."2005" FROM t'),
         ("SELECT final_place FROM races", 'SELECT "Final Place" FROM races'),
         ('SELECT r."Final_Place" FROM races r', 'SELECT r."Final Place" FROM races r'),
         ("SELECT 'Final_Place', Final_Places FROM races", "SELECT 'Final_Place', Final_Places FROM races"),
@@ -197,6 +198,7 @@ async def test_a_limit_that_cuts_a_tie_is_told(tmp_path: Path, sql: str, is_told
     assert ("LIMIT leaves out a row" in str(output.text)) is is_told
 
 
-async def test_line_breaks_that_were_escaped_twice_are_breaks(ask: Ask) -> None:
-    assert with_plain_breaks("SELECT 'a\\nb'\\nFROM t") == "SELECT 'a\\nb'\nFROM t"
+async def test_line_breaks_and_quotes_that_were_escaped_twice_are_plain(ask: Ask) -> None:
+    assert with_plain_escapes('SELECT \\"Final Place\\" FROM t') == 'SELECT "Final Place" FROM t'
+    assert with_plain_escapes("SELECT 'a\\nb'\\nFROM t") == "SELECT 'a\\nb'\nFROM t"
     assert "| 30 |" in await ask("SELECT Points\\nFROM races\\nWHERE \"Final Place\" = '10th'")
