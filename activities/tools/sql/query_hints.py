@@ -28,6 +28,7 @@ _VALUE_BYTES = 80
 _NOTHING = frozenset(["0", "0.0", "NULL", ""])  # cells of a count or sum over no row
 _BEFORE_NUMBERS = ("t", "y", "c", "_", "t_", "y_", "year_", "col_")  # to make an identifier of them
 _CHOOSES_ROWS = re.compile(r"\b(?:where|having|min)\b", re.IGNORECASE)
+_IDENTIFIER = re.compile(r"\b[^\W\d]\w*")
 _LITERAL = re.compile(r"'((?:[^']|''){1,100})'")
 _COMPARED_TEXT = re.compile(
     r"(?P<before>(?:=|<>|\b(?:like|ilike)\b)\s{0,20})\"(?P<text>[^\"\n]{1,200})\"(?!\s{0,20}\.)", re.IGNORECASE
@@ -105,6 +106,25 @@ def _written_names(tables: Sequence[Json]) -> dict[str, str]:
         if joined.isidentifier() and joined not in plain:
             by_letters.setdefault(joined, name)
     return by_letters
+
+
+def with_known_tables(sql: str, tables: Sequence[Json]) -> str:
+    """Returns a query with the names of tables as they are, where only underscores or capitals differ.
+
+    Example: `T2024_sales` becomes `t_2024_sales`.
+    """
+    known = {_squeezed(table["name"]): table["name"] for table in tables}
+
+    def as_known(match: re.Match[str]) -> str:
+        return known.get(_squeezed(match[0]), match[0])
+
+    parts = _OUTSIDE_QUOTES.split(sql)
+    parts[::2] = [_IDENTIFIER.sub(as_known, part) for part in parts[::2]]
+    return "".join(parts)
+
+
+def _squeezed(name: str) -> str:
+    return name.replace("_", "").casefold()
 
 
 def with_plain_escapes(sql: str) -> str:

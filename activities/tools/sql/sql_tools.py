@@ -21,6 +21,7 @@ from activities.tools.secrets import Secrets
 from activities.tools.sql.named_values import conditions_named, on_failed_query
 from activities.tools.sql.query_hints import (
     hints_below,
+    with_known_tables,
     with_plain_escapes,
     with_quoted_names,
     with_quoted_texts,
@@ -331,14 +332,15 @@ class TableTools(ToolSource):
         return ToolOutput(text, sources=list(sources), readings=readings)
 
     async def _rows(self, store: TableStore | Database, sql: str, run_id: str) -> Json:
-        """Returns the result of a query, if need be with the right quotes around names and texts.
+        """Returns the result of a query, if need be with the right names, and quotes around them and texts.
 
         They are put only after it failed, as such words may be an alias. Raises ToolMisuse.
         """
         try:
             return await store.query(sql, run_id)
         except ToolMisuse:
-            mended = with_quoted_names(with_plain_escapes(sql), store.tables)
+            mended = with_known_tables(with_plain_escapes(sql), store.tables)
+            mended = with_quoted_names(mended, store.tables)
             mended = with_quoted_texts(mended, store.tables)
             if mended == sql:
                 raise

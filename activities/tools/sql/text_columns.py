@@ -15,7 +15,9 @@ from activities.tools.sql.table_words import CATALOGUE_VALUES
 Json = dict[str, Any]
 
 _CONVERTED = re.compile(r"Could not convert string .{0,200}? from source column ([^\n]{1,200})")
-_NO_FUNCTION = re.compile(r"No function matches .{0,200}?VARCHAR", re.DOTALL)
+_TAKEN_FOR_NUMBERS = re.compile(
+    r"No function matches .{0,200}?VARCHAR|Cannot compare values of type VARCHAR", re.DOTALL
+)
 _NUMBER_FIRST = re.compile(r"-?\d")
 _MOSTLY = 0.8  # of the values: with fewer numbers among them the others would be lost unseen
 _COLUMNS = 2  # told of one query
@@ -27,7 +29,7 @@ def on_text_columns(problem: str, sql: str, tables: Sequence[Json]) -> str:
     converted = _CONVERTED.search(problem)
     if converted is not None:
         meant = [column for column in columns if column["name"] == converted[1]]
-    elif _NO_FUNCTION.search(problem):
+    elif _TAKEN_FOR_NUMBERS.search(problem):
         named = [column for column in columns if _is_named(column, sql)]
         meant = [column for column in named if _begins_with_numbers(column)]
     else:

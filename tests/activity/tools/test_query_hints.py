@@ -6,7 +6,13 @@ from pathlib import Path
 import pytest
 
 from activities.agent.grounds import MATCHED_NOTHING
-from activities.tools.sql.query_hints import hints_below, with_plain_escapes, with_quoted_names, with_quoted_texts
+from activities.tools.sql.query_hints import (
+    hints_below,
+    with_known_tables,
+    with_plain_escapes,
+    with_quoted_names,
+    with_quoted_texts,
+)
 from activities.tools.tool import ToolContext
 from tests.activity.tools.test_sql import tools
 
@@ -202,3 +208,10 @@ async def test_line_breaks_and_quotes_that_were_escaped_twice_are_plain(ask: Ask
     assert with_plain_escapes('SELECT \\"Final Place\\" FROM t') == 'SELECT "Final Place" FROM t'
     assert with_plain_escapes("SELECT 'a\\nb'\\nFROM t") == "SELECT 'a\\nb'\nFROM t"
     assert "| 30 |" in await ask("SELECT Points\\nFROM races\\nWHERE \"Final Place\" = '10th'")
+
+
+def test_a_table_whose_underscores_or_capitals_differ_is_the_known_one() -> None:
+    tables = [{"name": "t_2024_sales"}, {"name": "orders"}]
+    sql = "SELECT T2024_sales.x, 'T2024_sales' FROM T2024_Sales, Orders, order_s2"
+    mended = "SELECT t_2024_sales.x, 'T2024_sales' FROM t_2024_sales, orders, order_s2"
+    assert with_known_tables(sql, tables) == mended

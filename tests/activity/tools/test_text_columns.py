@@ -15,7 +15,11 @@ async def test_numbers_at_the_beginning_of_texts_can_be_calculated_with(tmp_path
     (tmp_path / "data" / "cases.csv").write_text(_CASES)
     _, query = await tools(tmp_path)
     told = set[str]()
-    for sql in ("SELECT avg(cases) FROM cases", "SELECT avg(CAST(cases AS BIGINT)) FROM cases"):
+    for sql in (
+        "SELECT avg(cases) FROM cases",
+        "SELECT avg(CAST(cases AS BIGINT)) FROM cases",
+        "SELECT place FROM cases WHERE cases > 5",
+    ):
         with pytest.raises(ToolMisuse) as misuse:
             await query.run(query.arguments(sql=sql), ToolContext())
         line = next(line for line in str(misuse.value).splitlines() if line.startswith("Column cases"))
