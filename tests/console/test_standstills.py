@@ -3,13 +3,30 @@
 import json
 import os
 import signal
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+from temporalio.api.deployment.v1 import WorkerDeploymentOptions
+from temporalio.api.taskqueue.v1 import PollerInfo
+
+from temporal_supervisor.console.run.pollers import Polled
+from temporal_supervisor.console.run.standstill import missing_worker
 from temporal_supervisor.runtime.server.embedded_server import EmbeddedServer
 from tests.console.conftest import GOAL, Cli, Model, worker_of
 from tests.console.test_hints import hints, run_as_printed
 from tests.waiting import until
+
+QUEUED = datetime.now(UTC) - timedelta(seconds=30)
+_BEFORE, _AFTER = QUEUED - timedelta(seconds=5), QUEUED + timedelta(seconds=5)
+
+
+def poller(identity: str, at: datetime, build: str = "") -> PollerInfo:
+    """A Worker as the server lists it: by its last poll."""
+    info = PollerInfo(identity=identity, deployment_options=WorkerDeploymentOptions(build_id=build))
+    info.last_access_time.FromDatetime(at)
+    return info
 
 
 async def waits(cli: Cli, run_id: str, for_whom: str, subject: str = "") -> dict[str, Any]:
@@ -45,6 +62,30 @@ async def every_screen_says(cli: Cli, run_id: str, *words: str) -> None:
     for printed in hints(" ".join(doctor.out.split())):
         if " worker" not in printed:
             assert (await run_as_printed(cli, printed))[0] in (0, 1), printed
+
+
+@pytest.mark.parametrize("build", ["", "7"])
+def test_nobody_is_to_start_a_worker_while_a_new_one_polls(build: str) -> None:
+    lost, new = poller("7@far", _BEFORE, build), poller("8@far", _AFTER, build)
+    cause = missing_worker(Polled([lost, new], build), build, QUEUED, None)
+    assert cause.text.startswith("a Worker to take it up: 8@far (polled ")
+    assert "7@far" not in cause.text
+    assert "start one" not in cause.helps
+
+
+@pytest.mark.parametrize(
+    ("workers", "build"),
+    [
+        ([], ""),
+        ([poller("7@far", _BEFORE)], ""),  # it may have been lost before the run asked for it
+        ([poller("7@far", _AFTER, "8")], "7"),  # a run stays with its build
+    ],
+)
+def test_a_worker_is_to_be_started_while_none_polls(
+    workers: list[PollerInfo],
+    build: str,
+) -> None:
+    assert "start one with" in missing_worker(Polled(workers, "8"), build, QUEUED, None).helps
 
 
 async def test_a_provider_that_is_away_is_named(cli: Cli, standin: Model) -> None:

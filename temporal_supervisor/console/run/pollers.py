@@ -39,6 +39,15 @@ class Polled:
         """The builds of those that have not ended; "" stands for Workers without one."""
         return {worker.deployment_options.build_id for worker in self.workers if not gone(worker.identity)}
 
+    def since(self, moment: datetime, build: str = "") -> list[PollerInfo]:
+        """Returns the Workers, of a build if one is named, that polled after a moment.
+
+        A Worker that was lost before stays listed, but polls no more.
+        """
+        later = [worker for worker in self.workers if _polled_at(worker) > moment]
+        alive = [worker for worker in later if not gone(worker.identity)]
+        return [worker for worker in alive if build in ("", worker.deployment_options.build_id)]
+
     @property
     def none_current(self) -> str:
         """The problem of new runs if all Workers have builds, of which none is current; else none."""
@@ -96,4 +105,8 @@ def gone(identity: str) -> bool:
 
 
 def _age(poller: PollerInfo) -> timedelta:
-    return datetime.now(UTC) - poller.last_access_time.ToDatetime(tzinfo=UTC)
+    return datetime.now(UTC) - _polled_at(poller)
+
+
+def _polled_at(poller: PollerInfo) -> datetime:
+    return poller.last_access_time.ToDatetime(tzinfo=UTC)

@@ -17,8 +17,8 @@ from temporal_supervisor.console.base.command import UNREACHABLE, CommandFailed,
 from temporal_supervisor.console.base.terminal import safe_line
 from temporal_supervisor.console.run.at_work import is_at_work
 from temporal_supervisor.console.run.found_runs import WAITING, last_beat, short_id, stuck
-from temporal_supervisor.console.run.pollers import SET_CURRENT, polled, shown, worker_of
-from temporal_supervisor.messages import NoAnswer
+from temporal_supervisor.console.run.pollers import SET_CURRENT, Polled, polled, shown, worker_of
+from temporal_supervisor.messages import RPC_TIMEOUT, NoAnswer
 from temporal_supervisor.outcomes import is_open
 from temporal_supervisor.runs import Run
 from temporal_supervisor.runtime.payloads import readable
@@ -38,6 +38,7 @@ _QUEUED_LONG = timedelta(seconds=2)  # a free Worker takes a task within millise
 _ASKED = {True: 80, False: limits.PARAGRAPH_BYTES}  # of what a decision is about: commands behind it show the rest
 _STORE_HELPS = "make the artifact store answer, or check SUPERVISOR_ARTIFACTS_URL of the Workers; no work is lost"
 _PROVIDER_HELPS = "it continues when the provider answers"
+_TAKEN_UP = "it serves the run's queue; if this lasts, that Worker's log says why"
 _TEAM_HELPS = "set SUPERVISOR_TEAMS_DIR of that Worker, or end it: another one may have the team"
 _BY_KIND: dict[str, tuple[WaitsFor, str, str]] = {
     ErrorKind.ARTIFACT_UNAVAILABLE: ("store", "the artifact store", _STORE_HELPS),
@@ -181,19 +182,34 @@ def _is_served(described: WorkflowExecutionDescription) -> bool:
 
 
 async def _no_worker(run: Run, described: WorkflowExecutionDescription) -> Standstill:
-    queued = described.raw_description.pending_workflow_task.original_scheduled_time
+    pending = described.raw_description.pending_workflow_task
+    queued = pending.original_scheduled_time
     since = _time(queued).isoformat() if queued.seconds else None
     if described.task_queue != WORKFLOW_QUEUE:
         text = f"a Worker of queue '{described.task_queue}', which is not ours"
         helps = f"start the run on queue '{WORKFLOW_QUEUE}' instead"
         return Standstill("worker", ("the run",), text, helps, since)
-    if build := described.raw_description.workflow_execution_info.versioning_info.deployment_version.build_id:
+    info = described.raw_description.workflow_execution_info
+    build = info.versioning_info.deployment_version.build_id
+    seen = await polled(run.client, WORKFLOW_QUEUE)
+    # Without a task in the queue a Worker was asked in vain, just now.
+    asked = _time(pending.scheduled_time) if queued.seconds else datetime.now(UTC) - RPC_TIMEOUT
+    return missing_worker(seen, build, asked, since)
+
+
+def missing_worker(seen: Polled, build: str, asked: datetime, since: str | None) -> Standstill:
+    """Returns the wait for a Worker, of that build if any, by the Workers that are seen.
+
+    Nobody needs to start one where another one has polled since the run `asked` for it.
+    """
+    if not build and (why := seen.none_current):
+        return Standstill("worker", ("the run",), f"a current build ({why})", SET_CURRENT, since)
+    if at_work := seen.since(asked, build):
+        text = f"a Worker to take it up: {shown(at_work)}"
+        return Standstill("worker", ("the run",), text, _TAKEN_UP, since)
+    which = f" (the last one was {shown(seen.workers)})" if seen.workers else ""
+    if build:
         which = f" of build {build}"
-    else:
-        seen = await polled(run.client, WORKFLOW_QUEUE)
-        if why := seen.none_current:
-            return Standstill("worker", ("the run",), f"a current build ({why})", SET_CURRENT, since)
-        which = f" (the last one was {shown(seen.workers)})" if seen.workers else ""
     helps = f"start one with {hint('worker', SUPERVISOR_BUILD_ID=build)}; the run is safe and continues then"
     return Standstill("worker", ("the run",), f"a Worker{which}", helps, since)
 
