@@ -150,6 +150,7 @@ async def serving(
             strict_sandbox=strict_sandbox,
             build_id=settings.build_id,
             store_id=await _known_id(store, report),
+            teams=settings.teams_mark,
         ):
             await stack.enter_async_context(worker)
 

@@ -13,8 +13,11 @@ from temporal_supervisor.supervision.base.queues import WORKFLOW_QUEUE
 from temporal_supervisor.supervision.base.text import label, slug
 from temporal_supervisor.supervision.contract import RunRequest, RunResult
 from temporal_supervisor.supervision.contract.team import Team
+from temporal_supervisor.supervision.planning.plan_graph import own_plan_problems
+from temporal_supervisor.supervision.reuse.earlier import earlier_ids
 
 RUN_TYPE = "SupervisorWorkflow"
+_PROBLEMS_SHOWN = 5  # of a plan
 
 
 async def start_run(
@@ -24,6 +27,7 @@ async def start_run(
 ) -> str:
     """Starts a run and returns its id; raises as `Run.start`."""
     request = RunRequest.model_validate(request)
+    check_plan(request)
     began_at = time.time_ns()
     handle = await client.start_workflow(
         RUN_TYPE,
@@ -38,6 +42,17 @@ async def start_run(
     )
     run_started(handle.id, handle.first_execution_run_id or "", began_at)
     return handle.id
+
+
+def check_plan(request: RunRequest) -> None:
+    """Raises ValueError for a caller's plan that cannot run, whatever the data and the team."""
+    plan = request.plan
+    if plan is None:
+        return
+    # A finding of an earlier run takes no room.
+    most = request.max_subtasks + len(earlier_ids(plan))
+    if problems := own_plan_problems(plan, most):
+        raise ValueError(f"the plan cannot run: {'; '.join(problems[:_PROBLEMS_SHOWN])}")
 
 
 def new_run_id(client: Client, goal: str) -> str:

@@ -1,9 +1,12 @@
 """Settings of a process: `SUPERVISOR_*` variables or `.env`, and the provider's own variables."""
 
+import contextlib
+import hashlib
 import json
 import os
 import re
 import shlex
+import socket
 from collections.abc import Sequence
 from datetime import timedelta
 from functools import cached_property
@@ -39,6 +42,7 @@ ENV_FILE = Path(__file__).resolve().parents[2] / ".env"
 RequestPart = Literal["cache_control", "effort", "eager_input_streaming", "server_tools", "thinking"]
 _ROOT = "settings"  # before a problem that names its variable itself
 _BUILD_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_MARK_DIGITS = 8  # enough to tell two folders of teams apart
 _BUILD_RULE = "1 to 64 letters, digits, dots, hyphens or underscores"
 BuildId = Annotated[str, matching(_BUILD_ID, _BUILD_RULE)]
 _OWN_FIELDS = frozenset({"model", "messages", "system", "tools", "stream", "max_tokens"})
@@ -271,6 +275,16 @@ class Settings(BaseSettings):
     def teams_folders(self) -> list[Path]:
         """The folders that hold teams, first wins."""
         return ([self.teams_dir] if self.teams_dir else []) + [BUILTIN_TEAMS]
+
+    @property
+    def teams_mark(self) -> str:
+        """A word that is the same in two processes only if they read the same folders of teams."""
+        places = [socket.gethostname()]
+        for folder in self.teams_folders:
+            with contextlib.suppress(OSError):  # then there is none
+                found = folder.stat()
+                places.append(f"{folder.absolute()} {found.st_dev} {found.st_ino}")
+        return hashlib.sha256("\n".join(places).encode()).hexdigest()[:_MARK_DIGITS]
 
 
 def load_settings(env_file: Path | None = None) -> Settings:

@@ -95,13 +95,15 @@ def workers(
     strict_sandbox: bool = True,
     build_id: str | None = None,
     store_id: str | None = None,
+    teams: str = "",
 ) -> list[Worker]:
     """Returns one Worker per queue. Workflow processes also run tools: on their own queue these start eagerly.
 
     A process of a `pool` serves that pool's queue alone, with tools and, if that is a role of it, model calls.
     `model_rate` is the highest rate of a queue with model calls, per second, until the queue's own configuration says
     another. With a `build_id` runs stay with the Workers of the build that began them. The identity
-    of each has the `store_id`, so that programs with another store notice.
+    of each has the `store_id`, so that programs with another store notice, and the mark of its
+    folders of `teams`, by which programs see that they read the same.
     """
     leave_plain_payloads()
     sys.setswitchinterval(limits.SWITCH_INTERVAL.total_seconds())
@@ -111,7 +113,7 @@ def workers(
         "graceful_shutdown_timeout": limits.GRACEFUL_SHUTDOWN,
         "max_heartbeat_throttle_interval": limits.HEARTBEAT_THROTTLE,
         "default_heartbeat_throttle_interval": limits.HEARTBEAT_THROTTLE,
-        "identity": worker_identity(client.identity, store_id),
+        "identity": worker_identity(client.identity, store_id, teams),
     }
     if build_id is None:
         common["build_id"] = _NO_BUILD

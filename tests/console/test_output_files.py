@@ -9,6 +9,7 @@ from temporal_supervisor.console.base.command import CommandFailed
 from temporal_supervisor.console.base.output_file import check_output, write_file
 from temporal_supervisor.console.commands.store_commands import _time_before
 from temporal_supervisor.console.run.described_files import check_readable
+from temporal_supervisor.console.view.answer_text import bare_report
 from temporal_supervisor.console.view.model_ways import model_notes
 from temporal_supervisor.outcomes import RunOutcome
 from temporal_supervisor.runtime.setting_checks import odd_settings, start_warnings
@@ -118,7 +119,9 @@ def test_a_wrong_setting_is_said_in_words(
 
 def test_where_a_model_lacks_three_ways_to_one_are_said() -> None:
     gap = Gap(subtask_id="t1", reason=f"failed: CannotDo: {NEEDS_MODEL}: “Why?”.")
-    first, *ways = model_notes(RunOutcome("failed", RunResult(status="partial", gaps=[gap])))[:4]
+    refused = RunOutcome("failed", RunResult(status="partial", gaps=[gap]))
+    first, *ways = model_notes(refused)[:4]
+    assert bare_report("r", refused).notes[:4] == [first, *ways]  # also beside the bare answer
     assert first == "Three ways to a model:"
     assert [way[:2] for way in ways] == ["1.", "2.", "3."]
     assert model_notes(RunOutcome("completed", RunResult(answer="x", status="completed"))) == []

@@ -13,7 +13,14 @@ from temporal_supervisor.console.commands.run_commands import require_same_store
 from temporal_supervisor.console.run.pollers import polled
 from temporal_supervisor.runtime.connection import connect
 from temporal_supervisor.runtime.server.embedded_server import EmbeddedServer
-from temporal_supervisor.supervision.base.queues import WORKFLOW_QUEUE, other_store, process_of, worker_identity
+from temporal_supervisor.runtime.settings import Settings
+from temporal_supervisor.supervision.base.queues import (
+    WORKFLOW_QUEUE,
+    other_store,
+    process_of,
+    teams_of,
+    worker_identity,
+)
 from tests.waiting import until
 
 
@@ -32,6 +39,17 @@ def test_the_identity_of_a_worker_says_which_store_it_uses() -> None:
     assert other_store(told, "ab12cd34ef56ab78") == ""
     assert other_store(told, "ffffffffffff0000") == other_store(told, None) == "ab12cd34ef56"
     assert other_store(worker_identity("17@host", None), "ffffffffffff0000") == ""
+
+
+def test_the_identity_of_a_worker_says_which_folders_of_teams_it_reads(tmp_path: Path) -> None:
+    own, same, other = (
+        Settings(_env_file=None, teams_dir=folder).teams_mark for folder in (tmp_path, tmp_path, tmp_path.parent)
+    )
+    assert (own == same, own == other) == (True, False)
+    told = worker_identity("17@host", "ab12cd34ef56ab78", own)
+    assert (process_of(told), teams_of(told)) == ("17@host", own)
+    assert other_store(told, "ffffffffffff0000") == "ab12cd34ef56"
+    assert teams_of(worker_identity("17@host", "ab12cd34ef56ab78")) == ""
 
 
 async def test_another_store_than_the_workers_is_refused_before_files_are_put_into_it(

@@ -39,12 +39,13 @@ def folder(tmp_path: Path) -> Path:
         {"id": "a", "description": "x", "role": "analyst", "depends_on": ["b"]},
         {"id": "b", "description": "y", "role": "analyst", "depends_on": ["a"]},
     ]
+    wrong_role = {"id": "a", "description": "Iowa's wind power in 2017", "role": "analist"}
     texts = {
         "list.json": "[1, 2]",
         "broken.json": "{",
         "unknown.json": json.dumps({"goal": "x", "colour": "red"}),
         "cycle.json": json.dumps({"subtasks": circle}),
-        "role.json": json.dumps({"subtasks": [{"id": "a", "description": "x", "role": "analist"}]}),
+        "role.json": json.dumps({"subtasks": [wrong_role]}),
         "schema.json": json.dumps({"type": "objekt"}),
         "broken.xlsx": "no workbook",
         "nothing.csv": "",

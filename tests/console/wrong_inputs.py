@@ -74,7 +74,7 @@ OF_RUN = [
     ),
     Wrong(["run", GOAL, "--team", "almanak"], 2, "there is no team 'almanak': did you mean 'almanac'?"),
     Wrong(["run", GOAL, "--team", "No Such"], 2, "there is no team 'No Such': a name is 1 to 48"),
-    Wrong(["run", GOAL, "--team", "zzz"], 1, "there is no team 'zzz'"),
+    Wrong(["run", GOAL, "--team", "zzz"], 2, "there is no team 'zzz'"),
     Wrong(["run", GOAL, "--id", ""], 2, "a run id needs 1 to 400 bytes of printable text"),
     Wrong(["run", GOAL, "--id", "x" * 500], 2, "a run id needs 1 to 400 bytes of printable text"),
     Wrong(["run", GOAL, "--id", "a\tb"], 2, "a run id needs 1 to 400 bytes of printable text"),
@@ -86,8 +86,12 @@ OF_RUN = [
     Wrong(["run", "--request", "unknown.json"], 2, "colour: unknown field"),
     Wrong(["run", GOAL, "--plan", "missing.json"], 2, "missing.json can't be read: No such file or"),
     Wrong(["run", GOAL, "--plan", "broken.json"], 2, "broken.json is not JSON"),
-    Wrong(["run", GOAL, "--plan", "cycle.json"], 1, "depend on each other in a circle"),
-    Wrong(["run", GOAL, "--plan", "role.json"], 1, "did you mean 'analyst'?"),
+    Wrong(["run", GOAL, "--plan", "cycle.json"], 2, "depend on each other in a circle"),
+    Wrong(
+        ["run", GOAL, "--team", "almanac", "--plan", "role.json"],
+        2,
+        "'analist' is not a role of the team, did you mean 'analyst'?",
+    ),
     Wrong(
         ["run", GOAL, "--answer-schema", "list.json"],
         2,

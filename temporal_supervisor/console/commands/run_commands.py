@@ -19,6 +19,7 @@ from temporalio.exceptions import WorkflowAlreadyStartedError
 
 from activities.files.manifest import MANIFEST_TYPE, DataFile, put_files
 from activities.store.artifacts import ArtifactStore
+from activities.teams.team_files import TeamFiles
 from temporal_supervisor.console.base.command import (
     BAD_INPUT,
     FAILED,
@@ -37,7 +38,12 @@ from temporal_supervisor.console.run.again_requests import built_on
 from temporal_supervisor.console.run.command_line import AnyRun, AsJson
 from temporal_supervisor.console.run.described_files import check_description, check_readable
 from temporal_supervisor.console.run.found_runs import short_id
-from temporal_supervisor.console.run.pollers import SET_CURRENT, polled, worker_of_other_store
+from temporal_supervisor.console.run.pollers import (
+    SET_CURRENT,
+    polled,
+    read_same_teams,
+    worker_of_other_store,
+)
 from temporal_supervisor.console.run.request_options import check_run_id, parsed_plan, prepared_request, read_text_file
 from temporal_supervisor.console.view.answer_text import answer_report, bare_report
 from temporal_supervisor.console.view.follow import follow
@@ -50,6 +56,7 @@ from temporal_supervisor.outcomes import is_open, state_word
 from temporal_supervisor.runs import Run
 from temporal_supervisor.runtime.local_models import find_local_model
 from temporal_supervisor.runtime.process import cache_dir
+from temporal_supervisor.runtime.settings import Settings
 from temporal_supervisor.starting import new_run_id
 from temporal_supervisor.supervision.base.queues import MODEL_QUEUE, WORKFLOW_QUEUE
 from temporal_supervisor.supervision.base.store_keys import encode
@@ -57,7 +64,8 @@ from temporal_supervisor.supervision.base.text import quoted
 from temporal_supervisor.supervision.contract.plan import Plan
 from temporal_supervisor.supervision.contract.request import Attachment, RunRequest
 from temporal_supervisor.supervision.contract.status import Status, Wait
-from temporal_supervisor.supervision.contract.team import NAME_RULE, is_name
+from temporal_supervisor.supervision.contract.team import NAME_RULE, Team, is_name
+from temporal_supervisor.supervision.planning.new_roles import unknown_role_problems
 
 _WORDS = {"a": "approve", "r": "deny", "c": "reply", "e": "approve"}
 
@@ -269,6 +277,7 @@ async def started_run(access: Access, options: Mapping[str, Any]) -> tuple[Run, 
         wanted = _with_usual_team(await built_on(client, wanted, after), access)
     if not is_sure:
         await require_workers(client)
+        await require_team(client, wanted, access.settings)
     if not is_sure and (uploads or files):
         await require_same_store(client, await access.store())
     for content in uploads:
@@ -326,6 +335,21 @@ def check_team(team: object, folders: Sequence[Path], advice: str = _OF_WORKERS)
     if meant := get_close_matches(team, here, 1):
         what = f"there is no team '{team}': did you mean '{meant[0]}'?"
         raise CommandFailed(BAD_INPUT, f"{what} ({advice})" if advice else what)
+
+
+async def require_team(client: Client, wanted: RunRequest, settings: Settings) -> None:
+    """Raises CommandFailed for a team that no Worker can use, or that lacks roles of the plan.
+
+    Workers may have other teams: it is known only if all of them read the same folders as this
+    program.
+    """
+    team = wanted.team
+    if isinstance(team, str) and await read_same_teams(client, settings.teams_mark):
+        team = await asyncio.to_thread(TeamFiles(settings.teams_folders).definition, team)
+    if not isinstance(team, Team) or wanted.plan is None:
+        return
+    if problems := unknown_role_problems(wanted.plan, team):
+        raise CommandFailed(BAD_INPUT, f"the plan cannot run: {'; '.join(problems)}")
 
 
 async def follow_run(run: AnyRun, access: Access, as_json: AsJson = False, quiet: Quiet = False) -> Report:

@@ -16,7 +16,11 @@ from temporal_supervisor.client import inbox as client_inbox
 from temporal_supervisor.console.base.command import BAD_INPUT, Access, CommandFailed, web_address
 from temporal_supervisor.console.base.terminal import safe_line
 from temporal_supervisor.console.commands.people_commands import item_report, require_open, tell
-from temporal_supervisor.console.commands.run_commands import check_team, require_workers
+from temporal_supervisor.console.commands.run_commands import (
+    check_team,
+    require_team,
+    require_workers,
+)
 from temporal_supervisor.console.report.report_data import report_data
 from temporal_supervisor.console.report.report_page import report_page
 from temporal_supervisor.console.run.again_requests import built_on
@@ -184,6 +188,7 @@ async def research(
     if after:
         request = await built_on(client, request, after)
     await require_workers(client, otherwise="")
+    await require_team(client, request, access.settings)
     run = await Run.start(client, request)
     return StartedRun(run_id=run.id, web=web_address(client, run.id))
 

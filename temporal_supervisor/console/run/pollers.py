@@ -20,6 +20,7 @@ from temporal_supervisor.supervision.base.queues import (
     WORKFLOW_QUEUE,
     other_store,
     process_of,
+    teams_of,
 )
 
 SET_CURRENT = f"`temporal worker deployment set-current-version --yes --deployment-name {DEPLOYMENT} --build-id BUILD`"
@@ -91,6 +92,13 @@ async def worker_of_other_store(client: Client, store_id: str | None) -> tuple[s
         if other and not gone(worker.identity):
             return process_of(worker.identity), other
     return "", ""
+
+
+async def read_same_teams(client: Client, mark: str) -> bool:
+    """True if all Workers of runs find teams in the folders with this mark, and there is one."""
+    workers = (await polled(client, WORKFLOW_QUEUE)).workers
+    marks = {teams_of(worker.identity) for worker in workers if not gone(worker.identity)}
+    return marks == {mark}
 
 
 def gone(identity: str) -> bool:

@@ -16,10 +16,9 @@ from temporal_supervisor.console.base.command import BAD_INPUT, EXAMPLE_GOAL, Co
 from temporal_supervisor.console.run.described_files import with_description
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.store_keys import upload_key
-from temporal_supervisor.supervision.contract.plan import Plan, Subtask
+from temporal_supervisor.supervision.contract.plan import Plan
 from temporal_supervisor.supervision.contract.request import RunRequest, describe_errors, parse_request
-from temporal_supervisor.supervision.planning.expansion import NO_DATA
-from temporal_supervisor.supervision.planning.plan_graph import plan_problems
+from temporal_supervisor.supervision.planning.plan_graph import own_plan_problems
 
 _ID_BYTES = 400  # the server allows 1,000; child ids add to it
 _OTHER = {"plan", "answer_schema"}
@@ -105,21 +104,9 @@ def parsed_plan(data: bytes, name: str) -> Plan:
         plan = Plan.model_validate(_plan_fields(json_object(data, name, _PLAN)), extra="forbid")
     except ValidationError as error:
         raise CommandFailed(BAD_INPUT, f"{name}: {describe_errors(error, root='plan')}") from None
-    # which data are attached only the run knows: what the plan names counts as attached here
-    sources = [(subtask.for_each or "").partition(":")[2] for subtask in plan.subtasks]
-    attached = {attachment for subtask in plan.subtasks for attachment in subtask.attachments}
-    # Which findings earlier runs have, too: `r1/t2` is one of them.
-    own = [_without_earlier(subtask) for subtask in plan.subtasks]
-    checked = plan.model_copy(update={"subtasks": own})
-    if problems := plan_problems(checked, limits.MAX_SUBTASKS, attached, dict.fromkeys(NO_DATA, sources)):
+    if problems := own_plan_problems(plan, limits.MAX_SUBTASKS):
         raise CommandFailed(BAD_INPUT, f"{name}: " + "; ".join(problems))
     return plan
-
-
-def _without_earlier(subtask: Subtask) -> Subtask:
-    """Returns a subtask without the findings of earlier runs that it depends on."""
-    own = [other for other in subtask.depends_on if "/" not in other]
-    return subtask.model_copy(update={"depends_on": own})
 
 
 def data_files(paths: list[Path]) -> list[DataFile]:

@@ -14,6 +14,7 @@ from temporal_supervisor.console.base.command import hint
 from temporal_supervisor.console.base.terminal import Report, counted, safe, safe_json, safe_line, wrapped
 from temporal_supervisor.console.run.found_runs import short_id
 from temporal_supervisor.console.run.run_outcome import exit_code
+from temporal_supervisor.console.view.model_ways import model_notes
 from temporal_supervisor.console.view.saved_words import saved_words
 from temporal_supervisor.outcomes import RunOutcome
 from temporal_supervisor.supervision.base import limits
@@ -30,12 +31,16 @@ _JSON_ROWS = 40  # of a structured answer on a terminal
 
 
 def bare_report(run_id: str, outcome: RunOutcome) -> Report:
-    """Returns the answer of a run with nothing around it, and its problem."""
+    """Returns the answer of a run with nothing around it, and its problem.
+
+    Where it lacks a model the notes have the ways to one.
+    """
     error, text = safe_line(outcome.said, _ERROR_CHARS), ""
     if outcome.result is not None:
         text = safe(outcome.result.answer).strip() or _no_answer(outcome.result)
     rows = [Text(text)] if text else []
-    return Report(outcome.as_json(run_id), rows, error=error, code=exit_code(outcome))
+    data, code = outcome.as_json(run_id), exit_code(outcome)
+    return Report(data, rows, notes=model_notes(outcome), error=error, code=code)
 
 
 def answer_report(

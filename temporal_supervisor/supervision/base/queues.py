@@ -20,16 +20,23 @@ def pool_queue(pool: str) -> str:
 
 _STORE_MARK = " store "
 _STORE_DIGITS = 12  # of a store's random id, enough to tell two apart
+_TEAMS_MARK = " teams "
 
 
-def worker_identity(process: str, store_id: str | None) -> str:
-    """Returns the identity of a Worker: its process, and the id of its artifact store, if any."""
-    return f"{process}{_STORE_MARK}{store_id[:_STORE_DIGITS]}" if store_id else process
+def worker_identity(process: str, store_id: str | None, teams: str = "") -> str:
+    """Returns the identity of a Worker: its process, and the marks of its teams and store."""
+    told = f"{process}{_TEAMS_MARK}{teams}" if teams else process
+    return f"{told}{_STORE_MARK}{store_id[:_STORE_DIGITS]}" if store_id else told
 
 
 def process_of(identity: str) -> str:
     """Returns the process of a Worker, as `pid@host`."""
-    return identity.partition(_STORE_MARK)[0]
+    return identity.partition(_STORE_MARK)[0].partition(_TEAMS_MARK)[0]
+
+
+def teams_of(identity: str) -> str:
+    """Returns the mark of the folders in which a Worker finds teams; "" for one that has none."""
+    return identity.partition(_STORE_MARK)[0].partition(_TEAMS_MARK)[2]
 
 
 def other_store(identity: str, store_id: str | None) -> str:

@@ -35,7 +35,7 @@ def unknown_roles(plan: Plan, team: Team | TeamCard) -> dict[str, str]:
     return {subtask.id: subtask.role for subtask in plan.subtasks if subtask.role not in known}
 
 
-def unknown_role_problems(plan: Plan, team: TeamCard) -> list[str]:
+def unknown_role_problems(plan: Plan, team: Team | TeamCard) -> list[str]:
     """Returns a sentence for each of these roles, and for candidates of no such role."""
     names = [role.name for role in team.roles] + [role.name for role in plan.new_roles]
     candidates = [(item.id, name) for item in plan.subtasks for name in item.candidate_roles if name not in names]

@@ -84,6 +84,25 @@ def plan_problems(plan: Plan, max_subtasks: int, attachments: Iterable[str] = ()
     return problems
 
 
+def own_plan_problems(plan: Plan, max_subtasks: int) -> list[str]:
+    """Returns the problems of a caller's plan, so far as data and team don't matter."""
+    # Which data are attached only the run knows: what the plan names counts as attached here.
+    sources = [(subtask.for_each or "").partition(":")[2] for subtask in plan.subtasks]
+    attached = {name for subtask in plan.subtasks for name in subtask.attachments}
+    # Which findings earlier runs have, too: `r1/t2` is one of them.
+    own = [_without_earlier(subtask) for subtask in plan.subtasks]
+    checked = plan.model_copy(update={"subtasks": own})
+    if "/" in (plan.answer_from or ""):
+        checked = checked.model_copy(update={"aggregation": "merge", "answer_from": None})
+    return plan_problems(checked, max_subtasks, attached, dict.fromkeys(NO_DATA, sources))
+
+
+def _without_earlier(subtask: Subtask) -> Subtask:
+    """Returns a subtask without the findings of earlier runs that it depends on."""
+    own = [other for other in subtask.depends_on if "/" not in other]
+    return subtask.model_copy(update={"depends_on": own})
+
+
 def _answer_problems(plan: Plan) -> list[str]:
     """Returns the problem of a plan that makes a finding the answer, at most one."""
     if plan.aggregation != "finding":

@@ -1,6 +1,6 @@
 """The answer of a run as it was written, and what the code checks of it, whatever the model claims."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 from pydantic import Field, JsonValue
@@ -18,6 +18,7 @@ ANSWER = "answer"
 ANSWER_JSON = "answer_json"
 """The same, in the gap of a structured answer that does not fit its schema."""
 
+_SHORT_REASON = 40  # characters of one that may be repeated
 _DESCRIPTION_BYTES = 120  # of a subtask, where a reader has to know only which one it was
 
 
@@ -83,7 +84,7 @@ def with_gaps(answer: str, gaps: list[Gap]) -> str:
     if not gaps:
         return answer
     # A reason may be a model's own words.
-    lines = [without_links(_gap_line(gap), frozenset()) for gap in gaps]
+    lines = [without_links(line, frozenset()) for line in _gap_lines(gaps)]
     return "\n".join([answer.rstrip(), "", "**Missing from this answer**", "", *lines])
 
 
@@ -92,7 +93,16 @@ def _whole_words(text: str) -> str:
     return f"{text.rpartition(' ')[0].rstrip('.,;:')} …" if text.endswith("…") and " " in text else text
 
 
-def _gap_line(gap: Gap) -> str:
-    reason = one_line(gap.reason, limits.PARAGRAPH_BYTES)
+def _gap_lines(gaps: list[Gap]) -> Iterator[str]:
+    """Yields a line for each gap; a long reason is written once, later gaps name the first one."""
+    told: dict[str, str] = {}
+    for gap in gaps:
+        reason = one_line(gap.reason, limits.PARAGRAPH_BYTES)
+        first = told.setdefault(reason, gap.subtask_id)
+        is_repeated = first != gap.subtask_id and len(reason) > _SHORT_REASON
+        yield _gap_line(gap, f"for the same reason as `{first}`" if is_repeated else reason)
+
+
+def _gap_line(gap: Gap, reason: str) -> str:
     description = _whole_words(one_line(gap.description, _DESCRIPTION_BYTES))
     return f"- {description} (`{gap.subtask_id}`: {reason})" if description else f"- `{gap.subtask_id}`: {reason}"

@@ -8,7 +8,8 @@ from temporalio.exceptions import ApplicationError
 from temporal_supervisor import Run
 from temporal_supervisor.console.run.run_outcome import exit_code
 from temporal_supervisor.outcomes import WAS_CANCELLED, Ending, RunOutcome, failed_outcome
-from temporal_supervisor.supervision.contract import RunResult, Wait
+from temporal_supervisor.starting import check_plan
+from temporal_supervisor.supervision.contract import RunRequest, RunResult, Wait
 
 NOBODY: Any = None
 
@@ -32,6 +33,36 @@ async def test_a_word_that_does_not_fit_is_refused_before_anything_is_sent() -> 
         await Run(NOBODY, "r").decide(waits, "approve")
     with pytest.raises(ValueError, match="'approve' does not fit"):
         await Run(NOBODY, "r").decide_all([waits], "approve")
+
+
+CANNOT_RUN = [
+    ([{"id": "t1", "depends_on": ["t2"]}, {"id": "t2", "depends_on": ["t1"]}], {}, "in a circle"),
+    ([{"id": "t1", "depends_on": ["t9"]}], {}, "depends on 't9', which is not in the plan"),
+    ([{"id": "t1"}, {"id": "t2"}], {"max_subtasks": 1}, "has 2 subtasks, at most 1"),
+]
+
+
+@pytest.mark.parametrize(("subtasks", "bounds", "problem"), CANNOT_RUN)
+async def test_a_plan_that_cannot_run_is_refused_before_anything_is_started(
+    subtasks: list[dict[str, Any]],
+    bounds: dict[str, Any],
+    problem: str,
+) -> None:
+    words = {"description": "Weigh the pears of 1990", "role": "anyone"}
+    plan = {"subtasks": [{**words, **subtask} for subtask in subtasks]}
+    with pytest.raises(ValueError, match=f"the plan cannot run: .*{problem}"):
+        await Run.start(NOBODY, {"goal": "Pears", "plan": plan, **bounds})
+
+
+def test_what_only_the_run_knows_is_no_reason_to_refuse_a_plan() -> None:
+    subtasks = [
+        {"id": "t1", "for_each": "rows:sales"},
+        {"id": "t2", "depends_on": ["t1", "r1/t2"], "attachments": ["notes.md"]},
+        {"id": "t3", "taken_from": "r1/t3"},
+    ]
+    words = {"description": "Weigh the pears of 1990", "role": "anyone"}
+    plan = {"subtasks": [{**words, **subtask} for subtask in subtasks]}
+    check_plan(RunRequest.model_validate({"goal": "Pears", "plan": plan, "max_subtasks": 2}))
 
 
 def test_a_failed_run_keeps_what_was_done() -> None:

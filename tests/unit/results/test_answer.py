@@ -40,6 +40,20 @@ def test_the_answer_lists_what_is_missing() -> None:
     assert size(last) == size("-  (`t3`: )") + 120 + 600
 
 
+def test_a_long_reason_is_written_once() -> None:
+    reason = "failed: CannotDo: This needs a model: “Why is the sky blue?”. It looks up values."
+    gaps = [
+        *(Gap(subtask_id=f"t{n}", description=f"Work {n}", reason=reason) for n in (1, 2)),
+        *(Gap(subtask_id=f"t{n}", reason="failed") for n in (3, 4)),
+    ]
+    assert with_gaps("", gaps).splitlines()[-4:] == [
+        f"- Work 1 (`t1`: {reason})",
+        "- Work 2 (`t2`: for the same reason as `t1`)",
+        "- `t3`: failed",
+        "- `t4`: failed",
+    ]
+
+
 def test_the_record_of_a_nested_answer_has_its_sources_and_what_it_misses() -> None:
     finding = FINDING.model_copy(update={"sources": ["sales.csv", "notes.md"]})
     reports = [SubtaskReport(id="t1", finding=finding), SubtaskReport(id="t2"), SubtaskReport(id="t3", finding=finding)]
