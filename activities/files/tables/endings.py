@@ -11,6 +11,8 @@ from activities.files.values import literal, quoted
 from temporal_supervisor.supervision.base.prompt_marks import ADDED_UP_TOTAL
 
 Json = dict[str, Any]
+Sums = Sequence[tuple[float | None, int]]
+"""Of each column the sum of some rows, and how many of them have a number."""
 
 _LAST_ROWS = 40  # among which notes are looked for
 _NOTE_CHARS = 500  # of each
@@ -20,6 +22,7 @@ _LONG = 40  # characters: a lone text of more words below a table is a note
 _LABELS = 2  # columns of texts in which a row may be named a total
 _SUMMED_COLUMNS = 40
 _UNNAMED_ROWS = 10_000  # of a table whose last row is compared with the sums, whatever it is called
+_PLAIN_PARTS = 3  # that a last row without the name of a total must sum up
 _NEAR = 0.006  # of a sum: its parts may be rounded
 _NAMED = 20  # totals at most
 _NOTE = re.compile(
@@ -183,7 +186,8 @@ def totals(database: duckdb.DuckDBPyConnection, columns: list[Json]) -> list[str
     for row, text, *values in found[:_NAMED]:
         one = f"row {row} {text[:_LONG]!r}"
         sums = _sums(database, source, numbers, 0, row), _sums(database, source, numbers, before, row)
-        if any(_is_sum(values, each) for each in sums) and row > 2:
+        is_sum = _is_plain_sum if row == unnamed else _is_sum
+        if any(is_sum(values, each) for each in sums) and row > 2:
             notes.append(f"{one} {ADDED_UP_TOTAL}: leave it out where you add up")
         elif row != unnamed:
             others.append(one)
@@ -195,20 +199,32 @@ def totals(database: duckdb.DuckDBPyConnection, columns: list[Json]) -> list[str
     return notes
 
 
-def _sums(
-    database: duckdb.DuckDBPyConnection, source: str, numbers: list[str], after: int, before: int
-) -> tuple[tuple[float | None, int], ...]:
+def _sums(database: duckdb.DuckDBPyConnection, source: str, numbers: list[str], after: int, before: int) -> Sums:
     asked = ", ".join(f"sum({quoted(name)}), count({quoted(name)})" for name in numbers)
     found = database.execute(f"SELECT {asked} FROM {source} WHERE row > {after} AND row < {before}").fetchone() or ()
     return tuple(zip(found[::2], found[1::2], strict=True))
 
 
-def _is_sum(values: Sequence[float | None], sums: Sequence[tuple[float | None, int]]) -> bool:
+def _is_sum(values: Sequence[float | None], sums: Sums) -> bool:
     """True if a row has the sums of others, in most of its columns that have any."""
+    near = _near(values, sums, least=2)
+    return bool(near) and 2 * sum(near) > len(near)
+
+
+def _is_plain_sum(values: Sequence[float | None], sums: Sums) -> bool:
+    """True if a row that is not named a total has the sums of several others, in all its columns.
+
+    Of two numbers a third is often the sum by chance.
+    """
+    near = _near(values, sums, least=_PLAIN_PARTS)
+    return bool(near) and all(near) and len(near) == sum(map(bool, values))
+
+
+def _near(values: Sequence[float | None], sums: Sums, *, least: int) -> list[bool]:
+    """Returns for each value beside a sum of at least so many others whether it is that sum."""
     pairs = [
         (float(value), float(total))
         for value, (total, count) in zip(values, sums, strict=True)
-        if value and total is not None and count > 1
+        if value and total is not None and count >= least
     ]
-    near = [abs(value - total) <= _NEAR * abs(value) for value, total in pairs]
-    return bool(near) and 2 * sum(near) > len(near)
+    return [abs(value - total) <= _NEAR * abs(value) for value, total in pairs]

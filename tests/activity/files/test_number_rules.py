@@ -152,6 +152,22 @@ def test_title_header_of_two_rows_heading_total_and_notes(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
+    ("content", "is_noted"),
+    [
+        ("Town,Rent\nBern,10\nBiel,20\nAarau,30\n", False),  # of three numbers one is often the sum
+        ("Town,Rent\nBern,10\nBiel,20\nTotal,30\n", True),
+        ("Town,Rent\nBern,10\nBiel,20\nAarau,30\nAll towns,60\n", True),
+        ("Town,Rent,Rooms\nBern,10,3\nBiel,20,2\nAarau,30,2\nZug,60,5\n", False),
+        ("Town,Rent,Rooms\nBern,10,3\nBiel,20,2\nAarau,30,2\nAll towns,60,7\n", True),
+        ("Town,Rent,Year\nBern,10,2020\nBiel,20,2020\nAarau,30,2020\nTotal,60,\n", True),
+    ],
+)
+def test_a_last_row_that_is_the_sum_by_chance_is_no_total(tmp_path: Path, content: str, is_noted: bool) -> None:
+    notes = read(tmp_path, content)["notes"]
+    assert any("looks like the sum of the rows above" in note for note in notes) == is_noted
+
+
+@pytest.mark.parametrize(
     ("content", "names", "above"),
     [
         ("As of,01.01.2025\n,\nTown,Plan\nBern,100\nBiel,250\n", ["Town", "Plan"], ["As of / 01.01.2025"]),
