@@ -91,6 +91,46 @@ def test_another_name_year_or_unit_beside_a_figure_is_seen(
         assert {claim: reason[: len(expected.get(claim, ""))] for claim, reason in found.items()} == expected
 
 
+SALES = Source("table sales (region VARCHAR, year BIGINT, amount BIGINT): sales. Rows: 4", name="list_tables")
+ENDS = query(
+    "SELECT max(amount) AS highest, min(amount) AS lowest FROM sales WHERE year = 2019",
+    "| highest | lowest |\n|---|---|\n| 2024 | 118 |\n1 row",
+)
+ENDS_OF_YEARS = query(
+    "SELECT max(amount) AS highest, min(amount) AS lowest FROM sales WHERE year BETWEEN 2019 AND 2020",
+    "| highest | lowest |\n|---|---|\n| 2024 | 118 |\n1 row",
+)
+AMOUNTS = query(
+    "SELECT region, amount FROM sales WHERE year = 2019",
+    "| region | amount |\n|---|---|\n| North | 2024 |\n| South | 118 |\n2 rows",
+)
+DATED = query(
+    "SELECT region, year, amount FROM sales",
+    "| region | year | amount |\n|---|---|---|\n| North | 2019 | 2024 |\n| South | 2019 | 118 |\n2 rows",
+)
+
+
+@pytest.mark.parametrize("source", [ENDS, ENDS_OF_YEARS, AMOUNTS, DATED])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The highest amount is 2024, the lowest 118.",
+        "In 2019 the highest amount was 2024 and the lowest 118.",
+        "| highest | lowest |\n|---|---|\n| 2024 | 118 |",
+    ],
+)
+def test_an_amount_that_looks_like_a_year_says_nothing_of_the_time(
+    text: str,
+    source: Source,
+) -> None:
+    assert doubts(text, source, SALES) == {}
+
+
+@pytest.mark.parametrize("source", [ENDS, AMOUNTS, DATED])
+def test_another_year_is_seen_beside_an_amount_that_looks_like_one(source: Source) -> None:
+    assert "118" in doubts("In 2021 the lowest amount was 118.", source, SALES)
+
+
 def test_a_figure_is_computed_from_the_rows_of_its_names() -> None:
     computed = Source("91.75 - 84.25 = 7.5", "computed", '{"expression": "91.75 - 84.25"}', "calculate")
     assert doubts("Elm Court grew deeper by 7.5 m.", ALL, computed) == {}

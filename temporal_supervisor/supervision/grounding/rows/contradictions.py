@@ -73,7 +73,7 @@ def _other_column(near: Near, facts: Facts) -> str:
 def _other_year(near: Near, facts: Facts) -> str:
     if near.year is not None and facts.years and near.year not in facts.years:
         return f"the row has {', '.join(map(str, sorted(facts.years)))}, not {near.year}"
-    said = _certain_years(near)
+    said = _certain_years(near) - facts.amounts
     if not said:
         return ""
     loose = set[int]().union(*years_in(near.loose), years_in(near.own)[1])

@@ -27,6 +27,7 @@ from temporal_supervisor.supervision.grounding.written_figures import values
 _WORD = re.compile(r"[^\W_]+")
 _NUMBER = re.compile(r"[^\w\n]{0,4}\d[\d.,'’\s]*[^\w\n]{0,4}")
 _FIGURE_CELL = re.compile(r"[^\w\n]{0,4}[\d.,'’]*+\d?(?:\s?[^\W\d_]{1,12}+\.?){0,2}[^\w\n]{0,4}")
+_YEAR_CELL = re.compile(r"1[5-9]\d\d|20\d\d")
 _YEAR_HEAD = re.compile(
     r"year|date|month|quarter|season|period|jahr|datum|monat|quartal|saison|année|an\b|año|fecha", re.I
 )
@@ -174,7 +175,8 @@ class Facts:
     """Facts about a figure in a table: the words of its row, its years and dates, and its column.
 
     `columns` are those that the table or its query knows. A figure is `undated` or `unnamed` if its query leaves open
-    which year or name it belongs to; `alike` rows have its row's words and dates, and other figures.
+    which year or name it belongs to; `alike` rows have its row's words and dates, and other figures. `amounts` are
+    figures of the table that look like years.
     """
 
     table: MarkdownTable
@@ -185,6 +187,7 @@ class Facts:
     years: frozenset[int]
     dates: frozenset[Day]
     year_range: tuple[int, int] | None
+    amounts: frozenset[int]
     undated: bool
     unnamed: bool
     units: frozenset[str]
@@ -204,6 +207,7 @@ class Places:
         self._rows = [(row.start, table, row) for table in self.tables for row in table.rows]
         self._starts = [start for start, _, _ in self._rows]
         self._found: dict[int, Facts | None] = {}
+        self._amounts_of: dict[MarkdownTable, frozenset[int]] = {}
 
     @cached_property
     def units(self) -> frozenset[str]:
@@ -259,8 +263,9 @@ class Places:
         years = _years([column]) or _years(dates)
         year_range = None
         several = False
-        if not years:
-            years, year_range, several = _filtered_years(query)
+        chosen, amounts = _filtered_years(query), self._amounts(table)
+        if not years or (years <= amounts and any(chosen)):
+            years, year_range, several = chosen
         named = {number for number in range(len(table.columns)) if number not in dated and _is_text(table, number)}
         open_year = not years and not year_range and not _years([*query.tables])
         known = set[str]().union(*(names.columns_of.get(name, set()) for name in query.tables))
@@ -278,6 +283,7 @@ class Places:
             years=frozenset(years),
             dates=frozenset(day for cell in (column, *dates) for day in _dates_of(cell)),
             year_range=year_range,
+            amounts=amounts,
             undated=undated,
             unnamed=many and not named and not _equal_to_text(query) and bool(query.tables),
             units=units_of(column),
@@ -295,6 +301,15 @@ class Places:
             if (_YEAR_HEAD.search(column) and not mentioned_units(column) - {"years", "months"})
             or _all_dates(row.cells[number] for row in table.rows[:20] if number < len(row.cells))
         }
+
+    def _amounts(self, table: MarkdownTable) -> frozenset[int]:
+        """Returns the figures of a table that look like years, and stand in columns that don't say when."""
+        if table not in self._amounts_of:
+            heads = [number for number, column in enumerate(table.columns) if not _YEAR_HEAD.search(column)]
+            apart = set(heads) if len(table.rows) == 1 else set(heads) - self._dated(table)
+            cells = (row.cells[at] for row in table.rows for at in apart if at < len(row.cells))
+            self._amounts_of[table] = frozenset(int(cell) for cell in cells if _YEAR_CELL.fullmatch(cell))
+        return self._amounts_of[table]
 
     @cached_property
     def alike(self) -> dict[int, int]:
