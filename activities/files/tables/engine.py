@@ -13,6 +13,8 @@ from activities.files.texts import Unreadable
 from activities.files.values import literal, quoted, shown
 
 Json = dict[str, Any]
+Distinct = tuple[list[str], int]
+"""Texts of a column without repetitions, and how many there are in all."""
 
 ROWS = 10_000_000
 TABLE_VALUES = 200  # distinct values of a text column that are listed
@@ -21,6 +23,8 @@ _NAME_CHARS = 60
 _VALUE_CHARS = 300
 _SOME_VALUES = 50  # of a column that has more
 _NARROW, _WIDE_VALUES = 40, 5  # a table of more columns lists few values of each
+_COLUMNS_AT_ONCE = 20  # asked about in one query
+_SHORT_TABLE = 4_000  # rows that are read at once, which is quicker than a query for each column
 _RESERVED = {row[0] for row in duckdb.execute(
     "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category <> 'unreserved'"
 ).fetchall()}  # fmt: skip
@@ -68,24 +72,89 @@ def write_table(
     read = f"read_parquet({literal(str(file))}, file_row_number = true)"
     database.execute(f"CREATE VIEW typed AS SELECT * FROM {read}")
     kinds = database.execute("DESCRIBE typed").fetchall()[: len(columns)]
-    described = [_described(database, name, kind, len(kinds)) for name, kind, *_ in kinds]
+    source = f"read_parquet({literal(str(file))})"
+    described = _described(database, source, rows, {name: kind for name, kind, *_ in kinds})
     return {"name": table_name(stem), "file": str(file), "rows": rows, "columns": described, "notes": notes}
 
 
-def _described(database: duckdb.DuckDBPyConnection, name: str, kind: str, columns: int) -> Json:
-    """Returns name and type of one of many columns, with its distinct texts (the first ones of many) or its range."""
+def _described(
+    database: duckdb.DuckDBPyConnection,
+    source: str,
+    rows: int,
+    kinds: dict[str, str],
+) -> list[Json]:
+    """Returns name and type of each column, with its distinct texts or its range.
+
+    Of many texts it has the first ones. Columns are asked about together where they can be: each
+    query binds all columns of the file.
+    """
+    most = TABLE_VALUES if len(kinds) <= _NARROW else _WIDE_VALUES
+    ranges = _ranges(database, source, [name for name, kind in kinds.items() if kind != "VARCHAR"])
+    texts = [name for name, kind in kinds.items() if kind == "VARCHAR"]
+    values = _few_values(database, source, texts) if 0 < rows <= _SHORT_TABLE else {}
+    described = list[Json]()
+    for name, kind in kinds.items():
+        about = {"name": name, "sql": sql_name(name), "type": kind}
+        if kind != "VARCHAR":
+            described.append({**about, "range": ranges[name]})
+            continue
+        listed, count = values.get(name) or _many_values(database, source, name)
+        few = sorted(listed)
+        if len(few) > most:
+            few = few[: min(most, _SOME_VALUES)]
+        more = count - len(few) if len(listed) > most else 0
+        described.append({**about, "values": few, "more": more})
+    return described
+
+
+def _ranges(
+    database: duckdb.DuckDBPyConnection,
+    source: str,
+    names: list[str],
+) -> dict[str, list[str]]:
+    """Returns the least and the largest value of each column, as they are shown."""
+    ranges = dict[str, list[str]]()
+    for some in _batches(names):
+        asked = ", ".join(f"min({quoted(name)}), max({quoted(name)})" for name in some)
+        values = database.execute(f"SELECT {asked} FROM {source}").fetchone() or ()
+        found = [shown(value) for value in values]
+        ranges |= {name: found[2 * at : 2 * at + 2] for at, name in enumerate(some)}
+    return ranges
+
+
+def _few_values(
+    database: duckdb.DuckDBPyConnection,
+    source: str,
+    names: list[str],
+) -> dict[str, Distinct]:
+    """Returns the texts of each column that has few short ones, in a table of few rows."""
+    values = dict[str, Distinct]()
+    for some in _batches(names):
+        columns = [quoted(name) for name in some]
+        longest = ", ".join(f"max(length({each}))" for each in columns)
+        lengths = database.execute(f"SELECT {longest} FROM {source}").fetchone() or ()
+        begun = ", ".join(f"left({each}, {_VALUE_CHARS})" for each in columns)
+        cells = zip(*database.execute(f"SELECT {begun} FROM {source}").fetchall(), strict=True)
+        for name, length, texts in zip(some, lengths, cells, strict=True):
+            distinct = {*texts} - {None}
+            if (length or 0) <= _VALUE_CHARS and len(distinct) <= TABLE_VALUES:
+                values[name] = [*distinct], len(distinct)
+    return values
+
+
+def _many_values(database: duckdb.DuckDBPyConnection, source: str, name: str) -> Distinct:
+    """Returns some of the texts of a column."""
     column = quoted(name)
-    if kind != "VARCHAR":
-        found = database.execute(f"SELECT min({column}), max({column}) FROM typed").fetchone() or ()
-        return {"name": name, "sql": sql_name(name), "type": kind, "range": [shown(value) for value in found]}
-    distinct = f"SELECT DISTINCT left({column}, {_VALUE_CHARS}) FROM typed WHERE {column} IS NOT NULL"
-    values = [value for (value,) in database.execute(f"{distinct} LIMIT {TABLE_VALUES + 1}").fetchall()]
-    more, most = 0, TABLE_VALUES if columns <= _NARROW else _WIDE_VALUES
-    if len(values) > most:
-        (count,) = database.execute(f"SELECT count(DISTINCT {column}) FROM typed").fetchone() or (0,)
-        values = sorted(values)[: min(most, _SOME_VALUES)]
-        more = count - len(values)
-    return {"name": name, "sql": sql_name(name), "type": kind, "values": sorted(values), "more": more}
+    filled = f"FROM {source} WHERE {column} IS NOT NULL"
+    some = f"SELECT DISTINCT left({column}, {_VALUE_CHARS}) {filled} LIMIT {TABLE_VALUES + 1}"
+    values = [value for (value,) in database.execute(some).fetchall()]
+    (count,) = database.execute(f"SELECT count(DISTINCT {column}) FROM {source}").fetchone() or (0,)
+    return values, count
+
+
+def _batches(names: list[str]) -> Iterator[list[str]]:
+    for at in range(0, len(names), _COLUMNS_AT_ONCE):
+        yield names[at : at + _COLUMNS_AT_ONCE]
 
 
 def table_name(stem: str) -> str:
