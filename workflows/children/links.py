@@ -39,7 +39,7 @@ class Mailbox(Generic[T]):
 
     Two at a time could overtake each other. The workflow is signalled by its id, once that is
     known: through a child's handle no signal arrives after this run was reset. `arrived` is called
-    after each signal.
+    after each signal. A value is `keyed` when it is sent: so a repeated delivery is recognised.
     """
 
     signal: str
@@ -48,6 +48,7 @@ class Mailbox(Generic[T]):
     arrived: Callable[[], None]
     workflow_id: str = ""
     news: Callable[[T], object] = lambda value: value
+    keyed: Callable[[T], T] = lambda value: value
     _sending: asyncio.Task[None] | None = None
 
     def send(self) -> None:
@@ -62,7 +63,8 @@ class Mailbox(Generic[T]):
 
     async def _send(self, value: T) -> None:
         try:
-            await workflow.get_external_workflow_handle(self.workflow_id).signal(self.signal, value)
+            handle = workflow.get_external_workflow_handle(self.workflow_id)
+            await handle.signal(self.signal, self.keyed(value))
         except FailureError:
             workflow.logger.debug("%s has ended and takes no %s", self.workflow_id, self.signal)
         # The value may have changed while the signal was on its way.
@@ -126,7 +128,9 @@ class ChildLinks:
             latest = partial(self._state.steering.instructions, subtask_id)
         instructions = latest()
         again = partial(self._tell, workflow_id)
-        self._mailboxes[workflow_id] = Mailbox("instructions", latest, instructions, again)
+        self._mailboxes[workflow_id] = Mailbox(
+            "instructions", latest, instructions, again, keyed=_keyed
+        )
         return instructions
 
     def _with_deadline(self, subtask_id: str, began: timedelta) -> Instructions:
@@ -167,6 +171,10 @@ class ChildLinks:
             mailbox = self._mailboxes.get(workflow_id)
             if mailbox is not None:
                 mailbox.send()
+
+
+def _keyed(instructions: Instructions) -> Instructions:
+    return instructions.model_copy(update={"sent_at": workflow.now()})
 
 
 def nested_result(

@@ -162,7 +162,8 @@ class Instructions(Model):
     The `number` grows with each word, pause and resume: a smaller one comes late. While `paused`
     they begin no call; `now`, they also stop the one in flight. `resumes` is how often the waits
     for a provider were ended. `deadline_at` is for nested supervisors: None while the root's clock
-    stands still.
+    stands still. `sent_at` is the key by which a repeated delivery is recognised: of the same
+    number, too, as the time may change alone.
     """
 
     number: int = 0
@@ -171,6 +172,13 @@ class Instructions(Model):
     resumes: int = 0
     words: list[str] = []
     deadline_at: Annotated[AwareDatetime | None, Field(exclude_if=lambda time: time is None)] = None
+    sent_at: Annotated[AwareDatetime | None, Field(exclude_if=lambda time: time is None)] = None
+
+    def is_new_after(self, known: "Instructions") -> bool:
+        """True if these instructions were sent after those that are known."""
+        if self.number != known.number or self.sent_at is None or known.sent_at is None:
+            return self.number >= known.number
+        return self.sent_at > known.sent_at
 
 
 class Steering:
@@ -204,8 +212,8 @@ class Steering:
         self._words.append((to, text))
 
     def comes_late(self, new: Instructions) -> bool:
-        """True if later instructions of the supervisor above have come already."""
-        return new.number < self._above.number
+        """True if these instructions of the supervisor above, or later ones, have come already."""
+        return not new.is_new_after(self._above)
 
     def take(self, new: Instructions) -> bool:
         """Takes over the instructions to the supervisor above: they hold for all work here.

@@ -211,6 +211,22 @@ def test_a_nested_run_follows_its_root_and_no_late_word() -> None:
     assert run.steering.words_to_all == ["one", "two"]
 
 
+def test_instructions_that_are_delivered_again_have_no_second_effect() -> None:
+    run = a_run("t1")
+    sent = [START.replace(minute=minute) for minute in (1, 2)]
+    first, second = (
+        Instructions(number=1, paused=True, deadline_at=START.replace(hour=hour), sent_at=at)
+        for hour, at in zip((2, 3), sent, strict=True)
+    )
+    run.follow(first)
+    run.steering.resume()  # by a person, in this run alone
+    run.follow(first)
+    assert not run.steering.paused
+    run.follow(second)
+    run.follow(first)
+    assert run.time_and_budget.deadline_at == START.replace(hour=3)
+
+
 # --- slots ----------------------------------------------------------------------------------------
 
 
