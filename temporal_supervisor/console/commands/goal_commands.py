@@ -14,7 +14,7 @@ from temporal_supervisor.console.base.terminal import Report, counted, indented,
 from temporal_supervisor.console.commands.run_commands import require_workers
 from temporal_supervisor.console.commands.team_commands import team_files
 from temporal_supervisor.console.run.request_options import data_files
-from temporal_supervisor.console.run.team_goals import TeamGoal, TeamGoals, read_goals
+from temporal_supervisor.console.run.team_goals import GOALS, TeamGoal, TeamGoals, read_goals
 from temporal_supervisor.messages import NoAnswer, UpdateRefused
 from temporal_supervisor.outcomes import RunFailed
 from temporal_supervisor.runs import Run
@@ -65,21 +65,25 @@ async def _asked(
     try:
         result = await run.result()
     except RunFailed as failed:
-        return {**made, "status": "failed", "lacks": [f"an answer: {failed}"]}
+        why = person.result() if person.done() else str(failed)
+        return {**made, "status": "failed", "lacks": [f"an answer: {why}"]}
     finally:
         person.cancel()
     return {**made, "status": result.status, "lacks": goal.falls_short(result.model_dump(mode="json"))}
 
 
-async def _reply(run: Run, text: str) -> None:
+async def _reply(run: Run, text: str) -> str:
     """Answers each question of a run to a person with the reply of the goals file.
 
-    Without such a reply all questions are left open.
+    Without such a reply the run would wait for days: it is cancelled, and the reason returned.
     """
-    while text:
+    while True:
         await asyncio.sleep(_LOOKS_SECONDS)
         try:
             for item in await run.waiting():
+                if not text:
+                    await run.cancel()
+                    return f"{item.wait.subject} asks a person, and the goal has no reply in {GOALS}"
                 await run.decide(item.wait, "reply", text)
         except (NoAnswer, UpdateRefused):  # a Worker that is away may be back, and a run that has ended is awaited
             continue

@@ -1,7 +1,6 @@
 """What a run stands still for, since when, and what helps: mostly as the server knows it, which needs no Worker."""
 
 import asyncio
-import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -109,8 +108,10 @@ async def causes_of(
     causes = await observed(run, described)
     waits = described.typed_search_attributes.get(WAITING)
     if status is None and waits:
-        with contextlib.suppress(NoAnswer):  # then the server's knowledge says whom it waits for
+        try:
             status = await run.whole_status()
+        except NoAnswer:  # then the server's knowledge says whom it waits for
+            causes = await observed(run, described, answered=False)
     return grouped([*(stated(status, run.id) if status else []), *causes])
 
 

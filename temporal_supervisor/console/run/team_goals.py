@@ -12,7 +12,7 @@ from temporal_supervisor.supervision.contract.base import StrictModel
 from temporal_supervisor.supervision.contract.request import describe_errors
 from temporal_supervisor.supervision.contract.strategy import StrategyName
 
-_GOALS = "goals.toml"
+GOALS = "goals.toml"
 
 
 class TeamGoal(StrictModel):
@@ -51,7 +51,7 @@ class TeamGoals(StrictModel):
 
 def read_goals(folder: Path) -> TeamGoals | None:
     """Returns the goals of the team in this folder; None if it has none. Raises CommandFailed for a broken file."""
-    file = folder / _GOALS
+    file = folder / GOALS
     if not file.is_file():
         return None
     try:

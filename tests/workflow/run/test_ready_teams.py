@@ -1,11 +1,15 @@
 """The ready teams: role, label, facts, fallback and escalation, with a model that plays them."""
 
 import asyncio
+import json
 import re
+import shutil
 import tomllib
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
+from temporalio.client import WorkflowExecutionStatus
 
 from activities.files.manifest import MANIFEST_TYPE, DataFile, put_files
 from activities.teams.team_files import TeamFiles
@@ -146,6 +150,29 @@ async def test_all_goals_of_a_team_are_asked_by_one_command_whose_exit_code_says
     assert report.code == 1
     assert "lacks: role scout" in report.text()
     assert "lacks: says 640" in report.text()
+
+
+async def test_a_goal_that_asks_a_person_without_a_reply_falls_short_and_keeps_nobody_waiting(
+    ready: Lab,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    (goal,) = (each for each in known("support").goals if each.reply)
+    shutil.copytree(TEAMS / "support", tmp_path / "support")
+    fields = {"goal": goal.goal, "role": goal.role, "says": goal.says}
+    lines = [f"{name} = {json.dumps(value)}" for name, value in fields.items()]
+    (tmp_path / "support" / "goals.toml").write_text("\n".join(['strategy = "route"', "[[goals]]", *lines]))
+    monkeypatch.setattr("temporal_supervisor.starting.new_run_id", lambda client, goal: "no-reply")
+    access = Access()
+    access._client = ready.client
+    access.settings = settings.model_copy(update={"teams_dir": tmp_path})
+    ready.named("no-reply").play(played(goal, "route"))
+    report = await goals_report(access, "support")
+    assert report.code == 1
+    assert "t1 asks a person, and the goal has no reply in goals.toml" in report.text()
+    described = await ready.client.get_workflow_handle("no-reply").describe()
+    assert described.status is WorkflowExecutionStatus.CANCELED
 
 
 def giving_up(step: Step) -> Reply:
