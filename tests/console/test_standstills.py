@@ -88,6 +88,17 @@ def test_a_worker_is_to_be_started_while_none_polls(
     assert "start one with" in missing_worker(Polled(workers, "8"), build, QUEUED, None).helps
 
 
+@pytest.mark.parametrize(("builds", "named"), [(["7"], "7"), (["7", "8"], "BUILD")])
+def test_a_build_is_made_current_by_its_name_if_it_is_the_only_one(
+    builds: list[str],
+    named: str,
+) -> None:
+    workers = [poller(f"{build}@far", _AFTER, build) for build in builds]
+    cause = missing_worker(Polled(workers, ""), "", QUEUED, None)
+    assert cause.text.startswith("a current build")
+    assert cause.helps.endswith(f" --build-id {named}`")
+
+
 async def test_a_provider_that_is_away_is_named(cli: Cli, standin: Model) -> None:
     standin.fails("down-1*/turn.*", status=529, message="too many")
     assert (await cli("run", GOAL, "--id", "down-1", "--detach")).code == 0
@@ -120,12 +131,17 @@ async def test_a_killed_worker_is_named_while_there_is_no_other(
         async with worker_of(cli.environ, standin, tmp_path) as worker:
             assert (await cli("run", GOAL, "--id", "killed-1", "--detach")).code == 0
             await cli.until("killed-1", lambda status: bool(status["counts"]["running"]))
+            waiting = await cli("run", GOAL, "--approve-plan", "--id", "asks-1", "--detach")
+            assert waiting.code == 0
+            await cli.until("asks-1", lambda status: bool(status["waiting"]))
             os.kill(worker.pid, signal.SIGKILL)
             done = await cli.out("status", "killed-1")
             assert "the run waits for a Worker" in done
             assert "temporal-supervisor worker" in done
             async with cli.terminal("follow", "killed-1", columns=80) as terminal:
                 await until(lambda: "the run waits for a Worker" in " ".join(terminal.text.split()), 60)
+            doctor = " ".join((await cli("doctor")).out.split())
+            assert "'asks-1': the run waits for a Worker" in doctor  # which nobody could ask
             cause = await waits(cli, "killed-1", "worker")
             story = await cli("trace", "killed-1")  # out of the history and the journal
             assert "t1 delegating to researcher: " in story.out

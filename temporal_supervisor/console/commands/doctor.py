@@ -26,7 +26,6 @@ from temporal_supervisor.console.base.terminal import Report, counted, safe_json
 from temporal_supervisor.console.commands.model_check import model_rows
 from temporal_supervisor.console.run.found_runs import recorded_store, roots, short_id
 from temporal_supervisor.console.run.pollers import (
-    SET_CURRENT,
     WORK,
     Polled,
     gone,
@@ -201,7 +200,7 @@ async def queue_rows(client: Client) -> AsyncIterator[CheckRow]:
 async def _build_rows(client: Client, seen: Polled) -> AsyncIterator[CheckRow]:
     """Yields the builds that runs wait for, and those that are served: a run stays with the build it began with."""
     if why := seen.none_current:
-        yield CheckRow("problem", "builds", why, SET_CURRENT)
+        yield CheckRow("problem", "builds", why, seen.set_current)
     request = DescribeWorkerDeploymentRequest(namespace=client.namespace, deployment_name=DEPLOYMENT)
     try:
         reply = await client.workflow_service.describe_worker_deployment(request, timeout=RPC_TIMEOUT)

@@ -39,7 +39,6 @@ from temporal_supervisor.console.run.command_line import AnyRun, AsJson
 from temporal_supervisor.console.run.described_files import check_description, check_readable
 from temporal_supervisor.console.run.found_runs import short_id
 from temporal_supervisor.console.run.pollers import (
-    SET_CURRENT,
     polled,
     read_same_teams,
     worker_of_other_store,
@@ -426,7 +425,7 @@ async def _unserved(client: Client) -> str | None:
         unserved = f"no worker serves queue '{WORKFLOW_QUEUE}' at {server}"
         return f"{unserved}: {one} (it needs {key}; with --standin neither){await _local()}"
     if why := seen.none_current:
-        return f"no run begins at {server}, of the builds of its Workers {why}: {SET_CURRENT}"
+        return f"no run begins at {server}: of the builds of its Workers {why}. Give {seen.set_current}"
     if not (await polled(client, MODEL_QUEUE)).served:
         calls = f"no worker makes model calls (queue '{MODEL_QUEUE}' at {server})"
         return f"{calls}: set {key} and {one}{await _local()}"

@@ -23,7 +23,7 @@ from temporal_supervisor.supervision.base.queues import (
     teams_of,
 )
 
-SET_CURRENT = f"`temporal worker deployment set-current-version --yes --deployment-name {DEPLOYMENT} --build-id BUILD`"
+_SET_CURRENT = f"temporal worker deployment set-current-version --yes --deployment-name {DEPLOYMENT}"
 WORK = {WORKFLOW_QUEUE: "runs", MODEL_QUEUE: "model calls", TOOLS_QUEUE: "tools", OUTWARD_QUEUE: "outward tools"}
 _FRESH = timedelta(seconds=70)  # a live Worker polls again every 60 s; the server lists dead ones for minutes
 
@@ -48,6 +48,12 @@ class Polled:
         later = [worker for worker in self.workers if _polled_at(worker) > moment]
         alive = [worker for worker in later if not gone(worker.identity)]
         return [worker for worker in alive if build in ("", worker.deployment_options.build_id)]
+
+    @property
+    def set_current(self) -> str:
+        """The command that makes a build the current one: the only one that is served, else any."""
+        build = "".join(self.served) if len(self.served) == 1 else "BUILD"
+        return f"`{_SET_CURRENT} --build-id {build or 'BUILD'}`"
 
     @property
     def none_current(self) -> str:

@@ -16,7 +16,7 @@ from temporal_supervisor.console.base.command import UNREACHABLE, CommandFailed,
 from temporal_supervisor.console.base.terminal import safe_line
 from temporal_supervisor.console.run.at_work import is_at_work
 from temporal_supervisor.console.run.found_runs import WAITING, last_beat, short_id, stuck
-from temporal_supervisor.console.run.pollers import SET_CURRENT, Polled, polled, shown, worker_of
+from temporal_supervisor.console.run.pollers import Polled, polled, shown, worker_of
 from temporal_supervisor.messages import RPC_TIMEOUT, NoAnswer
 from temporal_supervisor.outcomes import is_open
 from temporal_supervisor.runs import Run
@@ -204,7 +204,7 @@ def missing_worker(seen: Polled, build: str, asked: datetime, since: str | None)
     Nobody needs to start one where another one has polled since the run `asked` for it.
     """
     if not build and (why := seen.none_current):
-        return Standstill("worker", ("the run",), f"a current build ({why})", SET_CURRENT, since)
+        return Standstill("worker", ("the run",), f"a current build ({why})", seen.set_current, since)
     if at_work := seen.since(asked, build):
         text = f"a Worker to take it up: {shown(at_work)}"
         return Standstill("worker", ("the run",), text, _TAKEN_UP, since)
