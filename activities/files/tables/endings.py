@@ -199,7 +199,13 @@ def totals(database: duckdb.DuckDBPyConnection, columns: list[Json]) -> list[str
     return notes
 
 
-def _sums(database: duckdb.DuckDBPyConnection, source: str, numbers: list[str], after: int, before: int) -> Sums:
+def _sums(
+    database: duckdb.DuckDBPyConnection,
+    source: str,
+    numbers: list[str],
+    after: int,
+    before: int,
+) -> Sums:
     asked = ", ".join(f"sum({quoted(name)}), count({quoted(name)})" for name in numbers)
     found = database.execute(f"SELECT {asked} FROM {source} WHERE row > {after} AND row < {before}").fetchone() or ()
     return tuple(zip(found[::2], found[1::2], strict=True))

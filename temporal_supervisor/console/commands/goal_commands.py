@@ -83,7 +83,8 @@ async def _reply(run: Run, text: str) -> str:
             for item in await run.waiting():
                 if not text:
                     await run.cancel()
-                    return f"{item.wait.subject} asks a person, and the goal has no reply in {GOALS}"
+                    asks = f"{item.wait.subject} asks a person"
+                    return f"{asks}, and the goal has no reply in {GOALS}"
                 await run.decide(item.wait, "reply", text)
         except (NoAnswer, UpdateRefused):  # a Worker that is away may be back, and a run that has ended is awaited
             continue

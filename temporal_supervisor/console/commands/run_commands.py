@@ -425,7 +425,8 @@ async def _unserved(client: Client) -> str | None:
         unserved = f"no worker serves queue '{WORKFLOW_QUEUE}' at {server}"
         return f"{unserved}: {one} (it needs {key}; with --standin neither){await _local()}"
     if why := seen.none_current:
-        return f"no run begins at {server}: of the builds of its Workers {why}. Give {seen.set_current}"
+        none = f"no run begins at {server}: of the builds of its Workers {why}"
+        return f"{none}. Give {seen.set_current}"
     if not (await polled(client, MODEL_QUEUE)).served:
         calls = f"no worker makes model calls (queue '{MODEL_QUEUE}' at {server})"
         return f"{calls}: set {key} and {one}{await _local()}"

@@ -175,8 +175,8 @@ class Facts:
     """Facts about a figure in a table: the words of its row, its years and dates, and its column.
 
     `columns` are those that the table or its query knows. A figure is `undated` or `unnamed` if its query leaves open
-    which year or name it belongs to; `alike` rows have its row's words and dates, and other figures. `amounts` are
-    figures of the table that look like years.
+    which year or name it belongs to; `alike` rows have its row's words and dates, and other figures.
+    `amounts` are figures of the table that look like years.
     """
 
     table: MarkdownTable
@@ -303,12 +303,15 @@ class Places:
         }
 
     def _amounts(self, table: MarkdownTable) -> frozenset[int]:
-        """Returns the figures of a table that look like years, and stand in columns that don't say when."""
+        """Returns the figures of a table that look like years, of columns that don't say when."""
         if table not in self._amounts_of:
-            heads = [number for number, column in enumerate(table.columns) if not _YEAR_HEAD.search(column)]
-            apart = set(heads) if len(table.rows) == 1 else set(heads) - self._dated(table)
+            heads = enumerate(table.columns)
+            apart = {number for number, column in heads if not _YEAR_HEAD.search(column)}
+            if len(table.rows) > 1:
+                apart -= self._dated(table)
             cells = (row.cells[at] for row in table.rows for at in apart if at < len(row.cells))
-            self._amounts_of[table] = frozenset(int(cell) for cell in cells if _YEAR_CELL.fullmatch(cell))
+            years = filter(_YEAR_CELL.fullmatch, cells)
+            self._amounts_of[table] = frozenset(map(int, years))
         return self._amounts_of[table]
 
     @cached_property
