@@ -8,6 +8,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,7 @@ RULES: dict[str, Callable[[Module], Iterator[str]]] = {
 }
 
 
+@cache
 def found(rule: str) -> set[str]:
     """Returns the places that break a rule."""
     return {place for module in ALL for place in RULES[rule](module)}

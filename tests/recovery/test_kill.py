@@ -4,6 +4,7 @@ import asyncio
 import csv
 import io
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -20,9 +21,9 @@ from tests.serving import WorkerProcesses, store_of
 from tests.waiting import until
 from tests.workflow.runs import Handle, Lab
 
-ITEMS = int(os.environ.get("KILL_ITEMS", "15"))
+ITEMS = 15
+MORE_ITEMS = int(os.environ.get("KILL_ITEMS", "40"))
 """Documents of one table; a number in the environment is for a run by hand."""
-MORE_ITEMS = 40
 PATIENCE = 60 + max(ITEMS, MORE_ITEMS)
 
 
@@ -44,10 +45,12 @@ def _turns(step: Step) -> Reply:
     return tools(("lookup", {"query": "x"})) if step.number == 1 else text("found it")
 
 
+@pytest.mark.parametrize("of_a_turn", [1, pytest.param(limits.CALL_DEATHS + 1, marks=pytest.mark.long)])
 async def test_a_call_that_waits_for_the_model_outlives_any_number_of_kills_and_no_other_is_repeated(
-    lone: Lab, workers: WorkerProcesses
+    lone: Lab, workers: WorkerProcesses, of_a_turn: int
 ) -> None:
-    kills = {"plan.1.1": 1, "t1/1/turn.2": limits.CALL_DEATHS + 1, "synthesis.1": 1}
+    """That deaths of such a call are not counted is tested without processes, too: tests/activity/test_attempts.py."""
+    kills = {"plan.1.1": 1, "t1/1/turn.2": of_a_turn, "synthesis.1": 1}
     released = {moment: asyncio.Event() for moment in kills}
     usual = script(plan({"id": "t1"}), {"t1": _turns}, answer(cites=["t1"]))
 
@@ -71,9 +74,12 @@ async def test_a_call_that_waits_for_the_model_outlives_any_number_of_kills_and_
     assert {step: lone.steps.count(step) for step in lone.repeated} == {m: times + 1 for m, times in kills.items()}
 
 
-@pytest.mark.parametrize("items", [ITEMS, pytest.param(MORE_ITEMS, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("items", "shares"),
+    [(ITEMS, (0.5,)), pytest.param(MORE_ITEMS, (0.2, 0.5, 0.8), marks=pytest.mark.long)],
+)
 async def test_kills_amid_many_documents_repeat_no_stored_answer_and_lose_no_row(
-    lone: Lab, workers: WorkerProcesses, tmp_path: Path, items: int
+    lone: Lab, workers: WorkerProcesses, tmp_path: Path, items: int, shares: Sequence[float]
 ) -> None:
     files = contract_files(tmp_path, items)
     store = await store_of(lone.client, workers.artifacts)
@@ -81,7 +87,7 @@ async def test_kills_amid_many_documents_repeat_no_stored_answer_and_lose_no_row
     lone.play(clerk_reads_each(len(files)))
     worker = await workers.start()
     handle = await lone.start(team=REQUEST["team"], attachments=[attached], max_parallel=12, max_reviews=0)
-    for share in (0.2, 0.5, 0.8):
+    for share in shares:
         await until(lambda share=share: len(lone.calls) >= share * 2 * items, PATIENCE)
         worker.kill()
         worker = await workers.start()
@@ -119,14 +125,14 @@ async def test_a_kill_in_the_conversion_of_a_file_repeats_no_call(
 ) -> None:
     """The Worker that prepared the run is gone; the next ones have another cache folder, and the first is killed."""
     orders, elsewhere = tmp_path / "orders.csv", tmp_path / "elsewhere"
-    orders.write_text("Number,Ordered\n" + "".join(f"{n},{1 + n % 28}.03.2025 12:30\n" for n in range(300_000)))
+    orders.write_text("Number,Ordered\n" + "".join(f"{n},{1 + n % 28}.03.2025 12:30\n" for n in range(150_000)))
     ref = await put_files(await store_of(lone.client, workers.artifacts), [DataFile("orders.csv", orders)])
     released = asyncio.Event()
 
     def turns(step: Step) -> Reply:
         if step.number == 1:
             return when(released, tools(("query_data", {"sql": "SELECT count(*) AS n FROM orders"})))
-        return text("found it" if "| 300000 |" in step.prompt else step.prompt)
+        return text("found it" if "| 150000 |" in step.prompt else step.prompt)
 
     lone.play(script(plan({"id": "t1", "role": "analyst"}), {"t1": turns}))
     first = await workers.start()
