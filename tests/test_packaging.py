@@ -112,6 +112,7 @@ async def process(*words: str | Path, ready: str, cwd: Path, **variables: str) -
         await started.communicate()
 
 
+@pytest.mark.long
 async def test_the_examples_for_python_run_from_the_wheel(commands: Path, tmp_path: Path) -> None:
     """Tools, a team's tests, a program, a Worker of one's own and a child: in an environment with nothing else."""
     python, folder = commands / "python", tmp_path / "examples" / "python"
@@ -153,8 +154,8 @@ def test_a_program_beside_folders_of_common_names_imports_the_client_package(com
     assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr
 
 
-USUAL = ("octopus", "second-specialist", "project")
-"""Examples of one subtask, of a routed goal, and of a team inside a team with files."""
+USUAL = ("project",)
+"""An example of a team inside a team with files."""
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from tests.bursts.playing import MIB, WORKER_MIB, Burst, figures_of, scene
 from tests.corpus.loop_monitor import SILENCE
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 async def test_a_small_burst_neither_stops_an_honest_run_nor_silences_the_loop() -> None:
     # This process may have run other tests before, and has what they left.

@@ -62,6 +62,7 @@ async def test_on_a_terminal_a_killed_worker_is_replaced_and_all_stays_up_until_
         await until(lambda: not lives(server))
 
 
+@pytest.mark.long
 async def test_it_joins_a_server_that_runs_and_leaves_it_running(fresh: Cli) -> None:
     serving = await fresh("serve", "--detach", "--in-memory")
     assert serving.code == 0

@@ -97,7 +97,15 @@ async def tour(base: dict[str, str], tmp_path: Path) -> AsyncIterator[Tour]:
         await made.block(blocks["stop"])
 
 
-async def test_the_fifteen_minutes_of_the_start_page(tour: Tour) -> None:
+async def answers_from_files(tour: Tour, script: str) -> None:
+    """Runs the first block that asks: the answer has figures of the table and a sentence of the notes."""
+    files = (await tour.block(script)).out
+    assert "table orders, 5 rows" in files
+    assert "3279" in files
+    assert "Office chairs come back because the gas spring of lot 7 loses pressure. [notes.md]" in files
+
+
+async def test_the_first_minutes_of_the_start_page(tour: Tour) -> None:
     blocks = dict(_BLOCK.findall(START))
     assert [*blocks] == [
         "start",
@@ -109,10 +117,13 @@ async def test_the_fifteen_minutes_of_the_start_page(tour: Tour) -> None:
         "decision",
         "stop",
     ]
-    files = (await tour.block(blocks["files"])).out
-    assert "table orders, 5 rows" in files
-    assert "3279" in files
-    assert "Office chairs come back because the gas spring of lot 7 loses pressure. [notes.md]" in files
+    await answers_from_files(tour, blocks["files"])
+
+
+@pytest.mark.long
+async def test_the_fifteen_minutes_of_the_start_page(tour: Tour) -> None:
+    blocks = dict(_BLOCK.findall(START))
+    await answers_from_files(tour, blocks["files"])
     assert "3279" in (await tour.block(blocks["evidence"])).out
     assert (tour.folder / "report.html").stat().st_size > 10_000
     written = await tour.block(blocks["table"])
@@ -133,6 +144,7 @@ async def test_the_fifteen_minutes_of_the_start_page(tour: Tour) -> None:
     assert "Kim" in (tour.folder / "teams/refunds/refunds.csv").read_text()
 
 
+@pytest.mark.long
 async def test_the_tour_of_people_decide(tour: Tour) -> None:
     shutil.copytree(ROOT / "examples/teams/purchasing", tour.folder / "teams/purchasing")
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")

@@ -69,6 +69,7 @@ async def test_every_note_is_written_once_however_often_the_worker_is_killed(
     assert any(b"[secret]" in file.read_bytes() for file in kept)
 
 
+@pytest.mark.long
 async def test_a_question_of_a_server_waits_in_the_inbox_and_outlives_workers(
     lone: Lab, workers: WorkerProcesses, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
