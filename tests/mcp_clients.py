@@ -1,4 +1,4 @@
-"""The command `mcp` as processes that can be killed, and the SDK's own client to talk to them."""
+"""The command `mcp` as processes that can be killed, or without one, and the SDK's own client to talk to it."""
 
 import contextlib
 import os
@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 from mcp_types import ElicitRequestFormParams, ElicitResult, Implementation
 from temporalio.client import Client as TemporalClient
 
+from temporal_supervisor.console.base.command import Access
+from temporal_supervisor.console.mcp_server.mcp_serving import _PlainServer
 from tests.serving import ROOT, address_of
 
 NAME = "tester"
@@ -89,6 +92,16 @@ async def over_stdio(
     )
     async with Client(stdio_client(started), **asking(form, mode)) as client:
         yield McpClient(client, int(pid.read_text()))
+
+
+@contextlib.asynccontextmanager
+async def in_process(environ: Mapping[str, str]) -> AsyncIterator[McpClient]:
+    """Gives a client of the command's server in this process: for what does not depend on the wire."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in environ.items():
+            patch.setenv(name, value)
+        async with Client(_PlainServer(Access()), **asking(None)) as client:
+            yield McpClient(client)
 
 
 def mcp_environ(client: TemporalClient, artifacts: str, folder: Path) -> dict[str, str]:

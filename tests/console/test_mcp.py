@@ -19,7 +19,7 @@ from temporal_supervisor.console import demo
 from temporal_supervisor.console.base.command import Access, CommandFailed
 from temporal_supervisor.console.mcp_server.mcp_serving import _PlainServer, serve_mcp
 from temporal_supervisor.runtime.settings import Settings
-from tests.mcp_clients import McpClient, asking, mcp_environ, over_stdio
+from tests.mcp_clients import McpClient, asking, in_process, mcp_environ, over_stdio
 from tests.scripted_model import Reply, Step, answer, plan, script, text, tools
 from tests.serving import ROOT
 from tests.waiting import until
@@ -47,12 +47,12 @@ def play(step: Step) -> Reply:
     return tools(("send", {"to": "board", "words": "Sell"})) if step.number == 2 else text("It was sent.")
 
 
-async def test_a_further_question_builds_on_what_a_run_found(lab: Lab, environ: dict[str, str], tmp_path: Path) -> None:
+async def test_a_further_question_builds_on_what_a_run_found(lab: Lab, environ: dict[str, str]) -> None:
     """Its team, and its owner, are those of that run; a run of nobody is refused as in the command."""
     lab.play(script(plan({"id": "t1"})))
     await lab.run(team="again", metadata={"owner": "anna"})
     more = plan({"id": "t1", "role": "hand", "after": ["r1/t1"]})
-    async with over_stdio(environ, tmp_path) as mcp:
+    async with in_process(environ) as mcp:
         assert "there is no run 'run-of-nobody'" in await mcp.refused("research", goal="x", after=["run-of-nobody"])
         later = lab.model
         later.play("*", script(more))
@@ -142,11 +142,11 @@ REFUSALS: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-async def test_what_is_refused_is_said_in_one_sentence(lab: Lab, environ: dict[str, str], tmp_path: Path) -> None:
+async def test_what_is_refused_is_said_in_one_sentence(lab: Lab, environ: dict[str, str]) -> None:
     lab.play(script(ONE))
     handle = await lab.start(approve_plan=True)
     await asked(handle)
-    async with over_stdio({**environ, "SUPERVISOR_TEAMS_DIR": str(ROOT / "tests/workflow/teams")}, tmp_path) as mcp:
+    async with in_process({**environ, "SUPERVISOR_TEAMS_DIR": str(ROOT / "tests/workflow/teams")}) as mcp:
         for tool, arguments, sentence in REFUSALS:
             given = {name: lab.run_id if value == "RUN" else value for name, value in arguments.items()}
             assert sentence in await mcp.refused(tool, **given)
@@ -165,14 +165,14 @@ async def test_what_is_refused_is_said_in_one_sentence(lab: Lab, environ: dict[s
         assert "has ended (cancelled)" in await mcp.refused("decide", **ended)
 
 
-async def test_files_of_a_run_are_read_and_no_others(lab: Lab, environ: dict[str, str], tmp_path: Path) -> None:
+async def test_files_of_a_run_are_read_and_no_others(lab: Lab, environ: dict[str, str]) -> None:
     def noting(step: Step) -> Reply:
         return tools(("note", {"text": "# Quinces"})) if step.number == 1 else text("noted")
 
     lab.play(script(plan({"id": "t1", "role": "scribe"}), {"t1": noting}, answer(cites=["t1"])))
     result = await lab.run(team="lab")
     (made,) = result.artifacts
-    async with over_stdio(environ, tmp_path) as mcp:
+    async with in_process(environ) as mcp:
         found = await mcp("result", run_id=lab.run_id)
         (_report, link) = found["links"]
         said = await mcp.text("result", run_id=lab.run_id)
@@ -187,7 +187,7 @@ async def test_files_of_a_run_are_read_and_no_others(lab: Lab, environ: dict[str
 async def test_without_server_or_worker_a_tool_says_so(alone: Any, tmp_path: Path) -> None:
     async with over_stdio({**alone.environ, "TEMPORAL_ADDRESS": "127.0.0.1:1"}, tmp_path) as mcp:
         assert "no Temporal server at 127.0.0.1:1" in await mcp.refused("inbox")
-    async with over_stdio(alone.environ, tmp_path) as mcp:
+    async with in_process(alone.environ) as mcp:
         said = await mcp.refused("research", goal="x")
         assert "no worker serves queue 'supervisor'" in said
         assert "--queue-anyway" not in said
