@@ -121,7 +121,7 @@ class WorkerProcesses:
     def launch(self, *options: str) -> WorkerProcess:
         """Starts the program with those options."""
         log = self._folder / f"worker-{len(self._started)}.log"
-        log.touch()
+        log.write_bytes(b"")  # of an earlier one in this folder it would have the words that it is ready
         files = [os.devnull, os.devnull, str(log)]
         self._started.append(WorkerProcess(started("worker_main", options, self.environ, self._folder, files), log))
         return self._started[-1]

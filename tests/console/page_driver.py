@@ -16,6 +16,17 @@ from tests.forked import started
 from tests.waiting import until
 
 
+_HEARS = """
+globalThis.heard = [];
+new MutationObserver(() => {
+  const said = document.getElementById("said");
+  const words = said ? said.textContent : "";
+  if (words && heard.at(-1) !== words) heard.push(words);
+}).observe(document, { subtree: true, childList: true, characterData: true });
+"""
+"""Keeps the words that the page says of what was done: they are shown for seconds, and a busy machine looks later."""
+
+
 @dataclass
 class Reader:
     """A person at a browser; `trouble` is what its console said that no page should."""
@@ -38,6 +49,18 @@ class Reader:
             shown = await self.page.inner_text("body")
             raise AssertionError(f"{selector!r} with {words!r} is not in\n{shown}") from error
 
+    async def hears(self, words: str, seconds: float = 60) -> str:
+        """Returns what the page has said with these words, once it has."""
+
+        async def said() -> list[str]:
+            return [each for each in await self.page.evaluate("heard") if words in each]
+
+        async def is_said() -> bool:
+            return bool(await said())
+
+        await until(is_said, seconds)
+        return (await said())[-1]
+
     async def does(self, action: str, **fields: str) -> str:
         """Fills in the form of an action, sends it, and returns what is said."""
         box = self.page.locator(f"details.action.{action}")
@@ -45,9 +68,9 @@ class Reader:
         for name, text in fields.items():
             await box.locator(f"[name={name}]").fill(text)
         command = str(await box.locator("code").inner_text())
+        await self.page.evaluate("heard.length = 0")
         await box.locator("button").click()
-        await self.sees("#said", "run '")
-        said = str(await self.page.locator("#said").inner_text())
+        said = await self.hears("run '")
         return f"{command}\n{said}"
 
     async def reaches(self, selector: str) -> bool:
@@ -73,6 +96,7 @@ class Chromium:
         """Gives a person at the browser."""
         context = await self.browser.new_context(**options)
         try:
+            await context.add_init_script(_HEARS)
             page = await context.new_page()
             reader = Reader(page, base)
             page.on("console", lambda said: reader.trouble.append(said.text))

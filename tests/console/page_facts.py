@@ -65,7 +65,8 @@ async def same_while_open(reader: Reader, cli: Cli, run_id: str) -> None:
     told, calls = await _events(cli, run_id)
 
     async def has_settled() -> bool:
-        return len((await read_page(reader))["events"]) >= len(told)
+        events = Counter((subject, text) for subject, text in (await read_page(reader))["events"])
+        return not Counter(told) - events
 
     await until(has_settled, 30)
     shown = await read_page(reader)
