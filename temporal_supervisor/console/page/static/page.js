@@ -202,13 +202,16 @@
   // New cards on the first page; one that is being filled in stays.
   const inbox = document.querySelector("[data-inbox]");
   const typing = () => inbox.contains(document.activeElement) || [...inbox.querySelectorAll("textarea,input:not([type=hidden])")].some((field) => field.value !== field.defaultValue);
+  let decisions = 0;
   const look = async () => {
     if (document.hidden || typing()) return;
+    const before = decisions;
     const got = await fetch(`/inbox?known=${inbox.dataset.inbox}`).catch(() => null);
     if (!got || got.status !== 200) return;
     const html = await got.text();
     // looked at after the last wait: whoever began to type meanwhile keeps the words
-    if (typing()) return;
+    // and cards that were asked for before a decision have what it was about once more
+    if (typing() || before !== decisions) return;
     inbox.innerHTML = html;
     inbox.dataset.inbox = got.headers.get("x-inbox") || "";
     local(inbox);
@@ -246,6 +249,7 @@
         return;
       }
       say((await got.text()).trim() || got.statusText, !got.ok);
+      decisions += 1;
       const card = form.closest(".card");
       if (got.ok && card) card.remove();
       else if (got.ok) form.reset();
