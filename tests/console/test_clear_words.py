@@ -1,5 +1,6 @@
 """What is wrong is said in words that lead on: which name, which option, what to write instead."""
 
+import os
 import socket
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -192,7 +193,10 @@ def test_a_folder_for_files_that_can_not_be_made_says_why(tmp_path: Path) -> Non
         _make_folder(tmp_path / "file")
 
 
-def test_a_port_that_is_taken_names_its_option(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_port_that_is_taken_names_its_option(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "umask", lambda _: 0)  # of this process it stays as it is
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert serve_standin(["--port", str(port)]) == 1
