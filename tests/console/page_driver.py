@@ -15,7 +15,6 @@ import pytest
 from tests.forked import started
 from tests.waiting import until
 
-
 _HEARS = """
 globalThis.heard = [];
 new MutationObserver(() => {
