@@ -26,9 +26,15 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-async def analyse(folder: Path, question: str) -> tuple[str, list[str]]:
+@pytest.fixture(scope="module")
+def bundled() -> TeamFiles:
+    """The team as it is, loaded once."""
+    return TeamFiles([TEAMS])
+
+
+async def analyse(files: TeamFiles, question: str) -> tuple[str, list[str]]:
     """The figures' role works on a question: its last message and its queries."""
-    loaded: LoadedTeam = await TeamFiles([folder]).load("almanac")
+    loaded: LoadedTeam = await files.load("almanac")
     role = next(role for role in loaded.team.roles if any("query" in tool for tool in role.tools))
     subtask = Subtask(id="t1", role=role.name, description=f"Find the figures. Question: {question}")
     messages: list[dict[str, Any]] = [{"role": "user", "content": worker_request(subtask, [], [], {})}]
@@ -55,7 +61,7 @@ async def test_one_changed_value_changes_the_answer(folder: Path) -> None:
     line = next(line for line in file.read_text().splitlines() if line.startswith("Norway,Europe,2007,"))
     value = line.split(",")[3]
     file.write_text(file.read_text().replace(line, line.replace(value, "91.25")))
-    answer, _ = await analyse(folder, "How did life expectancy in Norway change between 1952 and 2007?")
+    answer, _ = await analyse(TeamFiles([folder]), "How did life expectancy in Norway change between 1952 and 2007?")
     assert "91.25 (2007)" in answer
     assert value not in answer
 
@@ -77,19 +83,19 @@ JAPAN = "How did the life expectancy of Japan develop"
     ],
 )
 async def test_each_table_answers_for_the_names_and_times_of_the_question(
-    question: str, query: str, figures: str
+    bundled: TeamFiles, question: str, query: str, figures: str
 ) -> None:
-    answer, queries = await analyse(TEAMS, question)
+    answer, queries = await analyse(bundled, question)
     assert query in queries[0]
     assert figures in answer
 
 
-async def test_what_a_subtask_writes_down_is_computed() -> None:
-    assert "12 * 4 = 48" in (await analyse(TEAMS, "How many are 12 * 4 boxes?"))[0]
+async def test_what_a_subtask_writes_down_is_computed(bundled: TeamFiles) -> None:
+    assert "12 * 4 = 48" in (await analyse(bundled, "How many are 12 * 4 boxes?"))[0]
 
 
-async def test_every_example_of_the_team_answers_its_own_question() -> None:
-    loaded = await TeamFiles([TEAMS]).load("almanac")
+async def test_every_example_of_the_team_answers_its_own_question(bundled: TeamFiles) -> None:
+    loaded = await bundled.load("almanac")
     role = next(role for role in loaded.team.roles if "list_tables" in role.tools)
     listing = await loaded.toolbox.run(role, "list_tables", {}, ToolContext())
     examples = parse_examples(listing.text)

@@ -57,11 +57,13 @@ async def test_verify_finds_a_figure_however_it_is_grouped_and_no_thousandth_of_
     (claim,) = claims(f"The total is {written} dollars.")
     # What people write with one comma may be a decimal one in their language: the claim itself has two meanings.
     thousandth = written == "26,474"
-    for number, holds in ((value, True), (value / 1000, thousandth), (value * 1000, False)):
-        (tmp_path / "n.csv").write_text(f"total,x\n{number!r},a\n0.5,b\n")
-        files = FolderFiles(tmp_path, "n.csv", FileCache(tmp_path / "cache"))
-        (query,) = await TableTools(files, {"query": "sql_query"}, TableOptions(tables="n.csv")).open()
-        asked = query.arguments(sql="SELECT max(total) AS total FROM n")
+    totals = {"same": (value, True), "less": (value / 1000, thousandth), "more": (value * 1000, False)}
+    numbers = ",".join(repr(number) for number, _ in totals.values())
+    (tmp_path / "n.csv").write_text(f"{','.join(totals)},x\n{numbers},a\n0.5,0.5,0.5,b\n")
+    files = FolderFiles(tmp_path, "n.csv", FileCache(tmp_path / "cache"))
+    (query,) = await TableTools(files, {"query": "sql_query"}, TableOptions(tables="n.csv")).open()
+    for column, (_, holds) in totals.items():
+        asked = query.arguments(sql=f"SELECT max({column}) AS total FROM n")
         output = await query.run(asked, ToolContext())
         source = Source(output.text, arguments=asked.model_dump_json())
         assert Support([source]).supports(claim) is holds, output.text
