@@ -103,6 +103,7 @@ def once_each(lab: Lab, *killed: str) -> set[str]:
     return set(lab.steps)
 
 
+@pytest.mark.long
 async def test_a_kill_amid_a_fork_repeats_only_the_call_in_flight(lone: Lab, workers: WorkerProcesses) -> None:
     lone.play(USUAL)
     await workers.start()

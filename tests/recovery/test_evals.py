@@ -44,6 +44,7 @@ VERDICTS = {
 PARALLEL = 2
 
 
+@pytest.mark.long
 async def test_a_kill_amid_an_eval_judges_each_question_once_and_pays_nothing_twice(
     lone: Lab, workers: WorkerProcesses
 ) -> None:

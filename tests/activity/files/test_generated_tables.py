@@ -19,8 +19,8 @@ from tests.activity.files.generated_tables import MadeTable, made_table
 
 Json = dict[str, Any]
 
-COUNT = int(os.environ.get("TABLES_COUNT", "48"))
-PARTS = 4
+COUNT = int(os.environ.get("TABLES_COUNT", "24"))
+PARTS = 2
 _DECIDED_NUMBERS = 0.97  # of the columns whose cells decide their convention
 
 
