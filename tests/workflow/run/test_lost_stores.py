@@ -111,10 +111,10 @@ async def at_work(client: Client, settings: Settings, disk: Disk) -> AsyncIterat
             disk.mount_again()  # calls that hold an answer would keep the Worker from ending
 
 
-@asynccontextmanager
-async def served(settings: Settings, disk: Disk) -> AsyncIterator[Client]:
-    """Gives a client of a server with Workers that use the disk."""
-    async with own_server() as client, at_work(client, settings, disk):
+@pytest.fixture(scope="module")
+async def alone() -> AsyncIterator[Client]:
+    """A client of a server that only the Workers of one test at a time serve."""
+    async with own_server() as client:
         yield client
 
 
@@ -209,13 +209,13 @@ def nothing_is_paid_twice(open_runs: OpenRuns) -> bool:
 @pytest.mark.parametrize("count", RUNS)
 @pytest.mark.parametrize("how", ["unmounted", "swapped", "emptied"])
 async def test_runs_wait_for_a_lost_store_and_go_on_when_it_is_back(
-    lab: Lab, settings: Settings, disk: Disk, how: str, count: int
+    lab: Lab, settings: Settings, disk: Disk, alone: Client, how: str, count: int
 ) -> None:
     go = asyncio.Event()
-    async with own_server() as client, at_work(client, settings, disk):
-        open_runs = await begun(lab, count, client, disk, go)
-        own_id = await (await store_of(client, disk.mount)).identity()
-        await disk.lose(client, how)
+    async with at_work(alone, settings, disk):
+        open_runs = await begun(lab, count, alone, disk, go)
+        own_id = await (await store_of(alone, disk.mount)).identity()
+        await disk.lose(alone, how)
         go.set()  # the answers that come now can't be stored, and no call can be made
         await all_wait(open_runs, LOST[how].format(own_id=own_id))
         assert disk.written == []
@@ -228,31 +228,32 @@ async def test_runs_wait_for_a_lost_store_and_go_on_when_it_is_back(
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("count", RUNS)
 async def test_runs_wait_for_objects_that_a_backup_lacks_and_go_on_when_they_are_back(
-    lab: Lab, settings: Settings, disk: Disk, count: int
+    lab: Lab, settings: Settings, disk: Disk, alone: Client, count: int
 ) -> None:
     """A new Worker misses them: those that the old one has read it still knows."""
     go = asyncio.Event()
-    async with own_server() as client:
-        async with at_work(client, settings, disk):
-            open_runs = await begun(lab, count, client, disk, go)
-            await paused(open_runs, go)
-        disk.restore()
-        async with at_work(client, settings, disk):
-            for _, handle in open_runs:
-                await handle.execute_update("resume", {"request_id": "again"})
-            await all_wait(open_runs, LOST["restored"])
-            assert nothing_is_paid_twice(open_runs)
-            disk.mount_again()
-            await all_complete(open_runs)
+    async with at_work(alone, settings, disk):
+        open_runs = await begun(lab, count, alone, disk, go)
+        await paused(open_runs, go)
+    disk.restore()
+    async with at_work(alone, settings, disk):
+        for _, handle in open_runs:
+            await handle.execute_update("resume", {"request_id": "again"})
+        await all_wait(open_runs, LOST["restored"])
+        assert nothing_is_paid_twice(open_runs)
+        disk.mount_again()
+        await all_complete(open_runs)
     assert nothing_is_paid_twice(open_runs)
 
 
 @pytest.mark.timeout(120)
-async def test_the_clock_stands_still_while_the_store_is_away(lab: Lab, settings: Settings, disk: Disk) -> None:
+async def test_the_clock_stands_still_while_the_store_is_away(
+    lab: Lab, settings: Settings, disk: Disk, alone: Client
+) -> None:
     go = asyncio.Event()
     lab.play(script(plan({"id": "t1"}), {"t1": turns(go)}))
-    async with served(settings, disk) as client:
-        handle = await lab.on(client).start(deadline="PT15S")
+    async with at_work(alone, settings, disk):
+        handle = await lab.on(alone).start(deadline="PT15S")
         await until(lab.sent("t1/1/turn.2"))
         await lose(disk, handle, go)
         deadline_at = datetime.fromisoformat((await status_of(handle)).deadline_at)
@@ -265,11 +266,13 @@ async def test_the_clock_stands_still_while_the_store_is_away(lab: Lab, settings
 
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.timeout(120)
-async def test_a_cancelled_run_closes_without_its_store(lab: Lab, settings: Settings, disk: Disk) -> None:
+async def test_a_cancelled_run_closes_without_its_store(
+    lab: Lab, settings: Settings, disk: Disk, alone: Client
+) -> None:
     go = asyncio.Event()
     lab.play(script(plan({"id": "t1"}), {"t1": turns(go)}))
-    async with served(settings, disk) as client:
-        handle = await lab.on(client).start()
+    async with at_work(alone, settings, disk):
+        handle = await lab.on(alone).start()
         await until(lab.sent("t1/1/turn.2"))
         await lose(disk, handle, go)
         await cancel(handle)
@@ -282,12 +285,12 @@ async def test_a_cancelled_run_closes_without_its_store(lab: Lab, settings: Sett
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.timeout(120)
 async def test_a_run_whose_answer_cannot_be_stored_waits_and_a_cancel_closes_it(
-    lab: Lab, settings: Settings, disk: Disk
+    lab: Lab, settings: Settings, disk: Disk, alone: Client
 ) -> None:
     go = asyncio.Event()
     lab.play(script(plan({"id": "t1"}), answer_reply=when(go, answer())))
-    async with served(settings, disk) as client:
-        handle = await lab.on(client).start()
+    async with at_work(alone, settings, disk):
+        handle = await lab.on(alone).start()
         await until(lab.sent("synthesis.1"))
         await lose(disk, handle, go)
         await cancel(handle)
@@ -297,11 +300,11 @@ async def test_a_run_whose_answer_cannot_be_stored_waits_and_a_cancel_closes_it(
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.timeout(120)
 async def test_a_failed_run_whose_end_cannot_be_stored_waits_and_a_cancel_closes_it_as_failed(
-    lab: Lab, settings: Settings, disk: Disk
+    lab: Lab, settings: Settings, disk: Disk, alone: Client
 ) -> None:
     lab.play(script(plan({"id": "t1"})))
-    async with served(settings, disk) as client:
-        handle = await lab.on(client).start(approve_plan=True)
+    async with at_work(alone, settings, disk):
+        handle = await lab.on(alone).start(approve_plan=True)
 
         async def asks() -> bool:
             return (await status_of(handle)).flags.waiting_person
@@ -318,11 +321,11 @@ async def test_a_failed_run_whose_end_cannot_be_stored_waits_and_a_cancel_closes
 
 
 async def test_a_store_that_nobody_used_yet_gets_its_id_from_a_run_and_from_no_worker(
-    lab: Lab, settings: Settings, disk: Disk
+    lab: Lab, settings: Settings, disk: Disk, alone: Client
 ) -> None:
     lab.play(script(plan({"id": "t1"})))
-    async with served(settings, disk) as client:
-        store = await store_of(client, disk.mount)
+    async with at_work(alone, settings, disk):
+        store = await store_of(alone, disk.mount)
         assert await store.identity() is None
-        assert (await lab.on(client).run()).status == "completed"
+        assert (await lab.on(alone).run()).status == "completed"
         assert await open_store(store.url).identity() is not None

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from temporalio import activity, workflow
-from temporalio.client import WithStartWorkflowOperation, WorkflowExecutionStatus, WorkflowUpdateFailedError
+from temporalio.client import Client, WithStartWorkflowOperation, WorkflowExecutionStatus, WorkflowUpdateFailedError
 from temporalio.common import WorkflowIDConflictPolicy
 from temporalio.service import RPCError
 
@@ -63,8 +63,21 @@ async def test_updates_and_queries_with_the_start_do_not_block_it(lab: Lab) -> N
     assert taken[:5] == [False, False, True, False, True]
 
 
+@pytest.fixture(scope="module")
+async def own_client() -> AsyncIterator[Client]:
+    """A client of a server that only the Workers of one test at a time serve."""
+    async with own_server() as client:
+        yield client
+
+
+@pytest.fixture
+def alone(lab: Lab, own_client: Client) -> Lab:
+    """A run there."""
+    return lab.on(own_client)
+
+
 async def test_a_run_that_is_looked_at_while_it_is_prepared_has_one_deadline(
-    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    alone: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked_at, goal = asyncio.Event(), RunActivities._goal
 
@@ -73,12 +86,12 @@ async def test_a_run_that_is_looked_at_while_it_is_prepared_has_one_deadline(
         return await goal(activities, setup, room)
 
     monkeypatch.setattr(RunActivities, "_goal", slowly)
-    lab.play(script(plan(answer="There are no pears.")))
-    settings = settings_for(lab.model.url, tmp_path)
-    async with own_server() as client, serving(client, settings, ["model"]):
-        handle = await lab.on(client).start()
+    alone.play(script(plan(answer="There are no pears.")))
+    settings = settings_for(alone.model.url, tmp_path)
+    async with serving(alone.client, settings, ["model"]):
+        handle = await alone.start()
         query = asyncio.create_task(status_of(handle))
-        async with serving(client, settings, ["workflows"]):
+        async with serving(alone.client, settings, ["workflows"]):
             deadline_at = (await query).deadline_at
             looked_at.set()
             assert (await handle.result()).answer == "There are no pears."
@@ -90,7 +103,7 @@ async def test_a_run_that_is_looked_at_while_it_is_prepared_has_one_deadline(
                 return again.deadline_at == deadline_at
             return False
 
-        async with serving(client, settings, ["workflows"]):
+        async with serving(alone.client, settings, ["workflows"]):
             await until(a_replay_shows_it)
 
 
@@ -98,10 +111,10 @@ RUNS = 4  # by chance a query comes with the last workflow task of a run, or wit
 
 
 async def test_a_cancel_that_comes_with_a_query_while_the_result_is_stored_loses_nothing(
-    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    alone: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The query's answer ends the workflow task, and the next one brings the stored result and the cancellation."""
-    asked = {f"{lab.run_id}-{number}": threading.Event() for number in range(RUNS)}
+    asked = {f"{alone.run_id}-{number}": threading.Event() for number in range(RUNS)}
     cancelled, planned, status = threading.Event(), asyncio.Event(), run_views.status_of
 
     def status_after_the_cancel(state: RunState, cursor: int = 0) -> Any:
@@ -111,21 +124,21 @@ async def test_a_cancel_that_comes_with_a_query_while_the_result_is_stored_loses
         return status(state, cursor)
 
     monkeypatch.setattr(run_views, "status_of", status_after_the_cancel)
-    settings = settings_for(lab.model.url, tmp_path)
-    async with own_server() as client, serving(client, settings, ["model"]):
+    settings = settings_for(alone.model.url, tmp_path)
+    async with serving(alone.client, settings, ["model"]):
         handles: dict[str, Handle] = {}
-        async with serving(client, settings, ["workflows"]):
+        async with serving(alone.client, settings, ["workflows"]):
             for name in asked:
-                own = lab.on(client).named(name)
+                own = alone.named(name)
                 own.play(script(when(planned, plan(answer="There are no pears."))))
                 handles[name] = await own.start()
                 await until(own.sent("plan.1.1"))
         planned.set()
         for name in asked:
-            await until(partial(is_answered, client, name))
+            await until(partial(is_answered, alone.client, name))
         queries = [asyncio.create_task(handle.query(SupervisorWorkflow.status)) for handle in handles.values()]
         await asyncio.sleep(0.5)  # nothing shows that a query waits at the server
-        async with serving(client, settings, ["workflows"]):
+        async with serving(alone.client, settings, ["workflows"]):
             for name, handle in handles.items():
                 await until(partial(_is_asked_or_closed, asked[name], handle))
             late = [handle for name, handle in handles.items() if asked[name].is_set()]
@@ -149,13 +162,6 @@ async def _is_asked_or_closed(asked: threading.Event, handle: Handle) -> bool:
 
 
 # --- replies at the end ------------------------------------------------------------------------------
-
-
-@pytest.fixture
-async def alone(lab: Lab) -> AsyncIterator[Lab]:
-    """A run on a server that only the test's Workers serve."""
-    async with own_server() as client:
-        yield lab.on(client)
 
 
 @pytest.mark.parametrize(("step", "paused"), [("plan.1.1", False), ("t1/1/turn.1", False), ("t1/1/turn.1", True)])
