@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -22,10 +23,10 @@ def hints(text: str) -> list[str]:
     return _HINT.findall(text)
 
 
-async def run_as_printed(cli: Cli, command: str) -> tuple[int, str]:
-    """Runs a command in a shell, in the folder where the screen was shown."""
+async def in_shell(cli: Cli, script: str) -> tuple[int, str]:
+    """Runs a script, in the folder where a screen was shown."""
     process = await asyncio.create_subprocess_exec(
-        *("bash", "-c", command),
+        *("bash", "-c", script),
         env=cli.environ,
         cwd=cli.folder,
         stdin=asyncio.subprocess.DEVNULL,
@@ -35,6 +36,18 @@ async def run_as_printed(cli: Cli, command: str) -> tuple[int, str]:
     out, _ = await asyncio.wait_for(process.communicate(), 90)
     assert process.returncode is not None
     return process.returncode, out.decode()
+
+
+async def run_as_printed(cli: Cli, command: str) -> tuple[int, str]:
+    """Runs a command of the program with the words that a shell reads in it; others in a shell as they are."""
+    code, out = await in_shell(cli, f"printf '%s\\0' {command}")
+    assert code == 0, out
+    program, *words = out.split("\0")[:-1]
+    if Path(program).name != "temporal-supervisor":
+        return await in_shell(cli, command)
+    assert shutil.which(cli.folder / program, path="") or shutil.which(program, path=cli.environ["PATH"]), command
+    done = await cli(*words)
+    return done.code, done.out + done.err
 
 
 async def all_run(cli: Cli, text: str) -> list[str]:

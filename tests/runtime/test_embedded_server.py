@@ -24,6 +24,7 @@ from temporal_supervisor.runtime.server.embedded_server import (
     read_record,
     stop_running,
 )
+from tests.console.conftest import Cli
 from tests.waiting import lives, until
 
 pytestmark = pytest.mark.usefixtures("cache")
@@ -152,10 +153,8 @@ async def command(*words: str) -> Process:
 
 
 async def finished(*words: str) -> tuple[int, str]:
-    process = await command(*words)
-    output, errors = await process.communicate()
-    assert process.returncode is not None
-    return process.returncode, output.decode() + errors.decode()
+    done = await Cli(dict(os.environ), ROOT)("serve", *words)
+    return done.code, done.out + done.err
 
 
 async def serving(process: Process) -> tuple[ServerInfo, str]:
