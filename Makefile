@@ -38,7 +38,7 @@ test-long: dev ## Run the tests that take long
 	$(VENV) -m pytest -n 4 --dist load -m long
 
 tables: dev ## Read COUNT tables of known values in many conventions: no number may differ
-	TABLES_COUNT=$(or $(COUNT),10000) .venv/bin/python -m pytest tests/activity/files/test_generated_tables.py -q -n 2 --timeout 7200
+	TABLES_COUNT=$(or $(COUNT),10000) .venv/bin/python -m pytest tests/activity/files/test_generated_tables.py -q -n 2 -m "long or not long" --timeout 7200
 
 mutants: $(DEV) ## Change the rules in small ways, and see that their unit tests notice
 	@nice $(VENV) -m tests.mutants $(MODULES)

@@ -1,6 +1,6 @@
 """Tables of known values in many conventions: whatever is read as a number is the number that was written.
 
-`make tables COUNT=10000` reads as many; here a part of them is read.
+`make tables COUNT=10000` reads as many; here some are read, and as many again by `make test-long`.
 """
 
 import os
@@ -19,12 +19,12 @@ from tests.activity.files.generated_tables import MadeTable, made_table
 
 Json = dict[str, Any]
 
-COUNT = int(os.environ.get("TABLES_COUNT", "24"))
-PARTS = 2
+COUNT = int(os.environ.get("TABLES_COUNT", "48"))
+PARTS = 4
 _DECIDED_NUMBERS = 0.97  # of the columns whose cells decide their convention
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", [0, 1, *(pytest.param(part, marks=pytest.mark.long) for part in range(2, PARTS))])
 def test_every_number_is_the_one_that_was_written(tmp_path: Path, part: int) -> None:
     counts = Counter[str]()
     wrong = dict[int, list[str]]()

@@ -88,7 +88,7 @@ async def test_no_request_and_no_update_passes_the_operators_ceilings(lab: Lab, 
         assert len([warning for warning in result.warnings if "operator's ceiling" in warning]) == 3
 
 
-LARGE, SMALL, BESIDE = 40, 2, 3
+LARGE, SMALL, BESIDE = 60, 2, 3
 RPM = 900  # the test teams name two pools: a third of it is the model queue's
 
 
@@ -99,7 +99,7 @@ async def test_small_runs_get_their_turn_beside_a_large_one(lab: Lab, settings: 
         for own in (large, *small):
             own.play(script(plan(*[{"id": f"t{number}"} for number in range(LARGE if own is large else SMALL)])))
         await large.start(max_subtasks=LARGE, max_parallel=LARGE)
-        await until(lambda: len(large.calls) > LARGE / 3, 60)
+        await until(lambda: len(large.calls) > 20, 60)
         await asyncio.gather(*(own.run() for own in small))
         waits = [wait for own in small for wait in await model_waits(own)]
         meanwhile = [start for _, start in await model_waits(large)]
