@@ -15,6 +15,7 @@ import pytest
 from tests.forked import started
 from tests.waiting import until
 
+_PATIENCE = 60_000  # milliseconds for a page or a button, on a machine with other work
 _HEARS = """
 globalThis.heard = [];
 new MutationObserver(() => {
@@ -95,6 +96,7 @@ class Chromium:
         """Gives a person at the browser."""
         context = await self.browser.new_context(**options)
         try:
+            context.set_default_timeout(_PATIENCE)
             await context.add_init_script(_HEARS)
             page = await context.new_page()
             reader = Reader(page, base)
