@@ -155,7 +155,7 @@ def settings(model: ScriptedModel, light: Path) -> Settings:
 class SessionWorkers:
     """The project's Workers in this process: as in production, or with the SDK's sandbox.
 
-    The sandbox loads the modules of workflows for each run, a third of what a short run costs.
+    The sandbox takes a twentieth of the CPU of a short run.
     """
 
     def __init__(self, client: Client, settings: Settings) -> None:
