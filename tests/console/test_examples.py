@@ -8,6 +8,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import pytest
 from temporalio.client import Client
 
 from activities.files.manifest import MANIFEST_TYPE, DataFile, put_files
@@ -83,6 +84,7 @@ async def test_the_contracts_name_their_pages(cli: Cli) -> None:
         assert set(notices) <= {words[row["notice_months"]]}
 
 
+@pytest.mark.long
 async def test_the_contracts_are_a_full_table_with_a_model_that_reads(
     lab: Lab, client: Client, settings: Settings
 ) -> None:

@@ -30,6 +30,7 @@ async def test_without_a_model_and_by_the_stand_in_nothing_is_recorded(
     assert not (tmp_path / "showcase").exists()
 
 
+@pytest.mark.long
 async def test_an_answer_of_a_model_is_recorded_with_its_cost_and_its_verdict(
     tmp_path: Path, model: ScriptedModel, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
