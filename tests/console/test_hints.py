@@ -14,6 +14,7 @@ from temporal_supervisor.console.base.command import access, hint
 from tests.console.conftest import GOAL, ROOT, RUN, Cli, Model
 
 _HINT = re.compile(r"`([^`]*(?:temporal-supervisor|starter\.py)\b[^`]*)`")
+_OF_SHELLS = re.compile("[<>|&;]")  # a redirection, a pipe
 _EVENT = re.compile(r"\d\d:\d\d:\d\d ")
 _TREE = re.compile(r"^ *(?:└ )?[✔✘–■▶·] |^ {4,}")  # rows of the plan may be cut: `plan` has them whole
 
@@ -40,6 +41,8 @@ async def in_shell(cli: Cli, script: str) -> tuple[int, str]:
 
 async def run_as_printed(cli: Cli, command: str) -> tuple[int, str]:
     """Runs a command of the program with the words that a shell reads in it; others in a shell as they are."""
+    if _OF_SHELLS.search(command):
+        return await in_shell(cli, command)
     code, out = await in_shell(cli, f"printf '%s\\0' {command}")
     assert code == 0, out
     program, *words = out.split("\0")[:-1]
