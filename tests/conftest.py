@@ -12,8 +12,9 @@ import signal
 from collections.abc import AsyncIterator, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
+from zlib import crc32
 
 import pytest
 from hypothesis import settings as hypothesis
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from temporalio.client import Client
+    from xdist.scheduler import LoadFileScheduling
 
     from temporal_supervisor.runtime.server.embedded_server import ServerInfo
     from temporal_supervisor.runtime.settings import Settings
@@ -38,7 +40,7 @@ gc.set_threshold(limits.NEW_OBJECTS)  # as a Worker does: an eighth of the tests
 os.environ.setdefault("GOGC", "400")  # servers that collect garbage seldom take a seventh less CPU
 os.environ.setdefault("GOMAXPROCS", "1")  # and on one core a tenth less: there are more servers than cores
 
-hypothesis.register_profile("usual", deadline=None, max_examples=40)  # of how fast the machine is they say nothing
+hypothesis.register_profile("usual", deadline=None, max_examples=25)  # of how fast the machine is they say nothing
 hypothesis.load_profile("usual")
 
 SANDBOXED = Path(__file__).parent / "workflow"
@@ -61,6 +63,28 @@ WAITING = (
     *("recovery", "bursts", "console/test_demo", "console/test_standstills", "runtime/test_watchdog"),
     *("workflow/run/test_lost_stores", "workflow/subtasks/test_breakers"),
 )
+
+
+CONSOLE, PARTS = "tests/console/", 3
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
+    """Hands out files one by one, and those of commands in three parts.
+
+    A process that plays one of these starts two servers, a Worker, a browser and a run for it: until the end they
+    take CPU even at rest.
+    """
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class InParts(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            return f"{CONSOLE}{crc32(file.encode()) % PARTS}" if file.startswith(CONSOLE) else file
+
+    return InParts(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
