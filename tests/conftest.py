@@ -72,8 +72,8 @@ CONSOLE, PARTS = "tests/console/", 3
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
     """Hands out files one by one, and those of commands in three parts.
 
-    A process that plays one of these starts two servers, a Worker, a browser and a run for it: until the end they
-    take CPU even at rest.
+    A process that plays one of these starts two servers, a Worker, a browser and a run for it:
+    until the end they take CPU even at rest.
     """
     if config.getvalue("dist") != "loadfile":
         return None

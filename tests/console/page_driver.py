@@ -24,7 +24,10 @@ new MutationObserver(() => {
   if (words && heard.at(-1) !== words) heard.push(words);
 }).observe(document, { subtree: true, childList: true, characterData: true });
 """
-"""Keeps the words that the page says of what was done: they are shown for seconds, and a busy machine looks later."""
+"""Keeps the words that the page says of what was done.
+
+They are shown for seconds, and a busy machine looks later.
+"""
 
 
 @dataclass

@@ -40,7 +40,7 @@ async def in_shell(cli: Cli, script: str) -> tuple[int, str]:
 
 
 async def run_as_printed(cli: Cli, command: str) -> tuple[int, str]:
-    """Runs a command of the program with the words that a shell reads in it; others in a shell as they are."""
+    """Runs a command of the program with the words that a shell reads in it, others in a shell."""
     if _OF_SHELLS.search(command):
         return await in_shell(cli, command)
     code, out = await in_shell(cli, f"printf '%s\\0' {command}")
@@ -48,7 +48,8 @@ async def run_as_printed(cli: Cli, command: str) -> tuple[int, str]:
     program, *words = out.split("\0")[:-1]
     if Path(program).name != "temporal-supervisor":
         return await in_shell(cli, command)
-    assert shutil.which(cli.folder / program, path="") or shutil.which(program, path=cli.environ["PATH"]), command
+    is_there = shutil.which(program, path=cli.environ["PATH"]) or (cli.folder / program).is_file()
+    assert is_there, command
     done = await cli(*words)
     return done.code, done.out + done.err
 

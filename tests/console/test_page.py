@@ -85,7 +85,7 @@ async def test_a_run_is_steered_on_a_phone_while_its_worker_is_killed(
             assert await serious_findings(reader) == []
             await same_while_open(reader, cli, "lamps")
             await reader.page.click("#tree a[data-path=t1]")
-            await reader.sees("details.action.retry")  # which the page of the run, still shown for a moment, has not
+            await reader.sees("details.action.retry")  # on the page of the run there is none
             for action in ("steer", "retry", "skip"):
                 assert await reader.reaches(f"details.action.{action} summary")
             await reader.open("/runs/lamps")

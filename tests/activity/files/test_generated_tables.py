@@ -24,7 +24,10 @@ PARTS = 4
 _DECIDED_NUMBERS = 0.97  # of the columns whose cells decide their convention
 
 
-@pytest.mark.parametrize("part", [0, 1, *(pytest.param(part, marks=pytest.mark.long) for part in range(2, PARTS))])
+LATER = [pytest.param(part, marks=pytest.mark.long) for part in range(2, PARTS)]
+
+
+@pytest.mark.parametrize("part", [0, 1, *LATER])
 def test_every_number_is_the_one_that_was_written(tmp_path: Path, part: int) -> None:
     counts = Counter[str]()
     wrong = dict[int, list[str]]()

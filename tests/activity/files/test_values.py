@@ -57,7 +57,11 @@ async def test_verify_finds_a_figure_however_it_is_grouped_and_no_thousandth_of_
     (claim,) = claims(f"The total is {written} dollars.")
     # What people write with one comma may be a decimal one in their language: the claim itself has two meanings.
     thousandth = written == "26,474"
-    totals = {"exact": (value, True), "smaller": (value / 1000, thousandth), "larger": (value * 1000, False)}
+    totals = {
+        "exact": (value, True),
+        "smaller": (value / 1000, thousandth),
+        "larger": (value * 1000, False),
+    }
     numbers = ",".join(repr(number) for number, _ in totals.values())
     (tmp_path / "n.csv").write_text(f"{','.join(totals)},x\n{numbers},a\n0.5,0.5,0.5,b\n")
     files = FolderFiles(tmp_path, "n.csv", FileCache(tmp_path / "cache"))
