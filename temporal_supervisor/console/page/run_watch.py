@@ -23,6 +23,7 @@ from temporal_supervisor.runs import Run
 
 _ROUND = timedelta(milliseconds=150)  # from one to the next: without news a cheap question
 _PAUSE = timedelta(milliseconds=30)  # after a round that took longer
+_PATIENCE = timedelta(milliseconds=100)  # what worker agents did does not wait longer for the run
 _READY = timedelta(milliseconds=300)  # a page does not wait longer for the first round
 _LEFT_AFTER = timedelta(seconds=15)  # a reload of the page finds the board as it was
 _BEAT = timedelta(seconds=15)  # a stream without news says that it is there
@@ -158,7 +159,8 @@ class Watches:
         watch = self._known.get(run.id)
         if watch is None:
             board = RunBoard(self.site.text, place_of(run.id))
-            watch = self._known[run.id] = Watch(self.site, run, board, RunPoller(run))
+            poller = RunPoller(run, patience=_PATIENCE)
+            watch = self._known[run.id] = Watch(self.site, run, board, poller)
             task = asyncio.create_task(self._keep(watch))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)

@@ -99,11 +99,23 @@ async def _poll(poller: "RunPoller", screen: Screen) -> bool:
 
 
 class RunPoller:
-    """Asks about a run and a few of its open worker agents and nested runs, one round at a time."""
+    """Asks about a run and a few of its open worker agents and nested runs, one round at a time.
 
-    def __init__(self, run: Run, web: str | None = None) -> None:
+    With `patience` a round goes without the run's own answer if that takes longer: a later round
+    has it.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        web: str | None = None,
+        patience: timedelta | None = None,
+    ) -> None:
         self.picture = Picture(run.id, web)
         self._run = run
+        self._patience = patience
+        self._asking_run: asyncio.Task[tuple[Status | None, list[TraceEvent]]] | None = None
+        self._is_answered = True
         self._root = LiveAgent()
         self._asking = asyncio.Semaphore(_AT_ONCE)
         self._replaying = asyncio.Semaphore(_REPLAYS)
@@ -126,12 +138,12 @@ class RunPoller:
         described = await self._run.describe()
         self.picture.started, self.picture.closed = described.start_time, described.close_time
         self.picture.state, self.picture.notice = state_word(described), None
-        is_answered, events, _, found = await asyncio.gather(
-            self._poll_status(self._root.moment != _moment(described)),
-            self._root_events(described),
+        self._ask_run(described)
+        _, found = await asyncio.gather(
             self._observe(described),
             asyncio.gather(*map(self._poll_agent, self._chosen_agents())),
         )
+        is_answered, events = await self._run_news()
         # One that the status names is asked from the next round on: the event of its start is read
         # by then.
         self._name_agents()
@@ -145,37 +157,65 @@ class RunPoller:
         lines = [*map(line, events), *chain.from_iterable(found)]
         return sorted(lines, key=lambda item: item.at)
 
-    async def _poll_status(self, news: bool) -> bool:
-        """Asks for the status if there is news, or if the last answer is old.
+    def _ask_run(self, described: WorkflowExecutionDescription) -> None:
+        """Begins to ask the run itself if there is news, or if the last answer is old."""
+        is_old = _age(self._answered_at) >= IDLE.total_seconds()
+        has_news = self._root.moment != _moment(described)
+        if self._asking_run is None and (has_news or is_old):
+            self._asking_run = asyncio.create_task(self._asked_run(described))
 
-        Returns False if no Worker answers.
+    async def _run_news(self) -> tuple[bool, list[TraceEvent]]:
+        """Takes the answer of the run itself, unless that needs more than the patience.
+
+        Returns False if no Worker gave one, and the run's own new events.
         """
-        closed = self.picture.closed
-        if not news and _age(self._answered_at) < IDLE.total_seconds():
-            return True
-        try:
-            status = await (self._run.status() if closed else self._run.whole_status())
-        except NoAnswer:
-            self._answered_at = -math.inf
-            return False
-        self.picture.status = status
-        self.picture.reports |= {report.id: report for report in status.subtasks}
-        self._answered_at = time.monotonic()
-        return True
+        asking = self._asking_run
+        if asking is None:
+            return True, []
+        is_awaited = self._is_new or self.picture.closed
+        patience = None if is_awaited else self._patience
+        await asyncio.wait([asking], timeout=patience and patience.total_seconds())
+        if not asking.done():
+            return True, []
+        self._asking_run = None
+        status, events = asking.result()
+        self._is_answered = status is not None
+        self._answered_at = time.monotonic() if status else -math.inf
+        if status is not None:
+            self.picture.status = status
+            self.picture.reports |= {report.id: report for report in status.subtasks}
+        return self._is_answered, events
+
+    async def _asked_run(
+        self,
+        described: WorkflowExecutionDescription,
+    ) -> tuple[Status | None, list[TraceEvent]]:
+        """Returns the status of the run, None if no Worker answers, and its own new events.
+
+        One after the other: of two queries of a workflow at once that meet a workflow task under
+        way the second is answered a second later.
+        """
+        status = await self._status()
+        return status, await self._root_events(described) if status else []
+
+    async def _status(self) -> Status | None:
+        """Returns the status; None if no Worker answers."""
+        with suppress(NoAnswer):
+            return await (self._run.status() if self.picture.closed else self._run.whole_status())
+        return None
 
     async def _root_events(self, described: WorkflowExecutionDescription) -> list[TraceEvent]:
         """Returns the run's own new events; none if no Worker answers."""
-        try:
+        with suppress(NoAnswer):
             return await self._events(self._root, described)
-        except NoAnswer:
-            self._answered_at = -math.inf
-            return []
+        return []
 
     async def _observe(self, described: WorkflowExecutionDescription) -> None:
         """Looks now and then at what the run stands still for: a question for each agent."""
         if self.picture.closed or _age(self._observed_at) >= _OBSERVED.total_seconds():
             with suppress(RPCError):  # the next round says so
-                self.picture.observed = await observed(self._run, described, answered=True)
+                answered = self._is_answered
+                self.picture.observed = await observed(self._run, described, answered=answered)
             self._observed_at = time.monotonic()
 
     def _name_agents(self) -> None:
@@ -225,24 +265,28 @@ class RunPoller:
         """
         places = self._replaying_earlier if self._is_new else self._replaying
         for workflow_id, agent in reversed([*self.picture.agents.items()]):
-            is_due = self._has_ended(workflow_id) and not agent.read_to_end
-            if is_due and workflow_id not in self._ended:
-                reading = self._last_lines(workflow_id, places)
-                self._ended[workflow_id] = asyncio.create_task(reading)
+            if self._has_ended(workflow_id) and not agent.read_to_end:
+                self._read_last(workflow_id, places)
         if self.picture.closed and self._ended:
             await asyncio.wait(self._ended.values(), timeout=_LAST_WAIT.total_seconds())
         done = [workflow_id for workflow_id, task in self._ended.items() if task.done()]
         return [self._ended.pop(workflow_id).result() for workflow_id in done]
 
+    def _read_last(self, workflow_id: str, places: asyncio.Semaphore) -> None:
+        """Begins to read the last events of an ended worker agent: a Worker replays it for them."""
+        if workflow_id not in self._ended:
+            reading = self._last_lines(workflow_id, places)
+            self._ended[workflow_id] = asyncio.create_task(reading)
+
     async def _last_lines(self, workflow_id: str, places: asyncio.Semaphore) -> list[Line]:
         agent = self.picture.agents[workflow_id]
         try:
             async with places:
-                page = await self._run.trace(agent.cursor, workflow_id)
+                events = await self._events(agent, await self._run.describe(workflow_id))
         except (NoAnswer, NoRun, RPCError):  # no Worker has it: asked again next round
             return []
-        agent.cursor, agent.tail, agent.read_to_end = page.next_cursor, "", True
-        return _lines_of(agent, page.events)
+        agent.tail, agent.read_to_end = "", True
+        return _lines_of(agent, events)
 
     async def _poll_agent(self, workflow_id: str) -> list[Line]:
         async with self._asking:
@@ -253,6 +297,10 @@ class RunPoller:
         ended = agent.ended
         try:
             described = await self._run.describe(workflow_id)
+            if nested is None and not is_open(described):  # the run itself does not know it yet
+                if agent.moment != _moment(described):
+                    self._read_last(workflow_id, self._replaying)
+                return []
             agent.tail = "" if ended else await tail_of(self._run, described)
             if nested is not None and agent.moment != _moment(described):
                 below = Run(self._run.client, workflow_id)
