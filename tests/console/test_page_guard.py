@@ -172,6 +172,25 @@ async def test_the_token_opens_the_page_and_its_mark_is_needed(nowhere: Access) 
         assert (await client.get("/ask")).status_code == 200
 
 
+async def test_the_token_leads_to_the_page_that_was_asked_for(nowhere: Access) -> None:
+    door = Door.of(["page.example"], TOKEN)
+    transport = httpx2.ASGITransport(app=page_app(nowhere, door))
+    async with httpx2.AsyncClient(transport=transport, base_url="https://page.example") as client:
+        asked = await client.get("/runs/a%20b", headers={"Accept": "text/html"})
+        assert asked.headers["location"] == "/login?to=%2Fruns%2Fa%20b"
+        assert 'name="to" value="/runs/a b"' in (await client.get(asked.headers["location"])).text
+        sent = {"token": TOKEN, "mark": door.mark}
+        for to, place in [
+            ("/runs/a b", "/runs/a%20b"),
+            ("/ask", "/ask"),
+            ("", "/"),
+            ("https://evil.example/runs/", "/"),
+            ("//evil.example", "/"),
+        ]:
+            came = await client.post("/login", data={**sent, "to": to})
+            assert came.headers["location"] == place
+
+
 @pytest.mark.parametrize("path", ["/ask", "/runs/x/decide", "/runs/x/do/cancel", "/runs/x/do/pause"])
 async def test_nothing_is_done_without_the_mark_or_by_a_get(nowhere: Access, path: str) -> None:
     door = Door.of([])

@@ -65,6 +65,8 @@ async def ask_page(request: Request) -> Response:
         "ask.html.j2",
         title="Ask",
         choices=await asyncio.to_thread(team_choices, files),
+        most_of_one=MOST_FILE_BYTES,
+        most=MOST_BYTES,
         usual=site.access.settings.team,
         files_team=_FILES_TEAM,
         asked=asked,

@@ -3,8 +3,10 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 from starlette.applications import Starlette
+from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
@@ -20,7 +22,7 @@ from temporal_supervisor.console.base.command import (
     explain,
 )
 from temporal_supervisor.console.page.ask_form import ask, ask_page, estimate_part
-from temporal_supervisor.console.page.page_guard import LOGIN, Door, PageGuard, same
+from temporal_supervisor.console.page.page_guard import LOGIN, PLACES, Door, PageGuard, same
 from temporal_supervisor.console.page.page_site import FOLDER, PageSite, site_of, text_of
 from temporal_supervisor.console.page.run_actions import act, decided
 from temporal_supervisor.console.page.run_view import (
@@ -101,7 +103,8 @@ async def _static(request: Request) -> Response:
 
 
 async def _login_page(request: Request) -> Response:
-    return site_of(request).html("login.html.j2", title="Token", wrong=False)
+    to = request.query_params.get("to", "")
+    return site_of(request).html("login.html.j2", title="Token", wrong=False, to=to)
 
 
 async def _login(request: Request) -> Response:
@@ -109,10 +112,17 @@ async def _login(request: Request) -> Response:
     site = site_of(request)
     form = await site.form(request)
     if not site.door.token or not same(text_of(form, "token"), site.door.token):
-        return site.html("login.html.j2", 403, title="Token", wrong=True)
-    response = RedirectResponse("/", 303)
+        to = text_of(form, "to")
+        return site.html("login.html.j2", 403, title="Token", wrong=True, to=to)
+    response = RedirectResponse(_place_after_login(form), 303)
     site.door.let_in(response, encrypted=request.url.scheme == "https")
     return response
+
+
+def _place_after_login(form: FormData) -> str:
+    """Returns the page of ours that the reader wanted; the first one for anything else."""
+    wanted = text_of(form, "to")
+    return quote(wanted) if wanted.startswith(PLACES) else "/"
 
 
 async def _refused(request: Request, error: Exception) -> Response:

@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
@@ -19,6 +19,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 LOGIN = "/login"
+PLACES = ("/runs/", "/ask")
+"""The beginnings of paths to which a reader is led once the token is known."""
 MARK = "mark"
 """The field of a form that says that it is ours."""
 MAX_BODY_BYTES = 1024**3 + 1024**2  # the files of one run, and the fields beside them
@@ -161,7 +163,8 @@ class PageGuard:
         if is_open or self._door.knows(headers, _cookies(headers)):
             return None
         if "text/html" in headers.get("accept", ""):
-            return RedirectResponse(LOGIN, 303)
+            asked = f"?to={quote(path, safe='')}" if path.startswith(PLACES) else ""
+            return RedirectResponse(f"{LOGIN}{asked}", 303)
         return PlainTextResponse("Send the token of SUPERVISOR_UI_TOKEN", 401)
 
 

@@ -7,12 +7,12 @@
 
   // Words for what was done, for everybody: a screen reader reads them, too.
   let silence = 0;
-  const say = (words, bad) => {
+  const say = (words, bad, lasting) => {
     const said = by("said");
     said.textContent = words;
     said.classList.toggle("bad-news", Boolean(bad));
     clearTimeout(silence);
-    silence = setTimeout(() => { said.textContent = ""; }, bad ? 12000 : 6000);
+    if (!lasting) silence = setTimeout(() => { said.textContent = ""; }, bad ? 12000 : 6000);
   };
 
   // Times and numbers as the reader writes them.
@@ -232,6 +232,15 @@
     setInterval(list, 15000);
   }
 
+  // The page of a subtask: where it stands once something was done about it.
+  const lookAgain = async () => {
+    const html = await part(location.href);
+    const now = html && new DOMParser().parseFromString(html, "text/html").getElementById("stands");
+    if (!now) return;
+    by("stands").replaceChildren(...now.childNodes);
+    local(by("stands"));
+  };
+
   // Forms are sent in place, and their words said.
   document.addEventListener("submit", async (event) => {
     const form = event.target;
@@ -241,7 +250,7 @@
     const simple = form.enctype === "multipart/form-data" ? fields : new URLSearchParams(fields);
     const buttons = [...form.querySelectorAll("button")];
     buttons.forEach((button) => { button.disabled = true; });
-    say("It is being sent ...");
+    say("It is being sent ...", false, true); // large files take their time
     try {
       const got = await fetch(form.action, { method: "POST", body: simple, headers: { "X-Fragment": "1" } });
       if ((got.headers.get("content-type") || "").includes("json")) {
@@ -254,6 +263,7 @@
       if (got.ok && card) card.remove();
       else if (got.ok) form.reset();
       if (got.ok) form.closest("details.action")?.removeAttribute("open");
+      if (got.ok && by("stands")) setTimeout(lookAgain, 1000);
     } catch {
       say("The page's server does not answer: nothing was sent, or its reply was lost.", true);
     }
@@ -270,10 +280,21 @@
   const files = document.querySelector("input#files");
   if (files) {
     const drop = by("drop");
+    // More than is taken is not sent at all: a server that ends an upload midway has no words for it.
+    const mega = (bytes) => `${number.format(Math.ceil(bytes / 2 ** 20))} MB`;
+    const tooMuch = (bytes) => {
+      const large = [...files.files].find((file) => file.size > Number(files.dataset.mostOfOne));
+      if (large) return `${large.name} has ${mega(large.size)}: at most ${mega(files.dataset.mostOfOne)} are taken.`;
+      return bytes > Number(files.dataset.most) ? `At most ${mega(files.dataset.most)} are taken in all.` : "";
+    };
     const told = () => {
       const bytes = [...files.files].reduce((sum, file) => sum + file.size, 0);
-      const size = `${number.format(Math.ceil(bytes / 1024))} KB`;
-      by("chosen").textContent = files.files.length ? `${files.files.length} chosen, ${size}` : "";
+      const size = bytes < 2 ** 20 ? `${number.format(Math.ceil(bytes / 1024))} KB` : mega(bytes);
+      const refused = tooMuch(bytes);
+      const words = files.files.length ? `${files.files.length} chosen, ${size}. ${refused}` : "";
+      by("chosen").textContent = words.trim();
+      by("chosen").classList.toggle("bad", refused !== "");
+      files.setCustomValidity(refused);
     };
     const over = (is) => (event) => { event.preventDefault(); drop.classList.toggle("over", is); };
     drop.addEventListener("dragover", over(true));
@@ -308,17 +329,26 @@
     });
   }
 
-  // Tables that can be sorted: numbers as numbers, everything else as words.
-  const value = (row, at) => row.cells[at].textContent.trim();
-  const compare = (one, other) => {
-    const [a, b] = [Number(one), Number(other)];
-    if (one !== "" && other !== "" && !isNaN(a) && !isNaN(b)) return a - b;
-    return one.localeCompare(other);
+  // Tables that can be sorted: numbers as numbers, then words; cells without anything come last.
+  const inThousands = /^[-+]?\d{1,3}(,\d{3})+(\.\d+)?$/;
+  const amount = (words) => {
+    const bare = words.replace("\u2212", "-").replace(/^([-+]?)[$€£]\s?/, "$1").replace(/\s?%$/, "");
+    return Number(inThousands.test(bare) ? bare.replaceAll(",", "") : bare);
+  };
+  const value = (row, at) => {
+    const words = row.cells[at]?.textContent.trim() || "";
+    const size = words === "" ? NaN : amount(words);
+    return { words, size, rank: words === "" ? 2 : Number(isNaN(size)) };
+  };
+  const compare = (one, other, turn) => {
+    if (one.rank !== other.rank) return one.rank === 2 || other.rank === 2 ? one.rank - other.rank : turn * (one.rank - other.rank);
+    if (one.rank === 0) return turn * (one.size - other.size);
+    return turn * one.words.localeCompare(other.words, undefined, { numeric: true });
   };
   const sort = (table, at, head) => {
     const down = head.getAttribute("aria-sort") === "ascending";
     const rows = [...table.tBodies[0].rows];
-    rows.sort((one, other) => compare(value(one, at), value(other, at)) * (down ? -1 : 1));
+    rows.sort((one, other) => compare(value(one, at), value(other, at), down ? -1 : 1));
     table.tBodies[0].append(...rows);
     each(table, "th[aria-sort]", (other) => other.removeAttribute("aria-sort"));
     head.setAttribute("aria-sort", down ? "descending" : "ascending");
