@@ -2,13 +2,16 @@
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import Awaitable
+from datetime import timedelta
 from functools import partial
+from typing import Any
 
 import pytest
 from temporalio.client import Client
 
-from temporal_supervisor import UpdateRefused
+from temporal_supervisor import UpdateRefused, runs, trees
 from temporal_supervisor.console.base.command import CommandFailed, hint
 from temporal_supervisor.console.base.terminal import Report, console
 from temporal_supervisor.console.commands.people_commands import resume, tell
@@ -91,11 +94,32 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, int]]:
     return asked
 
 
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """The most queries of each workflow that were under way at once."""
+    most, under_way, query = Counter[str](), Counter[str](), runs.query
+
+    async def counted(client: Client, workflow_id: str, *asked: Any) -> Any:
+        under_way[workflow_id] += 1
+        most[workflow_id] = max(most[workflow_id], under_way[workflow_id])
+        try:
+            return await query(client, workflow_id, *asked)
+        finally:
+            under_way[workflow_id] -= 1
+
+    for module in (runs, trees):
+        monkeypatch.setattr(module, "query", counted)
+    return most
+
+
 WHO = (("t1", "storey"), ("t1/t1", "walker"))
 
 
 async def test_a_person_follows_and_reaches_the_subtasks_of_a_team_below(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch, asked: set[tuple[str, int]]
+    lab: Lab,
+    monkeypatch: pytest.MonkeyPatch,
+    asked: set[tuple[str, int]],
+    at_once: Counter[str],
 ) -> None:
     hold, client, run_id = asyncio.Event(), lab.client, lab.run_id
     plans = {"": subtasks(item("t1", "storey")), "t1/1": subtasks(item("t1", "walker"), item("t2", "walker"))}
@@ -106,7 +130,19 @@ async def test_a_person_follows_and_reaches_the_subtasks_of_a_team_below(
     poller, lines = RunPoller(run), list[Line]()
     lines += await poller.poll()
     await run.whole_status()
+    hasty = RunPoller(run, patience=timedelta(0))
+    is_late, whole_status = asyncio.Event(), Run.whole_status
+    await hasty.poll()
+
+    async def late(run: Run) -> Status:
+        await is_late.wait()
+        return await whole_status(run)
+
+    monkeypatch.setattr(Run, "whole_status", late)
     assert await said(tell(run, Pause, by="ann")) == f"run '{run_id}': paused: work stops after the turns under way"
+    assert not await is_seen_paused(hasty), "a round waits for the run"
+    is_late.set()
+    await until(partial(is_seen_paused, hasty))
     assert f"resume (it is paused): `{hint('resume', run_id).strip('`')}`" in "".join(
         cause.line for cause in stated(await run.status(), run_id)
     )
@@ -135,6 +171,7 @@ async def test_a_person_follows_and_reaches_the_subtasks_of_a_team_below(
     delegated = {(path, f"delegating to {role}: Find out about part {path[-2:]} of garden 1") for path, role in WHO}
     followed = {*delegated, ("t1/t1", "turn 1: walked"), ("", "done")}
     assert followed <= {(line.subject, line.text) for line in lines}
+    assert set(at_once.values()) == {1}, "of two queries at once the second may take a second more"
     assert [gap.subtask_id for gap in result.gaps] == ["t1/t2"]
     assert [step for step in lab.steps if "Mind the" in lab.prompt(step)] == ["t1/1/t1/1/turn.2"]
     with pytest.raises(CommandFailed, match="has ended"):
@@ -160,6 +197,13 @@ async def test_the_last_screen_of_many_pages_is_whole_and_asks_for_one(
     await follow(Run(lab.client, lab.run_id), Screen(console()), None)
     assert [report.state for report in pictures[-1].reports.values()] == ["completed"] * 3
     assert asked == {(lab.run_id, 0)}
+
+
+async def is_seen_paused(poller: RunPoller) -> bool:
+    """True if a round of questions shows that the run is paused."""
+    await poller.poll()
+    status = poller.picture.status
+    return status is not None and status.flags.paused
 
 
 async def said(command: Awaitable[Report]) -> str:

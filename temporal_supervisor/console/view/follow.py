@@ -170,12 +170,7 @@ class RunPoller:
         Returns False if no Worker gave one, and the run's own new events.
         """
         asking = self._asking_run
-        if asking is None:
-            return True, []
-        is_awaited = self._is_new or self.picture.closed
-        patience = None if is_awaited else self._patience
-        await asyncio.wait([asking], timeout=patience and patience.total_seconds())
-        if not asking.done():
+        if asking is None or not await self._has_answered():
             return True, []
         self._asking_run = None
         status, events = asking.result()
@@ -185,6 +180,16 @@ class RunPoller:
             self.picture.status = status
             self.picture.reports |= {report.id: report for report in status.subtasks}
         return self._is_answered, events
+
+    async def _has_answered(self) -> bool:
+        """True if the run is not being asked, or has answered within the patience."""
+        asking = self._asking_run
+        if asking is None:
+            return True
+        patience = None if self._is_new or self.picture.closed else self._patience
+        seconds = None if patience is None else patience.total_seconds()
+        await asyncio.wait([asking], timeout=seconds)
+        return asking.done()
 
     async def _asked_run(
         self,
@@ -302,6 +307,8 @@ class RunPoller:
                     self._read_last(workflow_id, self._replaying)
                 return []
             agent.tail = "" if ended else await tail_of(self._run, described)
+            if nested is not None and not await self._has_answered():
+                return []  # a nested run is asked for the answer of the whole, too
             if nested is not None and agent.moment != _moment(described):
                 below = Run(self._run.client, workflow_id)
                 status = await (below.own_status() if is_open(described) else below.status())
