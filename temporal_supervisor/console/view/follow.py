@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from itertools import chain
+from typing import Any
 
 from temporalio.client import WorkflowExecutionDescription
 from temporalio.service import RPCError
@@ -101,8 +102,7 @@ async def _poll(poller: "RunPoller", screen: Screen) -> bool:
 class RunPoller:
     """Asks about a run and a few of its open worker agents and nested runs, one round at a time.
 
-    With `patience` a round goes without the run's own answer if that takes longer: a later round
-    has it.
+    With `patience` a round goes without answers that take longer: later rounds have them.
     """
 
     def __init__(
@@ -120,6 +120,7 @@ class RunPoller:
         self._asking = asyncio.Semaphore(_AT_ONCE)
         self._replaying = asyncio.Semaphore(_REPLAYS)
         self._replaying_earlier = asyncio.Semaphore(_EARLIER_AT_ONCE)
+        self._asked: dict[str, asyncio.Task[list[Line]]] = {}  # ask each of those at work
         self._ended: dict[str, asyncio.Task[list[Line]]] = {}  # read the last events of each
         self._answered_at = -math.inf
         self._observed_at = -math.inf
@@ -139,11 +140,12 @@ class RunPoller:
         self.picture.started, self.picture.closed = described.start_time, described.close_time
         self.picture.state, self.picture.notice = state_word(described), None
         self._ask_run(described)
-        _, found = await asyncio.gather(
-            self._observe(described),
-            asyncio.gather(*map(self._poll_agent, self._chosen_agents())),
-        )
-        is_answered, events = await self._run_news()
+        for workflow_id in self._chosen_agents():
+            self._asked[workflow_id] = asyncio.create_task(self._poll_agent(workflow_id))
+        await self._observe(described)
+        await self._wait()
+        found = _taken(self._asked)
+        is_answered, events = self._run_news()
         # One that the status names is asked from the next round on: the event of its start is read
         # by then.
         self._name_agents()
@@ -164,13 +166,22 @@ class RunPoller:
         if self._asking_run is None and (has_news or is_old):
             self._asking_run = asyncio.create_task(self._asked_run(described))
 
-    async def _run_news(self) -> tuple[bool, list[TraceEvent]]:
-        """Takes the answer of the run itself, unless that needs more than the patience.
+    async def _wait(self) -> None:
+        """Waits for all who are being asked; with a picture no longer than the patience."""
+        asked: list[asyncio.Task[Any]] = [*self._asked.values()]
+        asked += [self._asking_run] if self._asking_run else []
+        patience = None if self._is_new or self.picture.closed else self._patience
+        seconds = None if patience is None else patience.total_seconds()
+        if asked:
+            await asyncio.wait(asked, timeout=seconds)
+
+    def _run_news(self) -> tuple[bool, list[TraceEvent]]:
+        """Takes the answer of the run itself, if that is there.
 
         Returns False if no Worker gave one, and the run's own new events.
         """
         asking = self._asking_run
-        if asking is None or not await self._has_answered():
+        if asking is None or not asking.done():
             return True, []
         self._asking_run = None
         status, events = asking.result()
@@ -180,16 +191,6 @@ class RunPoller:
             self.picture.status = status
             self.picture.reports |= {report.id: report for report in status.subtasks}
         return self._is_answered, events
-
-    async def _has_answered(self) -> bool:
-        """True if the run is not being asked, or has answered within the patience."""
-        asking = self._asking_run
-        if asking is None:
-            return True
-        patience = None if self._is_new or self.picture.closed else self._patience
-        seconds = None if patience is None else patience.total_seconds()
-        await asyncio.wait([asking], timeout=seconds)
-        return asking.done()
 
     async def _asked_run(
         self,
@@ -257,7 +258,7 @@ class RunPoller:
         chosen = [
             workflow_id
             for workflow_id, agent in agents.items()
-            if not agent.read_to_end and not self._has_ended(workflow_id)
+            if not (agent.read_to_end or self._has_ended(workflow_id) or workflow_id in self._asked)
         ]
         for workflow_id in chosen[:_AGENTS]:
             agents[workflow_id] = agents.pop(workflow_id)  # the others are first next time
@@ -270,12 +271,12 @@ class RunPoller:
         """
         places = self._replaying_earlier if self._is_new else self._replaying
         for workflow_id, agent in reversed([*self.picture.agents.items()]):
-            if self._has_ended(workflow_id) and not agent.read_to_end:
+            is_due = self._has_ended(workflow_id) and not agent.read_to_end
+            if is_due and workflow_id not in self._asked:  # else its events would come twice
                 self._read_last(workflow_id, places)
         if self.picture.closed and self._ended:
             await asyncio.wait(self._ended.values(), timeout=_LAST_WAIT.total_seconds())
-        done = [workflow_id for workflow_id, task in self._ended.items() if task.done()]
-        return [self._ended.pop(workflow_id).result() for workflow_id in done]
+        return _taken(self._ended)
 
     def _read_last(self, workflow_id: str, places: asyncio.Semaphore) -> None:
         """Begins to read the last events of an ended worker agent: a Worker replays it for them."""
@@ -307,8 +308,8 @@ class RunPoller:
                     self._read_last(workflow_id, self._replaying)
                 return []
             agent.tail = "" if ended else await tail_of(self._run, described)
-            if nested is not None and not await self._has_answered():
-                return []  # a nested run is asked for the answer of the whole, too
+            if nested is not None and self._asking_run:  # which asks nested runs, too
+                await asyncio.wait([self._asking_run])
             if nested is not None and agent.moment != _moment(described):
                 below = Run(self._run.client, workflow_id)
                 status = await (below.own_status() if is_open(described) else below.status())
@@ -333,6 +334,12 @@ class RunPoller:
         phase, _, _ = await facts(described)
         self.picture.state = phase or state_word(described)
         self.picture.observed = await observed(self._run, described, answered=False)
+
+
+def _taken(tasks: dict[str, asyncio.Task[list[Line]]]) -> list[list[Line]]:
+    """Takes the tasks that are done from the others, and returns their lines."""
+    done = [workflow_id for workflow_id, task in tasks.items() if task.done()]
+    return [tasks.pop(workflow_id).result() for workflow_id in done]
 
 
 def _lines_of(agent: LiveAgent, events: Sequence[TraceEvent]) -> list[Line]:
