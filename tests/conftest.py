@@ -79,7 +79,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileSche
         return None
     from xdist.scheduler import LoadFileScheduling
 
-    class InParts(LoadFileScheduling):
+    class InParts(LoadFileScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
             file = super()._split_scope(nodeid)
             return f"{CONSOLE}{crc32(file.encode()) % PARTS}" if file.startswith(CONSOLE) else file

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from temporalio.client import Client
 
-from temporal_supervisor import UpdateRefused, runs, trees
+from temporal_supervisor import UpdateRefused, messages, runs, trees
 from temporal_supervisor.console.base.command import CommandFailed, hint
 from temporal_supervisor.console.base.terminal import Report, console
 from temporal_supervisor.console.commands.people_commands import resume, tell
@@ -97,7 +97,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, int]]:
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """The most queries of each workflow that were under way at once."""
-    most, under_way, query = Counter[str](), Counter[str](), runs.query
+    most, under_way, query = Counter[str](), Counter[str](), messages.query
 
     async def counted(client: Client, workflow_id: str, *asked: Any) -> Any:
         under_way[workflow_id] += 1
@@ -176,14 +176,14 @@ async def test_a_person_follows_and_reaches_the_subtasks_of_a_team_below(
     assert [step for step in lab.steps if "Mind the" in lab.prompt(step)] == ["t1/1/t1/1/turn.2"]
     with pytest.raises(CommandFailed, match="has ended"):
         await tell(run, Pause)
-    late = RunPoller(run)
+    at_the_end = RunPoller(run)
     asked.clear()
     monkeypatch.setattr(limits, "STATUS_PAGE", 1)
-    while not (late.picture.closed and late.caught_up):
-        await late.poll()
+    while not (at_the_end.picture.closed and at_the_end.caught_up):
+        await at_the_end.poll()
     assert asked == {(run_id, 0), (f"{run_id}/t1/1", 0)}, "each page of an ended run is a replay"
     states = {"t1": "completed", "t1/t1": "completed", "t1/t2": "skipped"}
-    assert {row.path: row.report.state for row in late.picture.tree()} == states
+    assert {row.path: row.report.state for row in at_the_end.picture.tree()} == states
 
 
 async def test_the_last_screen_of_many_pages_is_whole_and_asks_for_one(

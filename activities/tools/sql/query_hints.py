@@ -113,7 +113,8 @@ def with_known_tables(sql: str, tables: Sequence[Json]) -> str:
 
     Example: `T2024_sales` becomes `t_2024_sales`.
     """
-    known = {_squeezed(table["name"]): table["name"] for table in tables}
+    names: list[str] = [table["name"] for table in tables]
+    known = {_squeezed(name): name for name in names}
 
     def as_known(match: re.Match[str]) -> str:
         return known.get(_squeezed(match[0]), match[0])

@@ -55,7 +55,7 @@ async def test_a_plan_that_cannot_run_is_refused_before_anything_is_started(
 
 
 def test_what_only_the_run_knows_is_no_reason_to_refuse_a_plan() -> None:
-    subtasks = [
+    subtasks: list[dict[str, Any]] = [
         {"id": "t1", "for_each": "rows:sales"},
         {"id": "t2", "depends_on": ["t1", "r1/t2"], "attachments": ["notes.md"]},
         {"id": "t3", "taken_from": "r1/t3"},
