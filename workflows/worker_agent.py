@@ -1,6 +1,6 @@
 """One attempt of one subtask as a workflow: its input, its ends, its trace.
 
-The work is in `tool_loop`.
+The work is in `tool_loop/`.
 """
 
 import asyncio
@@ -17,7 +17,8 @@ with workflow.unsafe.imports_passed_through():
 
     from workflows.calls.activity_calls import CallFailed
     from workflows.children.child_contracts import WorkerAgentInput, WorkerAgentResult
-    from workflows.tool_loop import ToolLoop
+    from workflows.tool_loop.agent_attempt import AgentAttempt
+    from workflows.tool_loop.loop import ToolLoop
 
 
 @workflow.defn
@@ -35,33 +36,32 @@ class WorkerAgentWorkflow:
 
         A bad one is refused by `run`: an error raised here would block the workflow.
         """
-        self._loop: ToolLoop | None = None
+        self._attempt: AgentAttempt | None = None
         with contextlib.suppress(ValueError):
-            self._loop = ToolLoop(WorkerAgentInput.model_validate(agent))
+            self._attempt = AgentAttempt(WorkerAgentInput.model_validate(agent))
 
     @workflow.run
     async def run(
         self, agent: WorkerAgentInput | None = None, *surplus: object
     ) -> WorkerAgentResult:
         """Works until there is a finding; a cancelled worker agent returns what it has."""
-        loop = self._loop
-        if loop is None or workflow.info().parent is None:
+        attempt = self._attempt
+        if attempt is None or workflow.info().parent is None:
             raise ApplicationError(
                 "worker agents are started by a SupervisorWorkflow only",
                 type=ErrorKind.INVALID_REQUEST,
                 non_retryable=True,
             )
         try:
-            async with asyncio.timeout(loop.time_left):
-                return await loop.run()
+            async with asyncio.timeout(attempt.time_left):
+                return await ToolLoop(attempt).run()
         except TimeoutError as error:
-            raise loop.failure(
-                Problem(type=ErrorKind.TIMEOUT, message="the subtask's own time is over")
-            ) from error
+            why = Problem(type=ErrorKind.TIMEOUT, message="the subtask's own time is over")
+            raise attempt.failure(why) from error
         except CallFailed as error:
-            raise loop.failure(error.problem, error.retry_after) from error
+            raise attempt.failure(error.problem, error.retry_after) from error
         except asyncio.CancelledError:
-            return loop.stopped()
+            return attempt.stopped()
 
     @workflow.signal
     def instructions(self, instructions: object = None, *surplus: object) -> None:
@@ -70,12 +70,10 @@ class WorkerAgentWorkflow:
             new = Instructions.model_validate(instructions)
         except ValueError:
             return
-        if self._loop is None:
-            return
-        if new.number > self._loop.instructions.number:  # a smaller one comes late
-            self._loop.instructions = new
+        if self._attempt is not None:
+            self._attempt.follow(new)
 
     @workflow.query
     def trace(self, cursor: int = 0) -> TracePage:
         """The turns and tool calls of this run of the workflow, after a cursor."""
-        return self._loop.trace.page(cursor) if self._loop else TracePage()
+        return self._attempt.trace.page(cursor) if self._attempt else TracePage()

@@ -6,7 +6,7 @@ These models are history: only add fields with defaults.
 from typing import Annotated, Literal
 
 from activities.contracts.run_contracts import RunRef, SubtaskBrief
-from activities.contracts.turn_contracts import ToolCallRef, ToolResultRef
+from activities.contracts.turn_contracts import ToolCallRef, ToolResultRef, TurnReply
 from pydantic import AwareDatetime, Field
 from temporal_supervisor.supervision.base.queues import MODEL_QUEUE, OUTWARD_QUEUE
 from temporal_supervisor.supervision.budget.ledger import Amount
@@ -66,6 +66,22 @@ class LoopProgress(Model):
     def number(self) -> int:
         """The number of the latest turn, over all models that worked in the attempt."""
         return self.earlier_turns + self.turn
+
+    def go_on_from(self, reply: TurnReply, heard: int) -> None:
+        """Makes a reply the head of the conversation: what was due before it is in it now."""
+        self.head = reply.head
+        self.results = []
+        self.note = None
+        self.anew_from = ""
+        self.feedback_due = False
+        self.heard = heard
+
+    def begin_anew(self, head: str) -> None:
+        """Leaves the conversation at `head` for a new one, which has yet to hear all words."""
+        self.head = None
+        self.results = []
+        self.heard = 0
+        self.anew_from = head
 
     def booked(self) -> "LoopProgress":
         """Returns this progress once the supervisor has booked what it took."""

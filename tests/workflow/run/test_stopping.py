@@ -28,7 +28,7 @@ from tests.workflow.runs import Lab, closed, end_soon, events, failure
 from tests.workflow.scripts import in_order
 from workflows.children.child_contracts import WorkerAgentResult
 from workflows.supervisor import SupervisorWorkflow
-from workflows.tool_loop import ToolLoop
+from workflows.tool_loop.agent_attempt import AgentAttempt
 
 MANY = tuple(f"t{number}" for number in range(8))
 HALF = stop("max_tokens", "so far there are three")
@@ -171,19 +171,19 @@ async def test_a_child_that_does_not_answer_is_booked_from_the_journal(
 ) -> None:
     """It answers only once it is looked up."""
     monkeypatch.setattr(limits, "CHILD_CLOSE_SHARE", 0.0)  # the run waits as short as it can
-    looked_up, list_keys, stopped = threading.Event(), ArtifactStore.list_keys, ToolLoop.stopped
+    looked_up, list_keys, stopped = threading.Event(), ArtifactStore.list_keys, AgentAttempt.stopped
 
     async def noted(store: ArtifactStore, prefix: str) -> list[str]:
         if prefix.startswith(run_prefix(lab.run_id)):
             looked_up.set()
         return await list_keys(store, prefix)
 
-    def slowly(loop: ToolLoop) -> WorkerAgentResult:
+    def slowly(attempt: AgentAttempt) -> WorkerAgentResult:
         looked_up.wait(1.8)  # below the SDK's two seconds for a workflow task without an await
-        return stopped(loop)
+        return stopped(attempt)
 
     monkeypatch.setattr(ArtifactStore, "list_keys", noted)
-    monkeypatch.setattr(ToolLoop, "stopped", slowly)
+    monkeypatch.setattr(AgentAttempt, "stopped", slowly)
     lab.play(script(plan({"id": "t1"}, {"id": "t2"}), {"t1": in_order(LOOK, NEVER)}))
     handle = await lab.start()
     await until(lab.sent("t1/1/turn.2"))
