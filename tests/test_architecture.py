@@ -397,7 +397,7 @@ def test_the_dispatch_is_woken_where_something_changes() -> None:
         "workflows/messages/handlers.py",  # reports of nested runs
         "workflows/run/waiting.py",  # waits begin and end
         "workflows/run/slot_waits.py",  # slots come free
-        "workflows/subtasks/attempt.py",  # work waits for budget
+        "workflows/subtasks/agent_run.py",  # work waits for budget
         "workflows/subtasks/dispatch.py",  # subtasks end
     }
 

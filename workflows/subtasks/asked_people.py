@@ -15,10 +15,10 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.run.decisions import Decision
 
     from workflows.children.child_contracts import WorkerAgentResult
-    from workflows.subtasks.attempt import Work
+    from workflows.subtasks.assignment import Assignment
 
 
-async def finding_by(person: Person, work: Work) -> WorkerAgentResult:
+async def finding_by(person: Person, work: Assignment) -> WorkerAgentResult:
     """Returns the finding of a subtask that a person hands in.
 
     Raises SupervisionError `DeadlineExceeded` if the run's time is over first, and CallFailed if
@@ -42,7 +42,7 @@ async def finding_by(person: Person, work: Work) -> WorkerAgentResult:
     return WorkerAgentResult(problem=Problem(type=ErrorKind.TIMEOUT, message=why))
 
 
-async def help_after(problem: Problem, work: Work, so_far: Finding | None) -> Decision | None:
+async def help_after(problem: Problem, work: Assignment, so_far: Finding | None) -> Decision | None:
     """Returns a person's decision about a subtask that failed for good; None if none comes in time.
 
     Raises SupervisionError `DeadlineExceeded` if the run's time is over first.
@@ -62,7 +62,7 @@ async def help_after(problem: Problem, work: Work, so_far: Finding | None) -> De
 
 
 async def _ask(
-    work: Work,
+    work: Assignment,
     place: str,
     preview: str,
     parts: list[str],

@@ -1,77 +1,81 @@
-"""An attempt of a subtask by one worker agent, or by several candidates."""
+"""One attempt of a subtask: by a worker agent, by several candidates, or by a person."""
 
 import asyncio
-from dataclasses import dataclass, field
 from itertools import cycle
 
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.run_contracts import SubtaskBrief, as_refs, shown_gaps
-    from activities.prompts.agent_prompts import already_done, is_denial
+    from activities.contracts.run_contracts import as_refs
     from temporal_supervisor.supervision.base import limits
-    from temporal_supervisor.supervision.base.errors import FATAL, ErrorKind, SupervisionError
-    from temporal_supervisor.supervision.base.queues import pool_queue
-    from temporal_supervisor.supervision.budget.ledger import Amount
-    from temporal_supervisor.supervision.contract.finding import Finding, Labels
-    from temporal_supervisor.supervision.contract.result import Problem, SubtaskReport
-    from temporal_supervisor.supervision.contract.team import RoleCard
-    from temporal_supervisor.supervision.run.attempt_rules import AfterAgent, after_agent, child_id
-    from temporal_supervisor.supervision.run.nested_runs import NestedGrant
+    from temporal_supervisor.supervision.base.errors import SupervisionError
+    from temporal_supervisor.supervision.base.text import one_line
+    from temporal_supervisor.supervision.contract.result import SubtaskReport
+    from temporal_supervisor.supervision.contract.team import Person
+    from temporal_supervisor.supervision.run.attempt_rules import child_id
     from temporal_supervisor.supervision.run.slots import Slot
 
     from workflows.background import stop_all
     from workflows.calls.activity_calls import CallFailed
-    from workflows.children.child_contracts import LoopProgress, WorkerAgentInput, WorkerAgentResult
-    from workflows.subtasks.call_decisions import CallDecisions
-    from workflows.subtasks.work_context import WorkContext
+    from workflows.children.child_contracts import WorkerAgentResult
+    from workflows.subtasks.agent_run import AgentRun
+    from workflows.subtasks.asked_people import finding_by
+    from workflows.subtasks.assignment import Assignment
 
 
-@dataclass(eq=False)
-class Work:
-    """A subtask in the hands of a role: the input of its next attempt, the results of earlier ones.
+async def run_attempt(work: Assignment) -> WorkerAgentResult:
+    """Returns the result of the next attempt."""
+    state, role = work.context.state, work.role
+    subtask = state.board.subtask(work.subtask_id)
+    report = state.board.start(work.subtask_id, role.name)
+    count = 1 if role.team or role.person else subtask.candidates
+    first = 1 if count > 1 else 0
+    run_id = workflow.info().workflow_id
+    own_id = child_id(run_id, work.subtask_id, report.attempts, first)
+    state.board.note_workflow(work.subtask_id, own_id)
+    state.trace.note(
+        "subtask_started",
+        work.subtask_id,
+        attempt=report.attempts,
+        role=role.name,
+        reasoning=one_line(subtask.reasoning, limits.SENTENCE_BYTES),
+        description=one_line(subtask.whole, limits.SENTENCE_BYTES),
+    )
+    work.context.show()
+    if role.person is not None:
+        return await _run_by(role.person, work)
 
-    The attempt takes up the `slot`, described as in `description_ref` if that is set. In a round of
-    review `previous` is the finding to improve by `feedback`, and `resume_from` where its
-    conversation stands, for the role and the attempt that continue it. `results` are of all worker
-    agents so far, candidates included, `effects` their calls with effects, which each next one is
-    told of. It `was_denied` if a person has refused a call.
-    """
-
-    context: WorkContext
-    subtask_id: str
-    role: RoleCard
-    slot: Slot | None = None
-    description_ref: str | None = None
-    feedback: str | None = None
-    previous: Finding | None = None
-    resume_from: LoopProgress | None = None
-    results: list[WorkerAgentResult] = field(default_factory=list)
-    effects: list[str] = field(default_factory=list)
-    was_denied: bool = False
-
-    @property
-    def report(self) -> SubtaskReport:
-        """The subtask as the board has it."""
-        return self.context.state.board[self.subtask_id]
-
-
-async def run_agents(work: Work, count: int) -> WorkerAgentResult:
-    """Runs an attempt by one worker agent or by several candidates, and returns the best result."""
-    role, slot = work.role, work.slot or Slot(work.subtask_id)
+    slot = work.slot or Slot(work.subtask_id)
     if count == 1:
-        return await _Agent(work, role, 0, slot).run()
+        return await AgentRun(work, role, 0, slot).run()
+    return await _run_candidates(work, _candidates(work, count, slot))
+
+
+async def _run_by(person: Person, work: Assignment) -> WorkerAgentResult:
+    """Returns the result of an attempt by a person, who needs no slot."""
+    work.context.slots.free(work.slot)
+    try:
+        return await finding_by(person, work)
+    except CallFailed as failed:
+        return WorkerAgentResult(problem=failed.problem)
+    except (asyncio.CancelledError, SupervisionError):
+        # The run was stopped, or its time is over.
+        return WorkerAgentResult(stopped=True)
+
+
+def _candidates(work: Assignment, count: int, slot: Slot) -> list[AgentRun]:
+    """Returns the agents of an attempt by several, in turn of the roles that the plan names."""
+    team = work.context.plan.team
     subtask = work.context.state.board.subtask(work.subtask_id)
-    named = [work.context.plan.team.find(name) for name in subtask.candidate_roles]
-    roles = [role, *[other for other in named if other is not None]]
+    named = [team.find(name) for name in subtask.candidate_roles]
+    roles = [work.role, *[role for role in named if role is not None]]
     # The first candidate has the attempt's own slot.
     slots = [slot, *(Slot(work.subtask_id) for _ in range(1, count))]
     places = zip(cycle(roles), slots, strict=False)
-    agents = [_Agent(work, role, number, slot) for number, (role, slot) in enumerate(places, 1)]
-    return await _run_candidates(work, agents)
+    return [AgentRun(work, role, number, own) for number, (role, own) in enumerate(places, 1)]
 
 
-async def _run_candidates(work: Work, agents: "list[_Agent]") -> WorkerAgentResult:
+async def _run_candidates(work: Assignment, agents: list[AgentRun]) -> WorkerAgentResult:
     """Runs several worker agents, as slots allow; a judge chooses among their findings.
 
     All are paid.
@@ -88,359 +92,33 @@ async def _run_candidates(work: Work, agents: "list[_Agent]") -> WorkerAgentResu
         # Cancelled while they run, or while the judge does: each hands in what it has, the first
         # finding counts.
         await stop_all(running)
-        return next((r for r in work.results if r.succeeded), WorkerAgentResult(stopped=True))
+        findings = (result for result in work.results if result.succeeded)
+        return next(findings, WorkerAgentResult(stopped=True))
+
     state.board.begin(subtask_id, agents[index].role.name)
     state.board.note_workflow(subtask_id, agents[index].workflow_id)
     state.board.note_model(subtask_id, results[index].model or None)
     return results[index]
 
 
-async def _best(work: Work, agents: "list[_Agent]", results: list[WorkerAgentResult]) -> int:
+async def _best(work: Assignment, agents: list[AgentRun], results: list[WorkerAgentResult]) -> int:
     """Returns the index of the best result; a judge is asked only where there is a choice."""
     context, subtask_id = work.context, work.subtask_id
-    reports = {
-        index: SubtaskReport(
-            id=subtask_id, role=agents[index].role.name, state="completed", finding=result.finding
-        )
-        for index, result in enumerate(results)
-        if result.succeeded
-    }
+    reports: dict[int, SubtaskReport] = {}
+    for index, result in enumerate(results):
+        if result.succeeded:
+            role = agents[index].role.name
+            reports[index] = SubtaskReport(
+                id=subtask_id, role=role, state="completed", finding=result.finding
+            )
     if len(reports) < 2:
         return next(iter(reports), 0)
+
     description = context.state.board.subtask(subtask_id).description
-    choice, reason = await context.model.judge(
-        "select", description, as_refs(list(reports.values()))
-    )
+    findings = as_refs(list(reports.values()))
+    choice, reason = await context.model.judge("select", description, findings)
     best = list(reports)[choice or 0]
     context.state.trace.note(
         "candidate_chosen", subtask_id, choice=best + 1, of=len(agents), reason=reason
     )
     return best
-
-
-class _Agent:
-    """A worker agent, or the supervisor of a team, over all its executions.
-
-    It works in a `slot`, which it gives back while it waits. `progress` is where it continues with
-    the `model`, and `booked` what it has consumed. With the `last` grant it has the one call in
-    which it can still conclude.
-    """
-
-    def __init__(self, work: Work, role: RoleCard, candidate: int, slot: Slot) -> None:
-        self.role = role
-        self._work = work
-        self._context = work.context
-        self._state = work.context.state
-        self._subtask_id = work.subtask_id
-        self._number = work.report.attempts
-        self._slot = slot
-        # Also the name of its account in the ledger.
-        self.workflow_id = child_id(
-            workflow.info().workflow_id, self._subtask_id, self._number, candidate
-        )
-        # A nested supervisor has models of its own, and waits for them itself.
-        self._chain = list(self.role.models)
-        self._model = "" if self.role.team else self._state.models.choose(self._chain)
-        self._progress = work.resume_from or LoopProgress()
-        timeout = self._state.request.approval_timeout
-        self._decisions = CallDecisions(self._context.waiting, timeout)
-        self._stood: dict[str, LoopProgress] = {}  # where the conversations with other models stand
-        self._booked = WorkerAgentResult()
-        self._last = False
-
-    async def run(self) -> WorkerAgentResult:
-        """Returns its result; cancelled, what it had."""
-        try:
-            return await self._run()
-        finally:
-            self._context.slots.free(self._slot)
-            self._state.models.leave(self._slot)
-
-    async def _run(self) -> WorkerAgentResult:
-        result = WorkerAgentResult()
-        while True:
-            try:
-                await self._until_served()
-                grant = await self._fund()
-            except (
-                asyncio.CancelledError,
-                SupervisionError,
-            ):  # the run was stopped, or its time is over
-                return result.when_stopped()
-            if grant is None:
-                spent = Problem(
-                    type=ErrorKind.BUDGET_EXHAUSTED,
-                    message=self._state.time_and_budget.spent_line(),
-                )
-                return result.model_copy(update={"problem": spent})
-            result = await self._run_child(grant)
-            self._book(result)
-            if self._goes_to_other_model(result):
-                continue
-            failed_by = result.problem.type if result.problem else None
-            if failed_by in FATAL and not self._state.has_finding:
-                self._context.slots.free(self._slot)
-                try:
-                    await self._until_finding()
-                except asyncio.CancelledError:
-                    return result.when_stopped()
-            step = after_agent(
-                failed_by,
-                can_resume=result.progress is not None and not result.stopped,
-                had_last_grant=self._last,
-                has_finding=self._state.has_finding,
-            )
-            has_ended = step is AfterAgent.END
-            if not result.stopped and (has_ended or result.problem is None):
-                self._state.models.answered(self._model, self._slot)
-            if has_ended:
-                return result
-            ended = await self._until_continued(step, result)
-            if ended is not None:
-                return ended
-
-    async def _until_continued(
-        self, step: AfterAgent, result: WorkerAgentResult
-    ) -> WorkerAgentResult | None:
-        """Readies it to continue, after its waits for people.
-
-        Returns its result if it does not continue.
-        """
-        why = result.problem.message if result.problem else ""
-        self._progress = result.progress.booked() if result.progress else LoopProgress()
-        if step is AfterAgent.WAIT_PROVIDER:
-            chance = workflow.random().random()
-            self._state.model_away(self._model, self._slot, why, result.retry_after, chance)
-        elif step is AfterAgent.WAIT_RESUME:
-            self._context.slots.free(self._slot)  # for others, while this one waits
-            self._state.model_away(self._model, self._slot, why)
-        elif step is AfterAgent.WAIT_PERSON:
-            self._state.models.answered(self._model, self._slot)
-            self._context.slots.free(self._slot)
-            place = self.workflow_id.removeprefix(f"{workflow.info().workflow_id}/")
-            try:
-                self._progress = await self._decisions.on_pending(place, self._progress)
-            except (
-                asyncio.CancelledError,
-                SupervisionError,
-            ):  # the run was stopped, or its time is over
-                return result.when_stopped()
-            except CallFailed as failed:  # a person's words could not be stored
-                return result.model_copy(update={"problem": failed.problem, "progress": None})
-            if any(is_denial(each.text or "") for each in self._progress.results):
-                self._note_denial()
-        return None
-
-    def _note_denial(self) -> None:
-        """Notes that a person has refused a call: no other role is asked, here or above."""
-        self._work.was_denied = True
-        self._state.note_denial()
-
-    async def _until_finding(self) -> None:
-        """Returns once the run has a finding, or all work under way is refused, as this one is.
-
-        So that work decides whether the run fails, not the order in which the provider answers.
-        """
-        state = self._state
-        state.refuse(self._subtask_id)
-        try:
-            await workflow.wait_condition(lambda: state.has_finding or not state.finding_may_come)
-        finally:
-            state.refuse_no_longer(self._subtask_id)
-
-    async def _until_served(self) -> None:
-        """Returns when the model may be called; work that waits for it holds no slot."""
-        outage = self._state.models.outage(self._model)
-        if outage is not None and outage.first is not self._slot:
-            self._context.slots.free(self._slot)
-            await self._context.waiting.until_served(
-                self._subtask_id, self._model, self._slot, attempt=self._number
-            )
-
-    def _goes_to_other_model(self, result: WorkerAgentResult) -> bool:
-        """True if the next model takes over; it need not always, and not always one can."""
-        problem, models = result.problem, self._state.models
-        if self.role.team or problem is None or result.stopped:
-            return False
-        other = models.failed(self._model, self._chain, problem.type, result.retry_after)
-        if other == self._model:
-            return False
-        replaced = {"model": self._model, "by": other, "why": problem.type}
-        self._state.trace.note("model_replaced", self._subtask_id, **replaced, **result.refs)
-        # Thinking is bound to the model that thought it: the other one begins a conversation of its
-        # own.
-        models.leave(self._slot)
-        if result.progress is not None:
-            self._stood[self._model] = result.progress.booked()
-        self._model = other
-        self._progress = self._stood.get(other, LoopProgress()).continued(self._booked.turns)
-        if self._progress.head is not None and self._work.effects:
-            # Effects of other models, after this one was left.
-            self._progress.note = already_done(self._work.effects)
-        return True
-
-    async def _fund(self) -> Amount | None:
-        """Returns a slice of the budget, and holds the slot.
-
-        At its end the last grant for work under way, else None. While the run is paused it waits,
-        without a slot. While other work holds grants it waits: some may be returned.
-        """
-        context, budget = self._context, self._state.time_and_budget
-        self._last = False
-        while True:
-            if self._state.steering.paused:
-                context.slots.free(self._slot)
-                await context.waiting.until_resumed()
-            await context.slots.hold(self._slot)
-            if self._state.steering.paused:
-                continue
-            grant = budget.ledger.grant(self.workflow_id, self._slices())
-            if grant is not None:
-                return grant
-            if not budget.ledger.open_grants:
-                self._last = self._progress.turn > 0
-                return budget.ledger.last_grant(self.workflow_id) if self._last else None
-            await self._wait_for_budget()
-
-    def _slices(self) -> float:
-        """Returns the number of slices of the free budget, of which this work gets one."""
-        if self.role.team:
-            return self._state.slices_for(self._subtask_id)
-        agents = self._state.board.agents(self._state.request.max_parallel)
-        return self._state.time_and_budget.shares(agents)
-
-    async def _wait_for_budget(self) -> None:
-        """Returns when other work has returned budget, or nobody holds a grant any more.
-
-        It holds no slot: agents with budget may need it, to end and return some.
-        """
-        budget = self._state.time_and_budget
-        self._context.slots.free(self._slot)
-        budget.agent_waits(self._subtask_id)
-        self._context.changed.set()  # nothing else begins that could not be paid, too
-        try:
-            # Several may wake from this wait at once, and the first takes what is free: so they ask
-            # again.
-            await workflow.wait_condition(
-                lambda: not budget.ledger.exhausted or not budget.ledger.open_grants
-            )
-        finally:
-            budget.agent_waits_no_longer(self._subtask_id)
-            self._context.changed.set()
-
-    def _book(self, result: WorkerAgentResult) -> None:
-        """Books the usage of a result, whether it succeeded or not, and keeps the result."""
-        state, result.model = self._state, self._model
-        self._booked = WorkerAgentResult(
-            usage=self._booked.usage + result.usage, turns=self._booked.turns + result.turns
-        )
-        state.time_and_budget.ledger.settle(self.workflow_id, result.usage)
-        if self.role.team:
-            state.spending.add_team(self.role.name, result.spend, result.usage)
-        else:
-            state.note_spending(self.role.name, result.model, result.usage)
-        self._work.effects += result.effects
-        if result.was_denied:  # below, in a nested run
-            self._note_denial()
-        labels = result.finding.labels if result.finding and result.succeeded else result.labels
-        state.note_work(result.effects, labels)
-        state.board.record(self._subtask_id, result.turns, result.usage, result.gaps)
-        self._work.results.append(result)
-
-    async def _run_child(self, grant: Amount) -> WorkerAgentResult:
-        """Runs the child: a worker agent, or the supervisor of a team.
-
-        Its id is the same after each wait.
-        """
-        if self.role.team:
-            return await self._run_nested(grant)
-        self._state.board.note_model(self._subtask_id, self._model)
-        agent = self._agent_input(grant)
-        return await self._context.children.run_worker_agent(agent, self.workflow_id, self._booked)
-
-    async def _run_nested(self, budget: Amount) -> WorkerAgentResult:
-        """Runs the supervisor of a team, with a grant that it keeps until its end."""
-        subtasks = self._context.subtasks_for(self._subtask_id)
-        if not subtasks:
-            return WorkerAgentResult(problem=self._no_subtasks_left())
-        given = {"slots": self._slot.places, "subtasks": subtasks}
-        grant = NestedGrant(tokens=budget.tokens, usd=budget.usd, **given)
-        return await self._context.children.run_nested(
-            self.role, self._brief(), self.workflow_id, self._booked, grant
-        )
-
-    def _no_subtasks_left(self) -> Problem:
-        message = (
-            f"the role '{self.role.name}' is a team, whose plan needs at least "
-            f"{limits.NESTED_SUBTASKS_LEAST} subtasks: {self._state.subtasks_left} are left of the "
-            f"{self._state.request.max_subtasks} of max_subtasks"
-        )
-        return Problem(type=ErrorKind.INVALID_PLAN, message=message)
-
-    def _brief(self) -> SubtaskBrief:
-        context, board, work = self._context, self._state.board, self._work
-        subtask = board.subtask(self._subtask_id)
-        completed, missing = (
-            board.completed_for(self._subtask_id),
-            shown_gaps(board.missing_for(self._subtask_id)),
-        )
-        labels = (
-            Labels.of(report.finding for report in completed)
-            | context.plan.labels[self._subtask_id]
-        )
-        if (
-            missing or work.feedback or work.description_ref or work.effects
-        ):  # words of others on the work so far
-            labels |= self._state.labels
-        if subtask.attachments or subtask.template:
-            labels |= context.terms.setup.data_labels
-        return SubtaskBrief(
-            plan_ref=context.plan.described_in[self._subtask_id],
-            subtask_id=self._subtask_id,
-            dependencies=as_refs(completed, board),
-            missing=missing,
-            attachments=[
-                item for item in context.terms.setup.attachments if item.name in subtask.attachments
-            ],
-            description_ref=work.description_ref,
-            feedback=work.feedback,
-            previous_ref=work.previous.text_ref if work.previous else None,
-            names_items=board.names_items(self._subtask_id),
-            # Sorted, as those of candidates come in any order: after a reset the brief is the same.
-            effects=sorted(work.effects[-limits.EFFECTS_TOLD :]),
-            labels=labels,
-        )
-
-    def _agent_input(self, grant: Amount) -> WorkerAgentInput:
-        context, state, role = self._context, self._state, self.role
-        pool = pool_queue(role.pool) if role.pool else None
-        return WorkerAgentInput(
-            run=context.terms.run,
-            team_ref=context.plan.team_ref,
-            role=role.model_copy(
-                update={
-                    "model": self._model,
-                    "fallback_models": [],
-                    "max_tokens": role.max_tokens or state.request.max_tokens,
-                }
-            ),
-            effort=role.effort.of_attempt(self._number) if role.effort else state.request.effort,
-            subtask_id=self._subtask_id,
-            brief=self._brief(),
-            max_turns=min(state.request.max_turns, role.max_turns or limits.MAX_TURNS),
-            tools_queue=pool or context.terms.setup.tools_queue,
-            outward_queue=pool or context.terms.setup.outward_queue,
-            model_queue=(pool if role.pool_model else None) or context.terms.setup.model_queue,
-            expires_at=state.time_and_budget.latest_deadline_at,
-            timeout_seconds=state.timeout_of(self._subtask_id),
-            grant=grant,
-            last_grant=self._last,
-            goes_first=state.models.outage(self._model) is not None,
-            progress=self._starting_progress(),
-        )
-
-    def _starting_progress(self) -> LoopProgress:
-        """Returns the progress to go on from; a bare agent's conclusion is never sent back."""
-        if not self._context.terms.is_bare:
-            return self._progress
-        return self._progress.model_copy(update={"objected": True})

@@ -19,6 +19,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.background import BackgroundTask, let_ready_tasks_finish, stop_all
     from workflows.calls.saved_work import EarlierFindings
     from workflows.subtasks.assignment import Assignment
+    from workflows.subtasks.subtask_run import SubtaskRun
     from workflows.subtasks.work_context import WorkContext
 
 
@@ -118,9 +119,8 @@ class Dispatch:
             self._wait_for_people(False)
         except (SupervisionError, asyncio.CancelledError) as error:
             self._wait_for_people(False)
-            why = (
-                "the run was cancelled" if isinstance(error, asyncio.CancelledError) else str(error)
-            )
+            is_cancelled = isinstance(error, asyncio.CancelledError)
+            why = "the run was cancelled" if is_cancelled else str(error)
             await self._stop(Problem(type=ErrorKind.CANCELLED, message=why))
             raise
         self._alarm.cancel()
@@ -140,12 +140,12 @@ class Dispatch:
         while steering.retries and self._state.time_and_budget.time_left:
             subtask_id, instruction = steering.next_retry()
             assignment = self._assignments.get(subtask_id)
-            if (
-                board[subtask_id].state == "waiting" and assignment is not None
-            ):  # a review has reopened it meanwhile
+            if board[subtask_id].state == "waiting" and assignment is not None:
+                # A review has reopened it meanwhile.
                 assignment.feedback = "\n".join(filter(None, (assignment.feedback, instruction)))
             else:
                 self.reopen(subtask_id, instruction, warm=bool(instruction))
+
         for subtask_id in list(steering.skips):
             if board.subtask(subtask_id).for_each and self._replanning.running:
                 continue  # it may be getting its items
@@ -265,21 +265,22 @@ class Dispatch:
 
         Returns the time at which an open breaker admits an attempt.
         """
-        board, slots = self._state.board, self._state.slots
-        probes: list[datetime] = []
+        state, board = self._state, self._state.board
+        if state.time_and_budget.agents_waiting:
+            return None  # others could not be paid now
+        if state.refused and not state.has_finding:
+            return None  # others would be refused, too
+
         # Once: while a role rests, each of its subtasks is looked at every time.
         in_flight = board.in_flight()
-        if self._state.time_and_budget.agents_waiting or (
-            self._state.refused and not self._state.has_finding
-        ):
-            return None  # others could not be paid now, or would be refused, too
+        probes: list[datetime] = []
         for subtask_id in board.ready():
-            if slots.full:
+            if state.slots.full:
                 break
             if self._replanning.running and board.missing_for(subtask_id):
                 continue
             assignment = self._assignment(subtask_id, in_flight)
-            if self._running and self._state.models.is_away(assignment.role.models):
+            if self._running and state.models.is_away(assignment.role.models):
                 continue  # those that run wait for it already, and one of them tries it first
             if assignment.take_role():
                 self._assignments[subtask_id] = assignment
@@ -287,7 +288,7 @@ class Dispatch:
                 # what is in flight.
                 board.begin(subtask_id, assignment.role.name)
                 in_flight[assignment.role.name] += 1
-                task = asyncio.create_task(assignment.run())
+                task = asyncio.create_task(SubtaskRun(assignment).run())
                 self._running[subtask_id] = task
                 # Awaiting the tasks themselves would cost more on every wake-up.
                 task.add_done_callback(lambda task: self._changed.set())
@@ -339,9 +340,8 @@ class Dispatch:
         cancelled = False
         try:
             await asyncio.shield(stopping)
-        except (
-            asyncio.CancelledError
-        ):  # once: those that are stopping hand in what they have all the same
+        except asyncio.CancelledError:
+            # Once: those that are stopping hand in what they have all the same.
             cancelled = True
             await stopping
         for assignment in self._assignments.values():

@@ -1,0 +1,241 @@
+"""The attempts of a subtask, one after another, until it has ended."""
+
+import asyncio
+from datetime import timedelta
+
+from temporalio import workflow
+
+with workflow.unsafe.imports_passed_through():
+    from activities.questions.judgement import REFINE, RefineInput
+    from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionError
+    from temporal_supervisor.supervision.contract.result import Problem
+    from temporal_supervisor.supervision.planning.backups import too_far_behind, too_slow
+    from temporal_supervisor.supervision.run.attempt_rules import (
+        DECLINED,
+        OF_THE_REQUEST,
+        back_off,
+        is_retried,
+        is_tried_again,
+    )
+
+    from workflows.calls import activity_calls
+    from workflows.calls.activity_calls import CallFailed
+    from workflows.children.child_contracts import WorkerAgentResult
+    from workflows.subtasks.asked_people import help_after
+    from workflows.subtasks.assignment import Assignment
+    from workflows.subtasks.attempt import run_attempt
+
+
+class SubtaskRun:
+    """The attempts of an assignment, from the first or from one that was held back."""
+
+    def __init__(self, work: Assignment) -> None:
+        self._work = work
+        self._context = work.context
+        self._state = work.context.state
+        self._subtask_id = work.subtask_id
+
+    async def run(self) -> None:
+        """Runs the subtask to its end, or back to the board if no breaker admits its next attempt.
+
+        Raises SupervisionError if the provider refuses all work. A cancellation ends the subtask
+        and is not raised.
+        """
+        work, state = self._work, self._state
+        try:
+            await self._divert()
+            while True:
+                problem = self._settle(await run_attempt(work))
+                if problem is None:
+                    return
+                if not await self._prepare_retry(problem) and not await self._helped(problem):
+                    return
+                if not work.take_role():
+                    state.board.put_back(self._subtask_id)
+                    state.trace.note("subtask_held", self._subtask_id, role=work.role.name)
+                    return
+        except (asyncio.CancelledError, SupervisionError) as error:
+            # The dispatch cancels this at any await here or below; attempts themselves return what
+            # they have.
+            work.stop()
+            if isinstance(error, SupervisionError):
+                raise
+        finally:
+            self._context.slots.free(work.slot)  # if no attempt took it up
+
+    async def _divert(self) -> None:
+        """Gives the subtask to the backup of a role that is behind or slow, if it may work.
+
+        Only before its first attempt: later ones go on where the earlier ones were.
+        """
+        work, state = self._work, self._state
+        role = work.role
+        backup = self._context.plan.team.find(role.backup)
+        if backup is None or work.failures or work.resume_from is not None:
+            return
+
+        why = too_slow(role, state.board.reports())
+        if not why and role.pool is not None:
+            backlog = await activity_calls.pool_backlog(self._context.terms.run, role.pool)
+            why = too_far_behind(role, backlog)
+        # Asked only now: another subtask may have taken the backup's probe during the look.
+        if why and state.waits.breaker(backup.name).admits():
+            work.divert(backup)
+            state.trace.note("subtask_diverted", self._subtask_id, role=backup.name, why=why)
+
+    def _settle(self, result: WorkerAgentResult) -> Problem | None:
+        """Ends the subtask with the result of an attempt, or returns a problem to retry.
+
+        Raises SupervisionError if other subtasks would fail alike and the run has no finding to
+        lose.
+        """
+        work, problem = self._work, result.problem
+        work.last = result
+        work.resume_from = None
+        if work.was_refined:
+            work.was_refined = False
+            self._note_refined(result)
+
+        if result.succeeded:
+            work.succeed(result)
+            return None
+        if problem is None or problem.type is ErrorKind.CANCELLED:
+            work.stop(problem)  # by a person, who wants no other attempt
+            return None
+        if not is_retried(problem.type):
+            work.fail(problem)
+            return None
+
+        has_declined = problem.type in DECLINED
+        is_of_the_subtask = has_declined or problem.type in OF_THE_REQUEST
+        says_nothing = is_of_the_subtask or work.role.person is not None
+        work.count_outcome(None if says_nothing else False)
+        work.failures += 1
+        work.declined += has_declined
+        return problem
+
+    def _note_refined(self, result: WorkerAgentResult) -> None:
+        """Notes in the trace the effect of a rewritten description."""
+        if result.succeeded:
+            brought = "a finding"
+        elif result.problem is not None:
+            brought = f"a failure: {result.problem.type}"
+        else:
+            brought = "nothing"
+        self._state.trace.note("refine_brought", self._subtask_id, brought=brought)
+
+    async def _prepare_retry(self, problem: Problem) -> bool:
+        """Readies the next attempt: by the same role, better described, or by the fallback role.
+
+        Returns False to give up.
+        """
+        context, work = self._context, self._work
+        if context.terms.is_bare:
+            return False
+
+        # After a person's no another role would only ask for the same in other words.
+        fallback = None if work.was_denied else work.unused_fallback
+        same_role = self._may_try_again(problem)
+        if not same_role and fallback is None:
+            return False
+
+        failed_at = workflow.now()
+        rewritten = ""
+        # The description itself is at fault: with the same words any role would fail again.
+        needs_other_words = problem.type in DECLINED and work.description_ref is None
+        if same_role or needs_other_words:
+            # While this waits the breaker may open or close: its permission is asked for after it.
+            rewritten = await self._refined(problem)
+            if needs_other_words and not work.was_refined:
+                # Another role has other tools and instructions: it may do better with them.
+                same_role = False
+            if not same_role and fallback is None:
+                return False
+
+        if fallback is not None and not same_role:
+            work.fall_back(fallback)
+        self._state.trace.note(
+            "subtask_retried",
+            self._subtask_id,
+            error=problem.type,
+            message=problem.message,
+            role=work.role.name,
+            description=rewritten,
+            **work.last.refs,
+        )
+        described_for = workflow.now() - failed_at  # a part of the pause
+        pause = back_off(work.failures) - described_for
+        if pause > timedelta():
+            await workflow.sleep(pause, summary=f"{self._subtask_id}: the next attempt")
+        return True
+
+    def _may_try_again(self, problem: Problem) -> bool:
+        """True if the same role may make another attempt."""
+        work = self._work
+        if not is_tried_again(problem.type, work.failures, work.declined):
+            return False
+        if work.role.person is not None:
+            return False  # who has not answered is not asked again
+        if work.role.team is None:
+            return True
+        # A team needs subtasks for its own plan.
+        return self._context.subtasks_for(self._subtask_id) > 0
+
+    async def _refined(self, problem: Problem) -> str:
+        """Has the subtask described better after a failure. Returns a preview, empty if it is not.
+
+        The attempt then `was_refined`.
+        """
+        context, work = self._context, self._work
+        if context.model.leaves_out("refine"):
+            return ""
+
+        call = RefineInput(
+            **{**context.model.call_fields, "plan_ref": context.plan.described_in[work.subtask_id]},
+            team_ref=context.plan.team_ref,
+            subtask_id=work.subtask_id,
+            description_ref=work.description_ref,
+            role=work.role.name,
+            attempt=work.report.attempts + 1,
+            error=problem,
+            tried_ref=work.last.head,
+        )
+        lost = f"{work.subtask_id} could not be described better"
+        better = await context.model.ask_or_warn(REFINE, call, lost)
+        if better is None or not better.description_ref:
+            return ""
+
+        work.description_ref = better.description_ref
+        work.was_refined = True
+        return better.preview
+
+    async def _helped(self, problem: Problem) -> bool:
+        """True if a person has a subtask that failed for good tried again; else it has ended."""
+        work, state = self._work, self._state
+        is_required = state.plan.importance.get(self._subtask_id) == "required"
+        is_asked_about = state.request.on_subtask_failure == "ask" and is_required
+        if not is_asked_about or work.previous is not None:
+            work.fail(problem)
+            return False
+
+        # Others may work in its slot while a person thinks.
+        self._context.slots.free(work.slot)
+        try:
+            decision = await help_after(problem, work, work.so_far)
+        except SupervisionError:  # the run's time is over
+            work.stop()
+            return False
+        if decision is None:
+            work.fail(problem)
+            return False
+        if decision.choice == "retry":
+            work.begin_afresh(decision.text)
+            return True
+
+        try:
+            finding = await self._context.waiting.stored_words(decision)
+        except CallFailed as error:
+            work.fail(error.problem)
+            return False
+        work.succeed(WorkerAgentResult(finding=finding))
+        return False
