@@ -113,7 +113,8 @@ class Visibility:
         if waiting != self._waiting:
             self._waiting = waiting
             self._show_waiting(waiting)
-        updates = self._state.updates - self._state.updates % UPDATES_SHOWN_EACH
+        taken = self._state.replies.taken
+        updates = taken - taken % UPDATES_SHOWN_EACH
         if updates >= limits.UPDATES_WARNED and updates != self._updates:
             self._updates = updates
             workflow.upsert_memo({"updates": updates})

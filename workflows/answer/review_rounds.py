@@ -45,7 +45,7 @@ class ReviewRounds:
         for number in range(1, state.request.max_reviews + 2):
             if not state.time_and_budget.time_left:
                 return
-            with state.own_work():
+            with state.time_and_budget.own_work():
                 reply = await self._review(number, former)
                 if reply is None:
                     return

@@ -159,7 +159,7 @@ class AnswerWriter:
         state, reply, why = self._state, None, EMPTY
         own_grounding = state.answer.grounding  # of a direct answer, which gets its JSON here
         try:
-            with state.own_work():
+            with state.time_and_budget.own_work():
                 # Stopped first: a draft that ended later would count findings as folded in that
                 # the answer left out.
                 await drafts.stop()
@@ -174,7 +174,8 @@ class AnswerWriter:
         else:
             state.answer_by_findings(why)
             if reply:
-                state.add_to_answer(reply.answer.as_json, reply.answer.unsupported)
+                written = reply.answer
+                state.take_answer(state.answer.with_json(written.as_json, written.unsupported))
         self._complete_json(reply, tables, why)
         for contradiction in reply.contradictions if reply else []:
             state.add_contradiction(contradiction)
@@ -201,7 +202,8 @@ class AnswerWriter:
         """Makes a table the answer's JSON, if one fills it; JSON that does not fit is a gap."""
         lacks = "; ".join(reply.problems) if reply else why
         if tables.fills:
-            self._state.answer_with_table(tables.answer_json, tables.answer_json_ref)
+            answer = self._state.answer.with_table(tables.answer_json, tables.answer_json_ref)
+            self._state.take_answer(answer)
             lacks = tables.problem
         if self._schema_ref and lacks:
             self._state.open_points.open(ANSWER_JSON, lacks)

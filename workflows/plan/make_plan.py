@@ -78,7 +78,7 @@ class PlanMaker:
         """
         state = self._state
         budget = state.time_and_budget
-        if state.subtasks_left == 0 or not budget.time_left or budget.ledger.exhausted:
+        if state.shares.subtasks_left == 0 or not budget.time_left or budget.ledger.exhausted:
             return False
         try:
             reply = await self.make("step")
@@ -146,7 +146,7 @@ class PlanMaker:
     async def _asked(self, call: PlanInput, tokens: int) -> PlanReply:
         """Returns the reply to one try. Raises SupervisionError."""
         try:
-            with self._state.own_work():
+            with self._state.time_and_budget.own_work():
                 return await self._model.ask(PLAN, call, tokens)
         except SupervisionError as error:
             if error.kind is ErrorKind.INVALID_REQUEST and call.problems:  # no room to name them

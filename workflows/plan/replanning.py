@@ -43,7 +43,7 @@ class Replanning(BackgroundTask):
     @property
     def _possible(self) -> bool:
         state, budget = self._state, self._state.time_and_budget
-        has_room = state.subtasks_left > 0 and not budget.ledger.exhausted
+        has_room = state.shares.subtasks_left > 0 and not budget.ledger.exhausted
         return bool(self._left and has_room and budget.time_left)
 
     def _is_due(self) -> bool:

@@ -216,7 +216,7 @@ class AgentRun:
     def _slices(self) -> float:
         """Returns the number of slices of the free budget, of which this work gets one."""
         if self.role.team:
-            return self._state.slices_for(self._subtask_id)
+            return self._state.shares.slices_for(self._subtask_id)
         agents = self._state.board.agents(self._state.request.max_parallel)
         return self._state.time_and_budget.shares(agents)
 
@@ -282,10 +282,11 @@ class AgentRun:
         )
 
     def _no_subtasks_left(self) -> Problem:
+        left, most = self._state.shares.subtasks_left, self._state.request.max_subtasks
         message = (
             f"the role '{self.role.name}' is a team, whose plan needs at least "
-            f"{limits.NESTED_SUBTASKS_LEAST} subtasks: {self._state.subtasks_left} are left of the "
-            f"{self._state.request.max_subtasks} of max_subtasks"
+            f"{limits.NESTED_SUBTASKS_LEAST} subtasks: {left} are left of the "
+            f"{most} of max_subtasks"
         )
         return Problem(type=ErrorKind.INVALID_PLAN, message=message)
 

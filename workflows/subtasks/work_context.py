@@ -36,4 +36,4 @@ class WorkContext:
 
     def subtasks_for(self, subtask_id: str) -> int:
         """Returns the number of subtasks that a nested run may name; 0 if there are too few."""
-        return self.state.subtasks_for(subtask_id, self.plan.may_be_team)
+        return self.state.shares.subtasks_for(subtask_id, self.plan.may_be_team)

@@ -4,7 +4,8 @@ Both can be extended while it runs.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 from temporal_supervisor.supervision.base import limits
@@ -23,7 +24,8 @@ class TimeAndBudget:
     """Deadline and budget of one supervisor. `now` is the run's clock.
 
     A nested supervisor has its `grant` as the budget. `stopped_because` says why no more work may
-    begin, whatever time is left. While the clock is held, the deadline stays as far away as it was.
+    begin, whatever time is left, `own_seconds` is the time of the supervisor's own work. While the
+    clock is held, the deadline stays as far away as it was.
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class TimeAndBudget:
         self._ceilings = Ceilings()
         self._agents_waiting: Counter[str] = Counter()
         self.stopped_because = ""
+        self.own_seconds = 0.0
         self._held_by: set[str] = set()
         self._held_since = started_at
         # In the holds that have ended: each wait looks at the deadline at each event.
@@ -89,6 +92,15 @@ class TimeAndBudget:
         holds = [*self._holds, (self._held_since, self._now())] if self.held else self._holds
         parts = (min(end, until) - max(begin, since) for since, until in holds)
         return sum((max(timedelta(), part) for part in parts), timedelta())
+
+    @contextmanager
+    def own_work(self) -> Iterator[None]:
+        """Counts the time of a block, without pauses, as the supervisor's own, unless it raises."""
+        began = self._now()
+        yield
+        now = self._now()
+        held = self.held_time(began, now)
+        self.own_seconds += (now - began - held).total_seconds()
 
     @property
     def work_until(self) -> datetime:

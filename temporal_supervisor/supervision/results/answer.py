@@ -42,6 +42,15 @@ class Answer(Model):
     json_ref: str | None = None
     model: str | None = None
 
+    def with_json(self, as_json: JsonValue, unsupported: Sequence[Unsupported]) -> "Answer":
+        """Returns the answer with its JSON, and with further claims that nothing supports."""
+        claims = [*self.unsupported, *unsupported]
+        return self.model_copy(update={"as_json": as_json, "unsupported": claims})
+
+    def with_table(self, as_json: JsonValue, json_ref: str | None) -> "Answer":
+        """Returns the answer with a table as its JSON; all of it is at `json_ref` if it was cut."""
+        return self.model_copy(update={"as_json": as_json, "json_ref": json_ref})
+
 
 def grounding_of(answer: Answer, reports: Sequence[SubtaskReport]) -> Grounding:
     """Returns the grounds of an answer: knowledge if it is recalled, or a finding of its basis is.

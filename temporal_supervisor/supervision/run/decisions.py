@@ -181,6 +181,26 @@ class Instructions(Model):
         return self.sent_at > known.sent_at
 
 
+class UpdateReplies:
+    """The number of updates `taken`, of which the server allows so many, and the replies by id."""
+
+    def __init__(self) -> None:
+        self.taken = 0
+        self._replies: dict[str, str] = {}
+
+    def count(self) -> None:
+        """Counts an update that is taken."""
+        self.taken += 1
+
+    def to(self, request_id: str | None) -> str | None:
+        """Returns the reply to an update that came before; None if it is new or has no id."""
+        return self._replies.get(request_id) if request_id else None
+
+    def keep(self, request_id: str, message: str) -> None:
+        """Keeps the reply to an update, for when the update comes again."""
+        self._replies[request_id] = message
+
+
 class Steering:
     """Instructions of people, which work reads before its next step.
 

@@ -4,11 +4,13 @@ A nested supervisor is a run with a fixed grant. While it works its supervisor k
 it: how many of its waits need people, and what is spent.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from temporal_supervisor.supervision.base.limits import NESTED_SUBTASKS_LEAST
-from temporal_supervisor.supervision.budget.ledger import Amount
+from temporal_supervisor.supervision.budget.ledger import Amount, Ledger
+from temporal_supervisor.supervision.contract.plan import Subtask
 from temporal_supervisor.supervision.contract.progress import NestedRun
 from temporal_supervisor.supervision.contract.usage import Usage
 from temporal_supervisor.supervision.run.board import Board
@@ -96,6 +98,49 @@ class NestedRuns:
     def subtasks(self) -> int:
         """The number of subtasks that nested runs have named, or may still name."""
         return self._named + sum(run.grant.subtasks for run in self._at_work.values())
+
+
+class Shares:
+    """What is free for nested runs that begin; `most_subtasks` is the most that a run may name."""
+
+    def __init__(self, board: Board, nested: NestedRuns, ledger: Ledger, most_subtasks: Callable[[], int]) -> None:
+        self._board = board
+        self._nested = nested
+        self._ledger = ledger
+        self._most_subtasks = most_subtasks
+
+    @property
+    def subtasks_left(self) -> int:
+        """The number of subtasks that later plans may name, here or in nested runs that begin."""
+        return max(0, self._most_subtasks() - self._board.named - self._nested.subtasks)
+
+    def subtasks_for(self, subtask_id: str, is_team: Callable[[Subtask], bool]) -> int:
+        """Returns the number of subtasks that a nested run may name, which begins on a subtask.
+
+        Others that have not started get their part if their role `is_team`; 0 are too few.
+        """
+        teams = filter(is_team, self._others_without_grant(subtask_id))
+        others = [each.weight for each in teams]
+        weight = self._board.subtask(subtask_id).weight
+        share = share_of_subtasks(self.subtasks_left, weight, others)
+        return share if share >= NESTED_SUBTASKS_LEAST else 0
+
+    def slices_for(self, subtask_id: str) -> float:
+        """Returns by how many the free budget is divided for a nested run, which gets one slice."""
+        others = [each.weight for each in self._others_without_grant(subtask_id)]
+        own = portion(self._board.subtask(subtask_id).weight, others)
+        return 1 / own if own else math.inf
+
+    def _others_without_grant(self, subtask_id: str) -> list[Subtask]:
+        """Returns the other subtasks that have not started, or hold no budget at the moment.
+
+        Several may begin at once: each counts until it has its own grant.
+        """
+        others: list[Subtask] = []
+        for report in self._board.unfinished():
+            if report.id != subtask_id and not self._ledger.has_grant(report.workflow_id):
+                others.append(self._board.subtask(report.id))
+        return others
 
 
 def portion(weight: float, others: Sequence[float]) -> float:

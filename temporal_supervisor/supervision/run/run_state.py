@@ -1,13 +1,9 @@
 """The state of a run as its workflow keeps it: what the queries show and the result is made of."""
 
-import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Literal
-
-from pydantic import JsonValue
 
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.errors import WITHOUT_ANSWER, ErrorKind, SupervisionError
@@ -16,14 +12,13 @@ from temporal_supervisor.supervision.budget.ledger import Spending
 from temporal_supervisor.supervision.budget.time_and_budget import TimeAndBudget
 from temporal_supervisor.supervision.contract.ceilings import Ceilings
 from temporal_supervisor.supervision.contract.finding import ArtifactRef, Labels
-from temporal_supervisor.supervision.contract.plan import Plan, Subtask
+from temporal_supervisor.supervision.contract.plan import Plan
 from temporal_supervisor.supervision.contract.progress import Phase
 from temporal_supervisor.supervision.contract.request import RunRequest
 from temporal_supervisor.supervision.contract.result import (
     Contradiction,
     Gap,
     Problem,
-    Unsupported,
 )
 from temporal_supervisor.supervision.contract.status import Flags
 from temporal_supervisor.supervision.contract.updates import NewBudget
@@ -35,21 +30,22 @@ from temporal_supervisor.supervision.results.answer import (
 )
 from temporal_supervisor.supervision.results.success_rule import explain, met, nothing_missing
 from temporal_supervisor.supervision.run.board import Board
-from temporal_supervisor.supervision.run.decisions import Decisions, Instructions, Proposals, Steering
-from temporal_supervisor.supervision.run.events import Trace
-from temporal_supervisor.supervision.run.nested_runs import (
-    NestedGrant,
-    NestedRuns,
-    portion,
-    share_of_subtasks,
+from temporal_supervisor.supervision.run.decisions import (
+    Decisions,
+    Instructions,
+    Proposals,
+    Steering,
+    UpdateReplies,
 )
+from temporal_supervisor.supervision.run.events import Trace
+from temporal_supervisor.supervision.run.nested_runs import NestedGrant, NestedRuns, Shares
 from temporal_supervisor.supervision.run.open_points import OpenPoints
 from temporal_supervisor.supervision.run.serving_models import ServingModels
 from temporal_supervisor.supervision.run.slots import Slots
 from temporal_supervisor.supervision.run.waits import Waits
 
-_OF_A_PLAN = (ErrorKind.INVALID_PLAN, ErrorKind.NO_SUBTASKS, ErrorKind.NO_CAPABLE_WORKER)
 _REASONS_SHOWN = 5  # of subtasks, in the error of a run without a finding
+_OF_A_PLAN = (ErrorKind.INVALID_PLAN, ErrorKind.NO_SUBTASKS, ErrorKind.NO_CAPABLE_WORKER)
 
 
 class RunState:
@@ -57,9 +53,9 @@ class RunState:
 
     The parts own their fields, and this class its own: workflows change a run by methods alone.
 
-    `planned` is the number of subtasks in the first plan. `requests` are the replies to updates by
-    their ids, `labels` those of all texts that worker agents wrote, `refused` the subtasks that are
-    refused for all alike and wait for the run's first finding. A run that `extracts` is the
+    `planned` is the number of subtasks in the first plan, `labels` are those of all texts that
+    worker agents wrote, `refused` the subtasks that are refused for all alike and wait for the
+    run's first finding. A run that `extracts` is the
     stand-in model's, and has no confidence. `effects` are the calls with effects that its worker
     agents made, and it `was_denied` if a person has refused one. `without_answer` is the reason why
     a run that does not fail has no answer.
@@ -84,6 +80,8 @@ class RunState:
         self.spending = Spending()
         self.models = ServingModels(now)
         self.nested = NestedRuns(self.board)
+        ledger = self.time_and_budget.ledger
+        self.shares = Shares(self.board, self.nested, ledger, lambda: self.request.max_subtasks)
         self.waits = Waits(now)
         self.trace = Trace(now)
         self.decisions = Decisions()
@@ -99,7 +97,6 @@ class RunState:
         self.had_finding_above = False  # when a nested run began
         self.waits_for_people = False
         self.labels = Labels()
-        self.own_seconds = 0.0
         self.warnings: list[str] = []
         self.model_notice: str | None = None
         self.extracts = False
@@ -110,8 +107,7 @@ class RunState:
         self.trace_ref: str | None = None
         self.started_at = started_at
         self.finished_at: datetime | None = None
-        self.requests: dict[str, str] = {}
-        self.updates = 0  # that were taken: the server allows so many
+        self.replies = UpdateReplies()
         self.effects: list[str] = []
         self.was_denied = False
         self.now = now
@@ -209,39 +205,6 @@ class RunState:
             return False
         return all(wait.for_decision for wait in self.waits.current)
 
-    @property
-    def subtasks_left(self) -> int:
-        """The number of subtasks that later plans may name, here or in nested runs that begin."""
-        return max(0, self.request.max_subtasks - self.board.named - self.nested.subtasks)
-
-    def subtasks_for(self, subtask_id: str, is_team: Callable[[Subtask], bool]) -> int:
-        """Returns the number of subtasks that a nested run may name, which begins on a subtask.
-
-        Others that have not started get their part if their role `is_team`; 0 are too few.
-        """
-        others = [each.weight for each in self._others_without_grant(subtask_id) if is_team(each)]
-        weight = self.board.subtask(subtask_id).weight
-        share = share_of_subtasks(self.subtasks_left, weight, others)
-        return share if share >= limits.NESTED_SUBTASKS_LEAST else 0
-
-    def slices_for(self, subtask_id: str) -> float:
-        """Returns into how many slices the free budget is divided, of which a nested run gets one."""
-        others = [each.weight for each in self._others_without_grant(subtask_id)]
-        own = portion(self.board.subtask(subtask_id).weight, others)
-        return 1 / own if own else math.inf
-
-    def _others_without_grant(self, subtask_id: str) -> list[Subtask]:
-        """Returns the other subtasks that have not started, or hold no budget at the moment.
-
-        Several may begin at once: each counts until it has its own grant.
-        """
-        ledger = self.time_and_budget.ledger
-        return [
-            self.board.subtask(report.id)
-            for report in self.board.unfinished()
-            if report.id != subtask_id and not ledger.has_grant(report.workflow_id)
-        ]
-
     def prepared(
         self,
         ceilings: Ceilings | None,
@@ -309,23 +272,6 @@ class RunState:
         self.trace_ref = trace_ref
         self.answer = self.answer.model_copy(update={"ref": answer_ref})
 
-    def count_update(self) -> None:
-        """Counts an update that is taken."""
-        self.updates += 1
-
-    def remember_reply(self, request_id: str, message: str) -> None:
-        """Keeps the reply to an update, for when the update comes again."""
-        self.requests[request_id] = message
-
-    @contextmanager
-    def own_work(self) -> Iterator[None]:
-        """Counts the time of a block, without pauses, as the supervisor's own, unless it raises."""
-        began = self.now()
-        yield
-        now = self.now()
-        held = self.time_and_budget.held_time(began, now)
-        self.own_seconds += (now - began - held).total_seconds()
-
     def refuse(self, subtask_id: str) -> None:
         """Notes that the work of a subtask is refused for a reason that holds for all alike."""
         self.refused.add(subtask_id)
@@ -361,16 +307,16 @@ class RunState:
             self.warn(f"the dollar budget is not kept: the price of {model} is unknown")
 
     def model_away(self, model: str, work: object, why: str, seconds: float | None = None, chance: float = 0.0) -> None:
-        """Notes that a model is away, longer after each failed try and by a random `chance`; None: until a `resume`."""
+        """Notes that a model is away: longer after each failed try, and by a random `chance`.
+
+        Without `seconds` it is until a `resume`.
+        """
         outage = self.models.went_away(model, work, cut(why, limits.SENTENCE_BYTES))
         if seconds is None:
             outage.last_until(None)
             self.trace.note("waiting_provider", why=why)
-            return
-        # No date holds more.
-        own = limits.PROVIDER_PAUSE * limits.PROVIDER_PAUSE_FACTOR ** min(outage.rounds, 20)
-        least = max(timedelta(seconds=seconds), min(own, limits.PROVIDER_PAUSE_MAX))
-        outage.last_until(self.now() + least * (1 + limits.RETRY_JITTER * chance))
+        else:
+            outage.last_for(seconds, chance, self.now())
 
     def restart(self) -> None:
         """Begins the deadline again after `temporal workflow reset`."""
@@ -414,20 +360,31 @@ class RunState:
         return self._numbers[series]
 
     def check_success(self) -> None:
-        """Raises SupervisionError if what succeeded is not enough for the rule, or is nothing at all."""
-        budget = self.time_and_budget
+        """Raises SupervisionError if too little succeeded for the rule, or nothing at all."""
         if not self.board.usable():
-            if budget.ledger.exhausted:
-                raise SupervisionError(
-                    ErrorKind.BUDGET_EXHAUSTED, f"no finding within the budget: {budget.spent_line()}"
-                )
-            if not budget.time_left:
-                why = budget.stopped_because or "the deadline came before there was any finding"
-                raise SupervisionError(ErrorKind.DEADLINE_EXCEEDED, why)
-            raise SupervisionError(ErrorKind.ALL_SUBTASKS_FAILED, f"no subtask succeeded ({self._reasons()})")
+            raise self._no_finding()
         rule, reports, by_id = self.request.success, self.board.current(), self.plan.importance
         if rule != "any" and not met(rule, reports, by_id):
             raise SupervisionError(ErrorKind.QUORUM_NOT_MET, explain(rule, reports, by_id))
+
+    def _no_finding(self) -> SupervisionError:
+        """Returns the error of a run without a finding, by the first cause that there is."""
+        budget = self.time_and_budget
+        if budget.ledger.exhausted:
+            why = f"no finding within the budget: {budget.spent_line()}"
+            return SupervisionError(ErrorKind.BUDGET_EXHAUSTED, why)
+        if not budget.time_left:
+            why = budget.stopped_because or "the deadline came before there was any finding"
+            return SupervisionError(ErrorKind.DEADLINE_EXCEEDED, why)
+        why = f"no subtask succeeded ({self._reasons()})"
+        return SupervisionError(ErrorKind.ALL_SUBTASKS_FAILED, why)
+
+    def _reasons(self) -> str:
+        """Returns the reasons for the first gaps, each once behind the ids of its subtasks."""
+        ids: dict[str, list[str]] = {}
+        for gap in self.gaps[:_REASONS_SHOWN]:
+            ids.setdefault(gap.reason, []).append(gap.subtask_id)
+        return "; ".join(f"{', '.join(named)}: {reason}" for reason, named in ids.items())
 
     def take_answer(self, answer: Answer) -> None:
         """Takes over an answer, in place of the one so far."""
@@ -437,28 +394,9 @@ class RunState:
         """Takes over a draft of the answer, or an empty one if there is none any more."""
         self.draft = draft
 
-    def add_to_answer(self, as_json: JsonValue, unsupported: Sequence[Unsupported]) -> None:
-        """Sets the answer's JSON, and adds claims that nothing supports."""
-        claims = [*self.answer.unsupported, *unsupported]
-        self.answer = self.answer.model_copy(update={"as_json": as_json, "unsupported": claims})
-
-    def answer_with_table(self, as_json: JsonValue, json_ref: str | None) -> None:
-        """Makes a table the answer's JSON.
-
-        The whole of it is stored at `json_ref` if it was cut.
-        """
-        self.answer = self.answer.model_copy(update={"as_json": as_json, "json_ref": json_ref})
-
     def take_tables(self, tables: list[ArtifactRef]) -> None:
         """Takes over the tables of templates."""
         self.tables = tables
-
-    def _reasons(self) -> str:
-        """Returns the reasons for the first gaps, each once behind the ids of its subtasks."""
-        ids = dict[str, list[str]]()
-        for gap in self.gaps[:_REASONS_SHOWN]:
-            ids.setdefault(gap.reason, []).append(gap.subtask_id)
-        return "; ".join(f"{', '.join(named)}: {reason}" for reason, named in ids.items())
 
     def answer_by_findings(self, why: str) -> None:
         """Makes the findings stand in for an answer that could not be written, unless there is one already."""

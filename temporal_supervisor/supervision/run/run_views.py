@@ -55,7 +55,7 @@ def status_of(state: RunState, cursor: int = 0, since: str = "", execution: str 
         breakers=[*state.waits.cards()[: limits.STATUS_PAGE]],
         review=f"up to {rounds} rounds" if rounds else "off",
         deadline_at=state.time_and_budget.deadline_at.isoformat(),
-        updates=state.updates,
+        updates=state.replies.taken,
         warnings=state.warnings,
         reuse_from=state.request.reuse_from,
         saved=saved_usage(reports),
@@ -92,7 +92,9 @@ def result_of(state: RunState) -> RunResult:
     now = state.finished_at or state.now()
     reports = [_timed(state, report, now) for report in state.board.reports()]
     gaps, answer = state.gaps, _shown_answer(state)
-    wall, held = now - state.started_at, state.time_and_budget.held_time(state.started_at, now)
+    wall = now - state.started_at
+    held = state.time_and_budget.held_time(state.started_at, now)
+    own_seconds = state.time_and_budget.own_seconds
     return RunResult(
         status=state.outcome,
         answer=with_gaps(answer.text, gaps) if state.answer.text else answer.text,
@@ -112,7 +114,7 @@ def result_of(state: RunState) -> RunResult:
         artifacts=[*state.tables, *_artifacts_of(reports)],
         usage=state.usage,
         spend=state.spending.rows(),
-        timing=timing(reports, wall.total_seconds(), state.own_seconds, now, held.total_seconds()),
+        timing=timing(reports, wall.total_seconds(), own_seconds, now, held.total_seconds()),
         plan_revisions=state.revision,
         warnings=state.warnings,
         reuse_from=state.request.reuse_from,

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.errors import ErrorKind
 
 _NEVER = datetime.max.replace(tzinfo=UTC)  # until a person resumes the run
@@ -37,6 +38,13 @@ class Outage:
         None: until a person resumes the run.
         """
         self.until = None if time is None else max(self.until or time, time)
+
+    def last_for(self, seconds: float, chance: float, now: datetime) -> None:
+        """Moves the end by at least so many seconds: more after each failed try, and by chance."""
+        rounds = min(self.rounds, 20)  # no date holds more
+        pause = limits.PROVIDER_PAUSE * limits.PROVIDER_PAUSE_FACTOR**rounds
+        least = max(timedelta(seconds=seconds), min(pause, limits.PROVIDER_PAUSE_MAX))
+        self.last_until(now + least * (1 + limits.RETRY_JITTER * chance))
 
 
 class ServingModels:

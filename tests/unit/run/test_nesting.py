@@ -116,16 +116,16 @@ def test_the_caps_of_a_run_hold_for_its_nested_runs_too() -> None:
     run = a_run("t1", "t2", "t3", max_subtasks=12)
     teams = {"t1", "t2"}
     run.board.start("t1", "team")
-    first = run.subtasks_for("t1", lambda each: each.id in teams)
+    first = run.shares.subtasks_for("t1", lambda each: each.id in teams)
     assert first == 2 + 2  # of the nine that are free: two each, and a half of what is left
     run.nested.begin("r/t1/1", "t1", NestedGrant(slots=1, subtasks=first))
-    assert run.subtasks_left == 5
+    assert run.shares.subtasks_left == 5
     run.nested.end("r/t1/1", NestedRun(named=3))
     run.board.complete("t1", FINDING)
-    assert run.subtasks_left == 6
-    assert run.subtasks_for("t2", lambda each: each.id in teams) == 6
+    assert run.shares.subtasks_left == 6
+    assert run.shares.subtasks_for("t2", lambda each: each.id in teams) == 6
     short = a_run("t1", "t2", max_subtasks=3)
-    assert short.subtasks_for("t1", lambda each: True) == 0, "one is no plan"
+    assert short.shares.subtasks_for("t1", lambda each: True) == 0, "one is no plan"
 
 
 def test_budget_is_divided_by_weight_over_what_has_not_started() -> None:
@@ -134,11 +134,11 @@ def test_budget_is_divided_by_weight_over_what_has_not_started() -> None:
     for subtask_id in ("t1", "t2"):  # at once: before either has its grant
         run.board.start(subtask_id, "team")
         run.board.note_workflow(subtask_id, f"r/{subtask_id}/1")
-    assert run.slices_for("t1") == pytest.approx(3)
+    assert run.shares.slices_for("t1") == pytest.approx(3)
     assert ledger.grant("r/t1/1", 3)
-    assert run.slices_for("t2") == 2
+    assert run.shares.slices_for("t2") == 2
     assert ledger.grant("r/t2/1", 2)
-    assert run.slices_for("t3") == 1, "a lone one gets all"
+    assert run.shares.slices_for("t3") == 1, "a lone one gets all"
 
 
 def test_a_nested_run_has_its_grant_as_its_limits() -> None:
