@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from functools import cached_property, partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Protocol
 
 from temporal_supervisor.supervision.base import limits
@@ -81,26 +81,40 @@ def check(text: str, sources: Sequence[Source], marks: Collection[str] = (), nam
     one has are left out. `marks` are the ids that citations may name in brackets.
     """
     text = text[: limits.GROUNDED_CHARS]
-    made = [*claims(text, marks)]
     support = Support(sources if text.strip() else [], are_all=True)
-    checked, nowhere = [], 0
-    for claim, found in looked_up(made, text, support):
-        source, line, ref = found or ("", "", "")
-        problem = "" if found else support.problem(claim)
-        checked.append(CheckedClaim(text=claim.text, source=source, line=line, ref=ref, problem=problem))
-        nowhere += not source
+    checked: list[CheckedClaim] = []
+    nowhere = 0
+    for claim, found in looked_up([*claims(text, marks)], text, support):
+        checked.append(_checked(claim, found, support))
+        if not checked[-1].source:
+            nowhere += 1
         if nowhere == limits.UNSUPPORTED_LISTED:
             return checked
+
     checked += _small_values_of_others(text, support)
     checked += _wrong_directions(text, sources)
     checked += support.parted_names(text)
     checked += support.wrong_counts(text)
+
+    # A sentence with a claim that is doubted already is not listed once more.
     doubted = [claim.text for claim in checked if not claim.source]
-    whole = [*support.wrong_cells(text), *support.false_superlatives(text)]
-    checked += [claim for claim in whole if not any(item in claim.text for item in doubted)]
+    for sentence in [*support.wrong_cells(text), *support.false_superlatives(text)]:
+        if not any(item in sentence.text for item in doubted):
+            checked.append(sentence)
+
     known = {claim.text for claim in checked}
-    unknown = unknown_names(text, support.words) if names else []
-    return checked + [CheckedClaim(text=name) for name in unknown if name not in known]
+    for name in unknown_names(text, support.words) if names else []:
+        if name not in known:
+            checked.append(CheckedClaim(text=name))
+    return checked
+
+
+def _checked(claim: Claim, found: Found | None, support: "Support") -> CheckedClaim:
+    """Returns a claim with the line that has it, or with what speaks against it."""
+    if found is None:
+        return CheckedClaim(text=claim.text, problem=support.problem(claim))
+    source, line, ref = found
+    return CheckedClaim(text=claim.text, source=source, line=line, ref=ref)
 
 
 def _small_values_of_others(text: str, support: "Support") -> Iterator[CheckedClaim]:
@@ -142,6 +156,7 @@ def looked_up(made: Iterable[Claim], text: str, finder: Finder) -> Iterator[tupl
     by_text: dict[str, dict[Claim, None]] = {}
     for claim in made:
         by_text.setdefault(claim.text, {})[claim] = None
+
     for alike in by_text.values():
         first: Found | None = None
         for claim in alike:
@@ -186,14 +201,15 @@ def unsupported_in_answer(
     names: bool = True,
 ) -> list[Unsupported]:
     """Returns the claims of an answer that no source supports, and what of it is `doubtful`."""
-    nowhere = found_nowhere(check(text, sources, marks, names), [item for item in doubtful if item in text])
+    repeated = [item for item in doubtful if item in text]
+    nowhere = found_nowhere(check(text, sources, marks, names), repeated)
     return [Unsupported(text=item, where="answer") for item in nowhere]
 
 
 def found_nowhere(claims: Iterable[CheckedClaim], more: Iterable[str] = ()) -> list[str]:
     """Returns the claims without support, and `more`: each once, and not too many."""
-    texts = [*(claim.text for claim in claims if not claim.source), *more]
-    return list(dict.fromkeys(texts))[: limits.UNSUPPORTED_SHOWN]
+    texts = [claim.text for claim in claims if not claim.source]
+    return list(dict.fromkeys([*texts, *more]))[: limits.UNSUPPORTED_SHOWN]
 
 
 class Support:
@@ -214,27 +230,35 @@ class Support:
         They `are_all` if nothing else was read, which might name a unit.
         """
         self._names = Names(have_all=are_all)
-        read_sources = [*_within_limits(sources)]
-        scales = scales.union(*(declared_scales(source.text) for source in read_sources))
-        given = [source for source in read_sources if source.kind == "data"]
+        whole = [*_within_limits(sources)]
+        for source in whole:
+            scales = scales.union(declared_scales(source.text))
+
+        given = [source for source in whole if source.kind == "data"]
         self._accepted = [Read(source, self._names, scales=scales) for source in given]
         for read in self._accepted:
             self._names.learn(read.places)
         data = tuple(self._accepted)
-        derived = [source for source in read_sources if source.kind == "computed"]
+
+        # Computed of what holds: an output may be the operand of another one.
+        derived = [source for source in whole if source.kind == "computed"]
         computed = [Read(source, self._names, data, scales) for source in derived]
         while holding := [read for read in computed if self._operands_hold(read.source)]:
             self._accepted += holding
             computed = [read for read in computed if read not in holding]
+
         # A tool output tells more than the brief.
         self._accepted.sort(key=lambda read: read.source.name == BRIEF)
 
     @cached_property
     def words(self) -> KnownWords:
         """All words of the sources, and the values by which their queries chose rows that there are."""
-        reads = [read for read in self._accepted if read.source.kind == "data"]
-        asked = [read.places.query.words for read in reads if read.places.query and read.places.has_rows]
-        return KnownWords([*(read.source.text for read in reads), *asked])
+        data = [read for read in self._accepted if read.source.kind == "data"]
+        texts = [read.source.text for read in data]
+        for read in data:
+            if read.places.query and read.places.has_rows:
+                texts.append(read.places.query.words)
+        return KnownWords(texts)
 
     def supports(self, claim: Claim) -> bool:
         """True if a source has what is claimed."""
@@ -247,11 +271,13 @@ class Support:
         """
         if claim.figure is not None:
             return self._find_figure(claim.figure, claim.near) or _as_span(claim)
-        words = [plain_address(claim.text).rstrip("/")] if claim.kind == "address" else pieces(claim.text)
+        is_address = claim.kind == "address"
+        words = [plain_address(claim.text).rstrip("/")] if is_address else pieces(claim.text)
+        first = next(iter(words), "")
         for read in self._accepted:
-            text = read.addresses if claim.kind == "address" else read.plain
+            text = read.addresses if is_address else read.plain
             if all(piece in text for piece in words):
-                return read.source.name, _line(text, text.find(next(iter(words), ""))), read.source.ref
+                return read.source.name, _line(text, text.find(first)), read.source.ref
         return None
 
     def problem(self, claim: Claim) -> str:
@@ -261,11 +287,14 @@ class Support:
         """
         if claim.figure is None:
             return ""
-        against = (read.against(claim.figure, claim.near or Near()) for read in self._accepted)
-        if problem := next(filter(None, against), ""):
-            return problem
+        for read in self._accepted:
+            problem = read.against(claim.figure, claim.near or Near())
+            if problem:
+                return problem
         years = self._other_years(claim.figure, claim.near)
-        return f"it stands beside {', '.join(map(str, sorted(years)))}" if years else ""
+        if not years:
+            return ""
+        return f"it stands beside {', '.join(map(str, sorted(years)))}"
 
     def speaks_against(self, claim: Claim) -> str:
         """Returns the evidence against a figure if each of its places has some; empty otherwise.
@@ -274,8 +303,9 @@ class Support:
         """
         if claim.figure is None:
             return ""
-        near = claim.near or Near()
-        doubts = [doubt for read in self._accepted for doubt in read.doubts(claim.figure, near)]
+        doubts: list[str] = []
+        for read in self._accepted:
+            doubts += read.doubts(claim.figure, claim.near or Near())
         return doubts[0] if doubts and all(doubts) else ""
 
     def false_superlatives(self, text: str) -> Iterator[CheckedClaim]:
@@ -285,12 +315,15 @@ class Support:
         """
         for start, stop in sentence_spans(without_code(text)):
             sentence = text[start:stop]
-            is_row = sentence.lstrip().startswith("|") or self._names.extremes_left == 0
-            said = None if is_row else superlative_in(sentence)
+            if sentence.lstrip().startswith("|") or self._names.extremes_left == 0:
+                continue
+            said = superlative_in(sentence)
             mentions = self._names.mentions(sentence) if said else []
             if said is None or not mentions or self._is_told(mentions):
                 continue
-            doubts = [doubt for read in self._accepted for doubt in read.extremes_doubted(said, sentence, mentions)]
+            doubts: list[str] = []
+            for read in self._accepted:
+                doubts += read.extremes_doubted(said, sentence, mentions)
             if doubts and all(doubts):
                 yield CheckedClaim(text=one_line(sentence.strip(), limits.SENTENCE_BYTES), problem=doubts[0])
 
@@ -299,16 +332,17 @@ class Support:
 
         Names that a text without tables has, too, may belong together for another reason.
         """
-        if any(not read.places.has_rows and read.source.name != BRIEF for read in self._prose):
+        others = [read for read in self._prose if read.source.name != BRIEF]
+        if not all(read.places.has_rows for read in others):
             return
-        whole = [read.places for read in self._accepted if not read.places.is_cut]
-        tables = [table for places in whole for table in places.tables]
+        whole = [read.places.tables for read in self._accepted if not read.places.is_cut]
+        tables = [*chain.from_iterable(whole)]
         for sentence, reason in parted_names(without_code(text), tables, self._names):
             yield CheckedClaim(text=one_line(sentence, limits.SENTENCE_BYTES), problem=reason)
 
     def wrong_cells(self, text: str) -> Iterator[CheckedClaim]:
         """Yields the sentences that give a named cell of a table another figure."""
-        tables = [table for read in self._accepted for table in read.places.tables]
+        tables = [*chain.from_iterable(read.places.tables for read in self._accepted)]
         for sentence, reason in wrong_cells(without_code(text), tables):
             yield CheckedClaim(text=one_line(sentence, limits.SENTENCE_BYTES), problem=reason)
 
@@ -322,7 +356,7 @@ class Support:
         plain = without_code(text)
         found = [*wrong_counts(plain, asked)]
         if not found and len(queried) == 1 and not self._has_others:
-            briefs = (read.source for read in self._accepted if read.source.name == BRIEF)
+            briefs = [read.source for read in self._accepted if read.source.name == BRIEF]
             asked_for = " ".join(brief.text for brief in briefs)
             another = unreported(plain, asked_for, queried[0].places)
             found = [another] if another else []
@@ -332,8 +366,8 @@ class Support:
     @property
     def _has_others(self) -> bool:
         """True if there is more than the brief, lists of tables, and queries."""
-        read = (each for each in self._accepted if each.source.name != BRIEF)
-        return any(each.places.query is None and not each.lists_tables for each in read)
+        others = [each for each in self._accepted if each.source.name != BRIEF]
+        return any(each.places.query is None and not each.lists_tables for each in others)
 
     @cached_property
     def _prose(self) -> list[Read]:
@@ -343,10 +377,17 @@ class Support:
         return [read for read in asked_for if not read.lists_tables]
 
     def _is_told(self, mentions: Sequence[Mention]) -> bool:
-        """True if a text without tables has superlatives and all names: it may say what the tables do not."""
-        read = (each for each in self._accepted if not each.places.has_rows and each.source.name != BRIEF)
-        telling = (each for each in read if has_superlative(each.source.text))
-        return any(all(each.has_words(mention.words) for mention in mentions) for each in telling)
+        """True if a text without tables has superlatives and all names.
+
+        It may say what the tables do not.
+        """
+        for read in self._accepted:
+            if read.places.has_rows or read.source.name == BRIEF:
+                continue
+            has_names = all(read.has_words(mention.words) for mention in mentions)
+            if has_names and has_superlative(read.source.text):
+                return True
+        return False
 
     def mixed(self, calculation: str, near: Near) -> str:
         """Returns the reason why two figures of a difference or ratio don't belong together.
@@ -373,29 +414,40 @@ class Support:
             # The ranges in a list of tables tell nothing of a row that a query has shown.
             if read.lists_tables and self._stands_in_rows(figure):
                 continue
-            if (at := read.find(figure, near or Near())) is not None:
+            at = read.find(figure, near or Near())
+            if at is not None:
                 return read.source.name, _line(read.source.text, at), read.source.ref
+
         # 14 500 may be two figures, 14 000 is one.
-        several = " " in figure.digits and " 0" not in figure.digits
-        written = [Decimal(part.replace(",", "")) for part in figure.digits.split(" ")] if several else []
+        if " " not in figure.digits or " 0" in figure.digits:
+            return None
+        written = [Decimal(part.replace(",", "")) for part in figure.digits.split(" ")]
         parts = [self._find_figure(_exact(value)) for value in written]
-        return parts[0] if parts and all(parts) else None
+        return parts[0] if all(parts) else None
 
     def _stands_in_rows(self, figure: Figure) -> bool:
         """True if a query has shown a row with a figure."""
-        shown = (read for read in self._accepted if read.places.query and read.places.has_rows)
-        return any(facts is not None for read in shown for facts in read.facts_of(figure))
+        for read in self._accepted:
+            has_shown = read.places.query and read.places.has_rows
+            if has_shown and any(facts is not None for facts in read.facts_of(figure)):
+                return True
+        return False
 
     def _other_years(self, figure: Figure, near: Near | None) -> set[int]:
         """Returns the years to which the sources bind a number that a text binds to another one."""
         if near is None or near.year is None:
             return set()
-        years = set[int]().union(*(read.bound_years(figure) for read in self._accepted))
+        years: set[int] = set()
+        for read in self._accepted:
+            years |= read.bound_years(figure)
         return set() if near.year in years else years
 
     def _operands_hold(self, source: Source) -> bool:
-        # Where a place is read twice, the first time counts.
-        operands = {figure.start: figure.readings[-1].value for figure in reversed([*values(source.arguments)])}
+        """True if each figure that an output was computed from is a constant or has a source."""
+        operands: dict[int, Decimal] = {}
+        for figure in values(source.arguments):
+            # Where a place is read twice, the first time counts.
+            operands.setdefault(figure.start, figure.readings[-1].value)
         return all(is_constant(value) or self._has(_exact(value)) for value in operands.values())
 
     def _has(self, operand: Figure) -> bool:
