@@ -6,6 +6,7 @@ subtask becomes a part for each of several.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from itertools import chain
 from types import MappingProxyType
 
 from temporal_supervisor.supervision.base import limits
@@ -28,7 +29,8 @@ def role_for(subtask: Subtask, team: TeamCard, in_flight: Mapping[str, int], fre
     if name != "auto":
         return name
     roles = able(team.roles, subtask.capabilities)
-    return min([role for role in roles if free(role)] or roles, key=lambda role: in_flight.get(role.name, 0)).name
+    candidates = [*filter(free, roles)] or roles
+    return min(candidates, key=lambda role: in_flight.get(role.name, 0)).name
 
 
 def settled(subtask: Subtask, team: TeamCard) -> str:
@@ -54,9 +56,11 @@ def assigned(plan: Plan, team: TeamCard, attachments: Set[str] = frozenset(), ta
     used = {*taken, *(subtask.id for subtask in plan.subtasks)}
     parts = [_parts(subtask, team, attachments, used) for subtask in plan.subtasks]
     ids = {split[0].id: [part.id for part in split] for split in parts}
-    subtasks = []
-    for part in (part for split in parts for part in split):
-        depends_on = [new for old in part.depends_on for new in ids.get(old, [old])]
+    subtasks: list[Subtask] = []
+    for part in chain.from_iterable(parts):
+        depends_on: list[str] = []
+        for old in part.depends_on:
+            depends_on += ids.get(old, [old])
         subtasks.append(part.model_copy(update={"depends_on": depends_on}))
     return plan.model_copy(update={"subtasks": subtasks})
 
@@ -67,14 +71,16 @@ def shares(roles: Sequence[RoleCard], capabilities: Collection[str]) -> list[tup
     Empty if there are none. The role with most of the remaining capabilities comes next, of several
     the first.
     """
-    remaining, found = list(dict.fromkeys(capabilities)), list[tuple[RoleCard, list[str]]]()
+    remaining = list(dict.fromkeys(capabilities))
+    found: list[tuple[RoleCard, list[str]]] = []
     while remaining:
         role = max(roles, key=lambda role: len({*remaining} & {*role.capabilities}))
         share = [capability for capability in remaining if capability in role.capabilities]
         if not share:
             return []
         found.append((role, share))
-        remaining = [capability for capability in remaining if capability not in share]
+        for capability in share:
+            remaining.remove(capability)
     return found
 
 
@@ -86,19 +92,24 @@ def _parts(subtask: Subtask, team: TeamCard, attachments: Set[str], used: set[st
     name = settled(subtask, team)
     roles = able(team.roles, subtask.capabilities)
     if name == "auto" and not attachments.isdisjoint(subtask.attachments):
-        name = next((role for role in roles if role.reads_attachments), roles[0]).name
-    split = [] if roles or not _may_be_split(subtask) else shares(team.roles, subtask.capabilities)
+        readers = (role for role in roles if role.reads_attachments)
+        name = next(readers, roles[0]).name
+    split: list[tuple[RoleCard, list[str]]] = []
+    if not roles and _may_be_split(subtask):
+        split = shares(team.roles, subtask.capabilities)
     if len(split) < 2:
         return [subtask.model_copy(update={"role": name})]
+
     ids = [subtask.id, *(_new_id(subtask.id, used) for _ in split[1:])]
     work = {part_id: ", ".join(share) for part_id, (_, share) in zip(ids, split, strict=True)}
-    reads = {role.name for role, _ in split if role.reads_attachments}
+    some_read = any(role.reads_attachments for role, _ in split)
     parts = []
     for part_id, (role, share) in zip(ids, split, strict=True):
-        others = "; ".join(f"{other} does {theirs}" for other, theirs in work.items() if other != part_id)
-        note = cut(f"\n\nYour part of this: {work[part_id]}. Leave the rest: {others}.", _NOTE_CHARS)
-        # Large ones go to the parts that can read them; if none can, the plan is refused for it.
-        listed = [each for each in subtask.attachments if each not in attachments or not reads or role.name in reads]
+        note = _note_on_part(part_id, work)
+        listed = subtask.attachments
+        if some_read and not role.reads_attachments:
+            # Large ones go to the parts that can read them; if none can, the plan is refused.
+            listed = [each for each in listed if each not in attachments]
         changes: dict[str, object] = {
             "id": part_id,
             "role": role.name,
@@ -108,6 +119,13 @@ def _parts(subtask: Subtask, team: TeamCard, attachments: Set[str], used: set[st
         }
         parts.append(subtask.model_copy(update=changes))
     return parts
+
+
+def _note_on_part(part_id: str, work: Mapping[str, str]) -> str:
+    """Returns the words about its share in a part's description, and about the others' shares."""
+    others = [f"{other} does {share}" for other, share in work.items() if other != part_id]
+    text = f"Your part of this: {work[part_id]}. Leave the rest: {'; '.join(others)}."
+    return cut(f"\n\n{text}", _NOTE_CHARS)
 
 
 def _may_be_split(subtask: Subtask) -> bool:
@@ -125,14 +143,20 @@ def _new_id(subtask_id: str, used: set[str]) -> str:
 
 def incapable(plan: Plan, team: TeamCard) -> list[str]:
     """Returns a sentence for each subtask whose capabilities no role has, nor several together."""
-    listed = "; ".join(f"{role.name}: {', '.join(role.capabilities) or 'none'}" for role in team.roles)
-    return [
-        f"subtask {quoted(subtask.id)} needs the capabilities {one_line(', '.join(subtask.capabilities), 200)}, and no "
-        f"role has all of them ({one_line(listed, limits.PARAGRAPH_BYTES)}): name a role, or split the subtask"
-        for subtask in plan.subtasks
-        if subtask.role == "auto" and not able(team.roles, subtask.capabilities)
-        if not (_may_be_split(subtask) and shares(team.roles, subtask.capabilities))
-    ]
+    roles = [f"{role.name}: {', '.join(role.capabilities) or 'none'}" for role in team.roles]
+    listed = one_line("; ".join(roles), limits.PARAGRAPH_BYTES)
+    problems: list[str] = []
+    for subtask in plan.subtasks:
+        if subtask.role != "auto" or able(team.roles, subtask.capabilities):
+            continue
+        if _may_be_split(subtask) and shares(team.roles, subtask.capabilities):
+            continue
+        needed = one_line(", ".join(subtask.capabilities), 200)
+        problems.append(
+            f"subtask {quoted(subtask.id)} needs the capabilities {needed}, and no role has all "
+            f"of them ({listed}): name a role, or split the subtask"
+        )
+    return problems
 
 
 def teams_without_room(
@@ -161,33 +185,37 @@ def with_readers(plan: Plan, team: TeamCard, attachments: Set[str]) -> tuple[Pla
 
     Where no role does, they are left out. The second value is a sentence for each change.
     """
-    reader = next((role.name for role in team.roles if role.reads_attachments), None)
-    subtasks, notes = [], []
+    readers = [role.name for role in team.roles if role.reads_attachments]
+    subtasks: list[Subtask] = []
+    notes: list[str] = []
     for subtask in plan.subtasks:
         listed = [name for name in subtask.attachments if name in attachments]
         if not listed or team.role(subtask.role).reads_attachments:
             subtasks.append(subtask)
             continue
+
         name = quoted(listed[0])
-        if reader:
-            notes.append(f"{subtask.id}: {reader} can read {name}, {subtask.role} cannot")
-            changes: dict[str, object] = {"role": reader}
+        if readers:
+            notes.append(f"{subtask.id}: {readers[0]} can read {name}, {subtask.role} cannot")
+            subtasks.append(subtask.model_copy(update={"role": readers[0]}))
         else:
             notes.append(f"{subtask.id}: no role can read {name}")
-            changes = {"attachments": [each for each in subtask.attachments if each not in attachments]}
-        subtasks.append(subtask.model_copy(update=changes))
+            others = [each for each in subtask.attachments if each not in attachments]
+            subtasks.append(subtask.model_copy(update={"attachments": others}))
     return plan.model_copy(update={"subtasks": subtasks}), notes
 
 
 def unreadable(plan: Plan, team: TeamCard, attachments: Set[str]) -> list[str]:
-    """Returns a sentence for each subtask that lists some of these attachments and whose role cannot read them."""
-    readers = ", ".join(role.name for role in team.roles if role.reads_attachments) or "none of this team"
-    problems = []
+    """Returns a sentence for each subtask whose role cannot read some of these attachments."""
+    names = [role.name for role in team.roles if role.reads_attachments]
+    readers = ", ".join(names) or "none of this team"
+    problems: list[str] = []
     for subtask in plan.subtasks:
-        listed = ", ".join(quoted(name) for name in subtask.attachments if name in attachments)
-        if listed and not (role := team.role(subtask.role)).reads_attachments:
+        role = team.role(subtask.role)
+        listed = [quoted(name) for name in subtask.attachments if name in attachments]
+        if listed and not role.reads_attachments:
             problems.append(
-                f"subtask {quoted(subtask.id)} lists {listed}, which the role {quoted(role.name)} has no tool to read; "
-                f"roles that have one: {readers}"
+                f"subtask {quoted(subtask.id)} lists {', '.join(listed)}, which the role "
+                f"{quoted(role.name)} has no tool to read; roles that have one: {readers}"
             )
     return problems
