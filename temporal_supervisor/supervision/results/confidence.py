@@ -1,9 +1,14 @@
-"""The upper bound of a run's confidence, computed from the basis of its answer, and what it claims without support."""
+"""The upper bound of a run's confidence, computed from the basis of its answer.
+
+Also its claims without support.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.contract.finding import Finding
 from temporal_supervisor.supervision.contract.plan import Importance
 from temporal_supervisor.supervision.contract.result import (
     Contradiction,
@@ -41,34 +46,69 @@ def ceiling(
     contradictions: Sequence[Contradiction],
     open_points: Sequence[Gap],
 ) -> float:
-    """Returns the highest confidence of an answer, 0 to 1, by the `reports` of the plan's last revision."""
+    """Returns the highest confidence of an answer, 0 to 1.
+
+    The `reports` are of the plan's last revision.
+    """
     findings = {report.id: report.finding for report in reports if report.finding}
-    claimed = {subtask_id: f.confidence for subtask_id, f in findings.items() if f.confidence is not None}
-    left_open = [claim for finding in findings.values() for claim in finding.unsupported]
+    faults = _faults(answer, reports, contradictions, open_points)
+    doubts = _doubts(answer, findings, importance)
+    bound = min([1.0, *faults, *doubts]) * _FURTHER_KIND ** max(0, len(faults) - 1)
+    share = _share(reports, importance)
+    return round(share and share * max(_LEAST, bound), 2)
+
+
+def _faults(
+    answer: Answer,
+    reports: Sequence[SubtaskReport],
+    contradictions: Sequence[Contradiction],
+    open_points: Sequence[Gap],
+) -> list[float]:
+    """Returns the bound of each kind of fault that there is."""
+    findings = [report.finding for report in reports if report.finding]
+    left_open = [*chain.from_iterable(finding.unsupported for finding in findings)]
     repeated = [claim for claim in left_open if _has(answer.text, claim)]
-    in_answer = len({*(item.text for item in answer.unsupported), *repeated})
+    own = [item.text for item in answer.unsupported]
+    in_answer = len({*own, *repeated})
     in_findings = len(left_open) - len(repeated)
     kinds = (
         (in_answer, _UNSUPPORTED_IN_ANSWER - _EACH_MORE * (in_answer - 1)),
         (in_findings, _UNSUPPORTED_IN_FINDING - _EACH_MORE * (in_findings - 1)),
-        (any(finding.doubts for finding in findings.values()), _DOUBTED),
+        (any(finding.doubts for finding in findings), _DOUBTED),
         (not all(item.resolution.strip() for item in contradictions), _UNSETTLED),
         (open_points, _OPEN_POINT),
         (any(report.stale for report in reports), _STALE),
         (reports and not answer.citations, _UNCITED),
     )
-    faults = [bound for is_there, bound in kinds if is_there]
-    # The weakest required finding counts, cited or not; of all findings that are cited the mean
-    # does.
-    doubts = [0.5 + own / 2 for subtask_id, own in claimed.items() if importance.get(subtask_id) == "required"]
-    cited = {subtask_id for citation in answer.citations for subtask_id in citation.subtask_ids}
-    if own := [confidence for subtask_id, confidence in claimed.items() if subtask_id in cited]:
-        doubts.append(sum(own) / len(own))
-    if answer.grounding == "knowledge" or any(each.grounding == "knowledge" for each in findings.values()):
+    return [bound for is_there, bound in kinds if is_there]
+
+
+def _doubts(
+    answer: Answer,
+    findings: Mapping[str, Finding],
+    importance: Mapping[str, Importance],
+) -> list[float]:
+    """Returns the bounds that the authors of findings give, and that of mere knowledge.
+
+    The weakest required finding counts, cited or not; of all findings that are cited the mean does.
+    """
+    cited = {*chain.from_iterable(citation.subtask_ids for citation in answer.citations)}
+    doubts: list[float] = []
+    own_of_cited: list[float] = []
+    for subtask_id, finding in findings.items():
+        if finding.confidence is None:
+            continue
+        if importance.get(subtask_id) == "required":
+            doubts.append(0.5 + finding.confidence / 2)
+        if subtask_id in cited:
+            own_of_cited.append(finding.confidence)
+    if own_of_cited:
+        doubts.append(sum(own_of_cited) / len(own_of_cited))
+
+    grounds = [answer.grounding, *(finding.grounding for finding in findings.values())]
+    if "knowledge" in grounds:
         doubts.append(_KNOWLEDGE)
-    bound = min([1.0, *faults, *doubts]) * _FURTHER_KIND ** max(0, len(faults) - 1)
-    share = _share(reports, importance)
-    return round(share and share * max(_LEAST, bound), 2)
+    return doubts
 
 
 def _has(text: str, claim: str) -> bool:
@@ -83,23 +123,36 @@ def _share(reports: Sequence[SubtaskReport], importance: Mapping[str, Importance
     """
     weights = {report.id: _WEIGHTS.get(importance.get(report.id), 0.0) for report in reports}
     planned = sum(weights.values())
-    return sum(weights[report.id] * _completed(report) for report in reports) / planned if planned else 1.0
+    if not planned:
+        return 1.0
+    return sum(weights[report.id] * _completed(report) for report in reports) / planned
 
 
 def _completed(report: SubtaskReport) -> float:
+    """Returns what a subtask counts, from 0 to 1."""
     if report.state != "completed":
         return 0.0
-    is_partial = report.finding is not None and report.finding.outcome == "partial"
-    return _PARTIAL if is_partial or (report.counts and report.counts.completed < report.counts.total) else 1.0
+    if report.finding is not None and report.finding.outcome == "partial":
+        return _PARTIAL
+    if report.counts is not None and report.counts.completed < report.counts.total:
+        return _PARTIAL
+    return 1.0
 
 
 def unsupported_in(answer: Answer, reports: Sequence[SubtaskReport]) -> list[Unsupported]:
     """Returns the claims of answer and findings that nothing supports, the answer's first."""
-    found = [Unsupported(text=text, where=r.id) for r in reports if r.finding for text in r.finding.unsupported]
-    return [*answer.unsupported, *found][: limits.UNSUPPORTED_LISTED]
+    found = list(answer.unsupported)
+    for report in reports:
+        if report.finding is not None:
+            for text in report.finding.unsupported:
+                found.append(Unsupported(text=text, where=report.id))
+    return found[: limits.UNSUPPORTED_LISTED]
 
 
 def doubts_in(reports: Sequence[SubtaskReport]) -> list[Doubt]:
     """Returns the doubts about the queries behind the findings."""
-    found = [Doubt(text=text, where=r.id) for r in reports if r.finding for text in r.finding.doubts]
+    found: list[Doubt] = []
+    for report in reports:
+        if report.finding is not None:
+            found += [Doubt(text=text, where=report.id) for text in report.finding.doubts]
     return found[: limits.UNSUPPORTED_SHOWN]
