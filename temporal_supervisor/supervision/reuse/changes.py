@@ -1,6 +1,6 @@
 """Differences between a run and the earlier one it repeats: findings, rows and figures."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Literal
 
@@ -27,35 +27,50 @@ class Change(Model):
 
 def repeats(before: RunResult, after: RunResult) -> bool:
     """True if a run carried out the plan of the earlier one: it has the same subtasks."""
-    known = {report.id for report in before.subtasks if report.template is None}
-    own = {report.id for report in after.subtasks if report.template is None}
+    known, own = _planned(before), _planned(after)
     return bool(own) and own <= known
+
+
+def _planned(result: RunResult) -> set[str]:
+    """Returns the ids of the subtasks that the plan names: all but those of items."""
+    return {report.id for report in result.subtasks if report.template is None}
 
 
 def names_of(result: RunResult) -> dict[str, str]:
     """Returns the names of subtasks that have findings: those of items are what they are for."""
-    return {
-        report.id: report.description if report.template else report.id
-        for report in result.subtasks
-        if report.finding is not None and report.counts is None
-    }
+    names: dict[str, str] = {}
+    for report in result.subtasks:
+        if report.finding is not None and report.counts is None:
+            names[report.id] = report.description if report.template else report.id
+    return names
 
 
 def text_changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[Change]:
     """Returns the differences between findings by name, the new ones first."""
-    new = [_new(name, after[name]) for name in after if name not in before]
-    gone = [_gone(name, before[name]) for name in before if name not in after]
-    both = [name for name in after if name in before and before[name] != after[name]]
-    return [*new, *gone, *(_changed(name, before[name], after[name]) for name in both)]
+    new, gone = _only_in(after, before), _only_in(before, after)
+    found = [_new(name, after[name]) for name in new]
+    found += [_gone(name, before[name]) for name in gone]
+    for name, text in after.items():
+        if name in before and before[name] != text:
+            found.append(_changed(name, before[name], text))
+    return found
+
+
+def _only_in(these: Iterable[str], others: Container[str]) -> list[str]:
+    """Returns the names that are not among the others."""
+    return [name for name in these if name not in others]
 
 
 def _changed(name: str, before: str, after: str) -> Change:
     """Returns the lines of two texts that differ, side by side."""
     old, new = before.splitlines()[:_LINES], after.splitlines()[:_LINES]
-    parts = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-    differing = [part for part in parts if part[0] != "equal"]
-    left = [line for _, begin, end, _, _ in differing for line in old[begin:end]]
-    right = [line for _, _, _, begin, end in differing for line in new[begin:end]]
+    left: list[str] = []
+    right: list[str] = []
+    for tag, *places in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag != "equal":
+            begin, end, new_begin, new_end = places
+            left += old[begin:end]
+            right += new[new_begin:new_end]
     return _differing(name, "\n".join(left), "\n".join(right))
 
 
@@ -63,8 +78,8 @@ def row_changes(table: str, before: Sequence[Row], after: Sequence[Row]) -> list
     """Returns the differences between two tables of items, whose rows are known by their items."""
     old = {f"{table}: {_source(row)}": row for row in before}
     new = {f"{table}: {_source(row)}": row for row in after}
-    found = [_new(name, _cells(row)) for name, row in new.items() if name not in old]
-    found += [_gone(name, _cells(row)) for name, row in old.items() if name not in new]
+    found = [_new(name, _cells(new[name])) for name in _only_in(new, old)]
+    found += [_gone(name, _cells(old[name])) for name in _only_in(old, new)]
     for name, row in new.items():
         columns = [column for column in row if _differs(column, old.get(name), row)]
         if columns:
@@ -93,7 +108,10 @@ def _differs(column: str, before: Row | None, after: Row) -> bool:
 
 
 def _source(row: Row) -> str:
-    return next((row[name] for name in _SOURCE_COLUMNS if name in row), "")
+    for name in _SOURCE_COLUMNS:
+        if name in row:
+            return row[name]
+    return ""
 
 
 def _cells(row: Row) -> str:
