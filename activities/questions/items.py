@@ -23,14 +23,32 @@ from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.prompt_marks import DIGEST
 from temporal_supervisor.supervision.base.text import cut, one_line, size
 from temporal_supervisor.supervision.contract.finding import ArtifactRef
-from temporal_supervisor.supervision.contract.plan import Plan, template_of
+from temporal_supervisor.supervision.contract.plan import Plan, Subtask, template_of
+from temporal_supervisor.supervision.contract.team import TeamCard
 from temporal_supervisor.supervision.planning.expansion import ITEM_BYTES, Data, expanded, item_text, items_of, matching
 from temporal_supervisor.supervision.results.answer_table import ItemRow, emptiness, first_rows, list_of_rows, table_csv
 from temporal_supervisor.supervision.results.payload_fit import cut_to
 from temporal_supervisor.supervision.results.shown_links import without_links
 
-_Table = tuple[list[str], list[ItemRow], list[DependencyRef]]  # columns, and the rows with their findings
 _MISFITS_NAMED = 5  # rows that do not fit the form of the answer
+
+
+@dataclass(frozen=True)
+class _Table:
+    """The table of a template: its rows, and the finding of each."""
+
+    columns: list[str]
+    rows: list[ItemRow]
+    findings: list[DependencyRef]
+
+
+@dataclass(frozen=True)
+class _Form:
+    """The form of an answer that is a list of rows: under a `name`, each with these `fields`."""
+
+    schema: dict[str, Any]
+    name: str
+    fields: list[str]
 
 
 class RunData:
@@ -48,34 +66,50 @@ class RunData:
 
     async def names(self) -> Data:
         """Returns the names that templates may use."""
-        reports = await self._reports()
-        tables = [table["name"] for report in reports for table in report.tables]
+        tables: list[str] = []
+        files_of_one: list[str] = []
+        documents: list[str] = []
+        files: list[str] = []
+        for report in await self._reports():
+            files.append(report.name)
+            tables += [table["name"] for table in report.tables]
+            if len(report.tables) == 1:
+                files_of_one.append(report.name)
+            if report.document:
+                documents.append(report.name)
         return {
-            "rows": [*tables, *(report.name for report in reports if len(report.tables) == 1)],
-            "lines": [*self._attached, *(report.name for report in reports if report.document)],
-            "files": [report.name for report in reports],
+            "rows": [*tables, *files_of_one],
+            "lines": [*self._attached, *documents],
+            "files": files,
         }
 
     async def rows(self, name: str, most: int) -> tuple[list[str], int]:
         """Returns the first rows of a table, by its name or that of its file, and how many it has."""
-        tables = [(table, report.name) for report in await self._reports() for table in report.tables]
-        table = next((table for table, _ in tables if table["name"] == name), None)
-        table = table or next((table for table, file in tables if file == name), None)
-        if table is None or self._files is None:
+        named: list[dict[str, Any]] = []
+        of_file: list[dict[str, Any]] = []
+        for report in await self._reports():
+            named += [table for table in report.tables if table["name"] == name]
+            if report.name == name:
+                of_file += report.tables
+        found = [*named, *of_file]
+        if not found or self._files is None:
             return [], 0
-        return await self._files.rows(table["file"], most), table["rows"]
+        return await self._files.rows(found[0]["file"], most), found[0]["rows"]
 
     async def lines(self, name: str, most: int) -> tuple[list[str], int]:
         """Returns the first lines of a text that are not empty, and how many it has."""
-        if ref := self._attached.get(name):
+        ref = self._attached.get(name)
+        if ref:
             with tempfile.TemporaryDirectory(prefix="supervisor-lines-") as folder:
                 file = Path(folder) / "text"
                 await asyncio.to_thread(file.write_bytes, await self._store.get(ref))
                 return await self._first_lines(str(file), most, is_pdf=False)
-        documents = [report.document for report in await self._reports() if report.name == name and report.document]
-        if not documents:
-            return [], 0
-        return await self._first_lines(documents[0]["file"], most, is_pdf=name.casefold().endswith(".pdf"))
+
+        for report in await self._reports():
+            if report.name == name and report.document:
+                is_pdf = name.casefold().endswith(".pdf")
+                return await self._first_lines(report.document["file"], most, is_pdf=is_pdf)
+        return [], 0
 
     async def _first_lines(self, file: str, most: int, *, is_pdf: bool) -> tuple[list[str], int]:
         found = await self._cache.first_lines(file, most, ITEM_BYTES, is_pdf=is_pdf, owner=self._run_id)
@@ -92,8 +126,12 @@ def shortened(plan: Plan) -> Plan:
 
     Descriptions of items begin with the item, so that they differ when they are cut.
     """
-    begun = [s.model_copy(update={"description": cut(s.whole, limits.LINE_BYTES), "item": ""}) for s in plan.subtasks]
-    subtasks = [short if whole.item else whole for short, whole in zip(begun, plan.subtasks, strict=True)]
+    subtasks: list[Subtask] = []
+    for subtask in plan.subtasks:
+        if subtask.item:
+            begin = cut(subtask.whole, limits.LINE_BYTES)
+            subtask = subtask.model_copy(update={"description": begin, "item": ""})
+        subtasks.append(subtask)
     return cut_to(plan.model_copy(update={"subtasks": subtasks}), limits.PAYLOAD_AIM_BYTES)
 
 
@@ -106,14 +144,19 @@ class Expansions:
 
     @activity.defn
     async def expand_plan(self, call: ExpandInput) -> ExpandReply:
-        """Returns the plan with a subtask for each item of a template, stored; no plan if there are none."""
+        """Returns the plan with a subtask for each item of a template, stored.
+
+        No plan if there are none.
+        """
         plan = await read_plan(self.store, call.plan_ref)
         template = plan.subtask(call.template)
         items, found, problem = await self._items(call, template.for_each or "")
         subtasks = items_of(template, items[: call.room])
         if not subtasks:
             return ExpandReply(found=found, problem="" if items else problem)
-        whole, run_id = expanded(plan, subtasks), call.run.run_id
+
+        run_id = call.run.run_id
+        whole = expanded(plan, subtasks)
         # By themselves, so that a brief is the same whatever else the plan has by then.
         items_alone = plan.model_copy(update={"subtasks": subtasks, "revision": 1})
         reply = ExpandReply(
@@ -124,80 +167,154 @@ class Expansions:
             unread=found - len(items) if problem else 0,
             problem=problem,
         )
-        if (length := len(reply.model_dump_json())) > limits.PLAN_REPLY_BYTES:
-            return ExpandReply(found=found, problem=f"with its items the plan takes {length} bytes: use fewer")
+        length = len(reply.model_dump_json())
+        if length > limits.PLAN_REPLY_BYTES:
+            why = f"with its items the plan takes {length} bytes: use fewer"
+            return ExpandReply(found=found, problem=why)
         latest = LatestPlan(plan_ref=reply.plan_ref, team_ref=call.team_ref)
         await keep_plan(self.store, call.run, latest)
         return reply
 
     async def _items(self, call: ExpandInput, for_each: str) -> tuple[list[str], int, str]:
-        """Returns the items of a template, of many rows the first ones, how many there are, and why some are no use."""
+        """Returns the items of a template, how many there are, and why some are no use.
+
+        Of many rows or lines these are the first ones.
+        """
         kind, _, name = for_each.partition(":")
         data = RunData(self.store, self.teams, call.run, call.attachments)
+        found: list[str]
         count, problem = 0, ""
         if kind == "rows":
             found, count = await data.rows(name, call.room)
         elif kind == "files":
             files = await data.files(name)
-            found, count, problem = [file.described for file in files if not file.problem], len(files), unread_of(files)
+            found = [file.described for file in files if not file.problem]
+            count = len(files)
+            problem = unread_of(files)
         elif kind == "lines":
             found, count = await data.lines(name, call.room)
         else:
-            found = [item for text in await read_texts(self.store, call.named_ref) for item in json.loads(text)]
+            found = []
+            for text in await read_texts(self.store, call.named_ref):
+                found += json.loads(text)
         return [item_text(item) for item in found], count or len(found), problem
 
     @activity.defn
     async def tabulate(self, call: TableInput) -> TableReply:
         """Returns the tables of templates, stored, and the answer if one of them is its list of rows."""
-        plan, team = await read_plan(self.store, call.plan_ref), (await self.teams.load(call.team_ref)).team
-        sources = {subtask.id: one_line(subtask.item, limits.SENTENCE_BYTES) for subtask in plan.subtasks}
-        columns_of = {role.name: role.columns for role in team.roles}
-        wanted_of = {role.name: role.wanted_columns for role in team.roles}
-        reply, tables = TableReply(), dict[str, _Table]()
-        for template, group in groupby(call.findings, lambda finding: template_of(finding.subtask_id) or ""):
+        plan = await read_plan(self.store, call.plan_ref)
+        team = (await self.teams.load(call.team_ref)).team
+        reply = TableReply()
+        tables: dict[str, _Table] = {}
+        for template, group in groupby(call.findings, _template_of):
             findings = list(group)
-            columns = list(dict.fromkeys(name for f in findings if f.output_ref for name in columns_of.get(f.role, [])))
-            if not columns:
+            table = await self._table(plan, team, findings)
+            if not table.columns:
                 continue
-            texts = iter(await read_texts(self.store, [f.output_ref for f in findings if f.output_ref]))
-            outputs = (json.loads(next(texts)) if finding.output_ref else {} for finding in findings)
-            rows = [ItemRow(v, f.subtask_id, sources[f.subtask_id]) for v, f in zip(outputs, findings, strict=True)]
-            data, name = table_csv(columns, rows), f"{template}.csv"
+
+            name = f"{template}.csv"
+            data = table_csv(table.columns, table.rows)
             ref = await self.store.put_output(call.run.run_id, data)
-            table = ArtifactRef(name=name, media_type="text/csv", bytes=len(data), ref=ref, subtask_id=template)
-            reply.tables.append(table)
-            wanted = {name for finding in findings for name in wanted_of.get(finding.role, [])}
-            if lacking := emptiness([name for name in columns if name in wanted], [row.values for row in rows]):
+            reply.tables.append(
+                ArtifactRef(
+                    name=name,
+                    media_type="text/csv",
+                    bytes=len(data),
+                    ref=ref,
+                    subtask_id=template,
+                )
+            )
+            lacking = _lacking(team, table)
+            if lacking:
                 reply.lacks[template] = lacking
-            tables[template] = (columns, rows, findings)
-        if call.answer_schema_ref:
-            schema = json.loads(await read_text(self.store, call.answer_schema_ref))
-            place = list_of_rows(await answer_schema.as_sent(schema, call.run.run_id) or schema)
-            fitting = [name for name, (columns, *_) in tables.items() if place and set(place[1]) <= set(columns)]
-            if place and len(fitting) == 1:
-                reply.fills = fitting[0]
-                await self._fill(reply, schema, place, tables[reply.fills], call.run.run_id)
+            tables[template] = table
+        await self._fill_answer(call, reply, tables)
         return reply
 
-    async def _fill(
-        self, reply: TableReply, schema: dict[str, Any], place: tuple[str, list[str]], table: _Table, run_id: str
+    async def _table(self, plan: Plan, team: TeamCard, findings: list[DependencyRef]) -> _Table:
+        """Returns the table of the outputs of a template's items; no columns if none has any."""
+        columns_of = {role.name: role.columns for role in team.roles}
+        columns: dict[str, None] = {}
+        for finding in findings:
+            if finding.output_ref:
+                columns.update(dict.fromkeys(columns_of.get(finding.role, [])))
+        if not columns:
+            return _Table([], [], findings)
+
+        sources = {subtask.id: subtask.item for subtask in plan.subtasks}
+        refs = [finding.output_ref for finding in findings if finding.output_ref]
+        texts = iter(await read_texts(self.store, refs))
+        rows: list[ItemRow] = []
+        for finding in findings:
+            values = json.loads(next(texts)) if finding.output_ref else {}
+            source = one_line(sources[finding.subtask_id], limits.SENTENCE_BYTES)
+            rows.append(ItemRow(values, finding.subtask_id, source))
+        return _Table(list(columns), rows, findings)
+
+    async def _fill_answer(
+        self,
+        call: TableInput,
+        reply: TableReply,
+        tables: dict[str, _Table],
     ) -> None:
+        """Makes a table the answer if it is the only one that fits the answer's form."""
+        if not call.answer_schema_ref:
+            return
+        schema = json.loads(await read_text(self.store, call.answer_schema_ref))
+        sent = await answer_schema.as_sent(schema, call.run.run_id) or schema
+        place = list_of_rows(sent)
+        if place is None:
+            return
+
+        form = _Form(schema, *place)
+        wanted = set(form.fields)
+        fitting = [name for name, table in tables.items() if wanted <= set(table.columns)]
+        if len(fitting) == 1:
+            reply.fills = fitting[0]
+            await self._fill(reply, form, tables[reply.fills], call.run.run_id)
+
+    async def _fill(self, reply: TableReply, form: _Form, table: _Table, run_id: str) -> None:
         """Makes the rows of a table that fit the answer's form the answer."""
-        (name, fields), (columns, rows, findings) = place, table
-        lines: list[JsonValue] = [{field: row.values[field] for field in fields if field in row.values} for row in rows]
-        misfits, whole = await answer_schema.row_problems(schema, lines, name, run_id)
-        value: JsonValue = [line for at, line in enumerate(lines) if at not in misfits]
-        data = json.dumps({name: value} if name else value, ensure_ascii=False).encode("utf-8", "replace")
-        # Those of partial findings are a gap of their template already.
-        unnamed = [f"{rows[at].item} ({why})" for at, why in misfits.items() if not findings[at].partial]
+        lines: list[JsonValue] = [_fields_of(row, form.fields) for row in table.rows]
+        misfits, whole = await answer_schema.row_problems(form.schema, lines, form.name, run_id)
+        fitting: JsonValue = [line for at, line in enumerate(lines) if at not in misfits]
+        value = {form.name: fitting} if form.name else fitting
+        data = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+
+        unnamed: list[str] = []
+        for at, why in misfits.items():
+            # Those of partial findings are a gap of their template already.
+            if not table.findings[at].partial:
+                unnamed.append(f"{table.rows[at].item} ({why})")
         if unnamed:
-            reply.problem = f"{len(unnamed)} of {len(rows)} rows do not fit: {'; '.join(unnamed[:_MISFITS_NAMED])}"
+            shown = "; ".join(unnamed[:_MISFITS_NAMED])
+            reply.problem = f"{len(unnamed)} of {len(table.rows)} rows do not fit: {shown}"
+
         if whole:
             reply.problem = f"the rows are in {reply.fills}.csv alone: {whole}"
         else:
-            reply.answer_json = json.loads(data) if len(data) <= limits.ANSWER_JSON_BYTES else None
+            if len(data) <= limits.ANSWER_JSON_BYTES:
+                reply.answer_json = json.loads(data)
             if reply.answer_json is None:
                 reply.answer_json_ref = await self.store.put_output(run_id, data)
-        text = without_links(first_rows(reply.fills, columns, rows), frozenset())
+        text = without_links(first_rows(reply.fills, table.columns, table.rows), frozenset())
         ref = await self.store.put_output(run_id, text)
         reply.first_rows = DependencyRef(subtask_id=reply.fills, role=DIGEST, text_ref=ref, bytes=size(text))
+
+
+def _template_of(finding: DependencyRef) -> str:
+    return template_of(finding.subtask_id) or ""
+
+
+def _lacking(team: TeamCard, table: _Table) -> str:
+    """Returns which wanted columns of a table are empty, in words; empty if none is."""
+    wanted_of = {role.name: role.wanted_columns for role in team.roles}
+    wanted: set[str] = set()
+    for finding in table.findings:
+        wanted.update(wanted_of.get(finding.role, []))
+    columns = [name for name in table.columns if name in wanted]
+    return emptiness(columns, [row.values for row in table.rows])
+
+
+def _fields_of(row: ItemRow, fields: list[str]) -> JsonValue:
+    return {field: row.values[field] for field in fields if field in row.values}
