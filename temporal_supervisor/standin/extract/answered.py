@@ -20,6 +20,7 @@ _LOOKS_UP = re.compile(
     r"expression|formula|title|question|table|place"
 )
 _OPENS = re.compile(r"id$|key|slug|ref|path|document|url|attachment|^name$")
+_SEARCHES = re.compile("query|search|keyword")
 _IS_FILE = re.compile(r"\.\w{1,7}$")
 _OUTPUT_CHARS = 600  # of a tool that does something: its whole output is what it did
 
@@ -37,18 +38,25 @@ def answered(prompt: Parts, calls: list[PastCall]) -> PartAnswers:
     texts: list[str] = []
     open_parts: list[str] = []
     for part in parts_of(prompt.question):
-        found = _by_query(part, prompt, calls, calculated) or _by_sentences(part, prompt, calls)
-        found = found or _by_arithmetic(part, calculated)
+        found = (
+            _by_query(part, prompt, calls, calculated)
+            or _by_sentences(part, prompt, calls)
+            or _by_arithmetic(part, calculated)
+        )
         texts += found
-        open_parts += [] if found else [part.text]
+        if not found:
+            open_parts.append(part.text)
+
     done = _said_by_people(calls) + _done(calls)
+    if done:
+        open_parts = []
     # A sentence that answers a part may be what a tool has done.
     more = [line for line in done if not any(line in text for text in texts)]
-    return PartAnswers(list(dict.fromkeys([*texts, *more])), [] if done else open_parts)
+    return PartAnswers(list(dict.fromkeys([*texts, *more])), open_parts)
 
 
 def queries(prompt: Parts) -> list[PartQuery]:
-    """Returns the queries that answer parts of the subtask's question, by the tables that tools have listed."""
+    """Returns the queries that answer parts of the question, by the tables that are listed."""
     shown = _listed(prompt)
     made = [query_of(part, shown, prompt.item) for part in parts_of(prompt.question)]
     return [query for query in made if query is not None]
@@ -56,8 +64,11 @@ def queries(prompt: Parts) -> list[PartQuery]:
 
 def changes(prompt: Parts) -> list[Grid]:
     """Returns the results that show how figures went from one time to another."""
-    shown = [query for query in queries(prompt) if query.answer is None or query.answer.kind == "change"]
-    return [grid for query in shown for grid in parse_grids(_output_of(query, _good(prompt)))]
+    grids: list[Grid] = []
+    for query in queries(prompt):
+        if query.answer is None or query.answer.kind == "change":
+            grids += parse_grids(_output_of(query, _good(prompt)))
+    return grids
 
 
 def _good(prompt: Parts) -> list[PastCall]:
@@ -65,73 +76,98 @@ def _good(prompt: Parts) -> list[PastCall]:
 
 
 def _listed(prompt: Parts) -> str:
-    """Returns the text that tables and examples are described in: the brief's, and what tools returned."""
-    return "\n".join([prompt.request.user_text, *(call.output for call in _good(prompt))])
+    """Returns the text that tables and examples are described in: of the brief and of tools."""
+    outputs = [call.output for call in _good(prompt)]
+    return "\n".join([prompt.request.user_text, *outputs])
 
 
 def _output_of(query: PartQuery, calls: list[PastCall]) -> str:
-    return next((call.output for call in calls if query.sql in call.arguments.values()), "")
+    for call in calls:
+        if query.sql in call.arguments.values():
+            return call.output
+    return ""
 
 
 def _calculated(calls: list[PastCall]) -> dict[str, str]:
     """Returns the outputs of calculations by their expressions."""
-    return {str(value): call.output for call in calls for value in call.arguments.values() if result_of(call.output)}
+    outputs: dict[str, str] = {}
+    for call in calls:
+        if result_of(call.output):
+            outputs.update({str(value): call.output for value in call.arguments.values()})
+    return outputs
 
 
 def _by_query(part: Part, prompt: Parts, calls: list[PastCall], calculated: dict[str, str]) -> list[str]:
+    """Returns the result of the query that answers a part, in sentences, with its short tables."""
     query = query_of(part, _listed(prompt), prompt.item)
-    output = _output_of(query, calls) if query is not None else ""
-    if query is None or not output:
+    if query is None:
+        return []
+    output = _output_of(query, calls)
+    if not output:
         return []
     if query.answer is not None:
         return told(query.answer, output, calculated)
+
     grids = parse_grids(output)
-    lines = "\n".join(f"- {line}" for line in statements(grids, calculated))
-    return [text for text in [lines, *(grid.markdown() for grid in grids if len(grid.rows) <= _SHOWN_ROWS)] if text]
+    lines = [f"- {line}" for line in statements(grids, calculated)]
+    tables = [grid.markdown() for grid in grids if len(grid.rows) <= _SHOWN_ROWS]
+    return [*filter(None, ["\n".join(lines), *tables])]
 
 
 def _by_sentences(part: Part, prompt: Parts, calls: list[PastCall]) -> list[str]:
-    """Returns the sentences of documents and other outputs that hold the words of a part, with their sources."""
+    """Returns the sentences of outputs that hold the words of a part, with their sources."""
     texts: list[str] = []
     for at, call in enumerate(calls):
         if not _is_text(call) or _is_opened_later(call, calls[at + 1 :]):
             continue
-        source = _source(call)
+        source = clip(_source(call), _SOURCE_CHARS)
         found = answering_sentences(call.output, part.whole, _opened(call))
-        texts += [f"- {line} [{clip(source, _SOURCE_CHARS)}]" for line in found]
+        texts += [f"- {line} [{source}]" for line in found]
     return ["\n".join(dict.fromkeys(texts))] if texts else []
 
 
 def _by_arithmetic(part: Part, calculated: dict[str, str]) -> list[str]:
     """Returns the results of what a part writes down to be computed."""
     wanted = expressions_in(part.text)
-    return [f"- {output.strip()}" for expression, output in calculated.items() if expression in wanted]
+    outputs = [output for expression, output in calculated.items() if expression in wanted]
+    return [f"- {output.strip()}" for output in outputs]
 
 
 def _is_text(call: PastCall) -> bool:
-    """True for an output that is no table, no list of tables and no calculation, and not a person's word."""
-    is_table = bool(parse_grids(call.output) or parse_tables(call.output) or result_of(call.output))
-    return not is_table and call.name != marks.ASK_TOOL
+    """True for an output that is no table, no list of tables, no calculation, no person's word."""
+    if call.name == marks.ASK_TOOL:
+        return False
+    output = call.output
+    return not (parse_grids(output) or parse_tables(output) or result_of(output))
 
 
 def _is_opened_later(call: PastCall, later: list[PastCall]) -> bool:
     """True for a list of documents of which one was opened: a text is worth more than a list."""
-    opened = [str(value) for other in later for value in other.arguments.values()]
+    opened: list[str] = []
+    for other in later:
+        opened += map(str, other.arguments.values())
     return any(f"[{value}]" in call.output for value in opened)
 
 
 def _source(call: PastCall) -> str:
-    """Returns the file, page or document that a call opened, else the tool: words to look for are no source."""
+    """Returns the file, page or document that a call opened, else the tool.
+
+    Words to look for are no source.
+    """
     opened = _opened(call)
-    is_named = any(_OPENS.search(name.lower()) for name in call.arguments) or _IS_FILE.search(opened)
-    return opened if opened and is_named else call.name
+    if not opened:
+        return call.name
+    is_file = _IS_FILE.search(opened) is not None
+    is_named = is_file or any(_OPENS.search(name.lower()) for name in call.arguments)
+    return opened if is_named else call.name
 
 
 def _opened(call: PastCall) -> str:
     """Returns the name of the document that a call opened; empty for a search."""
-    if any(word in name.lower() for name in call.arguments for word in ("query", "search", "keyword")):
+    if any(_SEARCHES.search(name.lower()) for name in call.arguments):
         return ""
-    return next((value for value in call.arguments.values() if isinstance(value, str)), "")
+    texts = (value for value in call.arguments.values() if isinstance(value, str))
+    return next(texts, "")
 
 
 def _said_by_people(calls: list[PastCall]) -> list[str]:
@@ -146,5 +182,6 @@ def _done(calls: list[PastCall]) -> list[str]:
 
 def _acts(call: PastCall) -> bool:
     """True for a call that neither looks up nor asks: none of its arguments says what to look for."""
-    asks = call.name == marks.ASK_TOOL
-    return bool(call.arguments) and not asks and not any(_LOOKS_UP.search(name.lower()) for name in call.arguments)
+    if call.name == marks.ASK_TOOL or not call.arguments:
+        return False
+    return not any(_LOOKS_UP.search(name.lower()) for name in call.arguments)
