@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
+from itertools import chain
 
 from temporal_supervisor.supervision.grounding.rows.markdown_tables import MarkdownTable, TableRow, read_tables
 from temporal_supervisor.supervision.grounding.rows.queries import Filter, Query, read_query
@@ -83,39 +84,52 @@ class Names:
 
     def add(self, column: str, value: str) -> None:
         """Notes a value of a column, unless it is a number or a text."""
-        words = tuple(words_of(value)) if len(value) <= _NAME_SIGNS and not _NUMBER.fullmatch(value) else ()
+        if len(value) > _NAME_SIGNS or _NUMBER.fullmatch(value):
+            return
+        words = tuple(words_of(value))
         if not 0 < len(words) <= _NAME_WORDS or not any(_is_name(value, word) for word in words):
             return
+
         self._columns.setdefault(words, set()).add(column)
         self._longest[words[0]] = max(len(words), self._longest.get(words[0], 0))
 
     def unknown_unit(self, unit: str | None) -> str:
-        """Returns that nothing is measured so, if no source has any unit of this kind; empty if one has.
+        """Returns that nothing is measured so, if no source has any unit of this kind.
 
-        Texts without tables may measure it by a word such as weight alone.
+        Empty if one has. Texts without tables may measure it by a word such as weight alone.
         """
         kind = DIMENSIONS.get(unit or "")
         if kind not in _MEASURES or not (self._have_all or self._columns):
             return ""
-        is_known = kind in self._measured or (not self._columns and kind in self._implied)
-        return "" if is_known or kind in self._of_figures else f"nothing is given in {unit}"
+        if kind in self._measured or kind in self._of_figures:
+            return ""
+        is_implied = not self._columns and kind in self._implied
+        return "" if is_implied else f"nothing is given in {unit}"
 
     @cached_property
     def is_sorted(self) -> bool:
-        """True if any query sorted its rows, or computed an extreme: what it found is looked up by others, too."""
+        """True if any query sorted its rows, or computed an extreme.
+
+        Others look up, too, what it found.
+        """
         queries = [place.query for place in self._places if place.query]
         return any(query.order is not None or query.aggregates for query in queries)
 
     @cached_property
     def _measured(self) -> frozenset[str]:
         """The kinds of units that any source names."""
-        return frozenset(DIMENSIONS[unit] for place in self._places for unit in place.units)
+        units = chain.from_iterable(place.units for place in self._places)
+        return frozenset(DIMENSIONS[unit] for unit in units)
 
     @cached_property
     def _of_figures(self) -> frozenset[str]:
         """The kinds of units that stand directly behind digits, as in 40km."""
-        units = {each.unit for place in self._places for each in values(place.text)}
-        return frozenset(DIMENSIONS[unit] for unit in units if unit is not None)
+        units: set[str] = set()
+        for place in self._places:
+            for figure in values(place.text):
+                if figure.unit is not None:
+                    units.add(figure.unit)
+        return frozenset(DIMENSIONS[unit] for unit in units)
 
     @cached_property
     def _implied(self) -> frozenset[str]:
@@ -127,47 +141,67 @@ class Names:
         self._places.append(place)
         for table in place.tables:
             for number, column in enumerate(table.columns):
-                for value in {row.cells[number] for row in table.rows if number < len(row.cells)}:
+                for value in set(cells_of(table, number)):
                     self.add(column.lower(), value)
-        for name, each in place.query.filters.items() if place.query else ():
+        if place.query:
+            self._learn_query(place.query)
+        for listed in _LISTED_TABLE.finditer(place.text):
+            known = self.columns_of.setdefault(_plain_name(listed[1]), set())
+            known.update(_plain_name(column[1]) for column in _LISTED_COLUMN.finditer(listed[2]))
+
+    def _learn_query(self, query: Query) -> None:
+        """Notes the values by which a query chose its rows, and the columns that it names."""
+        for name, each in query.filters.items():
             for value in each.values:
                 self.add(name, value)
-        for table_name in place.query.tables if place.query else ():
-            known = self.columns_of.setdefault(table_name, set())
-            known.update(place.query.filters if place.query else ())
-        for listed in _LISTED_TABLE.finditer(place.text):
-            columns = {column[1].strip('"').lower() for column in _LISTED_COLUMN.finditer(listed[2])}
-            self.columns_of.setdefault(listed[1].strip('"').lower(), set()).update(columns)
+        for table_name in query.tables:
+            self.columns_of.setdefault(table_name, set()).update(query.filters)
 
     def mentions(self, text: str) -> list[Mention]:
         """Returns the names in a text, of several that overlap the longest."""
-        found = list[Mention]()
-        written = text.split() if len(self._columns) else []
-        words = [(word, raw) for raw in written for word in words_of(raw)]
+        if not self._columns:
+            return []
+        words: list[str] = []
+        written: list[str] = []  # each word as the text has it, with its signs
+        for raw in text.split():
+            for word in words_of(raw):
+                words.append(word)
+                written.append(raw)
+
+        found: list[Mention] = []
         at = 0
         while at < len(words):
-            length = next(
-                (
-                    size
-                    for size in range(min(self._longest.get(words[at][0], 0), len(words) - at), 0, -1)
-                    if tuple(word for word, _ in words[at : at + size]) in self._columns
-                ),
-                0,
-            )
+            length = self._length_of_name(words, at)
             if length:
-                key = tuple(word for word, _ in words[at : at + length])
-                raw = " ".join(dict.fromkeys(raw for _, raw in words[at : at + length]))
+                key = tuple(words[at : at + length])
+                raw = " ".join(dict.fromkeys(written[at : at + length]))
                 if length > 1 or _is_name(raw, key[0]):
-                    found.append(Mention(key, raw.strip(".,;:()|*\"'"), frozenset(self._columns[key])))
+                    columns = frozenset(self._columns[key])
+                    found.append(Mention(key, raw.strip(".,;:()|*\"'"), columns))
             at += length or 1
         return found
+
+    def _length_of_name(self, words: list[str], at: int) -> int:
+        """Returns the number of words of the longest name that begins at a word; 0 if none does."""
+        longest = min(self._longest.get(words[at], 0), len(words) - at)
+        for length in range(longest, 0, -1):
+            if tuple(words[at : at + length]) in self._columns:
+                return length
+        return 0
+
+
+def _plain_name(written: str) -> str:
+    return written.strip('"').lower()
 
 
 def _is_name(written: str, word: str) -> bool:
     """True if one word may be a name: short ones are where they are written with capitals alone."""
     if word in _NO_NAMES or word.isdigit():
         return False
-    return len(word) >= 3 or bool(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", written.lower()) and written.isupper())
+    if len(word) >= 3:
+        return True
+    is_whole = re.search(rf"(?<!\w){re.escape(word)}(?!\w)", written.lower())
+    return is_whole is not None and written.isupper()
 
 
 @dataclass(frozen=True)
@@ -204,8 +238,10 @@ class Places:
         self.text = text
         self.tables = read_tables(text)
         self.query: Query | None = read_query(arguments)
-        self._rows = [(row.start, table, row) for table in self.tables for row in table.rows]
-        self._starts = [start for start, _, _ in self._rows]
+        self._rows: list[tuple[MarkdownTable, TableRow]] = []
+        for table in self.tables:
+            self._rows += [(table, row) for row in table.rows]
+        self._starts = [row.start for _, row in self._rows]
         self._found: dict[int, Facts | None] = {}
         self._amounts_of: dict[MarkdownTable, frozenset[int]] = {}
 
@@ -227,19 +263,21 @@ class Places:
     @cached_property
     def scales(self) -> frozenset[Decimal]:
         """The scales that heads of columns name, such as `employees_thousands`."""
-        heads = " | ".join(column for table in self.tables for column in table.columns)
-        return mentioned_scales(heads)
+        heads = chain.from_iterable(table.columns for table in self.tables)
+        return mentioned_scales(" | ".join(heads))
 
     @cached_property
     def asked_years(self) -> frozenset[str]:
         """The years by which the query chose its rows."""
-        filters = self.query.filters.values() if self.query else ()
-        return frozenset(str(year) for each in filters for year in _years(each.values))
+        if not self.query:
+            return frozenset()
+        values = chain.from_iterable(each.values for each in self.query.filters.values())
+        return frozenset(map(str, _years(values)))
 
     def is_in_row(self, place: int) -> bool:
         """True if a place of the text lies in a row of a table."""
         number = bisect_right(self._starts, place) - 1
-        return number >= 0 and place < self._rows[number][2].end
+        return number >= 0 and place < self._rows[number][1].end
 
     def facts(self, place: int, names: Names) -> Facts | None:
         """Returns the facts about the figure at a place of the text; None outside of tables."""
@@ -247,60 +285,76 @@ class Places:
             return None
         number = bisect_right(self._starts, place) - 1
         if place not in self._found:
-            _, table, row = self._rows[number]
+            table, row = self._rows[number]
             self._found[place] = self._facts(table, row, row.column_at(place), names)
         return self._found[place]
 
     def _facts(self, table: MarkdownTable, row: TableRow, at: int, names: Names) -> Facts | None:
-        if at >= len(table.columns) or (at < len(row.cells) and not _FIGURE_CELL.fullmatch(row.cells[at])):
-            return None  # the figure is part of a name
+        """Returns the facts about the figure in a cell; None if it is part of a name."""
+        if at >= len(table.columns):
+            return None
+        written = row.cells[at] if at < len(row.cells) else ""
+        if at < len(row.cells) and not _FIGURE_CELL.fullmatch(written):
+            return None
+
         query = self.query or Query()
-        dated = self._dated(table)
         column = table.columns[at]
-        cells = list(zip(table.columns, row.cells, strict=False))
-        texts = [cell for _, cell in cells if not _NUMBER.fullmatch(cell)]
-        dates = [cell for number, (_, cell) in enumerate(cells) if number in dated or not _NUMBER.fullmatch(cell)]
+        dated = self._dated(table)
+        texts: list[str] = []
+        dates: list[str] = []
+        for number, cell in enumerate(row.cells[: len(table.columns)]):
+            is_text = not _NUMBER.fullmatch(cell)
+            if is_text:
+                texts.append(cell)
+            if is_text or number in dated:
+                dates.append(cell)
         years = _years([column]) or _years(dates)
         year_range = None
         several = False
         chosen, amounts = _filtered_years(query), self._amounts(table)
         if not years or (years <= amounts and any(chosen)):
             years, year_range, several = chosen
-        named = {number for number in range(len(table.columns)) if number not in dated and _is_text(table, number)}
-        open_year = not years and not year_range and not _years([*query.tables])
-        known = set[str]().union(*(names.columns_of.get(name, set()) for name in query.tables))
-        has_year = any(_YEAR_HEAD.search(name) for name in known)
-        many = len(table.rows) > 1
-        undated = bool(query.tables) and (
-            (many and several and bool(years or year_range)) or (open_year and ((many and not named) or has_year))
-        )
+
+        others = set(range(len(table.columns))) - dated
+        has_names = any(_is_text(table, number) for number in others)
+        has_many_rows = len(table.rows) > 1
+        has_year_column = False
+        for name in query.tables:
+            heads = names.columns_of.get(name, ())
+            has_year_column = has_year_column or any(map(_YEAR_HEAD.search, heads))
+        is_undated = False
+        if years or year_range:
+            is_undated = has_many_rows and several
+        elif not _years(query.tables):
+            is_undated = has_year_column or (has_many_rows and not has_names)
+        is_unnamed = has_many_rows and not has_names and not _equal_to_text(query)
+        words = [*texts, column, *query.tables, *_fixed(table, query)]
         return Facts(
             table=table,
             row=row,
             column=column,
-            words=frozenset(words_of(" ".join([*texts, column, *query.tables, *_fixed(table, query)]))),
+            words=frozenset(words_of(" ".join(words))),
             columns=frozenset([*map(str.lower, table.columns), *query.filters]),
             years=frozenset(years),
-            dates=frozenset(day for cell in (column, *dates) for day in _dates_of(cell)),
+            dates=frozenset(chain.from_iterable(map(_dates_of, (column, *dates)))),
             year_range=year_range,
             amounts=amounts,
-            undated=undated,
-            unnamed=many and not named and not _equal_to_text(query) and bool(query.tables),
+            undated=is_undated and bool(query.tables),
+            unnamed=is_unnamed and bool(query.tables),
             units=units_of(column),
             filters=query.filters,
             tables=tuple(query.tables),
             alike=self.alike.get(row.start, 1),
-            written=row.cells[at] if at < len(row.cells) else "",
+            written=written,
         )
 
     def _dated(self, table: MarkdownTable) -> set[int]:
-        """Returns the numbers of the columns that say when: by their heads, or as all their cells are dates."""
-        return {
-            number
-            for number, column in enumerate(table.columns)
-            if (_YEAR_HEAD.search(column) and not mentioned_units(column) - {"years", "months"})
-            or _all_dates(row.cells[number] for row in table.rows[:20] if number < len(row.cells))
-        }
+        """Returns the numbers of the columns of times, by their heads or by their cells."""
+        dated: set[int] = set()
+        for number, column in enumerate(table.columns):
+            if _is_of_times(column) or _all_dates(cells_of(table, number, 20)):
+                dated.add(number)
+        return dated
 
     def _amounts(self, table: MarkdownTable) -> frozenset[int]:
         """Returns the figures of a table that look like years, of columns that don't say when."""
@@ -320,22 +374,43 @@ class Places:
         counts: dict[int, int] = {}
         for table in self.tables:
             dated = self._dated(table)
-            by_key: dict[tuple[str, ...], dict[tuple[str, ...], list[TableRow]]] = {}
+            figures_of: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
+            key_of: dict[int, tuple[str, ...]] = {}
             for row in table.rows:
-                keys = [number in dated or not _NUMBER.fullmatch(cell) for number, cell in enumerate(row.cells)]
-                key = tuple(cell for cell, is_key in zip(row.cells, keys, strict=True) if is_key)
-                rest = tuple(cell for cell, is_key in zip(row.cells, keys, strict=True) if not is_key)
-                by_key.setdefault(key, {}).setdefault(rest, []).append(row)
-            for kinds in by_key.values():
-                counts |= {row.start: len(kinds) for rows in kinds.values() for row in rows}
+                key: list[str] = []
+                figures: list[str] = []
+                for number, cell in enumerate(row.cells):
+                    is_key = number in dated or not _NUMBER.fullmatch(cell)
+                    (key if is_key else figures).append(cell)
+                key_of[row.start] = tuple(key)
+                figures_of.setdefault(tuple(key), set()).add(tuple(figures))
+            for start, words in key_of.items():
+                counts[start] = len(figures_of[words])
         return counts
 
 
+def cells_of(table: MarkdownTable, number: int, rows: int | None = None) -> list[str]:
+    """Returns the cells of a column, of the first rows alone if their number is given."""
+    return [row.cells[number] for row in table.rows[:rows] if number < len(row.cells)]
+
+
+def _is_of_times(column: str) -> bool:
+    """True for the head of a column of times; one that names another unit is no such head."""
+    if not _YEAR_HEAD.search(column):
+        return False
+    return mentioned_units(column) <= {"years", "months"}
+
+
 def _all_dates(cells: Iterable[str]) -> bool:
+    """True if every cell that is filled is a date with its year, and one is."""
     filled = [cell for cell in cells if cell.strip()]
-    return bool(filled) and all(
-        any(year for year, _, _ in dates_in(cell)) or re.fullmatch(r"(?:19|20)\d\d", cell) for cell in filled
-    )
+    return bool(filled) and all(map(_has_year, filled))
+
+
+def _has_year(cell: str) -> bool:
+    if re.fullmatch(r"(?:19|20)\d\d", cell):
+        return True
+    return any(year for year, _, _ in dates_in(cell))
 
 
 def _dates_of(cell: str) -> set[Day]:
@@ -344,8 +419,10 @@ def _dates_of(cell: str) -> set[Day]:
 
 
 def _is_text(table: MarkdownTable, number: int) -> bool:
-    cells = [row.cells[number] for row in table.rows[:50] if number < len(row.cells) and row.cells[number]]
-    return bool(cells) and sum(not _NUMBER.fullmatch(cell) for cell in cells) * 2 > len(cells)
+    """True for a column of which more than half of the filled cells are texts."""
+    cells = [*filter(None, cells_of(table, number, 50))]
+    texts = [cell for cell in cells if not _NUMBER.fullmatch(cell)]
+    return 2 * len(texts) > len(cells)
 
 
 def is_figure_column(table: MarkdownTable, column: str) -> bool:
@@ -356,36 +433,51 @@ def is_figure_column(table: MarkdownTable, column: str) -> bool:
 def is_text_column(table: MarkdownTable, column: str) -> bool:
     """True for a column of names: neither figures nor dates."""
     number = table.columns.index(column)
-    cells = [row.cells[number] for row in table.rows if number < len(row.cells)]
-    return _is_text(table, number) and not _YEAR_HEAD.search(column) and not _all_dates(cells[:20])
+    if _YEAR_HEAD.search(column) or not _is_text(table, number):
+        return False
+    return not _all_dates(cells_of(table, number)[:20])
 
 
 def _years(texts: Iterable[str]) -> set[int]:
-    found = (years_in(text.replace("_", " ")) for text in texts)
-    return set[int]().union(*(own | bounds for own, bounds in found))
+    """Returns the years that texts name, those of ranges included."""
+    years: set[int] = set()
+    for text in texts:
+        single, bounds = years_in(text.replace("_", " "))
+        years |= single | bounds
+    return years
 
 
 def _filtered_years(query: Query) -> tuple[set[int], tuple[int, int] | None, bool]:
     """Returns the years that a query chose: single ones, a range, and whether they are several."""
-    single, bounds = set[int](), set[int]()
+    single: set[int] = set()
+    bounds: set[int] = set()
     for each in query.filters.values():
-        years = _years(each.values)
-        (bounds if each.ranged else single).update(years)
+        (bounds if each.ranged else single).update(_years(each.values))
     if single:
         return single, None, len(single) > 1
-    return set(), (min(bounds), max(bounds)) if bounds else None, len(bounds) > 1
+    if bounds:
+        return set(), (min(bounds), max(bounds)), len(bounds) > 1
+    return set(), None, False
 
 
 def _fixed(table: MarkdownTable, query: Query) -> list[str]:
     """Returns the values by which a query chose its rows, of the columns that it does not show."""
     shown = {column.lower() for column in table.columns}
-    return [value for name, each in query.filters.items() if name not in shown for value in each.values]
+    values: list[str] = []
+    for name, each in query.filters.items():
+        if name not in shown:
+            values += each.values
+    return values
 
 
 def _equal_to_text(query: Query) -> bool:
-    return any(not _NUMBER.fullmatch(value) for each in query.filters.values() for value in each.values)
+    """True if a query chose its rows by a text."""
+    values = chain.from_iterable(each.values for each in query.filters.values())
+    return not all(map(_NUMBER.fullmatch, values))
 
 
 def units_of(column: str) -> frozenset[str]:
     """Returns the units that the head of a column names."""
-    return mentioned_units(_ODD_UNITS.sub(" ", column)) if not _YEAR_HEAD.fullmatch(column.strip()) else frozenset()
+    if _YEAR_HEAD.fullmatch(column.strip()):
+        return frozenset()
+    return mentioned_units(_ODD_UNITS.sub(" ", column))
