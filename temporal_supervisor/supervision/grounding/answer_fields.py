@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from functools import cached_property
-from itertools import chain, combinations
+from itertools import chain, combinations, product
 
 from pydantic import JsonValue
 
@@ -91,16 +91,19 @@ def field_claims(value: JsonValue, findings: Sequence[str], given: Sequence[str]
 class _Findings:
     def __init__(self, findings: Sequence[str], given: Sequence[str]) -> None:
         self._findings = [list(_lines(text)) for text in findings]
-        self._lines = [line for lines in self._findings for line in lines]
+        self._lines = [*chain.from_iterable(self._findings)]
         self._all = Support([Source(text) for text in (*findings, *given)], are_all=True)
         self._asked = " ".join(given)
-        self._small = {number for line in self._lines for number in small_numbers(line)}
+        self._small = {*chain.from_iterable(map(small_numbers, self._lines))}
         self._found = plain_text("\n".join(findings)).casefold()
         self._told = "\n".join([self._found, *given]).casefold()
         self._supports: dict[tuple[tuple[str, ...], str, bool], Support] = {}
 
     def claims_in(self, value: JsonValue, path: str, name: str, row: list[str]) -> FieldClaims:
-        """Yields the claims of a part of the answer: the field `name`, in an object with the names `row`."""
+        """Yields the claims of a part of the answer.
+
+        It is the field `name`, in an object with the names `row`.
+        """
         if isinstance(value, dict):
             row = self._names(value) or row
             for key, part in value.items():
@@ -109,21 +112,29 @@ class _Findings:
             for at, part in enumerate(value):
                 yield from self.claims_in(part, f"{path}[{at}]", name, row)
         elif isinstance(value, str):
-            yield from ((path, claim.text, self._all.supports(claim)) for claim in claims(value))
+            for claim in claims(value):
+                yield (path, claim.text, self._all.supports(claim))
             if name in _ANSWER_FIELDS and self._is_stranger(value):
                 yield (path, value, False)
         elif isinstance(value, int | float) and not isinstance(value, bool):
             yield from self._number(value, path, name, row)
 
     def _number(self, value: float, path: str, name: str, row: list[str]) -> FieldClaims:
-        text, unit = str(value) if isinstance(value, int) else f"{value:.12g}", _unit(name)
+        """Yields the claim of a number, if it makes one."""
+        text = str(value) if isinstance(value, int) else f"{value:.12g}"
+        unit = _unit(name)
         figure = next(values(text.lstrip("-")), None)
-        if figure is None or (unit is None and value % 1 == 0 and abs(value) < SMALL):
+        if figure is None:
+            return
+        if unit is None and value % 1 == 0 and abs(value) < SMALL:
             # A small count needs no support, as in texts; as the answer it stands in a finding.
-            if figure is not None and (name in _ANSWER_FIELDS or _is_statistic(name)):
+            if name in _ANSWER_FIELDS or _is_statistic(name):
                 yield (path, text, self._has_small(int(value), figure))
             return
-        support = self._all if unit is None and value in _YEARS else self._support(row, name, unit, listed="[" in path)
+
+        support = self._all
+        if unit is not None or value not in _YEARS:
+            support = self._support(row, name, unit, listed="[" in path)
         is_found = support.supports(Claim("figure", text, figure)) and self._has_sign(value, figure)
         yield (path, text, is_found)
 
@@ -143,22 +154,31 @@ class _Findings:
     @cached_property
     def _dates(self) -> set[Day]:
         """The dates in the findings."""
-        return {day for line in self._lines for day in dates_in(line)}
+        return {*chain.from_iterable(map(dates_in, self._lines))}
 
     @cached_property
     def _whole_numbers(self) -> set[int]:
         """The whole numbers of one or two digits in the findings, also as words and as ranks."""
-        digits = {int(digits) for line in self._lines for digits in _SMALL_DIGITS.findall(line)}
-        ranks = {rank for word, rank in _RANKS.items() if re.search(rf"\b{word}\b", self._found)}
-        return digits | ranks | self._small
+        numbers = {*self._small}
+        for line in self._lines:
+            numbers.update(map(int, _SMALL_DIGITS.findall(line)))
+        for word, rank in _RANKS.items():
+            if re.search(rf"\b{word}\b", self._found):
+                numbers.add(rank)
+        return numbers
 
     @cached_property
     def _near_sums(self) -> set[Decimal]:
         """The sums and differences of two numbers of the findings."""
-        found = {each.readings[0].value for line in self._lines for each in whole_values(line)}
+        found: set[Decimal] = set()
+        for line in self._lines:
+            found.update(figure.readings[0].value for figure in whole_values(line))
         numbers = sorted(found)[:_COMPARED]
-        pairs = [*combinations(numbers, 2)]
-        return {one + other for one, other in pairs} | {other - one for one, other in pairs}
+        near: set[Decimal] = set()
+        for one, other in combinations(numbers, 2):
+            near.add(one + other)
+            near.add(other - one)
+        return near
 
     def _is_stranger(self, value: str) -> bool:
         """True for a name of which no finding has a word, and for a number in it that none has.
@@ -169,12 +189,15 @@ class _Findings:
         words = plain.split()
         if plain.lower() in _NO_NAMES or not 0 < len(words) <= _NAME_WORDS:
             return False
-        if said := dates_in(plain):
-            return not any(may_be_one(day, own) for day in said for own in self._dates)
+        dates = dates_in(plain)
+        if dates:
+            return not any(may_be_one(*pair) for pair in product(dates, self._dates))
         if any(claims(plain)):
             return False
+
         told = self._told if choices_in(self._asked) else self._found
-        if numbers := {int(digits) for digits in _SMALL_DIGITS.findall(plain)}:
+        numbers = {*map(int, _SMALL_DIGITS.findall(plain))}
+        if numbers:
             return not numbers <= self._whole_numbers and plain_text(plain).casefold() not in told
         if not plain[:1].isupper():
             return False
@@ -185,7 +208,8 @@ class _Findings:
 
     def _has_sign(self, value: float, figure: Figure) -> bool:
         """True unless each line that has a number gives it the other sign without words for it."""
-        if may_be_negative(self._asked) if value < 0 else says_fall(self._asked):
+        is_asked_for = may_be_negative(self._asked) if value < 0 else says_fall(self._asked)
+        if is_asked_for:
             return True
         is_known = False
         for line in self._lines:
@@ -200,10 +224,12 @@ class _Findings:
 
     def _names(self, fields: dict[str, JsonValue]) -> list[str]:
         """Returns the names that the texts of an object begin with, of those that findings have."""
-        texts = (_NAME_END.split(value)[0] for value in fields.values() if isinstance(value, str))
-        texts = (text for text in texts if not _is_measure(text))
-        short = (text for text in texts if 0 < len(text.split()) <= _NAME_WORDS and not any(claims(text)))
-        names = dict.fromkeys(map(_plain, short))
+        names: dict[str, None] = {}
+        for value in fields.values():
+            if isinstance(value, str):
+                text = _NAME_END.split(value)[0]
+                if _may_be_name(text):
+                    names[_plain(text)] = None
         return [name for name in names if any(name in line for line in self._lines)]
 
     def _support(self, row: list[str], name: str, unit: re.Pattern[str] | None, listed: bool) -> Support:
@@ -215,22 +241,52 @@ class _Findings:
         """
         key = (tuple(row), unit.pattern if unit else name, listed)
         if key not in self._supports:
-            named = [line for line in self._lines if any(name in line for name in row)]
-            of_row = [line for line in named if all(name in line for name in row)] or named or self._lines
-            mark = unit or _any_word(name)
-            if mark and not any(map(mark.search, of_row)):
-                naming = (lines for lines in self._findings if any(name in line for line in lines for name in row))
-                about = list(chain.from_iterable(naming))
-                anywhere = self._lines if unit and not listed else []
-                of_row = list(filter(mark.search, about)) or list(filter(mark.search, anywhere)) or about or of_row
-            lines = [line for line in of_row if unit and unit.search(line)] or of_row
+            lines = self._lines_about(row, name, unit, listed)
             self._supports[key] = Support([Source("\n".join(lines))])
         return self._supports[key]
+
+    def _lines_about(
+        self,
+        row: list[str],
+        name: str,
+        unit: re.Pattern[str] | None,
+        listed: bool,
+    ) -> list[str]:
+        """Returns the lines that may have the number of a field, by the first rule with some."""
+        some = [line for line in self._lines if any(name in line for name in row)]
+        whole = [line for line in some if all(name in line for name in row)]
+        of_row = whole or some or self._lines
+        mark = unit or _any_word(name)
+        if mark and not any(map(mark.search, of_row)):
+            # The row is named elsewhere than the unit, or than the field.
+            about = self._findings_about(row)
+            anywhere = self._lines if unit and not listed else []
+            marked = [*filter(mark.search, about)] or [*filter(mark.search, anywhere)]
+            of_row = marked or about or of_row
+        if unit is None:
+            return of_row
+        return [*filter(unit.search, of_row)] or of_row
+
+    def _findings_about(self, row: list[str]) -> list[str]:
+        """Returns the lines of all findings that name the row anywhere."""
+        about: list[str] = []
+        for lines in self._findings:
+            if any(name in line for name, line in product(row, lines)):
+                about += lines
+        return about
+
+
+def _may_be_name(text: str) -> bool:
+    """True for a few words that are neither a measure nor a claim."""
+    if _is_measure(text) or not 0 < len(text.split()) <= _NAME_WORDS:
+        return False
+    return not any(claims(text))
 
 
 def _is_same(one: Figure, other: Figure) -> bool:
     """True if two figures have the same digits, however they are written."""
-    return any(left.value == right.value for left in one.readings for right in other.readings)
+    values_of_one = {reading.value for reading in one.readings}
+    return any(reading.value in values_of_one for reading in other.readings)
 
 
 def _is_measure(text: str) -> bool:
@@ -249,24 +305,31 @@ def _is_statistic(name: str) -> bool:
 
 def _any_word(name: str) -> re.Pattern[str] | None:
     words = [re.escape(word.lower()) for word in _WORDS.split(name) if word]
-    return re.compile(rf"(?<![^\W_])(?:{'|'.join(words)})(?![^\W_])") if words else None
+    if not words:
+        return None
+    return re.compile(rf"(?<![^\W_])(?:{'|'.join(words)})(?![^\W_])")
 
 
 def _unit(name: str) -> re.Pattern[str] | None:
-    *before, last = _WORDS.split(name) if name else [""]
-    return unit_words(last.lower()) if before and last.lower() not in _LABELS else None
+    """Returns the words of the unit in which a field's name ends; None if it ends in none."""
+    *before, last = _WORDS.split(name)
+    if not before or last.lower() in _LABELS:
+        return None
+    return unit_words(last.lower())
 
 
 def _lines(text: str) -> Iterator[str]:
     """Yields the lines of a finding as `plain_text` has them, each after its heading."""
-    heading, head = "", list[str]()
+    heading = ""
+    head: list[str] = []
     for line in map(str.strip, text.splitlines()):
         if line.startswith("|"):
             cells = [cell.strip() for cell in line.strip("|").split("|")]
             if not head:
                 head = cells
             elif set(line) - set("|-: "):
-                names = " ".join([cells[0], *(cell for cell in cells[1:] if not re.search(r"\d", cell))])
+                words = [cell for cell in cells[1:] if not re.search(r"\d", cell)]
+                names = " ".join([cells[0], *words])
                 for top, cell in zip(head, cells, strict=False):
                     yield _plain(f"{heading} {names} {top}: {cell}")
             continue
