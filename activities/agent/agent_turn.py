@@ -4,9 +4,9 @@ import asyncio
 import contextlib
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial, reduce
-from operator import or_
+from functools import partial
 from typing import NamedTuple, cast
 
 from pydantic import JsonValue
@@ -23,7 +23,7 @@ from activities.model.prompt_fit import PromptWriter, brief_tokens
 from activities.model.text_calls import is_written
 from activities.prompts import agent_prompts as prompts
 from activities.replies import answer_schema
-from activities.replies.agent_story import read_tool_uses
+from activities.replies.agent_story import ToolUse, read_tool_uses
 from activities.store.reading import list_bytes, read_findings, read_plan, read_records, read_small, read_text
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import LoadedTeam
@@ -38,7 +38,12 @@ from temporal_supervisor.supervision.agent.empty_words import (
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, READ_OUTPUT_TOOL
 from temporal_supervisor.supervision.base.text import clean, cut, one_line, size
-from temporal_supervisor.supervision.contract.finding import Finding, FindingRecord, Labels
+from temporal_supervisor.supervision.contract.finding import (
+    CheckedClaim,
+    Finding,
+    FindingRecord,
+    Labels,
+)
 from temporal_supervisor.supervision.contract.team import Role
 from temporal_supervisor.supervision.grounding.asked.query_doubts import query_doubts
 from temporal_supervisor.supervision.grounding.claims import claims as all_claims
@@ -58,9 +63,10 @@ _YEAR = re.compile(r"[12]\d{3}")  # found somewhere, it tells a judge nothing
 
 
 class _Stored(NamedTuple):
-    """A conclusion as it was stored: the finding, what keeps its output from its form, and what else is wrong with it.
+    """A conclusion as it was stored: the finding, and the faults of its form in `misfit`.
 
-    `is_ungrounded`: it had to rest on data, and rests on nothing. `empty`: why it is no finding at all.
+    `is_ungrounded`: it had to rest on data, and rests on nothing. `empty`: why it is no finding at
+    all.
     """
 
     finding: Finding
@@ -79,38 +85,65 @@ class AgentTurnActivities:
     @activity.defn
     async def call_model(self, turn: TurnInput) -> TurnReply:
         """Returns the model's reply to the brief, or to the tool results since `head`."""
-        loaded, conversations = await self._teams.load(turn.team_ref), self._calls.conversations
-        role, place = loaded.team.role(turn.role), subtask_path(activity.info().workflow_id or "", turn.run.run_id)
+        loaded = await self._teams.load(turn.team_ref)
+        role = loaded.team.role(turn.role)
+        place = subtask_path(activity.info().workflow_id or "", turn.run.run_id)
         labels, withheld = await self._labels(turn, loaded, role, place)
         options = CallOptions(
             labels=labels,
-            # The last turn forbids tools, which the conversation's cached part does not have: only the prefix fits.
+            # The last turn forbids tools, which the cached conversation has: only the prefix fits.
             cache="prefix" if turn.last else "conversation",
             concludes=turn.last,
             withheld=withheld,
             anew_from=turn.anew_from,
         )
-        known = [] if turn.head is None else (await conversations.entry(turn.head)).view.withheld
-        missing = ", ".join(tool for tool in withheld if tool not in known)
-        ending = prompts.LAST_OUTPUT if turn.last and role.output_schema is not None else ""
-        note = "\n\n".join(filter(None, [turn.note, ending, f"{prompts.WITHHELD} {missing}." if missing else ""]))
+        note = await self._note(turn, role, withheld)
         if turn.head is None:
             assert turn.brief is not None
             opening, text = await self._opening(turn, turn.brief, loaded, role)
             answered = await self._calls.begin(turn, opening, text, options, note)
         else:
-            # Tool results and the note are one user message, as the API wants it; there is none if the model paused.
-            results = conversations.tool_result_message(turn.results)
-            if turn.brief is not None and turn.brief.feedback:  # on the finding that this conversation gave
-                results["content"] += user_message(prompts.correction_request(turn.brief.feedback))["content"]
-            if not turn.last and await self._queries_first(turn, loaded, role):
-                step = await next_step(self._calls.store, turn.results)
-                note = "\n\n".join(filter(None, [step, note]))
-            results["content"] += user_message(note)["content"] if note else []
-            messages = [results] if results["content"] else []
+            messages = await self._following(turn, loaded, role, note)
             answered = await self._calls.follow_up(turn, turn.head, messages, options)
         own = loaded.toolbox.labels_of(role, answered.message.provided_uses(), place)
-        return await self._reply(turn, loaded, role, replace(answered, labels=answered.labels | own))
+        answered = replace(answered, labels=answered.labels | own)
+        return await self._reply(turn, loaded, role, answered)
+
+    async def _note(self, turn: TurnInput, role: Role, withheld: list[str]) -> str:
+        """Returns the note of a turn, with tools that the model may not have from now on."""
+        known: list[str] = []
+        if turn.head is not None:
+            known = (await self._calls.conversations.entry(turn.head)).view.withheld
+        missing = ", ".join(tool for tool in withheld if tool not in known)
+        parts = [turn.note]
+        if turn.last and role.output_schema is not None:
+            parts.append(prompts.LAST_OUTPUT)
+        if missing:
+            parts.append(f"{prompts.WITHHELD} {missing}.")
+        return _joined(parts)
+
+    async def _following(
+        self,
+        turn: TurnInput,
+        loaded: LoadedTeam,
+        role: Role,
+        note: str,
+    ) -> list[Json]:
+        """Returns the messages that continue a conversation.
+
+        Tool results and the note are one user message, as the API wants it; there is none if the
+        model paused.
+        """
+        message = self._calls.conversations.tool_result_message(turn.results)
+        content = message["content"]
+        if turn.brief is not None and turn.brief.feedback:
+            # On the finding that this conversation gave.
+            content += user_message(prompts.correction_request(turn.brief.feedback))["content"]
+        if not turn.last and await self._queries_first(turn, loaded, role):
+            note = _joined([await next_step(self._calls.store, turn.results), note])
+        if note:
+            content += user_message(note)["content"]
+        return [message] if content else []
 
     async def _queries_first(self, turn: TurnInput, loaded: LoadedTeam, role: Role) -> bool:
         """True if a small model is to query tables, which it does before it looks at them."""
@@ -121,44 +154,60 @@ class AgentTurnActivities:
     async def _opening(
         self, turn: TurnInput, brief: SubtaskBrief, loaded: LoadedTeam, role: Role
     ) -> tuple[Opening, PromptWriter]:
-        """Returns the part that all of a role's conversations in a run share, and the writer of their first prompt."""
+        """Returns the part that all of a role's conversations in a run share.
+
+        Also the writer of their first prompt.
+        """
         store = self._calls.store
         subtask = (await read_plan(store, brief.plan_ref)).subtask(brief.subtask_id)
         if brief.description_ref is not None:
-            subtask = subtask.model_copy(update={"description": await read_text(store, brief.description_ref)})
+            description = await read_text(store, brief.description_ref)
+            subtask = subtask.model_copy(update={"description": description})
         small = await read_small(store, brief.attachments)
-        previous = None if brief.previous_ref is None else await read_text(store, brief.previous_ref)
-        shown, have_failed = await self._outputs(turn.anew_from) if turn.anew_from else ([], False)
-        window, tables = await self._calls.window(turn.run, turn.model), ""
+        previous = ""
+        if brief.previous_ref is not None:
+            previous = await read_text(store, brief.previous_ref)
+        shown: list[tuple[str, str]] = []
+        have_failed = False
+        if turn.anew_from:
+            shown, have_failed = await self._outputs(turn.anew_from)
+        window = await self._calls.window(turn.run, turn.model)
+        tables = ""
         if await self._queries_first(turn, loaded, role):
             toolbox, room = loaded.toolbox, window.output_chars
             tables = await shown_tables(self._teams, turn, toolbox, role, subtask, room)
         names = offered_tools(role, loaded.toolbox) if tables else role.tools
 
         async def within(tokens: int) -> str:
+            findings = await read_findings(store, brief.dependencies, brief_tokens(tokens))
+            shortened = cut(previous, int(tokens * limits.CHARS_PER_TOKEN / 2))
             request = prompts.worker_request(
                 subtask,
-                await read_findings(store, brief.dependencies, brief_tokens(tokens)),
+                findings,
                 brief.missing,
                 small,
                 feedback=brief.feedback,
-                previous=None if previous is None else cut(previous, int(tokens * limits.CHARS_PER_TOKEN / 2)),
+                previous=None if brief.previous_ref is None else shortened,
                 with_tools=bool(role.tools),
                 room=list_bytes(tokens),
                 names_items=brief.names_items,
                 tables=tables,
             )
             outputs = prompts.earlier_outputs(shown, list_bytes(tokens), failed=have_failed)
-            return "\n\n".join(filter(None, [request, prompts.already_done(brief.effects), outputs]))
+            return _joined([request, prompts.already_done(brief.effects), outputs])
 
         tools = loaded.toolbox.definitions(names, attachments=bool(brief.attachments))
         cites = any("input_schema" not in tool for tool in tools)
-        # From the beginning: added with the first clearing, it would change the prefix that the role's agents share.
-        # Who sees the tables asks for less instead, but findings may be shown as summaries.
-        reads_on = bool(role.tools) and (not tables or bool(brief.dependencies))
-        tools += [agent_tools.read_output_tool()] if reads_on else []
-        tools += [agent_tools.ask_tool()] if role.ask else []
-        schema = role.output_schema and await answer_schema.sendable(role.output_schema, turn.run.run_id)
+        # From the beginning: added with the first clearing, it would change the prefix that the
+        # role's agents share. Who sees the tables asks for less instead, but findings may be shown
+        # as summaries.
+        if role.tools and (not tables or brief.dependencies):
+            tools.append(agent_tools.read_output_tool())
+        if role.ask:
+            tools.append(agent_tools.ask_tool())
+        schema = role.output_schema
+        if schema:
+            schema = await answer_schema.sendable(schema, turn.run.run_id)
         tools.append(agent_tools.finish_tool(brief.names_items, schema, short=window.is_small))
         system = prompts.worker_system(role, turn.max_turns, turn.run.date, cites, short=window.is_small)
         return Opening(system=system, model=turn.model, effort=turn.effort, tools=tools), within
@@ -166,12 +215,14 @@ class AgentTurnActivities:
     async def _outputs(self, head: str) -> tuple[list[tuple[str, str]], bool]:
         """Returns the tool calls of a conversation that is begun anew, each with its output.
 
-        Calls that failed are among them only where none succeeded: else the model would take them for examples.
+        Calls that failed are among them only where none succeeded: else the model would take them
+        for examples.
         """
         conversations = self._calls.conversations
-        chains = await conversations.all_chains(head)
-        uses = [use for chain in chains for use in await read_tool_uses(conversations, chain)]
-        answered = [use for use in uses if use.output]
+        answered: list[ToolUse] = []
+        for chain in await conversations.all_chains(head):
+            uses = await read_tool_uses(conversations, chain)
+            answered += [use for use in uses if use.output]
         good = [use for use in answered if not use.is_error]
         shown = [(f"{use.name} {use.arguments}", use.output or "") for use in good or answered]
         return shown, not good
@@ -181,29 +232,39 @@ class AgentTurnActivities:
 
         The tools are the provider's, which the model may not have after that.
         """
-        labels, given, brief, conversations = Labels(), Labels(), turn.brief, self._calls.conversations
+        conversations, brief = self._calls.conversations, turn.brief
+        labels, given = Labels(), Labels()
         if turn.head is not None:
             before = await conversations.entry(turn.head)
-            given = (await conversations.entry([*before.ancestors, turn.head][0])).labels
+            first = before.ancestors[0] if before.ancestors else turn.head
+            given = (await conversations.entry(first)).labels
             answered = {result.call_id for result in turn.results if result.ref}
             uses = [block for block in before.reply.tool_uses() if block["id"] in answered]
-            labels = before.labels | loaded.toolbox.labels_of(role, uses + before.reply.provided_uses(), place)
+            uses += before.reply.provided_uses()
+            labels = before.labels | loaded.toolbox.labels_of(role, uses, place)
         if turn.anew_from:  # its outputs are a part of the new brief
             before = await conversations.entry(turn.anew_from)
             given = given | before.labels
         if brief is not None:
+            given = given | brief.labels
             records = await read_records(self._calls.store, brief.dependencies)
-            given = reduce(or_, [record.labels for record in records.values()], given | brief.labels)
+            for record in records.values():
+                given = given | record.labels
         return labels | given, loaded.toolbox.withheld(role, given, labels | given)
 
     async def _reply(self, turn: TurnInput, loaded: LoadedTeam, role: Role, answered: Answered) -> TurnReply:
-        message, text = answered.message, answered.message.text().strip()
+        """Returns the reply, with the finding that it gives, stored."""
+        message = answered.message
+        text = message.text().strip()
         calls = message.tool_uses() if message.stop_reason == "tool_use" else []
         # A call of `finish` beside others is refused like a wrong call.
         finish = calls[0] if len(calls) == 1 and calls[0].get("name") == FINISH_TOOL else None
-        given = finish.get("input") if finish else None
-        beside = await self._last_text(answered.head) if not text and agent_tools.points_back(given) else text
-        concluded = agent_tools.read_finish(given, beside) if finish else None
+        concluded = None
+        if finish is not None:
+            given, beside = finish.get("input"), text
+            if not text and agent_tools.points_back(given):
+                beside = await self._last_text(answered.head)
+            concluded = agent_tools.read_finish(given, beside)
         reply = TurnReply(
             head=answered.head,
             stop_reason=FINISH_TOOL if concluded else message.stop_reason,
@@ -223,12 +284,15 @@ class AgentTurnActivities:
             concluded = _in_text(text, turn.last, role)
         if concluded:
             stored = await self._stored(turn, loaded, role, answered, concluded)
-            reply.finding, reply.misfit = stored.finding, stored.misfit
-            reply.ungrounded, reply.empty = stored.is_ungrounded, stored.empty
+            reply.finding = stored.finding
+            reply.misfit = stored.misfit
+            reply.ungrounded = stored.is_ungrounded
+            reply.empty = stored.empty
+            reply.impossible = concluded.outcome == "impossible"
+            reply.unclear = concluded.unclear
             if stored.empty in ("failed_call", "no_rows"):
                 # A small model talks of the failure again, and makes no other call.
                 reply.repeats |= (await self._calls.window(turn.run, turn.model)).is_small
-            reply.impossible, reply.unclear = concluded.outcome == "impossible", concluded.unclear
         elif turn.last and (earlier := await self._last_text(answered.head)):
             stored = await self._stored(turn, loaded, role, answered, agent_tools.conclude(earlier))
             reply.earlier = None if stored.empty else stored.finding
@@ -248,7 +312,8 @@ class AgentTurnActivities:
         self, turn: TurnInput, loaded: LoadedTeam, role: Role, blocks: list[Json], answered: Answered
     ) -> list[ToolCallRef]:
         """Returns the calls of a reply, with what a person is asked about those that wait for one."""
-        room, calls = limits.PAYLOAD_AIM_BYTES, list[ToolCallRef]()
+        room = limits.PAYLOAD_AIM_BYTES
+        calls: list[ToolCallRef] = []
         head, labels = answered.head, answered.labels
         keep = partial(self._calls.store.put_output, turn.run.run_id)
         for index, block in enumerate(blocks):
@@ -262,17 +327,22 @@ class AgentTurnActivities:
             )
             calls.append(call)
             tool = loaded.toolbox.get(name) if name in role.tools else None
-            if name == ASK_TOOL and role.ask and (question := agent_tools.read_question(arguments)):
+            is_question = name == ASK_TOOL and role.ask
+            question = agent_tools.read_question(arguments) if is_question else None
+            if question:
                 grounds = await read_grounds(self._calls.conversations, head, loaded.toolbox, keep)
                 known = grounds.links(untrusted=bool(labels.untrusted))
-                call.waits_for, asked = "question", without_links(clean(question.question), known)
-                choices = [without_links(clean(item), known) for item in question.choices[:_CHOICES]]
-                call.choices = [one_line(item, limits.LINE_BYTES) for item in choices]
+                call.waits_for = "question"
+                asked = without_links(clean(question.question), known)
+                for choice in question.choices[:_CHOICES]:
+                    shown = without_links(clean(choice), known)
+                    call.choices.append(one_line(shown, limits.LINE_BYTES))
                 call.preview = one_line(asked, limits.PARAGRAPH_BYTES)
             elif tool is None or (is_written(call.call_id) and tool.effects != "read"):
                 continue  # it is refused when it is run
             elif policy.decide(tool, labels, arguments) == "ask":
-                call.waits_for, asked = "tool", json.dumps(arguments, ensure_ascii=False, indent=1)
+                call.waits_for = "tool"
+                asked = json.dumps(arguments, ensure_ascii=False, indent=1)
                 call.after = labels.path
                 definition = {"shown": loaded.toolbox.definitions([name]), "effects": tool.effects}
                 call.definition_sha256 = arguments_sha256(definition)
@@ -280,7 +350,8 @@ class AgentTurnActivities:
                 continue
             call.asked_ref = await keep(asked)
             if size(asked) <= room:
-                call.asked, room = asked, room - size(asked)
+                call.asked = asked
+                room -= size(asked)
         return calls
 
     async def _last_text(self, head: str) -> str:
@@ -293,30 +364,40 @@ class AgentTurnActivities:
         return ""
 
     async def _stored(
-        self, turn: TurnInput, loaded: LoadedTeam, role: Role, answered: Answered, conclusion: agent_tools.Conclusion
+        self,
+        turn: TurnInput,
+        loaded: LoadedTeam,
+        role: Role,
+        answered: Answered,
+        conclusion: agent_tools.Conclusion,
     ) -> _Stored:
         """Stores a conclusion, checked.
 
-        Of a quarantined role that has read untrusted text the output alone is kept: other words may be the attacker's.
+        Of a quarantined role that has read untrusted text the output alone is kept: other words may
+        be the attacker's.
         """
         keep = partial(self._calls.store.put_output, turn.run.run_id)
         output, misfit = await _output(role, conclusion, turn.run.run_id)
         labels = answered.labels
-        if labels.untrusted and policy.is_quarantined(role) and isinstance(output, dict) and not misfit:
+        is_whole = isinstance(output, dict) and not misfit
+        if labels.untrusted and policy.is_quarantined(role) and is_whole:
             conclusion = agent_tools.Conclusion("", conclusion.confidence, [], conclusion.outcome)
             labels = labels.model_copy(update={"untrusted": ""})
-        cells = [f"- {path or 'output'}: {_cell(path, cell)}" for path, cell in agent_tools.cells_of(output)]
-        text = "\n\n".join(filter(None, [conclusion.text, "\n".join(cells)]))
+        cells: list[str] = []
+        for path, cell in agent_tools.cells_of(output):
+            cells.append(f"- {path or 'output'}: {_cell(path, cell)}")
+        text = _joined([conclusion.text, "\n".join(cells)])
+
         chain = await self._calls.conversations.chain(answered.head)
         grounds = await read_grounds(self._calls.conversations, answered.head, loaded.toolbox, keep)
-        checks = role.grounding == "tools" and conclusion.text
-        claims = await asyncio.to_thread(check, text, grounds.texts) if checks else []
-        doubts = await asyncio.to_thread(query_doubts, asked(chain), grounds.texts) if checks else []
+        claims: list[CheckedClaim] = []
+        doubts: list[str] = []
+        if role.grounding == "tools" and conclusion.text:
+            claims = await asyncio.to_thread(check, text, grounds.texts)
+            doubts = await asyncio.to_thread(query_doubts, asked(chain), grounds.texts)
         is_ungrounded = needs_data(role, loaded.toolbox) and not grounds.has_any
         known = grounds.links(untrusted=bool(answered.labels.untrusted))
         shown_text = without_links(text, known)  # claims are those of what was written
-        telling = [claim for claim in claims if not claim.source or not _YEAR.fullmatch(claim.text)]
-        shown = sorted(telling, key=lambda claim: bool(claim.source))[:_CHECKED_CLAIMS]  # first those found nowhere
         record = FindingRecord(
             outcome="done" if conclusion.outcome == "done" and not misfit else "partial",
             grounding="knowledge" if is_ungrounded else role.grounding,
@@ -327,7 +408,7 @@ class AgentTurnActivities:
             supported=grounds.supported(claims),
             unsupported=found_nowhere(claims),
             doubts=doubts,
-            checked=[claim.model_copy(update={"text": cut(claim.text, limits.SENTENCE_BYTES)}) for claim in shown],
+            checked=_shown_claims(claims),
             evidence=grounds.calls[-_EVIDENCE_CALLS:],
             labels=labels,
         )
@@ -335,16 +416,42 @@ class AgentTurnActivities:
             **record.model_dump(exclude={"checked", "evidence"}),
             artifacts=grounds.artifacts[:_SOURCES],
             text_ref=await keep(shown_text),
-            items_ref="" if conclusion.items is None else await keep(json.dumps([*conclusion.items])),
-            output_ref=await keep(json.dumps(output)) if isinstance(output, dict) else "",
             text_bytes=size(shown_text),
             record_ref=await keep(record.model_dump_json()),
         )
-        empty = None if conclusion.items or output else _emptiness(text, chain, grounds, is_ungrounded, role)
+        if conclusion.items is not None:
+            finding.items_ref = await keep(json.dumps([*conclusion.items]))
+        if isinstance(output, dict):
+            finding.output_ref = await keep(json.dumps(output))
+        empty = None
+        if not conclusion.items and not output:
+            empty = _emptiness(text, chain, grounds, is_ungrounded, role)
         return _Stored(finding, misfit, is_ungrounded, empty)
 
 
-def _emptiness(text: str, chain: list[Entry], grounds: Grounds, is_ungrounded: bool, role: Role) -> Emptiness | None:
+def _joined(parts: Iterable[str | None]) -> str:
+    """Returns the parts of a prompt that there are, as paragraphs."""
+    return "\n\n".join(filter(None, parts))
+
+
+def _shown_claims(claims: list[CheckedClaim]) -> list[CheckedClaim]:
+    """Returns the claims for those who judge a finding, first those found nowhere."""
+    telling = [claim for claim in claims if not claim.source or not _YEAR.fullmatch(claim.text)]
+    telling.sort(key=lambda claim: bool(claim.source))
+    shown: list[CheckedClaim] = []
+    for claim in telling[:_CHECKED_CLAIMS]:
+        text = cut(claim.text, limits.SENTENCE_BYTES)
+        shown.append(claim.model_copy(update={"text": text}))
+    return shown
+
+
+def _emptiness(
+    text: str,
+    chain: list[Entry],
+    grounds: Grounds,
+    is_ungrounded: bool,
+    role: Role,
+) -> Emptiness | None:
     """Returns the fault that makes a conclusion no finding; None without one."""
     if is_ungrounded and grounds.last_failed:
         return "failed_call"
@@ -359,11 +466,20 @@ def _emptiness(text: str, chain: list[Entry], grounds: Grounds, is_ungrounded: b
     # Read one by one: a long report is never empty, and its claims take long to read.
     made = (claim.text for claim in all_claims(text))
     hands_in_code = role.grounding == "knowledge"  # it has no data to query
-    return "says_nothing" if is_empty(text, asked, made, hands_in_code=hands_in_code) else None
+    if is_empty(text, asked, made, hands_in_code=hands_in_code):
+        return "says_nothing"
+    return None
 
 
-async def _output(role: Role, conclusion: agent_tools.Conclusion, run_id: str) -> tuple[JsonValue, list[str]]:
-    """Returns the output of a conclusion, and what keeps it from the form of its role; models write JSON as a text."""
+async def _output(
+    role: Role,
+    conclusion: agent_tools.Conclusion,
+    run_id: str,
+) -> tuple[JsonValue, list[str]]:
+    """Returns the output of a conclusion, and its faults in the form of its role.
+
+    Models write JSON as a text.
+    """
     schema, value = role.output_schema, conclusion.output
     if schema is None or conclusion.outcome == "impossible":
         return None, []
@@ -373,27 +489,36 @@ async def _output(role: Role, conclusion: agent_tools.Conclusion, run_id: str) -
     if value is None:
         return None, ["the field output is missing"]
     value = without_images(await answer_schema.value_of(schema, value, run_id))
-    if isinstance(value, dict):  # a field that may be left out is left out, not null
+    if isinstance(value, dict):
+        # A field that may be left out is left out, not null.
         needed = cast("list[str]", schema.get("required", []))
         value = {name: part for name, part in value.items() if part is not None or name in needed}
     return value, await answer_schema.problems(schema, value, run_id, "output")
 
 
 def _in_text(text: str, forced: bool, role: Role) -> agent_tools.Conclusion | None:
-    """Returns a conclusion in plain text, with what it gives as JSON; None for a tool call that was written as text."""
+    """Returns a conclusion in plain text, with what it gives as JSON.
+
+    None for a tool call that was written as text.
+    """
+    conclusion = agent_tools.conclude(text, forced)
     with contextlib.suppress(ValueError):
         fields = first_json(text)
-        if ALL_JSON.match(text) and fields.get("name") in (*role.tools, READ_OUTPUT_TOOL):
+        is_all = ALL_JSON.match(text) is not None
+        if is_all and fields.get("name") in (*role.tools, READ_OUTPUT_TOOL):
             return None
-        if ALL_JSON.match(text) and '"finding"' in text and (whole := agent_tools.read_finish(fields)):
+        whole = agent_tools.read_finish(fields) if is_all and '"finding"' in text else None
+        if whole:
             return whole
         items = fields.get("items")
-        given = {"items": items if isinstance(items, list) else None, "output": fields.get("output", fields)}
-        return replace(agent_tools.conclude(text, forced), **given)
-    return agent_tools.conclude(text, forced)
+        output = fields.get("output", fields)
+        return replace(conclusion, items=items if isinstance(items, list) else None, output=output)
+    return conclusion
 
 
 def _cell(path: str, text: str) -> str:
     """Returns a plain value of an output as the finding's text has it: a quotation is looked up as one."""
     line = " ".join(text.split())
-    return f"“{line.strip(_QUOTES).translate(_PLAIN_QUOTES)}”" if path.endswith(_QUOTED_FIELDS) else line
+    if not path.endswith(_QUOTED_FIELDS):
+        return line
+    return f"“{line.strip(_QUOTES).translate(_PLAIN_QUOTES)}”"
