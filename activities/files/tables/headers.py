@@ -4,7 +4,9 @@ A header's cells are no numbers where the cells below are, except years and runn
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from activities.files.tables.number_shapes import BLANKS, TYPED, is_missing, number_shape, shape_of
@@ -52,13 +54,13 @@ def find_header(rows: Sequence[Row], width: int, given: Sequence[int] | None = N
     """
     if given is not None:
         return _given_header(rows, width, given)
-    filled = [row for row in rows if any(cell.strip(BLANKS) for cell in row.cells)]
+    filled = [row for row in rows if _filled(row.cells)]
     table = _Table(filled, width)
-    above, header = list[Row](), list[Row]()
-    for at, row in enumerate(filled):
+    above: list[Row] = []
+    header: list[Row] = []
+    for row, after in zip(filled, [*filled[1:], None], strict=True):
         if table.is_data(row.cells):
             break
-        after = filled[at + 1] if at + 1 < len(filled) else None
         if not header:
             if table.is_title(row, after):
                 above.append(row)
@@ -82,19 +84,35 @@ def find_header(rows: Sequence[Row], width: int, given: Sequence[int] | None = N
 
 
 def _given_header(rows: Sequence[Row], width: int, given: Sequence[int]) -> Header:
-    starts = [0, *(row.line for row in rows)]
-    header = [row for start, row in zip(starts, rows, strict=False) if any(start < line <= row.line for line in given)]
-    first = min((row.number for row in header), default=0)
-    above = [row for row in rows if row.number < first and any(row.cells)]
-    table = _Table([row for row in rows if any(row.cells)], width)
+    """Returns the header in the lines that a person gave; a row may take several lines."""
+    header: list[Row] = []
+    start = 0
+    for row in rows:
+        if any(start < line <= row.line for line in given):
+            header.append(row)
+        start = row.line
+    numbers = [row.number for row in header] or [0]
+    filled = [row for row in rows if any(row.cells)]
+    above = [row for row in filled if row.number < min(numbers)]
+    table = _Table(filled, width)
+    lines = [row.line for row in header]
     cells = [row.cells for row in header]
-    skip = max((row.number for row in header), default=0)
-    return Header(skip, table.names(cells), _texts(above), cells, [row.line for row in header])
+    return Header(max(numbers), table.names(cells), _texts(above), cells, lines)
 
 
 def _texts(rows: Sequence[Row]) -> list[str]:
-    texts = [" / ".join(filter(None, (_plain(cell) for cell in row.cells))) for row in rows]
-    return [text[:_ABOVE_CHARS] for text in texts if text][:_ABOVE]
+    """Returns the texts of rows above the header, the cells of each joined."""
+    texts: list[str] = []
+    for row in rows:
+        text = " / ".join(filter(None, map(_plain, row.cells)))
+        if text:
+            texts.append(text[:_ABOVE_CHARS])
+    return texts[:_ABOVE]
+
+
+def _filled(cells: Sequence[str]) -> list[int]:
+    """Returns the columns that a row fills."""
+    return [column for column, cell in enumerate(cells) if cell.strip(BLANKS)]
 
 
 def _plain(cell: str) -> str:
@@ -107,41 +125,53 @@ class _Table:
     def __init__(self, rows: Sequence[Row], width: int) -> None:
         self.width = width
         self.rows = rows
+        self.numbers: set[int] = set()
+        self.years: set[int] = set()
+        self.filled: set[int] = set()
         distinct = _distinct(rows)
-        lower = distinct[1:][-max(1, round(len(distinct) * _LOWER)) :] or rows[1:]
-        self.numbers, self.years, self.filled = set[int](), set[int](), set[int]()
+        count = max(1, round(len(distinct) * _LOWER))
+        lower = distinct[1:][-count:] or rows[1:]
         for column in range(width):
-            of_rows = [_kind(row.cells, column) for row in lower]
-            kinds = [kind for kind in of_rows if kind not in ("", "missing")]
-            years = kinds.count("year")
-            if kinds:
-                self.filled.add(column)
-            if kinds and 2 * (kinds.count("number") + years) >= len(kinds):
+            kinds = Counter(_kind(row.cells, column) for row in lower)
+            filled = kinds.total() - kinds[""] - kinds["missing"]
+            if not filled:
+                continue
+            self.filled.add(column)
+            if 2 * (kinds["number"] + kinds["year"]) >= filled:
                 self.numbers.add(column)
-            if kinds and 2 * years > len(kinds):
+            if 2 * kinds["year"] > filled:
                 self.years.add(column)
 
     def is_data(self, cells: Sequence[str]) -> bool:
-        """True if a cell is a number in a column of numbers, or has a number's marks wherever it stands.
+        """True if a cell is a number in a column of numbers, or has a number's marks anywhere.
 
         Running numbers beside a name are a header's.
         """
-        if any(_kind(cells, column) == "number" and _MARKED.search(cells[column]) for column in range(len(cells))):
-            return True
-        kinds = {column: _kind(cells, column) for column in self.numbers}
-        data = [
-            column for column, kind in kinds.items() if kind == "number" or (kind == "year" and column in self.years)
-        ]
-        named = [column for column, kind in kinds.items() if kind == "text"]
-        return bool(data) and not (named and _is_running([_plain(cells[column]) for column in sorted(data)]))
+        for column, cell in enumerate(cells):
+            if _MARKED.search(cell) and _kind(cells, column) == "number":
+                return True
+
+        data: list[str] = []
+        is_named = False
+        for column in sorted(self.numbers):
+            kind = _kind(cells, column)
+            is_named = is_named or kind == "text"
+            if kind == "number" or (kind == "year" and column in self.years):
+                data.append(_plain(cells[column]))
+        if is_named and _is_running(data):
+            return False
+        return bool(data)
 
     def is_title(self, row: Row, after: Row | None) -> bool:
-        """True for a row above the header: a text at its start, or few where the next row is no part."""
+        """True for a row above the header.
+
+        It has a text at its start, or few where the next row is no part.
+        """
         if self.width == 1:
             return False
-        cells = row.cells
-        filled = [column for column in range(len(cells)) if cells[column].strip(BLANKS)]
-        if len(cells) < self.width - (self.width > 2):  # one may lack
+        filled = _filled(row.cells)
+        may_lack = 1 if self.width > 2 else 0
+        if len(row.cells) < self.width - may_lack:
             return True
         if filled == [0] or self.is_dated(row, after):
             return True
@@ -153,86 +183,110 @@ class _Table:
 
     def is_dated(self, row: Row, after: Row | None) -> bool:
         """True for a label and its day, `As of, 2025-01-01`, above a row that names all columns."""
-        if after is None or self.width_of(row.cells) != [0, 1]:
+        if after is None or _filled(row.cells) != [0, 1]:
             return False
         if not _DAY.match(_plain(row.cells[1])):
             return False
         if self.width == 2 and after.number == row.number + 1:
             return False  # the day may be the name of its column
-        named = {_kind(after.cells, column) for column in range(self.width)} <= {"text", "year"}
-        return named and bool(self.numbers) and not self.is_data(after.cells)
+        kinds = {_kind(after.cells, column) for column in range(self.width)}
+        if not kinds <= {"text", "year"}:
+            return False
+        return bool(self.numbers) and not self.is_data(after.cells)
 
     def is_unit(self, cells: Sequence[str], header: Sequence[Row]) -> bool:
         """True for a lone text such as (in millions) below a header: it holds for the whole table."""
-        filled = [column for column in range(len(cells)) if cells[column].strip(BLANKS)]
+        filled = _filled(cells)
         if len(filled) != 1 or filled == [0] or self.width < 3:
             return False
-        named = sum(bool(cell.strip(BLANKS)) for cell in header[-1].cells)
         text = _plain(cells[filled[0]])
-        return named > 1 and text.startswith("(") and text.endswith(")")
+        is_bracketed = text.startswith("(") and text.endswith(")")
+        return is_bracketed and len(_filled(header[-1].cells)) > 1
 
     def is_centred(self, header: Sequence[Row]) -> bool:
-        """True for a lone text in the middle of columns of numbers: it may stand over all, or those behind it."""
-        filled = self.width_of(header[-1].cells)
-        return len(header) == 1 and len(filled) == 1 and filled[0] > 1 and {*range(1, filled[0])} <= self.numbers
+        """True for a lone text in the middle of columns of numbers.
+
+        It may stand over all, or those behind it.
+        """
+        filled = _filled(header[-1].cells)
+        if len(header) != 1 or len(filled) != 1 or filled[0] < 2:
+            return False
+        return {*range(1, filled[0])} <= self.numbers
 
     def continues(self, cells: Sequence[str], header: Sequence[Row]) -> bool:
-        """True if a row belongs to the header above it: it names columns of numbers that this leaves open."""
+        """True if a row belongs to the header above it.
+
+        It names columns of numbers that this leaves open.
+        """
         above = header[-1].cells
         if any(_kind(cells, column) == "number" for column in range(len(cells))):
             return False
-        texts = [column for column in self.numbers if _kind(cells, column) in ("text", "year")]
+
+        texts = {column for column in self.numbers if _kind(cells, column) in ("text", "year")}
         blank = [column for column in range(self.width) if _kind(cells, column) == ""]
-        if not texts or len(blank) == self.width - 1 and 0 not in blank:
+        is_lone_name = len(blank) == self.width - 1 and 0 not in blank
+        if not texts or is_lone_name:
             return False
         if 0 in blank:
-            return len(self.width_of(cells)) > 1 or len(self.width_of(above)) <= 1
-        unnamed = [column for column in texts if _kind(above, column) == ""]
-        if unnamed:
+            return len(_filled(cells)) > 1 or len(_filled(above)) <= 1
+        if any(_kind(above, column) == "" for column in texts):
             return True
-        whole = self.numbers - {0} <= {column for column in self.numbers if _kind(cells, column) in ("text", "year")}
-        return whole and _kind(above, 0) == "" and 0 not in self.numbers
-
-    def width_of(self, cells: Sequence[str]) -> list[int]:
-        """Returns the columns that a row fills."""
-        return [column for column in range(len(cells)) if cells[column].strip(BLANKS)]
+        if 0 in self.numbers or _kind(above, 0) != "":
+            return False
+        return self.numbers <= texts
 
     def names(self, rows: list[list[str]]) -> list[str]:
         """Returns a name for each column: the texts above it, joined with a blank."""
-        width = max([self.width, *(len(row) for row in rows)]) if rows else self.width
-        shifted = [[*row] for row in rows]
-        if (
-            rows
-            and len(rows[-1]) == self.width - 1
-            and self.width > 2
-            and self.width - 1 in self.filled
-            and 0 in self.filled
-        ):
-            # The first column has the names of rows, as R writes it.
-            shifted = [["", *row] for row in rows]
-        padded = [[_plain(cell)[:_NAME_CHARS] for cell in row] + [""] * (width - len(row)) for row in shifted]
+        width = max([self.width, *map(len, rows)])
+        if self._has_names_of_rows(rows):
+            rows = [["", *row] for row in rows]
+        padded: list[list[str]] = []
+        for row in rows:
+            cells = [_plain(cell)[:_NAME_CHARS] for cell in row]
+            padded.append(cells + [""] * (width - len(cells)))
         for upper, lower in zip(padded, padded[1:], strict=False):
             _spread(upper, lower)
-        joined = [" ".join(dict.fromkeys(filter(None, parts))) for parts in zip(*padded, strict=True)] or [""] * width
-        return numbered([name[:_JOINED_CHARS].strip() or f"column_{at + 1}" for at, name in enumerate(joined)])
+
+        names: list[str] = []
+        for column in range(width):
+            parts = [row[column] for row in padded]
+            name = " ".join(dict.fromkeys(filter(None, parts)))
+            names.append(name[:_JOINED_CHARS].strip() or f"column_{column + 1}")
+        return numbered(names)
+
+    def _has_names_of_rows(self, rows: list[list[str]]) -> bool:
+        """True if the first column has no name of its own, as R writes it."""
+        if not rows or self.width <= 2 or len(rows[-1]) != self.width - 1:
+            return False
+        return {0, self.width - 1} <= self.filled
 
 
 def _distinct(rows: Sequence[Row]) -> list[Row]:
-    """Returns the rows without those that stand above already: a header that repeats is no data below itself."""
-    first = dict[tuple[str, ...], Row]()
+    """Returns the rows without those that stand above already.
+
+    A header that repeats is no data below itself.
+    """
+    first: dict[tuple[str, ...], Row] = {}
     for row in rows:
         first.setdefault(tuple(row.cells), row)
     return list(first.values())
 
 
 def _spread(upper: list[str], lower: list[str]) -> None:
-    """Fills the cells that a merged one left empty: where few stand above many, above years, and above equal names."""
-    filled = sum(bool(cell) for cell in upper[1:])
-    names = [cell for cell in lower[1:] if cell]
-    years = bool(names) and all(_YEAR.fullmatch(name) for name in names)
-    few = 2 * filled <= max(len(names), 1) + (filled == 1)
-    if not filled or not (few or years or len(set(names)) < len(names)):
+    """Fills the cells that a merged one left empty.
+
+    That is where few stand above many, above years, and above equal names.
+    """
+    filled = len([*filter(None, upper[1:])])
+    if not filled:
         return
+    names = [*filter(None, lower[1:])]
+    are_years = bool(names) and all(map(_YEAR.fullmatch, names))
+    are_few = 2 * filled <= max(len(names), 1) + (filled == 1)
+    have_equals = len(set(names)) < len(names)
+    if not (are_few or are_years or have_equals):
+        return
+
     last = ""
     for column in range(1, len(upper)):
         last = upper[column] or last
@@ -260,5 +314,5 @@ def _is_running(cells: list[str]) -> bool:
     """True for numbers that go up by one: 1, 2, 3."""
     if len(cells) < 2 or not all(cell.isdecimal() and len(cell) < 9 for cell in cells):
         return False
-    numbers = [int(cell) for cell in cells]
-    return all(after - before == 1 for before, after in zip(numbers, numbers[1:], strict=False))
+    numbers = [*map(int, cells)]
+    return all(after - before == 1 for before, after in pairwise(numbers))
