@@ -6,7 +6,8 @@ nothing where nothing does.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain, product
 
 from temporal_supervisor.supervision.grounding.rows.row_facts import (
     Facts,
@@ -32,9 +33,9 @@ def wrong_unit(unit: str | None, near: Near, facts: Facts) -> str:
     if unit not in DIMENSIONS or not facts.units or unit in facts.units:
         return ""
     convertible = {other for other, _ in multiples(unit)}
-    own = {DIMENSIONS[each] for each in facts.units}
-    if convertible & facts.units or DIMENSIONS[unit] == "share" or "share" in own:  # compared elsewhere
-        return ""
+    dimensions = {DIMENSIONS[each] for each in (unit, *facts.units)}
+    if "share" in dimensions or not convertible.isdisjoint(facts.units):
+        return ""  # compared elsewhere
     return f"its column is {facts.column}, which is not in {unit}"
 
 
@@ -43,9 +44,10 @@ def _wrong_head(head: str, facts: Facts) -> str:
 
     The head names another unit, as `2001 (MWh)`.
     """
-    named = units_of(head)
-    wrong = bool(named) and all(exclude_each_other(unit, own) for unit in named for own in facts.units)
-    return f"its column is {facts.column}, not {head.strip()}" if wrong and facts.units else ""
+    pairs = [*product(units_of(head), facts.units)]
+    if pairs and all(exclude_each_other(unit, own) for unit, own in pairs):
+        return f"its column is {facts.column}, not {head.strip()}"
+    return ""
 
 
 def contradiction(near: Near, facts: Facts, names: Names) -> str:
@@ -71,61 +73,88 @@ def _other_column(near: Near, facts: Facts) -> str:
 
 
 def _other_year(near: Near, facts: Facts) -> str:
+    """Returns the years of a row, or of its query, where a text has another; empty without one."""
     if near.year is not None and facts.years and near.year not in facts.years:
-        return f"the row has {', '.join(map(str, sorted(facts.years)))}, not {near.year}"
+        return f"the row has {_listed(facts.years)}, not {near.year}"
     said = _certain_years(near) - facts.amounts
     if not said:
         return ""
-    loose = set[int]().union(*years_in(near.loose), years_in(near.own)[1])
-    told = ", ".join(map(str, sorted(said)))
+
+    loose = _loose_years(near)
+    told = _listed(said)
     if facts.undated and len(said) == 1 and not loose:
-        if facts.years and not said & facts.years:
-            return f"the query asked for {', '.join(map(str, sorted(facts.years)))}, not {told}"
+        if facts.years and said.isdisjoint(facts.years):
+            return f"the query asked for {_listed(facts.years)}, not {told}"
         return "the query did not select the year"
-    if facts.years and not (said | loose) & facts.years:
-        return f"the row has {', '.join(map(str, sorted(facts.years)))}, not {told}"
+    allowed = said | loose
+    if facts.years and allowed.isdisjoint(facts.years):
+        return f"the row has {_listed(facts.years)}, not {told}"
     low, high = facts.year_range or (0, 9999)
-    if not any(low <= year <= high for year in said | loose):
-        return f"the query asked for {low} to {high}, not {told}" if low != high else f"the query is bounded by {low}"
-    return ""
+    if any(low <= year <= high for year in allowed):
+        return ""
+    if low == high:
+        return f"the query is bounded by {low}"
+    return f"the query asked for {low} to {high}, not {told}"
+
+
+def _listed(years: Iterable[int]) -> str:
+    return ", ".join(map(str, sorted(years)))
+
+
+def _loose_years(near: Near) -> set[int]:
+    """Returns the years near a figure that need not be its own, and the bounds of ranges."""
+    single, bounds = years_in(near.loose)
+    _, own_bounds = years_in(near.own)
+    return single | bounds | own_bounds
 
 
 def _other_date(near: Near, facts: Facts) -> str:
+    """Returns the date of a row where a text has another one; empty if it has none or that one."""
     said = dates_in(near.own)
+    if not said or not facts.dates:
+        return ""
     allowed = said | dates_in(near.loose)
-    if not said or not facts.dates or any(may_be_one(day, own) for day in allowed for own in facts.dates):
+    if any(may_be_one(*pair) for pair in product(allowed, facts.dates)):
         return ""
     return f"the row has {_written(min(facts.dates))}, not {', '.join(map(_written, sorted(said)))}"
 
 
 def _written(day: Day) -> str:
+    """Returns a date as 2010-03-01, without the year or the day if it has none."""
     year, month, number = day
-    return "-".join(part for part in (str(year or ""), f"{month:02}", f"{number:02}" * bool(number)) if part)
+    parts = [str(year)] if year else []
+    parts.append(f"{month:02}")
+    if number:
+        parts.append(f"{number:02}")
+    return "-".join(parts)
 
 
 def _certain_years(near: Near) -> set[int]:
+    """Returns the years that a text binds to a figure beyond doubt."""
     if near.among > 1:
         for text in (near.before, near.after):
             listed = [int(match["year"]) for match in YEAR.finditer(text)]
             if len(listed) == near.among:
                 return {listed[near.place]}
     own, _ = years_in(near.own)
-    if own or years_in(near.loose) != (set(), set()) or years_in(near.own)[1]:
+    if own or _loose_years(near):
         return own
-    above = years_in(near.head)[0]
+    above, _ = years_in(near.head)
     return above if len(above) == 1 else set()
 
 
 def _other_name(near: Near, facts: Facts, names: Names) -> str:
+    """Returns the name of a row where a text has another one of its column; empty if not."""
     own, loose = names.mentions(near.own), names.mentions(near.loose)
     above = [] if own or loose else names.mentions(near.head)
-    for column in sorted({column for mention in (*own, *above) for column in mention.columns}):
-        said = _of_column(near, column, own, names) or (_of_column(near, column, above, names))
-        if not said or (said is above and len(said) > 1):
+    for column in _columns_of(own, above):
+        said = _of_column(near, column, own, names) or _of_column(near, column, above, names)
+        if not said:
             continue
-        allowed = [*said, *(mention for mention in loose if column in mention.columns)]
+        allowed = [*said, *_in_column(loose, column)]
         if any(facts.words.issuperset(mention.words) for mention in allowed):
             continue
+
         told = said[0].written
         if column in facts.columns:
             value = _value(facts, column)
@@ -137,20 +166,41 @@ def _other_name(near: Near, facts: Facts, names: Names) -> str:
     return ""
 
 
+def _columns_of(*mentions: Sequence[Mention]) -> list[str]:
+    """Returns the columns of the names that a text mentions."""
+    columns: set[str] = set()
+    for mention in chain.from_iterable(mentions):
+        columns |= mention.columns
+    return sorted(columns)
+
+
+def _in_column(mentions: Iterable[Mention], column: str) -> list[Mention]:
+    return [mention for mention in mentions if column in mention.columns]
+
+
+def _written_in(mentions: Iterable[Mention], column: str) -> dict[tuple[str, ...], str]:
+    """Returns the names of a column by their words, as they were written last."""
+    return {mention.words: mention.written for mention in _in_column(mentions, column)}
+
+
 def _of_column(near: Near, column: str, said: Sequence[Mention], names: Names) -> list[Mention]:
+    """Returns the names of a column for a figure: of as many as figures the one in its place."""
     if near.among > 1:
         for text in (near.before, near.after):
-            listed = [mention for mention in names.mentions(text) if column in mention.columns]
+            listed = _in_column(names.mentions(text), column)
             if len(listed) == near.among:
                 return [listed[near.place]]
-    return [mention for mention in said if column in mention.columns]
+    return _in_column(said, column)
 
 
 def _value(facts: Facts, column: str) -> str:
+    """Returns the value of a row in a column, or the one by which its query chose it."""
     for head, cell in zip(facts.table.columns, facts.row.cells, strict=False):
         if head.lower() == column:
             return cell
-    return ", ".join(facts.filters[column].values) if column in facts.filters else "another value"
+    if column in facts.filters:
+        return ", ".join(facts.filters[column].values)
+    return "another value"
 
 
 def other_words(near: Near, there: Near, names: Names) -> str:
@@ -160,78 +210,100 @@ def other_words(near: Near, there: Near, names: Names) -> str:
     """
     own, loose = names.mentions(near.own), names.mentions(near.loose)
     stands, around = names.mentions(there.own), names.mentions(f"{there.loose} {there.head}")
-    for column in sorted({column for mention in own for column in mention.columns}):
-        said = {mention.words: mention.written for mention in own if column in mention.columns}
-        known = {mention.words: mention.written for mention in stands if column in mention.columns}
-        others = {mention.words for mention in (*loose, *around)}
-        if said and known and not (said.keys() | others) & (known.keys() | others):
-            return f"it stands beside {next(iter(known.values()))}, not {next(iter(said.values()))}"
+    others = {mention.words for mention in (*loose, *around)}
+    for column in _columns_of(own):
+        said, known = _written_in(own, column), _written_in(stands, column)
+        is_same = not (said.keys() | others).isdisjoint(known.keys() | others)
+        if said and known and not is_same:
+            first, own_first = next(iter(known.values())), next(iter(said.values()))
+            return f"it stands beside {first}, not {own_first}"
     return _other_years(near, there)
 
 
 def _other_years(near: Near, there: Near) -> str:
+    """Returns the years beside a figure in a source where a text has others; empty if not."""
     if near.year is not None and there.year is not None and near.year != there.year:
         return f"it stands beside {there.year}, not {near.year}"
     said, stands = _certain_years(near), _certain_years(there)
     if not said or not stands:
         return ""
-    loose = set[int]().union(
-        *years_in(near.loose), *years_in(there.loose), years_in(near.own)[1], years_in(there.own)[1]
-    )
+    loose = _loose_years(near) | _loose_years(there)
     if said & stands or (said | stands) & loose:
         return ""
-    return f"it stands beside {', '.join(map(str, sorted(stands)))}, not {', '.join(map(str, sorted(said)))}"
+    return f"it stands beside {_listed(stands)}, not {_listed(said)}"
 
 
-def computed_of_others(near: Near, operands: Sequence[Sequence[Facts]], unit: str | None, names: Names) -> str:
+def computed_of_others(
+    near: Near,
+    operands: Sequence[Sequence[Facts]],
+    unit: str | None,
+    names: Names,
+) -> str:
     """Returns the evidence that a figure was computed from rows of another name, year or unit.
 
     Empty without such evidence.
     """
-    known = [facts for facts in operands if facts]
-    if not known or len(known) < len(operands):
+    if not operands or not all(operands):
         return ""
-    doubts = [[wrong_unit(unit, near, each) or contradiction(near, each, names) for each in facts] for facts in known]
-    if all(all(each) for each in doubts):
-        return f"it is computed from figures of which {doubts[0][0]}"
-    return ""
+    doubts: list[str] = []
+    for facts in chain.from_iterable(operands):
+        doubts.append(wrong_unit(unit, near, facts) or contradiction(near, facts, names))
+    return f"it is computed from figures of which {doubts[0]}" if all(doubts) else ""
 
 
 def mixed_rows(near: Near, operands: Sequence[Sequence[Facts]], names: Names) -> str:
     """Returns the reason why two figures of a difference don't belong together; empty without one.
 
-    They do not if a query leaves open which rows they are of, or if their rows have other names than the text.
+    They do not if a query leaves open which rows they are of, or if their rows have other names
+    than the text.
     """
     for facts in operands:
-        alike = [fact.alike for fact in facts]
-        if min(alike) > 1:
-            return f"the query does not tell {min(alike)} rows apart, one of which has {facts[0].written}"
+        alike = min(fact.alike for fact in facts)
+        if alike > 1:
+            shown = facts[0].written
+            return f"the query does not tell {alike} rows apart, one of which has {shown}"
+
     said = names.mentions(f"{near.own} {near.loose} {near.before} {near.after} {near.head}")
     first, second = operands
-    for column in sorted({column for mention in said for column in mention.columns}):
-        pairs = [(one, other) for one in first for other in second if {column} <= one.columns & other.columns]
-        told = [mention for mention in said if column in mention.columns]
-        if pairs and not any(_belong(one, other, column, told) for one, other in pairs):
-            one, other = pairs[0]
+    pairs = [*product(first, second)]
+    for column in _columns_of(said):
+        with_it = [(one, other) for one, other in pairs if column in one.columns & other.columns]
+        told = _in_column(said, column)
+        if with_it and not any(_belong(one, other, column, told) for one, other in with_it):
+            one, other = with_it[0]
             return f"it mixes the rows of {_value(one, column)} and {_value(other, column)}"
-    apart = [_unlike(one, other, said) for one in first for other in second]
+    apart = [_unlike(one, other, said) for one, other in pairs]
     return f"it mixes the rows of {apart[0]}" if all(apart) else ""
 
 
 def _unlike(one: Facts, other: Facts, said: Sequence[Mention]) -> str:
-    """Returns the names of two rows of other years that a text does not both name; empty if they may be compared."""
-    if one.table is not other.table or not one.years or not other.years or one.years & other.years:
+    """Returns the names of two rows of other years, if a text does not name both.
+
+    Empty if the rows may be compared.
+    """
+    if one.table is not other.table:
         return ""
-    for column, cell, another in zip(one.table.columns, one.row.cells, other.row.cells, strict=False):
-        names = [{*words_of(each)} for each in (cell, another)]
-        is_named = all(any(name.issuperset(mention.words) for mention in said) for name in names)
-        if cell != another and not is_named and is_text_column(one.table, column):
+    if not one.years or not other.years or one.years & other.years:
+        return ""
+    cells = zip(one.table.columns, one.row.cells, other.row.cells, strict=False)
+    for column, cell, another in cells:
+        if cell == another:
+            continue
+        are_mentioned = _is_mentioned(cell, said) and _is_mentioned(another, said)
+        if not are_mentioned and is_text_column(one.table, column):
             return f"{cell} and {another}"
     return ""
 
 
+def _is_mentioned(cell: str, said: Sequence[Mention]) -> bool:
+    words = {*words_of(cell)}
+    return any(words.issuperset(mention.words) for mention in said)
+
+
 def _belong(one: Facts, other: Facts, column: str, told: Sequence[Mention]) -> bool:
-    """True if two rows have the same value of a column, one that a text names, or a text names both values."""
-    named = [{mention for mention in told if facts.words.issuperset(mention.words)} for facts in (one, other)]
-    same = _value(one, column) == _value(other, column)
-    return all(named) and (same or len(named[0] | named[1]) > 1)
+    """True if a text names the value that two rows have in a column, or both of their values."""
+    of_one = {mention for mention in told if one.words.issuperset(mention.words)}
+    of_other = {mention for mention in told if other.words.issuperset(mention.words)}
+    if not of_one or not of_other:
+        return False
+    return _value(one, column) == _value(other, column) or len(of_one | of_other) > 1
