@@ -1,22 +1,19 @@
 """The activity that makes one model call of a worker agent."""
 
-import asyncio
 import contextlib
 import json
-import re
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple, cast
 
-from pydantic import JsonValue
 from temporalio import activity
 
-from activities.agent.grounds import Grounds, asked, needs_data, read_grounds, told
+from activities.agent.grounds import read_grounds
 from activities.agent.query_first import next_step, offered_tools, shown_tables
+from activities.agent.stored_conclusions import store_conclusion
 from activities.contracts.run_contracts import SubtaskBrief
 from activities.contracts.turn_contracts import ToolCallRef, TurnInput, TurnReply, arguments_sha256
-from activities.model.conversation import Entry, Opening, texts_of
+from activities.model.conversation import Opening, texts_of
 from activities.model.journalled_call import Answered, CallOptions, ModelCalls
 from activities.model.port import Json, user_message
 from activities.model.prompt_fit import PromptWriter, brief_tokens
@@ -29,50 +26,16 @@ from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import LoadedTeam
 from activities.teams.toolbox import preview
 from temporal_supervisor.supervision.agent import agent_tools, policy
-from temporal_supervisor.supervision.agent.empty_words import (
-    Emptiness,
-    is_echo,
-    is_empty,
-    only_asks_to_query,
-)
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, READ_OUTPUT_TOOL
 from temporal_supervisor.supervision.base.text import clean, cut, one_line, size
-from temporal_supervisor.supervision.contract.finding import (
-    CheckedClaim,
-    Finding,
-    FindingRecord,
-    Labels,
-)
+from temporal_supervisor.supervision.contract.finding import Finding, Labels
 from temporal_supervisor.supervision.contract.team import Role
-from temporal_supervisor.supervision.grounding.asked.query_doubts import query_doubts
-from temporal_supervisor.supervision.grounding.claims import claims as all_claims
-from temporal_supervisor.supervision.grounding.support import check, found_nowhere
 from temporal_supervisor.supervision.replies.loose_json import ALL_JSON, first_json
-from temporal_supervisor.supervision.results.shown_links import without_images, without_links
+from temporal_supervisor.supervision.results.shown_links import without_links
 from temporal_supervisor.supervision.run.attempt_rules import subtask_path
 
-_EVIDENCE_CALLS = 60  # the last ones of a worker agent: what it concluded from
-_SOURCES = 50  # of one finding, and as many artifacts: each has a line on a screen
-_CHECKED_CLAIMS = 40  # of one finding, for those who judge it
 _CHOICES = 20  # of a question to a person: more do not fit on a screen
-_QUOTED_FIELDS = ("quotation", "quote")  # as names of fields end whose texts are word for word
-_QUOTES = '“”„«»" '
-_PLAIN_QUOTES = str.maketrans("“”", '""')
-_YEAR = re.compile(r"[12]\d{3}")  # found somewhere, it tells a judge nothing
-
-
-class _Stored(NamedTuple):
-    """A conclusion as it was stored: the finding, and the faults of its form in `misfit`.
-
-    `is_ungrounded`: it had to rest on data, and rests on nothing. `empty`: why it is no finding at
-    all.
-    """
-
-    finding: Finding
-    misfit: list[str]
-    is_ungrounded: bool
-    empty: Emptiness | None
 
 
 class AgentTurnActivities:
@@ -283,7 +246,7 @@ class AgentTurnActivities:
         elif text and (turn.last or not calls):
             concluded = _in_text(text, turn.last, role)
         if concluded:
-            stored = await self._stored(turn, loaded, role, answered, concluded)
+            stored = await store_conclusion(self._calls, turn, loaded, role, answered, concluded)
             reply.finding = stored.finding
             reply.misfit = stored.misfit
             reply.ungrounded = stored.is_ungrounded
@@ -293,12 +256,27 @@ class AgentTurnActivities:
             if stored.empty in ("failed_call", "no_rows"):
                 # A small model talks of the failure again, and makes no other call.
                 reply.repeats |= (await self._calls.window(turn.run, turn.model)).is_small
-        elif turn.last and (earlier := await self._last_text(answered.head)):
-            stored = await self._stored(turn, loaded, role, answered, agent_tools.conclude(earlier))
-            reply.earlier = None if stored.empty else stored.finding
-        if kept := reply.finding or reply.earlier:
+        elif turn.last:
+            reply.earlier = await self._earlier_finding(turn, loaded, role, answered)
+        kept = reply.finding or reply.earlier
+        if kept:
             reply.preview = kept.summary
         return reply
+
+    async def _earlier_finding(
+        self,
+        turn: TurnInput,
+        loaded: LoadedTeam,
+        role: Role,
+        answered: Answered,
+    ) -> Finding | None:
+        """Returns the last text before a last turn without one, as a finding; None if it is none."""
+        text = await self._last_text(answered.head)
+        if not text:
+            return None
+        conclusion = agent_tools.conclude(text)
+        stored = await store_conclusion(self._calls, turn, loaded, role, answered, conclusion)
+        return None if stored.empty else stored.finding
 
     async def _repeats(self, head: str) -> bool:
         """True if the reply at `head` says the same as the one before it in its conversation."""
@@ -363,137 +341,10 @@ class AgentTurnActivities:
                 break  # before it is the finding to be corrected
         return ""
 
-    async def _stored(
-        self,
-        turn: TurnInput,
-        loaded: LoadedTeam,
-        role: Role,
-        answered: Answered,
-        conclusion: agent_tools.Conclusion,
-    ) -> _Stored:
-        """Stores a conclusion, checked.
-
-        Of a quarantined role that has read untrusted text the output alone is kept: other words may
-        be the attacker's.
-        """
-        keep = partial(self._calls.store.put_output, turn.run.run_id)
-        output, misfit = await _output(role, conclusion, turn.run.run_id)
-        labels = answered.labels
-        is_whole = isinstance(output, dict) and not misfit
-        if labels.untrusted and policy.is_quarantined(role) and is_whole:
-            conclusion = agent_tools.Conclusion("", conclusion.confidence, [], conclusion.outcome)
-            labels = labels.model_copy(update={"untrusted": ""})
-        cells: list[str] = []
-        for path, cell in agent_tools.cells_of(output):
-            cells.append(f"- {path or 'output'}: {_cell(path, cell)}")
-        text = _joined([conclusion.text, "\n".join(cells)])
-
-        chain = await self._calls.conversations.chain(answered.head)
-        grounds = await read_grounds(self._calls.conversations, answered.head, loaded.toolbox, keep)
-        claims: list[CheckedClaim] = []
-        doubts: list[str] = []
-        if role.grounding == "tools" and conclusion.text:
-            claims = await asyncio.to_thread(check, text, grounds.texts)
-            doubts = await asyncio.to_thread(query_doubts, asked(chain), grounds.texts)
-        is_ungrounded = needs_data(role, loaded.toolbox) and not grounds.has_any
-        known = grounds.links(untrusted=bool(answered.labels.untrusted))
-        shown_text = without_links(text, known)  # claims are those of what was written
-        record = FindingRecord(
-            outcome="done" if conclusion.outcome == "done" and not misfit else "partial",
-            grounding="knowledge" if is_ungrounded else role.grounding,
-            summary=without_links(conclusion.summary or conclusion.text or text, known),
-            confidence=conclusion.confidence,
-            limitations=[*misfit, *conclusion.limitations][: limits.LIMITATIONS],
-            sources=[*grounds.sources][:_SOURCES],
-            supported=grounds.supported(claims),
-            unsupported=found_nowhere(claims),
-            doubts=doubts,
-            checked=_shown_claims(claims),
-            evidence=grounds.calls[-_EVIDENCE_CALLS:],
-            labels=labels,
-        )
-        finding = Finding(
-            **record.model_dump(exclude={"checked", "evidence"}),
-            artifacts=grounds.artifacts[:_SOURCES],
-            text_ref=await keep(shown_text),
-            text_bytes=size(shown_text),
-            record_ref=await keep(record.model_dump_json()),
-        )
-        if conclusion.items is not None:
-            finding.items_ref = await keep(json.dumps([*conclusion.items]))
-        if isinstance(output, dict):
-            finding.output_ref = await keep(json.dumps(output))
-        empty = None
-        if not conclusion.items and not output:
-            empty = _emptiness(text, chain, grounds, is_ungrounded, role)
-        return _Stored(finding, misfit, is_ungrounded, empty)
-
 
 def _joined(parts: Iterable[str | None]) -> str:
     """Returns the parts of a prompt that there are, as paragraphs."""
     return "\n\n".join(filter(None, parts))
-
-
-def _shown_claims(claims: list[CheckedClaim]) -> list[CheckedClaim]:
-    """Returns the claims for those who judge a finding, first those found nowhere."""
-    telling = [claim for claim in claims if not claim.source or not _YEAR.fullmatch(claim.text)]
-    telling.sort(key=lambda claim: bool(claim.source))
-    shown: list[CheckedClaim] = []
-    for claim in telling[:_CHECKED_CLAIMS]:
-        text = cut(claim.text, limits.SENTENCE_BYTES)
-        shown.append(claim.model_copy(update={"text": text}))
-    return shown
-
-
-def _emptiness(
-    text: str,
-    chain: list[Entry],
-    grounds: Grounds,
-    is_ungrounded: bool,
-    role: Role,
-) -> Emptiness | None:
-    """Returns the fault that makes a conclusion no finding; None without one."""
-    if is_ungrounded and grounds.last_failed:
-        return "failed_call"
-    if is_ungrounded and grounds.last_matched_nothing and only_asks_to_query(text):
-        return "no_rows"
-
-    opening = chain[0].opening
-    if opening is not None and is_echo(text, opening.system):
-        return "says_nothing"
-
-    asked = told(chain)
-    # Read one by one: a long report is never empty, and its claims take long to read.
-    made = (claim.text for claim in all_claims(text))
-    hands_in_code = role.grounding == "knowledge"  # it has no data to query
-    if is_empty(text, asked, made, hands_in_code=hands_in_code):
-        return "says_nothing"
-    return None
-
-
-async def _output(
-    role: Role,
-    conclusion: agent_tools.Conclusion,
-    run_id: str,
-) -> tuple[JsonValue, list[str]]:
-    """Returns the output of a conclusion, and its faults in the form of its role.
-
-    Models write JSON as a text.
-    """
-    schema, value = role.output_schema, conclusion.output
-    if schema is None or conclusion.outcome == "impossible":
-        return None, []
-    if isinstance(value, str):
-        with contextlib.suppress(ValueError):
-            value = first_json(value)
-    if value is None:
-        return None, ["the field output is missing"]
-    value = without_images(await answer_schema.value_of(schema, value, run_id))
-    if isinstance(value, dict):
-        # A field that may be left out is left out, not null.
-        needed = cast("list[str]", schema.get("required", []))
-        value = {name: part for name, part in value.items() if part is not None or name in needed}
-    return value, await answer_schema.problems(schema, value, run_id, "output")
 
 
 def _in_text(text: str, forced: bool, role: Role) -> agent_tools.Conclusion | None:
@@ -514,11 +365,3 @@ def _in_text(text: str, forced: bool, role: Role) -> agent_tools.Conclusion | No
         output = fields.get("output", fields)
         return replace(conclusion, items=items if isinstance(items, list) else None, output=output)
     return conclusion
-
-
-def _cell(path: str, text: str) -> str:
-    """Returns a plain value of an output as the finding's text has it: a quotation is looked up as one."""
-    line = " ".join(text.split())
-    if not path.endswith(_QUOTED_FIELDS):
-        return line
-    return f"“{line.strip(_QUOTES).translate(_PLAIN_QUOTES)}”"
