@@ -1,9 +1,10 @@
-"""Tables as tools print them: descriptions, results and what their figures say; and the queries of a subtask."""
+"""Tables as tools print them: descriptions, results, their figures; and queries of a subtask."""
 
 import re
 from calendar import monthrange
 from dataclasses import dataclass, field
 from html import unescape
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 from temporal_supervisor.standin.lookup.word_forms import key_stems, shared, stems
@@ -18,13 +19,18 @@ _TIME_NAMES = {"date", "year", "month", "quarter", "week", "day", "time", "perio
 _TIME_VALUE = re.compile(r"(1[5-9]|20|21)\d\d(-\d\d(-\d\d)?([T ].*)?|-?Q[1-4])?")
 _NUMBER = re.compile(r"[+-]?(\d[\d,]*(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 _RESULT = re.compile(r"=\s*(-?(?:\d[\d,]*(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?)\s*$", re.IGNORECASE)
+_RULE = re.compile(r":?-+:?")  # below the header of a table
+_BAR = re.compile(r"(?<!\\)\|")
 _SERIES = 8  # so many of a result get a sentence each
 _COMPUTED = 4  # so many get arithmetic
 
 
 @dataclass
 class Table:
-    """A table as a tool described it: `values` of columns with names, `spans` (from, to) of columns with figures."""
+    """A table as a tool described it.
+
+    `values` are of columns with names, `spans` (from, to) of columns with figures.
+    """
 
     name: str
     text: str
@@ -33,9 +39,11 @@ class Table:
 
     @property
     def time(self) -> tuple[str, str, str] | None:
-        """Returns name, first and last time of the column that dates the rows; None if there is none."""
-        dated = [(name, *span) for name, span in self.spans.items() if all(map(_TIME_VALUE.fullmatch, span))]
-        return next((entry for entry in dated if _names_time(entry[0])), None)
+        """Returns name, first and last time of the column that dates the rows; None without one."""
+        for name, span in self.spans.items():
+            if _names_time(name) and all(map(_TIME_VALUE.fullmatch, span)):
+                return name, *span
+        return None
 
 
 class Grid(NamedTuple):
@@ -60,31 +68,46 @@ class Grid(NamedTuple):
 
 
 def parse_tables(text: str) -> list[Table]:
-    """Returns the tables that a tool's output describes: a line `table name (columns)`, then a line per column."""
+    """Returns the tables that a tool's output describes.
+
+    A line `table name (columns)`, then a line per column.
+    """
     tables: list[Table] = []
     columns = ""
     for line in text.splitlines():
-        if match := _TABLE.match(line):
+        match = _TABLE.match(line)
+        if match:
             tables.append(Table(match[1].strip('"'), line))
             columns = match[0]
-        elif (column := _COLUMN.match(line)) and column[1] in columns:  # a note on the table names none
-            name, listed = column[1], column[2]
-            if span := _SPAN.match(listed):
-                tables[-1].spans[name] = (span[1], span[2])
-            else:
-                values = _VALUE.findall(_MORE.sub("", listed))
-                tables[-1].values[name] = [quoted.replace("''", "'") or plain for quoted, plain in values]
+            continue
+        column = _COLUMN.match(line)
+        if column is None or column[1] not in columns:
+            continue  # a note on the table names none
+        name, listed = column[1], column[2]
+        span = _SPAN.match(listed)
+        if span:
+            tables[-1].spans[name] = (span[1], span[2])
+        else:
+            tables[-1].values[name] = _listed_values(listed)
     return tables
+
+
+def _listed_values(listed: str) -> list[str]:
+    """Returns the values in the line of a column, those in quotes without them."""
+    found = _VALUE.findall(_MORE.sub("", listed))
+    return [quoted.replace("''", "'") or plain for quoted, plain in found]
 
 
 def parse_grids(text: str) -> list[Grid]:
     """Returns the Markdown tables of a text that have at least one row."""
     grids: list[Grid] = []
-    lines = [_cells(line) if line.strip().startswith("|") else [] for line in text.splitlines()]
-    for at, header in enumerate(lines[:-1]):
-        if not header or not lines[at + 1] or not all(re.fullmatch(r":?-+:?", cell) for cell in lines[at + 1]):
+    lines = [_cells(line) for line in text.splitlines()]
+    for at, (header, rule) in enumerate(pairwise(lines)):
+        if not header or not rule or not all(map(_RULE.fullmatch, rule)):
             continue
-        end = next((n for n in range(at + 2, len(lines)) if len(lines[n]) != len(header)), len(lines))
+        end = at + 2
+        while end < len(lines) and len(lines[end]) == len(header):
+            end += 1
         if end > at + 2:
             grids.append(Grid(header, lines[at + 2 : end]))
     return grids
@@ -95,11 +118,19 @@ def _names_time(column: str) -> bool:
 
 
 def _cells(line: str) -> list[str]:
-    return [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
+    """Returns the cells of a line of a table; none of any other line."""
+    line = line.strip()
+    if not line.startswith("|"):
+        return []
+    cells = _BAR.split(line.strip("|"))
+    return [cell.strip().replace("\\|", "|") for cell in cells]
 
 
 class Series(NamedTuple):
-    """One measure of one thing: the values, as printed, at its first and its last time, both empty if undated."""
+    """One measure of one thing: its values, as printed, at its first and its last time.
+
+    Both times are empty if it is undated.
+    """
 
     name: str
     start: str
@@ -109,12 +140,16 @@ class Series(NamedTuple):
 
     @property
     def change(self) -> list[str]:
-        """Returns the change and that in percent of the first value, as expressions; none where nothing moves."""
-        first, last = _operand(self.first), _operand(self.last)
+        """Returns the change and that in percent of the first value, as expressions.
+
+        None where nothing moves.
+        """
         if self.start == self.end:
             return []
+        first, last = _operand(self.first), _operand(self.last)
         moved = f"{last} - {first}"
-        return [moved, f"({moved}) / {first} * 100"] if re.search("[1-9]", first) else [moved]
+        is_zero = re.search("[1-9]", first) is None
+        return [moved] if is_zero else [moved, f"({moved}) / {first} * 100"]
 
 
 def series(grid: Grid) -> list[Series]:
@@ -127,40 +162,68 @@ def series(grid: Grid) -> list[Series]:
     points: dict[str, list[tuple[str, str]]] = {}
     for row in grid.rows:
         label = ", ".join(row[at] for at in labels)
+        moment = "" if time is None else row[time]
         for at in measures:
-            name = ": ".join(filter(None, (label, grid.header[at].replace("_", " "))))
+            head = grid.header[at].replace("_", " ")
+            name = ": ".join(filter(None, [label, head]))
             if row[at] != "NULL":
-                points.setdefault(name, []).append((row[time] if time is not None else "", row[at]))
-    dated = {name: sorted(values, key=lambda point: point[0]) for name, values in points.items()}
-    return [Series(name, *values[0], *values[-1]) for name, values in dated.items()]
+                points.setdefault(name, []).append((moment, row[at]))
+    found: list[Series] = []
+    for name, values in points.items():
+        values.sort(key=lambda point: point[0])
+        found.append(Series(name, *values[0], *values[-1]))
+    return found
 
 
 def expressions(grids: list[Grid]) -> list[str]:
     """Returns the expressions worth calculating: the changes of the first series that move."""
-    changes = [one.change for grid in grids for one in series(grid)]
-    moving = [change for change in changes if change][:_COMPUTED]
-    return list(dict.fromkeys(made for change in moving for made in change))
+    found = chain.from_iterable(map(series, grids))
+    moving = [one.change for one in found if one.change][:_COMPUTED]
+    return list(dict.fromkeys(chain.from_iterable(moving)))
 
 
 def statements(grids: list[Grid], calculated: dict[str, str]) -> list[str]:
-    """Returns sentences with the figures of result tables and the results of a calculator by their expressions."""
-    lines = [_stated(one, calculated) for grid in grids for one in series(grid)[:_SERIES]]
-    return list(dict.fromkeys(line[0].upper() + line[1:] for line in lines))
+    """Returns sentences with the figures of result tables.
+
+    `calculated` are results of a calculator by their expressions.
+    """
+    lines: dict[str, None] = {}
+    for grid in grids:
+        for one in series(grid)[:_SERIES]:
+            line = _stated(one, calculated)
+            lines[line[0].upper() + line[1:]] = None
+    return list(lines)
 
 
 def result_of(output: str) -> str:
-    """Returns the value in a calculator's `expression = value`, rounded for reading; empty if there is none."""
-    if not (match := _RESULT.search(output.strip().partition("\n")[0])):
+    """Returns the value in a calculator's `expression = value`, rounded for reading.
+
+    Empty if there is none.
+    """
+    first, _, _ = output.strip().partition("\n")
+    match = _RESULT.search(first)
+    if not match:
         return ""
     value = float(match[1].replace(",", ""))
     return f"{value:,.2f}".removesuffix(".00") if abs(value) >= 1 else f"{value:.4g}"
 
 
 def _stated(one: Series, calculated: dict[str, str]) -> str:
-    if one.start == one.end:
-        return f"{one.name} was {one.last} ({one.end})." if one.end else f"{one.name} is {one.last}."
+    """Returns a sentence with the value of a series, or with its change."""
+    if one.start != one.end:
+        return _moved(one, calculated)
+    if one.end:
+        return f"{one.name} was {one.last} ({one.end})."
+    return f"{one.name} is {one.last}."
+
+
+def _moved(one: Series, calculated: dict[str, str]) -> str:
+    """Returns a sentence with the change of a series, computed if a calculator was asked."""
     by, *share = [result_of(calculated.get(made, "")) for made in one.change]
-    change = (f", a change of {by}" + "".join(f" ({each} %)" for each in share if each)) if by else ""
+    change = ""
+    if by:
+        percent = [f" ({each} %)" for each in share if each]
+        change = f", a change of {by}{''.join(percent)}"
     return f"{one.name} went from {one.first} ({one.start}) to {one.last} ({one.end}){change}."
 
 
@@ -188,9 +251,10 @@ def parse_examples(text: str) -> list[Example]:
 
 
 def example_query(tables: list[Table], examples: list[Example], question: str) -> str:
-    """Returns the example's query that answers a question, with its names and times; empty if none does.
+    """Returns the example's query that answers a question, with its names and times.
 
-    Each word of the question must be one of the example's, of the table's description, or of the names put in.
+    Empty if none does. Each word of the question must be one of the example's, of the table's
+    description, or of the names put in.
     """
     wanted = [stem for stem in key_stems(question) if not stem.isdigit()]
     times = _times_in(question)
@@ -216,7 +280,7 @@ def _times_in(text: str) -> list[str]:
 def named(values: list[str], text: str) -> list[str]:
     """Returns the values that `text` names in full."""
     left = f" {' '.join(stems(text))} "
-    whole = set()
+    whole: set[str] = set()
     for value in sorted(values, key=len, reverse=True):  # a part of a longer name is not a name
         phrase = f" {' '.join(stems(value))} "
         if phrase.strip() and phrase in left and (len(value) > 3 or value in text):
@@ -226,34 +290,51 @@ def named(values: list[str], text: str) -> list[str]:
 
 
 def _adapted(
-    table: Table, example: Example, names: dict[str, list[str]], times: list[str]
+    table: Table,
+    example: Example,
+    names: dict[str, list[str]],
+    times: list[str],
 ) -> tuple[str, list[str]] | None:
-    """Returns the example's query with other names and times in place of its own, and the names; None if names lack."""
+    """Returns the example's query with other names and times in place of its own, and the names.
+
+    None if names lack.
+    """
     if not re.search(rf"(?<!\w){re.escape(table.name)}(?!\w)", example.sql):
         return None
-    own, ends = _times_in(example.question), [moment[:7] for moment in table.time[1:]] if table.time else []
-    given = [*times, *ends[len(times) :]] if len(times) < len(own) else times
-    lacking, used = list[str](), list[str]()
+    own = _times_in(example.question)
+    given = times
+    if table.time and len(times) < len(own):
+        ends = [moment[:7] for moment in table.time[1:]]
+        given = [*times, *ends[len(times) :]]
+    lacking: list[str] = []
+    used: list[str] = []
 
     def condition(match: re.Match[str]) -> str:
-        literals = [text.replace("''", "'") for text in _LITERAL.findall(match[3] or match[4] or "")]
-        if match[2] not in names or not named(literals, example.question):
+        written, column = match[1], match[2]
+        found = _LITERAL.findall(match[3] or match[4] or "")
+        literals = [text.replace("''", "'") for text in found]
+        if column not in names or not named(literals, example.question):
             return match[0]
-        (used if names[match[2]] else lacking).extend(names[match[2]] or literals)
-        return _one_of(match[1], names[match[2]])
+        if names[column]:
+            used.extend(names[column])
+        else:
+            lacking.extend(literals)
+        return _one_of(written, names[column])
 
     def time(match: re.Match[str]) -> str:
         if match[0] not in own or not given:
             return match[0]
-        last = match[0] == own[-1]
-        return _like(given[-1 if last else min(own.index(match[0]), len(given) - 1)], match[0], last)
+        if match[0] == own[-1]:
+            return _like(given[-1], match[0], last=True)
+        place = min(own.index(match[0]), len(given) - 1)
+        return _like(given[place], match[0])
 
     sql = _TIME.sub(time, _CONDITION.sub(condition, example.sql))
     return None if lacking else (sql, used)
 
 
 def _like(time: str, pattern: str, last: bool = False) -> str:
-    """A time as a year, month or day, like the pattern: the first one of the time, or the last."""
+    """Returns a time as a year, month or day, like the pattern: its first one, or its last."""
     month = (time + ("-12" if last else "-01"))[:7]
     day = monthrange(int(month[:4]), int(month[5:]))[1] if last else 1
     return f"{month}-{day:02}"[: len(pattern)]
