@@ -28,7 +28,10 @@ _LEAST_TOKENS = 500  # of a call
 _TURN_SECONDS = 60.0  # that a turn may take, where no earlier one is known
 
 Price = Callable[[str, float, float], float | None]
-"""Returns the USD of so many input tokens of a model and searches of its provider, None if its price is unknown."""
+"""Returns the USD of so many input tokens of a model and searches of its provider.
+
+None if its price is unknown.
+"""
 
 
 class Took(Model):
@@ -68,32 +71,54 @@ def sample_of(result: RunResult, plan: Plan, planned: int, estimate: Shares | No
     Later ones are part of the rest.
     """
     candidates = {subtask.id: max(1, subtask.candidates) for subtask in plan.subtasks}
-    named = [report.id for report in result.subtasks if report.template is None]
-    first = set(named[:planned])
-    done = [r for r in result.subtasks if r.counts is None and r.reused is None]
-    reports = [r for r in done if (r.template or r.id) in first]
+    reports = _done_first(result, planned)
     rest = result.usage - sum((report.usage for report in reports), Usage())
-    own = max(0.0, result.timing.sequential_seconds - sum(map(_seconds, result.subtasks)))
-    chosen = reports[:: max(1, math.ceil(len(reports) / _SAMPLE_PARTS))]
+    own_seconds = result.timing.sequential_seconds - sum(map(_seconds, result.subtasks))
+    step = max(1, math.ceil(len(reports) / _SAMPLE_PARTS))
+    parts: list[Took] = []
+    for report in reports[::step]:
+        among = candidates.get(report.id, 1)
+        parts.append(_took(report.usage, _seconds(report), among, report.role))
     return RunSample(
-        parts=[_took(r.usage, _seconds(r), candidates.get(r.id, 1), r.role) for r in chosen],
-        rest=_took(rest, own),
+        parts=parts,
+        rest=_took(rest, max(0.0, own_seconds)),
         total=_took(result.usage, result.timing.critical_path_seconds),
         estimate=estimate,
     )
 
 
+def _done_first(result: RunResult, planned: int) -> list[SubtaskReport]:
+    """Returns the subtasks of the first plan that the run did itself, with items of templates."""
+    named = [report.id for report in result.subtasks if report.template is None]
+    first = set(named[:planned])
+    done: list[SubtaskReport] = []
+    for report in result.subtasks:
+        was_done = report.counts is None and report.reused is None
+        if was_done and (report.template or report.id) in first:
+            done.append(report)
+    return done
+
+
 def estimate_of(
-    plan: Plan, team: TeamCard, samples: Sequence[RunSample], max_turns: int, max_subtasks: int, price: Price
+    plan: Plan,
+    team: TeamCard,
+    samples: Sequence[RunSample],
+    max_turns: int,
+    max_subtasks: int,
+    price: Price,
 ) -> Estimate:
     """Returns the expected usage of a plan.
 
     `samples` are the team's, the newest last.
     """
-    cases = defaultdict[str, list[Took]](list)
-    for took in (took for sample in samples for took in (*sample.parts, sample.rest)):
-        cases[took.role].append(took)
-    work, own_model, room = dict[str, Shares](), "", max(1, max_subtasks - len(plan.named))
+    cases: dict[str, list[Took]] = defaultdict(list)
+    for sample in samples:
+        for took in (*sample.parts, sample.rest):
+            cases[took.role].append(took)
+
+    work: dict[str, Shares] = {}
+    own_model = ""
+    room = max(1, max_subtasks - len(plan.named))
     for subtask in plan.named:
         role = team.role(subtask.role)
         if role.person is not None or (subtask.taken_from and not subtask.for_each):
@@ -103,9 +128,11 @@ def estimate_of(
         searches = calls * sum(tool.searches for tool in role.tools)
         seconds = subtask.timeout_seconds or calls * _TURN_SECONDS
         once = _seen(cases[role.name]) or _unseen(calls, seconds, role.model, price, searches)
-        least, most = (1, subtask.max_items or room) if subtask.for_each else (subtask.candidates, subtask.candidates)
-        # Items may wait for each other, candidates do not.
-        in_turn = most if subtask.for_each else 1
+        least = most = subtask.candidates
+        in_turn = 1  # candidates do not wait for each other, items may
+        if subtask.for_each:
+            least = 1
+            most = in_turn = subtask.max_items or room
         work[subtask.id] = Shares(
             id=subtask.id,
             calls=once.calls.times(least, most),
@@ -113,6 +140,7 @@ def estimate_of(
             usd=once.usd and once.usd.times(least, most),
             seconds=once.seconds.times(1, in_turn),
         )
+
     # A review and a refinement of each, and the answer.
     own_calls = limits.PLAN_TRIES + max_turns + 2 * len(plan.named)
     own = _seen(cases[_REST]) or _unseen(own_calls, own_calls * _TURN_SECONDS, own_model, price)
@@ -130,12 +158,13 @@ def _seen(cases: Sequence[Took]) -> Shares | None:
     """Returns the ranges that hold all of the cases but 5 % on each side; None without cases."""
     if not cases:
         return None
-    outside, room = int(_OUTSIDE * len(cases)), 1 + _ROOM / len(cases)
-    ranges = dict[str, Range]()
+    outside = int(_OUTSIDE * len(cases))
+    room = 1 + _ROOM / len(cases)
+    ranges: dict[str, Range] = {}
     for field in ("calls", "tokens", "usd", "seconds"):
         given = [getattr(case, field) for case in cases]
-        values = sorted(value for value in given if value is not None)
-        if len(values) == len(cases):
+        if None not in given:
+            values = sorted(given)
             ranges[field] = Range(low=values[outside] / room, high=values[-1 - outside] * room)
     return Shares.model_validate({"id": SUPERVISOR, **ranges})
 
@@ -144,11 +173,12 @@ def _unseen(calls: float, seconds: float, model: str, price: Price, searches: fl
     """Returns the usage that the limits allow."""
     most = calls * limits.CONTEXT_TOKENS
     low, high = price(model, _LEAST_TOKENS, 0), price(model, most, searches)
+    usd = None if low is None or high is None else Range(low=low, high=high)
     return Shares(
         id=SUPERVISOR,
         calls=Range(low=1, high=calls),
         tokens=Range(low=_LEAST_TOKENS, high=most),
-        usd=None if low is None or high is None else Range(low=low, high=high),
+        usd=usd,
         seconds=Range(low=1, high=seconds),
     )
 
@@ -156,11 +186,11 @@ def _unseen(calls: float, seconds: float, model: str, price: Price, searches: fl
 def _total(plan: Plan, work: Mapping[str, Shares], own: Shares) -> Shares:
     """Returns the whole of the parts; its seconds are those of the longest chain."""
     depends_on = {subtask.id: subtask.depends_on for subtask in plan.folded().subtasks}
-    ends = dict[str, Range]()
+    ends: dict[str, Range] = {}
     for subtask in TopologicalSorter(depends_on).static_order():
-        before = _longest(ends[other] for other in depends_on[subtask])
-        # A person takes none.
-        ends[subtask] = _sum([before, work[subtask].seconds]) if subtask in work else before
+        ends[subtask] = _longest(ends[other] for other in depends_on[subtask])
+        if subtask in work:  # a person takes no time
+            ends[subtask] = _sum([ends[subtask], work[subtask].seconds])
     parts = [*work.values(), own]
     prices = [part.usd for part in parts if part.usd is not None]
     return Shares(
@@ -177,14 +207,21 @@ def _sum(ranges: Sequence[Range]) -> Range:
 
 
 def _longest(ranges: Iterable[Range]) -> Range:
-    lows, highs = zip((0.0, 0.0), *((part.low, part.high) for part in ranges), strict=True)
-    return Range(low=max(lows), high=max(highs))
+    longest = Range(low=0.0, high=0.0)
+    for part in ranges:
+        longest = Range(low=max(longest.low, part.low), high=max(longest.high, part.high))
+    return longest
 
 
 def _took(usage: Usage, seconds: float, among: int = 1, role: str = _REST) -> Took:
     """Returns the usage per candidate; candidates ran in parallel."""
-    calls, tokens, usd = usage.model_calls / among, usage.tokens / among, usage.usd
-    return Took(role=role, calls=calls, tokens=tokens, usd=None if usd is None else usd / among, seconds=seconds)
+    return Took(
+        role=role,
+        calls=usage.model_calls / among,
+        tokens=usage.tokens / among,
+        usd=None if usage.usd is None else usage.usd / among,
+        seconds=seconds,
+    )
 
 
 def _seconds(report: SubtaskReport) -> float:
