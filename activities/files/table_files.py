@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import duckdb
 
 from activities.files.descriptions import TableDescription
-from activities.files.tables.columns import ColumnReading, read_columns, reading_json
+from activities.files.tables.column_reading import ColumnReading
+from activities.files.tables.columns import read_columns, reading_json
 from activities.files.tables.endings import drop_repeated_headers, move_headings, take_notes_below, totals
 from activities.files.tables.engine import engine, table_name, write_table
 from activities.files.tables.headers import Header, Row, find_header
