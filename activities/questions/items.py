@@ -34,7 +34,7 @@ _MISFITS_NAMED = 5  # rows that do not fit the form of the answer
 
 
 @dataclass(frozen=True)
-class _Table:
+class _ItemTable:
     """The table of a template: its rows, and the finding of each."""
 
     columns: list[str]
@@ -205,7 +205,7 @@ class Expansions:
         plan = await read_plan(self.store, call.plan_ref)
         team = (await self.teams.load(call.team_ref)).team
         reply = TableReply()
-        tables: dict[str, _Table] = {}
+        tables: dict[str, _ItemTable] = {}
         for template, group in groupby(call.findings, _template_of):
             findings = list(group)
             table = await self._table(plan, team, findings)
@@ -231,7 +231,7 @@ class Expansions:
         await self._fill_answer(call, reply, tables)
         return reply
 
-    async def _table(self, plan: Plan, team: TeamCard, findings: list[DependencyRef]) -> _Table:
+    async def _table(self, plan: Plan, team: TeamCard, findings: list[DependencyRef]) -> _ItemTable:
         """Returns the table of the outputs of a template's items; no columns if none has any."""
         columns_of = {role.name: role.columns for role in team.roles}
         columns: dict[str, None] = {}
@@ -239,7 +239,7 @@ class Expansions:
             if finding.output_ref:
                 columns.update(dict.fromkeys(columns_of.get(finding.role, [])))
         if not columns:
-            return _Table([], [], findings)
+            return _ItemTable([], [], findings)
 
         sources = {subtask.id: subtask.item for subtask in plan.subtasks}
         refs = [finding.output_ref for finding in findings if finding.output_ref]
@@ -249,13 +249,13 @@ class Expansions:
             values = json.loads(next(texts)) if finding.output_ref else {}
             source = one_line(sources[finding.subtask_id], limits.SENTENCE_BYTES)
             rows.append(ItemRow(values, finding.subtask_id, source))
-        return _Table(list(columns), rows, findings)
+        return _ItemTable(list(columns), rows, findings)
 
     async def _fill_answer(
         self,
         call: TableInput,
         reply: TableReply,
-        tables: dict[str, _Table],
+        tables: dict[str, _ItemTable],
     ) -> None:
         """Makes a table the answer if it is the only one that fits the answer's form."""
         if not call.answer_schema_ref:
@@ -273,7 +273,7 @@ class Expansions:
             reply.fills = fitting[0]
             await self._fill(reply, form, tables[reply.fills], call.run.run_id)
 
-    async def _fill(self, reply: TableReply, form: _Form, table: _Table, run_id: str) -> None:
+    async def _fill(self, reply: TableReply, form: _Form, table: _ItemTable, run_id: str) -> None:
         """Makes the rows of a table that fit the answer's form the answer."""
         lines: list[JsonValue] = [_fields_of(row, form.fields) for row in table.rows]
         misfits, whole = await answer_schema.row_problems(form.schema, lines, form.name, run_id)
@@ -306,7 +306,7 @@ def _template_of(finding: DependencyRef) -> str:
     return template_of(finding.subtask_id) or ""
 
 
-def _lacking(team: TeamCard, table: _Table) -> str:
+def _lacking(team: TeamCard, table: _ItemTable) -> str:
     """Returns which wanted columns of a table are empty, in words; empty if none is."""
     wanted_of = {role.name: role.wanted_columns for role in team.roles}
     wanted: set[str] = set()

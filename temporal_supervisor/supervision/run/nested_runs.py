@@ -100,7 +100,7 @@ class NestedRuns:
         return self._named + sum(run.grant.subtasks for run in self._at_work.values())
 
 
-class Shares:
+class NestedShares:
     """What is free for nested runs that begin; `most_subtasks` is the most that a run may name."""
 
     def __init__(self, board: Board, nested: NestedRuns, ledger: Ledger, most_subtasks: Callable[[], int]) -> None:

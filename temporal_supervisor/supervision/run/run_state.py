@@ -38,7 +38,7 @@ from temporal_supervisor.supervision.run.decisions import (
     UpdateReplies,
 )
 from temporal_supervisor.supervision.run.events import Trace
-from temporal_supervisor.supervision.run.nested_runs import NestedGrant, NestedRuns, Shares
+from temporal_supervisor.supervision.run.nested_runs import NestedGrant, NestedRuns, NestedShares
 from temporal_supervisor.supervision.run.open_points import OpenPoints
 from temporal_supervisor.supervision.run.serving_models import ServingModels
 from temporal_supervisor.supervision.run.slots import Slots
@@ -80,8 +80,12 @@ class RunState:
         self.spending = Spending()
         self.models = ServingModels(now)
         self.nested = NestedRuns(self.board)
-        ledger = self.time_and_budget.ledger
-        self.shares = Shares(self.board, self.nested, ledger, lambda: self.request.max_subtasks)
+        self.shares = NestedShares(
+            self.board,
+            self.nested,
+            self.time_and_budget.ledger,
+            lambda: self.request.max_subtasks,
+        )
         self.waits = Waits(now)
         self.trace = Trace(now)
         self.decisions = Decisions()
