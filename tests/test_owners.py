@@ -15,7 +15,7 @@ from tests.test_architecture import ABOVE, MODULES, Module
 PARTS = frozenset(
     {
         *("state", "context", "board", "time_and_budget", "budget", "ledger", "spending", "models", "outage", "nested"),
-        *("waits", "shares", "replies", "trace", "decisions", "steering", "slots", "answer", "report"),
+        *("waits", "shares", "update_replies", "trace", "decisions", "steering", "slots", "answer", "report"),
     }
 )
 CHANGES = frozenset({"append", "add", "discard", "remove", "pop", "popitem", "clear", "update", "extend", "setdefault"})

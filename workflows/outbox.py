@@ -113,7 +113,7 @@ class Visibility:
         if waiting != self._waiting:
             self._waiting = waiting
             self._show_waiting(waiting)
-        taken = self._state.replies.taken
+        taken = self._state.update_replies.taken
         updates = taken - taken % UPDATES_SHOWN_EACH
         if updates >= limits.UPDATES_WARNED and updates != self._updates:
             self._updates = updates

@@ -1,4 +1,4 @@
-"""The conclusion of a worker agent as it is stored: checked against all that its author has read."""
+"""The conclusion of a worker agent as it is stored: checked against all that its author read."""
 
 import asyncio
 import contextlib
@@ -183,7 +183,10 @@ async def _output(
 
 
 def _cell(path: str, text: str) -> str:
-    """Returns a plain value of an output as the finding's text has it: a quotation is looked up as one."""
+    """Returns a plain value of an output as the finding's text has it.
+
+    A quotation is looked up as one.
+    """
     line = " ".join(text.split())
     if not path.endswith(_QUOTED_FIELDS):
         return line

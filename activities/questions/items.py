@@ -307,7 +307,7 @@ def _template_of(finding: DependencyRef) -> str:
 
 
 def _lacking(team: TeamCard, table: _ItemTable) -> str:
-    """Returns which wanted columns of a table are empty, in words; empty if none is."""
+    """Returns the gap of a table of which wanted columns are half empty or more; else nothing."""
     wanted_of = {role.name: role.wanted_columns for role in team.roles}
     wanted: set[str] = set()
     for finding in table.findings:

@@ -76,7 +76,7 @@ class UpdateIntake:
         type of its own.
         """
         is_decision = isinstance(update, Decide | Decided)
-        if is_decision and self._state.replies.taken >= limits.UPDATES_FOR_DECISIONS:
+        if is_decision and self._state.update_replies.taken >= limits.UPDATES_FOR_DECISIONS:
             words = (
                 f"this run has taken {limits.UPDATES_FOR_DECISIONS} updates and the server allows "
                 "few more, which are kept for resume, extend_limits and the like: send this as the "
@@ -91,9 +91,9 @@ class UpdateIntake:
         One that comes again gets its first reply.
         """
         state = self._state
-        state.replies.count()
+        state.update_replies.count()
         results: list[DecisionReply] = []
-        known = state.replies.to(update.request_id)
+        known = state.update_replies.to(update.request_id)
         if known:
             message = known
         elif isinstance(update, Decide):
@@ -143,7 +143,7 @@ class UpdateIntake:
         if state.phase in ("done", "failed", "cancelled"):
             raise ValueError(f"this run has ended: it is {state.phase}")
         self._check_level(update)
-        if state.replies.to(update.request_id) is not None:
+        if state.update_replies.to(update.request_id) is not None:
             return
         match update:
             case DecidePlan() | Reply() | DecideToolCall():
@@ -269,5 +269,5 @@ class UpdateIntake:
     def _end(self, update: Update, message: str) -> None:
         """Keeps the reply to an update, for when it comes again, and has the work heed it."""
         if update.request_id:
-            self._state.replies.keep(update.request_id, message)
+            self._state.update_replies.keep(update.request_id, message)
         self.heed()

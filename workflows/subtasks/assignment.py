@@ -161,7 +161,7 @@ class Assignment:
         )
 
     def _conversation_of(self, finding: Finding, *, reviewed: bool) -> LoopProgress | None:
-        """Returns where the conversation that gave a finding is continued; None if it cannot be."""
+        """Returns the progress from which a finding's conversation continues; None if it cannot."""
         last = self.last
         is_single = self.context.state.board.subtask(self.subtask_id).candidates == 1
         if not is_single or last.finding != finding or last.head is None:

@@ -1,4 +1,4 @@
-"""The reading of a column of numbers: under the decimal mark that its own values prove, or a given one."""
+"""The reading of a column of numbers: under a decimal mark that its values prove, or a given one."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -13,8 +13,12 @@ from activities.files.tables.number_shapes import Digits, NumberShape, is_identi
 from activities.files.tables.profiles import Cells, Profile, most, number_sql, text_of
 from activities.files.values import literal
 
-_GROUPS = {",": "commas group thousands", ".": "dots group thousands", " ": "blanks group thousands",
-           "'": "apostrophes group thousands"}  # fmt: skip
+_GROUPS = {
+    ",": "commas group thousands",
+    ".": "dots group thousands",
+    " ": "blanks group thousands",
+    "'": "apostrophes group thousands",
+}
 COMMAS = "decimal commas are read as numbers"
 UNDECIDED = "nothing in the file decides it"
 
@@ -217,7 +221,8 @@ def _unit(profile: Profile) -> tuple[str, list[str]]:
         notes.append(f"the numbers are written with {unit}, the values are as written")
     elif named:
         parts = " and ".join(f"{units[one]:,} with {one}" for one in named)
-        notes.append(f"of {_values(profile.numeric)} {parts}, the others without: no unit holds for all")
+        count = _values(profile.numeric)
+        notes.append(f"of {count} {parts}, the others without: no unit holds for all")
     if with_footnotes:
         one = most(with_footnotes).written
         count = sum(cells.times for cells in with_footnotes)

@@ -29,4 +29,5 @@ class ColumnReading(NamedTuple):
 
 def stays_text(name: str, why: str, written: str = "", against: str = "") -> ColumnReading:
     """Returns the reading of a column that stays text, with a note on the reason."""
-    return ColumnReading(why=why, written=written, notes=(f"{name}: {why}, so it stays text{against}",))
+    note = f"{name}: {why}, so it stays text{against}"
+    return ColumnReading(why=why, written=written, notes=(note,))

@@ -177,7 +177,7 @@ def _looked_rows(looked: _Looked, *, is_named: bool, check: bool) -> Iterator[Re
 
 
 def _unusable(name: str, error: TeamError) -> str:
-    """Returns why a team can't be used: one problem in the line, several below each other."""
+    """Returns the problems of a team that can't be used: several below each other."""
     lines = [error.message]
     if len(error.problems) > 1:
         lines = [f"{error.message.partition(': ')[0]}:", *error.problems]

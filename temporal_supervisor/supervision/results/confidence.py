@@ -129,7 +129,7 @@ def _share(reports: Sequence[SubtaskReport], importance: Mapping[str, Importance
 
 
 def _completed(report: SubtaskReport) -> float:
-    """Returns what a subtask counts, from 0 to 1."""
+    """Returns the weight of a subtask in the answer, from 0 to 1."""
     if report.state != "completed":
         return 0.0
     if report.finding is not None and report.finding.outcome == "partial":

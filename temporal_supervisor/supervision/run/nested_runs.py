@@ -101,9 +101,15 @@ class NestedRuns:
 
 
 class NestedShares:
-    """What is free for nested runs that begin; `most_subtasks` is the most that a run may name."""
+    """The shares of nested runs that begin; `most_subtasks` is the most that a run may name."""
 
-    def __init__(self, board: Board, nested: NestedRuns, ledger: Ledger, most_subtasks: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        board: Board,
+        nested: NestedRuns,
+        ledger: Ledger,
+        most_subtasks: Callable[[], int],
+    ) -> None:
         self._board = board
         self._nested = nested
         self._ledger = ledger

@@ -111,7 +111,7 @@ class RunState:
         self.trace_ref: str | None = None
         self.started_at = started_at
         self.finished_at: datetime | None = None
-        self.replies = UpdateReplies()
+        self.update_replies = UpdateReplies()
         self.effects: list[str] = []
         self.was_denied = False
         self.now = now

@@ -55,7 +55,7 @@ def status_of(state: RunState, cursor: int = 0, since: str = "", execution: str 
         breakers=[*state.waits.cards()[: limits.STATUS_PAGE]],
         review=f"up to {rounds} rounds" if rounds else "off",
         deadline_at=state.time_and_budget.deadline_at.isoformat(),
-        updates=state.replies.taken,
+        updates=state.update_replies.taken,
         warnings=state.warnings,
         reuse_from=state.request.reuse_from,
         saved=saved_usage(reports),

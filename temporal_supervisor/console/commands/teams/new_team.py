@@ -81,7 +81,8 @@ def _tell_place(folders: list[Path], name: str) -> None:
     """Prints the command that checks a new team, and a variable for its folder if it takes one."""
     if len(folders) == 1:
         home = quote(str(_home(folders)))
-        print_err(f"teams are read from there after `export SUPERVISOR_TEAMS_DIR={home}`, for Workers, too")
+        export = f"export SUPERVISOR_TEAMS_DIR={home}"
+        print_err(f"teams are read from there after `{export}`, for Workers, too")
     print_err(f"check it: {hint('teams', name)}")
 
 
