@@ -174,8 +174,8 @@ class AnswerWriter:
         else:
             state.answer_by_findings(why)
             if reply:
-                written = reply.answer
-                state.take_answer(state.answer.with_json(written.as_json, written.unsupported))
+                made = reply.answer
+                state.take_answer(state.answer.with_json(made.as_json, made.unsupported))
         self._complete_json(reply, tables, why)
         for contradiction in reply.contradictions if reply else []:
             state.add_contradiction(contradiction)

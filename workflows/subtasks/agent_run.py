@@ -292,7 +292,7 @@ class AgentRun:
 
     def _agent_input(self, grant: Amount) -> WorkerAgentInput:
         state, terms, role = self._state, self._context.terms, self.role
-        own = {
+        own: dict[str, object] = {
             "model": self._model,
             "fallback_models": [],
             "max_tokens": role.max_tokens or state.request.max_tokens,

@@ -1,5 +1,6 @@
 """One attempt of a worker agent: how far it is, what it may still do, how it can end."""
 
+from pydantic import JsonValue
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
@@ -70,7 +71,7 @@ class AgentAttempt:
         """Adds the usage of a call."""
         self.progress.usage += usage
 
-    def note(self, event: str, **data: object) -> None:
+    def note(self, event: str, /, **data: JsonValue) -> None:
         """Adds an event of this subtask to the trace."""
         self.trace.note(event, self.agent.subtask_id, **data)
 

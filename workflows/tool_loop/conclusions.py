@@ -132,7 +132,7 @@ class Conclusions:
         progress.results = _taken(reply)
         why = "no tool brought data for it" if reply.ungrounded else ""
         faults = [*finding.unsupported, *finding.doubts, *misfit]
-        attempt.note("finding_returned", why=why, unsupported=faults)
+        attempt.note("finding_returned", why=why, unsupported=[*faults])
         return prompts.objection(
             finding.unsupported,
             reply.unclear,

@@ -56,7 +56,7 @@ def _as_dates(name: str, reading: DateReading, written: str) -> ColumnReading:
     return ColumnReading(reading.kind, reading.read, decision, why, written=written, notes=notes)
 
 
-def _givenread_dates(rows: Rows, name: str, profile: Profile) -> ColumnReading:
+def given_dates(rows: Rows, name: str, profile: Profile) -> ColumnReading:
     """Returns the reading of a column that a person calls dates: the one that fits most values."""
     readings = date_readings(text_of(name))
     (fits,) = rows(f"SELECT {_fits(readings)} FROM texts")

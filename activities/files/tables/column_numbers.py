@@ -1,4 +1,4 @@
-"""The reading of a column of numbers: under a decimal mark that its values prove, or a given one."""
+"""The reading of a column of numbers: under the decimal mark that its values prove, or a given."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator

@@ -104,10 +104,11 @@ def _team_file(name: str, files: Team, kinds: dict[str, bool]) -> str:
         if any(kinds.get(kind_of[tool]) for tool in role.tools):
             taken.append(role)
             used.update(tool for tool in role.tools if kinds.get(kind_of[tool], True))
+    about = "Answers questions from the tables and documents in data/."
     lines = [
         f"# Team {name}: a change of this file or of data/ counts from the next run on.",
         f'name = "{name}"',
-        'description = "Answers questions from the tables and documents in data/."  # say what they are about',
+        f'description = "{about}"  # say what they are about',
         f'generalist = "{taken[-1].name}"  # takes subtasks whose role is unknown',
     ]
     if len(taken) > 1:
