@@ -17,7 +17,10 @@ _OWN_WORDS = 2  # a part with fewer is described with the words of the part befo
 
 
 def plan(prompt: Parts, filler: Filler) -> Json:
-    """Returns the subtasks of a goal; of a step the next one, of a revision others in place of those that failed."""
+    """Returns the subtasks of a goal.
+
+    Of a step it is the next one, of a revision others in place of those that failed.
+    """
     is_step = "finished" in filler.properties()
     roles = _roles(prompt, filler)
     is_revision = bool(prompt.planned) and not is_step
@@ -47,14 +50,17 @@ def _most(prompt: Parts) -> int:
 def _next(prompt: Parts, roles: list[RoleLine], *, one: bool) -> list[Json]:
     """Returns the subtasks of roles that have none yet, or the first of them."""
     planned = [head for head, _ in prompt.planned]
-    done = [head.get("id", "") for head in planned if head["state"] == "completed"]
+    known = [head.get("id", "") for head in planned if head["state"] == "completed"]
     used = {head.get("role") for head in planned}
     made: list[Json] = []
     for role, asked in _shares(prompt, roles):
         if role.name in used:
             continue
-        after = [*done, *(each["id"] for each in made)] if role.composes else []
-        made.append(_subtask(prompt, f"t{len(planned) + len(made) + 1}", role, after, asked))
+        number = len(planned) + len(made) + 1
+        # Who composes a text needs all that was found, and so does who comes after.
+        after = [*known] if role.composes else []
+        made.append(_subtask(prompt, f"t{number}", role, after, asked))
+        known.append(f"t{number}")
     return made[:1] if one else made
 
 
@@ -71,9 +77,12 @@ def _shares(prompt: Parts, roles: list[RoleLine]) -> list[tuple[RoleLine, str]]:
     for part in parts_of(prompt.question):
         role = _taker(part, finding, catalogue)
         shares.setdefault(role.name, []).append(_described(part))
-    chosen = [(role, "? ".join(shares[role.name])) for role in finding if role.name in shares]
-    writing = [role for role in roles if role.composes and role not in finding]
+    chosen: list[tuple[RoleLine, str]] = []
+    for role in finding:
+        if role.name in shares:
+            chosen.append((role, "? ".join(shares[role.name])))
     if wants_document(prompt.question):
+        writing = [role for role in roles if role.composes and role not in finding]
         chosen += [(role, _whole(prompt.question)) for role in writing]
     return chosen
 
@@ -90,7 +99,10 @@ def _taker(part: Part, roles: list[RoleLine], catalogue: str) -> RoleLine:
 
 
 def _replacements(prompt: Parts, filler: Filler, roles: list[RoleLine]) -> list[Json]:
-    """Returns a subtask of another role for each one that failed, if there is a role that has not tried."""
+    """Returns a subtask of another role for each one that failed.
+
+    As long as there is a role that has not tried.
+    """
     item = filler.properties(filler.properties()["subtasks"].get("items"))
     if "replaces" not in item:
         return []
@@ -102,27 +114,36 @@ def _replacements(prompt: Parts, filler: Filler, roles: list[RoleLine]) -> list[
             continue
         role = left.pop(0)
         number = len(prompt.planned) + len(made) + 1
-        made.append({**_subtask(prompt, f"t{number}", role, [], _asked(text, prompt)), "replaces": [head["id"]]})
+        subtask = _subtask(prompt, f"t{number}", role, [], _asked(text, prompt))
+        made.append({**subtask, "replaces": [head["id"]]})
     return made
 
 
 def _asked(described: str, prompt: Parts) -> str:
     """Returns the question of a subtask as the plan so far shows it, else the goal's."""
     _, found, question = described.partition("Question: ")
-    return question.partition(f"<{marks.OUTCOME}>")[0].strip(" ?\n") if found else _whole(prompt.question)
+    if not found:
+        return _whole(prompt.question)
+    before, _, _ = question.partition(f"<{marks.OUTCOME}>")
+    return before.strip(" ?\n")
 
 
 def _roles(prompt: Parts, filler: Filler) -> list[RoleLine]:
     """Returns the roles that the plan's schema offers, one that composes last."""
     item = filler.properties(filler.properties()["subtasks"].get("items"))
     roles = _offered(prompt, item.get("role", {}))
-    return [role for role in roles if not role.composes] + [role for role in roles if role.composes][:1]
+    finding = [role for role in roles if not role.composes]
+    composing = [role for role in roles if role.composes]
+    return [*finding, *composing[:1]]
 
 
 def _offered(prompt: Parts, schema: Json) -> list[RoleLine]:
+    """Returns the roles that a schema offers: all without choices, and those without a line."""
     options = [name for name in schema.get("enum") or [] if name != "auto"]
     known = [role for role in prompt.roles if not options or role.name in options]
-    return known or [RoleLine(name, name) for name in options or ["auto"]]
+    if known:
+        return known
+    return [RoleLine(name, name) for name in options or ["auto"]]
 
 
 def _subtask(prompt: Parts, id_: str, role: RoleLine, after: list[str], asked: str) -> Json:
@@ -141,11 +162,15 @@ def _subtask(prompt: Parts, id_: str, role: RoleLine, after: list[str], asked: s
 
 def _described(part: Part) -> str:
     """Returns a part with the words that it needs from the one before it."""
-    own = [word for word in key_words(part.text) if not word.isdigit()]
-    borrowed = [word for word in key_words(part.context) if not word.isdigit()]
-    if len(own) >= _OWN_WORDS or not borrowed:
+    borrowed = _words(part.context)
+    if len(_words(part.text)) >= _OWN_WORDS or not borrowed:
         return part.text
     return f"{part.text} ({' '.join(borrowed)})"
+
+
+def _words(text: str) -> list[str]:
+    """Returns the key words of a text without numbers."""
+    return [word for word in key_words(text) if not word.isdigit()]
 
 
 def _whole(goal: str) -> str:

@@ -11,11 +11,15 @@ _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:,\d{3})*(?:\.\d+)?(?![\w])")
 _YEARS = range(1500, 2200)
 _TEXT_CHARS = 300
 _ANSWER_FIELD = "value"  # of a form for one answer
-_STATED = r"^[\s*_|>-]*{name}[\s*_]*[:=|]\s*(?P<value>\S.*)$"  # a label at the beginning of a line, and its value
+# A label at the beginning of a line, and its value.
+_STATED = r"^[\s*_|>-]*{name}[\s*_]*[:=|]\s*(?P<value>\S.*)$"
 
 
 class Filler:
-    """Fills one schema; `$ref` is looked up in its own root. Required values that were not given come from `text`."""
+    """Fills one schema; `$ref` is looked up in its own root.
+
+    Required values that were not given come from `text`.
+    """
 
     def __init__(self, root: Json, text: str = "") -> None:
         self._root = root
@@ -34,64 +38,94 @@ class Filler:
         """Returns the schema behind references; of alternatives the first that is not null."""
         for _ in range(_DEPTH):
             if "$ref" in schema:
-                schema = self._root.get("$defs", {}).get(schema["$ref"].rpartition("/")[2], {})
-            elif branches := schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf"):
-                schema = next((branch for branch in branches if branch.get("type") != "null"), branches[0])
+                name = schema["$ref"].rpartition("/")[2]
+                schema = self._root.get("$defs", {}).get(name, {})
+                continue
+            branches = schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf")
+            if not branches:
+                break
+            whole = [branch for branch in branches if branch.get("type") != "null"]
+            schema = whole[0] if whole else branches[0]
         return dict(schema)
 
     def fit(self, schema: Json, wanted: Any, name: str = "", depth: int = 0) -> Any:
         """Returns a value for a part of the schema, the property `name`."""
-        wanted = schema.get("default") if wanted is None else wanted
         plain = self.resolve(schema)
         kind = _kind(plain)
-        wanted = self._stated(name, kind) if wanted is None else wanted
+        if wanted is None:
+            wanted = schema.get("default")
+        if wanted is None:
+            wanted = self._stated(name, kind)
         if wanted is None and _nullable(schema):
             return None
         if "const" in plain:
             return plain["const"]
-        if options := plain.get("enum"):
-            stated = (one for one in options if re.search(rf"\b{re.escape(str(one))}\b", self._text))
-            return wanted if wanted in options else next(stated, options[0])
+        if plain.get("enum"):
+            return wanted if wanted in plain["enum"] else self._named_option(plain["enum"])
         if kind == "object":
             return self._object(plain, wanted if isinstance(wanted, dict) else {}, depth)
         if kind == "array":
-            items = list(wanted) if isinstance(wanted, list) else []
-            items += [None] * (plain.get("minItems", 0) - len(items))
-            return [self.fit(plain.get("items", {}), one, name, depth + 1) for one in items[: plain.get("maxItems")]]
+            given = wanted if isinstance(wanted, list) else []
+            return self._array(plain, given, name, depth)
         if kind in ("integer", "number"):
-            return _bounded(kind, plain, wanted if isinstance(wanted, int | float) else self._figure(name))
+            figure = wanted if isinstance(wanted, int | float) else self._figure(name)
+            return _bounded(kind, plain, figure)
         if kind == "boolean":
             return wanted is True
-        about = f"{name.replace('_', ' ')} {plain.get('description', '')}"
-        text = wanted if isinstance(wanted, str) else clip("".join(key_lines(self._text, about, 1)), _TEXT_CHARS)
+        text = wanted if isinstance(wanted, str) else self._line_about(plain, name)
         return text[: plain.get("maxLength")].ljust(plain.get("minLength", 0), "-")
 
+    def _named_option(self, options: list[Any]) -> Any:
+        """Returns the first option that the text names, or the first of all."""
+        for option in options:
+            if re.search(rf"\b{re.escape(str(option))}\b", self._text):
+                return option
+        return options[0]
+
+    def _array(self, schema: Json, wanted: list[Any], name: str, depth: int) -> list[Any]:
+        missing = schema.get("minItems", 0) - len(wanted)
+        items = [*wanted, *[None] * missing][: schema.get("maxItems")]
+        return [self.fit(schema.get("items", {}), item, name, depth + 1) for item in items]
+
+    def _line_about(self, schema: Json, name: str) -> str:
+        """Returns the line of the text that has most to do with a property."""
+        about = f"{name.replace('_', ' ')} {schema.get('description', '')}"
+        return clip("".join(key_lines(self._text, about, 1)), _TEXT_CHARS)
+
     def _object(self, schema: Json, wanted: Json, depth: int) -> Json:
+        if depth > _DEPTH:
+            return {}
         properties: Json = schema.get("properties") or {}
         required = schema.get("required") or ([] if depth else list(properties))
-        return {
-            name: self.fit(part, wanted.get(name), name, depth + 1)
-            for name, part in properties.items()
-            if depth <= _DEPTH and (name in required or wanted.get(name) is not None)
-        }
+        filled: Json = {}
+        for name, part in properties.items():
+            given = wanted.get(name)
+            if name in required or given is not None:
+                filled[name] = self.fit(part, given, name, depth + 1)
+        return filled
 
     def _stated(self, name: str, kind: str) -> str | float | None:
         """Returns the value that the text states under a name, as in `Town: Aarau`.
 
         None if it states nothing that fits.
         """
-        if name == _ANSWER_FIELD and (sole := self._sole()):
-            number = _NUMBER.fullmatch(sole) if kind in ("integer", "number") else None
-            return sole if kind == "string" else number and float(number[0].replace(",", ""))
-        words = r"[\s_-]+".join(map(re.escape, re.split(r"[\s_-]+", name)))
-        found = re.search(_STATED.format(name=words), self._text, re.IGNORECASE | re.MULTILINE) if name else None
-        if found is None:
+        if not name:
             return None
-        said = clip(found["value"].strip(" *|"), _TEXT_CHARS)
+        sole = self._sole() if name == _ANSWER_FIELD else ""
+        said = sole or self._labelled(name)
         if kind == "string":
             return said or None
-        number = _NUMBER.match(said) if kind in ("integer", "number") else None
+        if kind not in ("integer", "number"):
+            return None
+        number = _NUMBER.fullmatch(said) if sole else _NUMBER.match(said)
         return float(number[0].replace(",", "")) if number else None
+
+    def _labelled(self, name: str) -> str:
+        """Returns the text behind a label of that name at the beginning of a line."""
+        words = r"[\s_-]+".join(map(re.escape, re.split(r"[\s_-]+", name)))
+        label = re.compile(_STATED.format(name=words), re.IGNORECASE | re.MULTILINE)
+        found = label.search(self._text)
+        return clip(found["value"].strip(" *|"), _TEXT_CHARS) if found else ""
 
     def _sole(self) -> str:
         """Returns the value of an extract of one value, as in `Total amount: 581`."""
@@ -104,34 +138,49 @@ class Filler:
         return told.split(" (")[0].split(" [")[0].strip(" .")
 
     def _figure(self, name: str) -> float | None:
-        """Of the lines that share most words with the name, the largest of their last numbers that are no years."""
-        lines = [line for line in self._text.splitlines() if _NUMBER.search(line)]
-        best = max(((len(shared(key_stems(name), line)), _last(line)) for line in lines), default=(0, None))
-        return best[1]
+        """Returns the figure of the lines that share most words with the name.
+
+        It is the largest of their last numbers that are no years.
+        """
+        stems = key_stems(name)
+        figures: list[tuple[int, float]] = []
+        for line in self._text.splitlines():
+            if _NUMBER.search(line):
+                figures.append((len(shared(stems, line)), _last(line)))
+        return max(figures)[1] if figures else None
 
 
 def _last(line: str) -> float:
     """Returns the last number of a line that is no year."""
     numbers = [float(number.replace(",", "")) for number in _NUMBER.findall(line)]
-    return ([one for one in numbers if one not in _YEARS] or numbers)[-1]
+    others = [number for number in numbers if number not in _YEARS]
+    return (others or numbers)[-1]
 
 
 def _bounded(kind: str, schema: Json, value: float | None) -> float:
+    """Returns a number within the bounds of a schema; without a value a small positive one."""
     low = schema.get("minimum", schema.get("exclusiveMinimum", -float("inf")) + 1)
-    figure = min(max(max(low, 1) if value is None else value, low), schema.get("maximum", float("inf")))
+    high = schema.get("maximum", float("inf"))
+    if value is None:
+        value = max(low, 1)
+    figure = min(max(value, low), high)
     return int(figure) if kind == "integer" else figure
 
 
 def _nullable(schema: Json) -> bool:
+    """True if a schema allows null."""
     kind = schema.get("type")
+    kinds = kind if isinstance(kind, list) else [kind]
     branches = schema.get("anyOf") or schema.get("oneOf") or []
-    return kind == "null" or (isinstance(kind, list) and "null" in kind) or any(map(_nullable, branches))
+    return "null" in kinds or any(map(_nullable, branches))
 
 
 def _kind(schema: Json) -> str:
+    """Returns the type of a value, of several the first that is not null."""
     kind = schema.get("type")
     if isinstance(kind, list):
-        kind = next((one for one in kind if one != "null"), "null")
+        others = [one for one in kind if one != "null"]
+        kind = others[0] if others else "null"
     if kind:
         return str(kind)
     if "properties" in schema:
