@@ -1,10 +1,11 @@
-"""The tools to call next: each once, its arguments from the subtask and from what earlier tools showed."""
+"""The tools to call next: each once, its arguments from the subtask and from earlier outputs."""
 
 import base64
 import json
 import re
 import secrets
 from functools import cache
+from itertools import chain
 from typing import Any
 
 from temporal_supervisor.bundled import BUILTIN_TEAMS
@@ -25,10 +26,14 @@ _CITED = 3  # sentences of a page
 
 
 def looked_up(prompt: Parts) -> list[Json]:
-    """Returns the blocks of a search, or of a page fetched by its URL, and what they say; nothing the second time."""
+    """Returns the blocks of a search, or of a page fetched by its URL, with citations.
+
+    Nothing the second time.
+    """
     request, subtask = prompt.request, prompt.question
-    begun = any(block.get("type") == "server_tool_use" for m in request.messages for block in m["content"])
-    if begun or not request.provided:
+    blocks = chain.from_iterable(message["content"] for message in request.messages)
+    has_begun = any(block.get("type") == "server_tool_use" for block in blocks)
+    if has_begun or not request.provided:
         return []
     named = [url for url in _pages() if url in subtask][:1]
     content: Json | list[Json]
@@ -38,22 +43,35 @@ def looked_up(prompt: Parts) -> list[Json]:
     elif "web_search" in request.provided:
         wanted = key_stems(subtask)
         urls = sorted(_pages(), key=lambda url: -len(shared(wanted, _pages()[url])))[:_FOUND]
-        words = [word for word in key_words(subtask) if not word.isdigit()][:_KEYS]
-        tool, arguments = "web_search", {"query": " ".join(words)}
+        tool, arguments = "web_search", {"query": " ".join(_keys(subtask))}
         content = [_hit(url) for url in urls]
     else:
         return []
     number = f"srvtoolu_{secrets.token_hex(12)}"
-    return [
+    made: list[Json] = [
         {"type": "server_tool_use", "id": number, "name": tool, "input": arguments},
         {"type": f"{tool}_tool_result", "tool_use_id": number, "content": content},
-        *(_cited(tool, url, line) for url in urls for line in key_lines(_pages()[url], subtask, _CITED)),
     ]
+    for url in urls:
+        lines = key_lines(_pages()[url], subtask, _CITED)
+        made += [_cited(tool, url, line) for line in lines]
+    return made
+
+
+def _keys(text: str) -> list[str]:
+    """Returns the words of a text to search by."""
+    return [word for word in key_words(text) if not word.isdigit()][:_KEYS]
 
 
 def _hit(url: str) -> Json:
     text = base64.b64encode(_pages()[url].encode()).decode()
-    return {"type": "web_search_result", "url": url, "title": _title(url), "page_age": None, "encrypted_content": text}
+    return {
+        "type": "web_search_result",
+        "url": url,
+        "title": _title(url),
+        "page_age": None,
+        "encrypted_content": text,
+    }
 
 
 def _cited(tool: str, url: str, line: str) -> Json:
@@ -114,23 +132,30 @@ NewCall = tuple[str, Json]
 
 
 def next_calls(prompt: Parts) -> list[NewCall]:
-    """Returns the calls of the next turn, several if they don't need each other; none if it is time to answer.
+    """Returns the calls of the next turn, several if they don't need each other.
 
-    A tool is used in one turn only. Tools that compose a text wait until no other tool has anything to do.
+    None if it is time to answer. A tool is used in one turn only. Tools that compose a text wait
+    until no other tool has anything to do.
     """
     request = prompt.request
     if request.turns >= _TURNS or marks.LAST_TURN_MARK in request.last_text:
         return []
-    called = {marks.FINISH_TOOL, marks.READ_OUTPUT_TOOL, *(call.name for call in request.calls)}
-    left = [tool for tool in request.tools if tool["name"] not in called]
-    made = [(tool, arguments) for tool in left for arguments in _argument_sets(tool, prompt)]
-    early = [(tool, arguments) for tool, arguments in made if not composes(tool)]
-    return [(tool["name"], arguments) for tool, arguments in (early or made)[:_MOST_CALLS]]
+    used = {call.name for call in request.calls}
+    used |= {marks.FINISH_TOOL, marks.READ_OUTPUT_TOOL}
+    early: list[NewCall] = []
+    late: list[NewCall] = []
+    for tool in request.tools:
+        if tool["name"] in used:
+            continue
+        calls = [(tool["name"], arguments) for arguments in _argument_sets(tool, prompt)]
+        (late if composes(tool) else early).extend(calls)
+    return (early or late)[:_MOST_CALLS]
 
 
 def composes(tool: Json) -> bool:
     """True if the tool takes a whole text to put into shape."""
-    return any(_kind_of(name) == "body" for name in Filler(tool["input_schema"]).properties())
+    names = Filler(tool["input_schema"]).properties()
+    return any(_kind_of(name) == "body" for name in names)
 
 
 def _kind_of(name: str) -> str:
@@ -138,16 +163,29 @@ def _kind_of(name: str) -> str:
 
 
 def _argument_sets(tool: Json, prompt: Parts) -> list[Json]:
-    """The argument sets worth calling the tool with now; none if something it needs is not known yet."""
-    values = {name: _values(tool, name, prompt) for name in tool["input_schema"].get("required") or []}
+    """Returns the argument sets worth calling the tool with now.
+
+    None if something it needs is not known yet.
+    """
+    required = tool["input_schema"].get("required") or []
+    values = {name: _values(tool, name, prompt) for name in required}
     if not all(values.values()):
         return []
-    most = max(map(len, values.values()), default=1)  # the others keep to their first value
-    return [{n: v[at] if len(v) == most else v[0] for n, v in values.items()} for at in range(most)]
+    most = max(map(len, values.values()), default=1)
+    sets: list[Json] = []
+    for at in range(most):
+        arguments: Json = {}
+        for name, known in values.items():
+            # One with fewer values keeps to its first.
+            arguments[name] = known[at] if len(known) == most else known[0]
+        sets.append(arguments)
+    return sets
 
 
 def _values(tool: Json, name: str, prompt: Parts) -> list[Any]:
-    spec, kind = Filler(tool["input_schema"]).properties()[name], _kind_of(name)
+    """Returns the values of an argument to call a tool with, one after another."""
+    spec = Filler(tool["input_schema"]).properties()[name]
+    kind = _kind_of(name)
     if "enum" in spec or spec.get("type") in ("integer", "number", "boolean"):
         return [Filler(spec, prompt.question).fill()]
     most_chars = _MOST_CHARS.search(json.dumps(spec))
@@ -160,10 +198,11 @@ def _values(tool: Json, name: str, prompt: Parts) -> list[Any]:
 
 
 def _texts(kind: str, prompt: Parts) -> list[str]:
+    """Returns the texts of a kind that the prompt has."""
     subtask, goal = prompt.question, focus(prompt.goal)
     outputs = [call.output for call in prompt.request.calls if not call.is_error]
     shown = "\n".join([subtask, goal, *outputs])
-    keys = [word for word in key_words(subtask) if not word.isdigit()][:_KEYS]
+    keys = _keys(subtask)
     if kind == "sql":
         return [query.sql for query in queries(prompt)]
     if kind == "expression":
@@ -175,7 +214,9 @@ def _texts(kind: str, prompt: Parts) -> list[str]:
     if kind == "id":
         found = _ids("\n".join(outputs), [stem(word) for word in keys])
         named = [name for name in found if prompt.item.startswith(name)]
-        return named or ([prompt.item] if _FILE.fullmatch(prompt.item) else found[:_DOCUMENTS])
+        if named:
+            return named
+        return [prompt.item] if _FILE.fullmatch(prompt.item) else found[:_DOCUMENTS]
     if kind == "body":
         return [digest(prompt.findings)]
     if kind == "title":
@@ -186,7 +227,12 @@ def _texts(kind: str, prompt: Parts) -> list[str]:
 
 
 def _ids(text: str, keys: list[str]) -> list[str]:
-    """The identifiers whose line shares most words with the subtask: in brackets at its start, or as `id: x`."""
-    found = dict.fromkeys(marked or named for marked, named in _ID.findall(text))
-    lines = {name: next(line for line in text.splitlines() if name in line) for name in found}
+    """Returns the identifiers, first those whose line shares most words with the subtask.
+
+    They are in brackets at the start of a line, or as `id: x`.
+    """
+    lines: dict[str, str] = {}
+    for marked, named in _ID.findall(text):
+        name = marked or named
+        lines[name] = next(line for line in text.splitlines() if name in line)
     return sorted(lines, key=lambda name: -len(shared(keys, lines[name])))

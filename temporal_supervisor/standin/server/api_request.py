@@ -1,7 +1,11 @@
-"""One request of the Messages API, reduced to what brains look at; what the real API refuses with 400 is refused."""
+"""One request of the Messages API, reduced to the parts that brains look at.
+
+Requests that the real API refuses with 400 are refused.
+"""
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 Json = dict[str, Any]
@@ -21,7 +25,8 @@ class PastCall:
 class ApiRequest:
     """A valid request. `schema` is the JSON schema the reply must fit.
 
-    `provided` are the tools that the server itself runs. `number` counts requests, `call` is the decoded call header.
+    `provided` are the tools that the server itself runs. `number` counts requests, `call` is the
+    decoded call header.
     """
 
     model: str
@@ -38,7 +43,8 @@ class ApiRequest:
     @property
     def user_text(self) -> str:
         """Returns all text that the model was given, tool results left out."""
-        return "\n".join(_text(message["content"]) for message in self.messages if message["role"] != "assistant")
+        given = [message for message in self.messages if message["role"] != "assistant"]
+        return "\n".join(_text(message["content"]) for message in given)
 
     @property
     def last_text(self) -> str:
@@ -53,27 +59,47 @@ class ApiRequest:
     @property
     def turns(self) -> int:
         """Returns the number of earlier turns that called tools."""
-        return sum(any(b.get("type") == "tool_use" for b in m["content"]) for m in self.messages)
+        return sum(bool(_blocks(message, "tool_use")) for message in self.messages)
 
     @cached_property
     def calls(self) -> list[PastCall]:
         """Returns the tool calls so far, oldest first; of those that the server ran, what was cited."""
-        every = [(message["content"], block) for message in self.messages for block in message["content"]]
-        results = {block["tool_use_id"]: block for _, block in every if block.get("type") == "tool_result"}
-        made = list[PastCall]()
-        for beside, block in every:
-            if block.get("type") == "server_tool_use":
-                cited = _text([one for one in beside if one.get("citations")])
-                made.append(PastCall(block["name"], block["input"], cited))
-            elif block.get("type") == "tool_use" and (result := results.get(block["id"])) is not None:
-                output, failed = _text(result.get("content", "")), bool(result.get("is_error"))
-                made.append(PastCall(block["name"], block.get("input") or {}, output, failed))
+        results: dict[str, Json] = {}
+        for message in self.messages:
+            for block in _blocks(message, "tool_result"):
+                results[block["tool_use_id"]] = block
+
+        made: list[PastCall] = []
+        for message in self.messages:
+            cited = [block for block in message["content"] if block.get("citations")]
+            for block in _blocks(message, "server_tool_use", "tool_use"):
+                if block["type"] == "server_tool_use":
+                    made.append(PastCall(block["name"], block["input"], _text(cited)))
+                elif block["id"] in results:
+                    made.append(_past_call(block, results[block["id"]]))
         return made
 
 
+def _past_call(block: Json, result: Json) -> PastCall:
+    """Returns a call with its result."""
+    output = _text(result.get("content", ""))
+    is_error = bool(result.get("is_error"))
+    return PastCall(block["name"], block.get("input") or {}, output, is_error)
+
+
+def _blocks(message: Json, *types: str) -> list[Json]:
+    """Returns the blocks of a message that are of these types."""
+    return [block for block in message["content"] if block.get("type") in types]
+
+
 def parse(body: Any) -> ApiRequest:
-    """Returns the request in `body`. Raises ValueError for a call without its result, as the real API refuses it."""
-    messages: list[Json] = [{"role": said["role"], "content": blocks_of(said["content"])} for said in body["messages"]]
+    """Returns the request in `body`.
+
+    Raises ValueError for a call without its result, as the real API refuses it.
+    """
+    messages: list[Json] = []
+    for said in body["messages"]:
+        messages.append({"role": said["role"], "content": blocks_of(said["content"])})
     _check_pairs(messages)
     may_call = (body.get("tool_choice") or {}).get("type") != "none"
     offered = (body.get("tools") or []) if may_call else []
@@ -85,20 +111,30 @@ def parse(body: Any) -> ApiRequest:
 
 
 def _check_pairs(messages: list[Json]) -> None:
-    for at, message in enumerate(messages[:-1]):
-        called = {b["id"] for b in message["content"] if message["role"] == "assistant" and b.get("type") == "tool_use"}
-        given = {b.get("tool_use_id") for b in messages[at + 1]["content"] if b.get("type") == "tool_result"}
-        if missing := ", ".join(sorted(called - given)):
+    """Raises ValueError if a call of the model has no result in the message after it."""
+    for at, (message, following) in enumerate(pairwise(messages)):
+        if message["role"] != "assistant":
+            continue
+        called = {block["id"] for block in _blocks(message, "tool_use")}
+        given = {block.get("tool_use_id") for block in _blocks(following, "tool_result")}
+        missing = ", ".join(sorted(called - given))
+        if missing:
             problem = "`tool_use` ids were found without `tool_result` blocks immediately after"
             raise ValueError(f"messages.{at}: {problem}: {missing}")
 
 
 def blocks_of(content: Any) -> list[Json]:
     """Returns content as blocks, be it a plain text."""
-    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return content
 
 
 def _text(content: object) -> str:
     if not isinstance(content, str | list):
         return ""
-    return "\n".join(b.get("text", "") for b in blocks_of(content) if isinstance(b, dict) and b.get("type") == "text")
+    texts: list[str] = []
+    for block in blocks_of(content):
+        if isinstance(block, dict) and block.get("type") == "text":
+            texts.append(block.get("text", ""))
+    return "\n".join(texts)
