@@ -100,33 +100,41 @@ def scored(question: EvalQuestion, case: str, variant: int, run: EndedRun) -> Sc
     The fields of an agent alone are its `output`.
     """
     result = run.result or RunResult()
+    has_answer = run.problem is None
     fields = run.output if run.alone else result.answer_json
     took = result.subtasks if run.plan_alone else _completed(result)
     roles = [report.role for report in took if report.template is None]
-    text = result.answer if run.problem is None else ""
-    fit = plan_fit(question.plan, result.subtasks) if question.plan and not run.alone else None
+    text = result.answer if has_answer else ""
+    fit = None
+    if question.plan and not run.alone:
+        fit = plan_fit(question.plan, result.subtasks)
     outcome = judged(question.answer, Given(text, fields, roles, bool(result.gaps), fit))
     shown = _shown_flags(run, result)
-    return Score(
+    error = f"{run.problem.type}: {run.problem.message}" if run.problem else ""
+    score = Score(
         case=case,
         question=question.id,
         variant=variant,
         run_id=run.run_id,
         verdict=_verdict(question, outcome, shown, run),
         flags=shown,
-        lenient=outcome.lenient and run.problem is None,
-        share=outcome.share if run.problem is None else 0.0,
+        lenient=outcome.lenient and has_answer,
+        share=outcome.share if has_answer else 0.0,
         fields=dict(outcome.by_field),
-        routed=None if question.role is None else question.role in roles[:1],
-        cited=_cited(question.supporting, result) if question.supporting else None,
         plan=fit,
-        fault_shown=None if question.flag is None else question.flag in shown,
         given=one_line(_shown(fields, result.answer), _SHOWN_BYTES),
         expected=one_line(str(question.answer.value), _SHOWN_BYTES),
-        error=f"{run.problem.type}: {run.problem.message}" if run.problem else "",
+        error=error,
         usage=result.usage,
         seconds=result.timing.wall_seconds,
     )
+    if question.role is not None:
+        score.routed = question.role in roles[:1]
+    if question.supporting:
+        score.cited = _cited(question.supporting, result)
+    if question.flag is not None:
+        score.fault_shown = question.flag in shown
+    return score
 
 
 def is_in_words(truth: Truth, score: Score) -> bool:
