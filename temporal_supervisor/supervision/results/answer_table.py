@@ -8,6 +8,7 @@ import io
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from pydantic import JsonValue
@@ -24,7 +25,7 @@ Row = Mapping[str, JsonValue]
 
 
 class ItemRow(NamedTuple):
-    """The `values` of an item, its subtask's id, and the `source`: the file, the row or the line that it is."""
+    """The `values` of an item, its subtask's id, and the `source`: its file, row or line."""
 
     values: Row
     item: str
@@ -32,8 +33,12 @@ class ItemRow(NamedTuple):
 
 
 def list_of_rows(schema: Mapping[str, Any]) -> tuple[str, list[str]] | None:
-    """Returns the one property of a `schema` that is a list of objects ("" if all of it is), and their fields."""
-    name, properties = "", schema.get("properties")
+    """Returns the one property of a `schema` that is a list of objects, and their fields.
+
+    The property is "" if all of the schema is such a list.
+    """
+    name = ""
+    properties = schema.get("properties")
     if schema.get("type") == "object" and isinstance(properties, dict) and len(properties) == 1:
         ((name, schema),) = properties.items()
     items = schema.get("items")
@@ -44,10 +49,9 @@ def list_of_rows(schema: Mapping[str, Any]) -> tuple[str, list[str]] | None:
 
 def table_csv(columns: Sequence[str], rows: Iterable[ItemRow]) -> bytes:
     """Returns a table as CSV, with the item and the source of each row in two columns more."""
-    links = [f"{name}_" if name in columns else name for name in _LINK_COLUMNS]
-    return csv_of(
-        [*columns, *links], ({**row.values, **dict(zip(links, (row.item, row.source), strict=True))} for row in rows)
-    )
+    item, source = (f"{name}_" if name in columns else name for name in _LINK_COLUMNS)
+    lines = [{**row.values, item: row.item, source: row.source} for row in rows]
+    return csv_of([*columns, item, source], lines)
 
 
 def csv_of(columns: Sequence[str], rows: Iterable[Row]) -> bytes:
@@ -65,12 +69,13 @@ def csv_of(columns: Sequence[str], rows: Iterable[Row]) -> bytes:
 
 def markdown_table(rows: Sequence[Row]) -> str:
     """Returns rows as a Markdown table; empty without any."""
-    columns = list(dict.fromkeys(name for row in rows for name in row))
+    columns = list(dict.fromkeys(chain.from_iterable(rows)))
     if not columns:
         return ""
-    lines = [[_markdown_cell(row.get(name)) for name in columns] for row in rows]
-    head = [_markdown_cell(name) for name in columns]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in [head, ["---"] * len(columns), *lines])
+    lines = [[_markdown_cell(name) for name in columns], ["---"] * len(columns)]
+    for row in rows:
+        lines.append([_markdown_cell(row.get(name)) for name in columns])
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def _markdown_cell(value: JsonValue) -> str:
@@ -84,31 +89,42 @@ def _markdown_cell(value: JsonValue) -> str:
 def table_content(data: bytes) -> str:
     """Returns the size of a CSV file of ours in words: its rows, columns and empty cells."""
     header, *rows = csv.reader(io.StringIO(data.decode("utf-8", "replace")))
-    empty = sum(not cell for row in rows for cell in row)
-    counts = {"row": len(rows), "column": len(header), "cell": empty}
-    said = [f"{number:,} {name}{'' if number == 1 else 's'}" for name, number in counts.items()]
-    return ", ".join([*said[:2], *([f"{said[2]} empty"] if empty else [])])
+    empty = sum(row.count("") for row in rows)
+    said = [_counted(len(rows), "row"), _counted(len(header), "column")]
+    if empty:
+        said.append(f"{_counted(empty, 'cell')} empty")
+    return ", ".join(said)
+
+
+def _counted(number: int, name: str) -> str:
+    return f"{number:,} {name}" if number == 1 else f"{number:,} {name}s"
 
 
 def emptiness(columns: Sequence[str], rows: Sequence[Row]) -> str:
     """Returns the gap of a table of which half of the cells or more are empty; else nothing."""
-    cells = [row.get(name) for row in rows for name in columns]
-    empty = sum(value is None or value in ("", [], {}) for value in cells)
-    return f"{empty:,} of {len(cells):,} cells are empty" if cells and 2 * empty >= len(cells) else ""
+    count = len(rows) * len(columns)
+    empty = 0
+    for row in rows:
+        empty += sum(row.get(name) in (None, "", [], {}) for name in columns)
+    if not count or 2 * empty < count:
+        return ""
+    return f"{empty:,} of {count:,} cells are empty"
 
 
 def _cell(value: JsonValue) -> JsonValue:
     if isinstance(value, str):
-        text = clean(value)
-        text = _SEPARATED_FORMULA.sub(r"\1'", text)
+        text = _SEPARATED_FORMULA.sub(r"\1'", clean(value))
         return f"'{text}" if _FORMULA.match(text) else text
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict | bool) else value
+    if isinstance(value, list | dict | bool):
+        return json.dumps(value, ensure_ascii=False)
+    return value
 
 
 def first_rows(template: str, columns: Sequence[str], rows: Sequence[ItemRow]) -> str:
     """Returns a table's size and first rows, for the author of the text beside it."""
+    begin = table_csv(columns, rows[:_SHOWN_ROWS]).decode()
     return (
-        f"A table of {len(rows)} rows, one for each item of {template}, is handed over with your text. A program made "
-        f"it of what the worker agents found. Do not repeat it. Its column item has the ids to cite. It begins:\n\n"
-        f"{cut(table_csv(columns, rows[:_SHOWN_ROWS]).decode(), _SHOWN_BYTES)}"
+        f"A table of {len(rows)} rows, one for each item of {template}, is handed over with your "
+        f"text. A program made it of what the worker agents found. Do not repeat it. Its column "
+        f"item has the ids to cite. It begins:\n\n{cut(begin, _SHOWN_BYTES)}"
     )
