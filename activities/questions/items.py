@@ -24,7 +24,7 @@ from temporal_supervisor.supervision.base.prompt_marks import DIGEST
 from temporal_supervisor.supervision.base.text import cut, one_line, size
 from temporal_supervisor.supervision.contract.finding import ArtifactRef
 from temporal_supervisor.supervision.contract.plan import Plan, Subtask, template_of
-from temporal_supervisor.supervision.contract.team import TeamCard
+from temporal_supervisor.supervision.contract.team import Team
 from temporal_supervisor.supervision.planning.expansion import ITEM_BYTES, Data, expanded, item_text, items_of, matching
 from temporal_supervisor.supervision.results.answer_table import ItemRow, emptiness, first_rows, list_of_rows, table_csv
 from temporal_supervisor.supervision.results.payload_fit import cut_to
@@ -231,7 +231,7 @@ class Expansions:
         await self._fill_answer(call, reply, tables)
         return reply
 
-    async def _table(self, plan: Plan, team: TeamCard, findings: list[DependencyRef]) -> _ItemTable:
+    async def _table(self, plan: Plan, team: Team, findings: list[DependencyRef]) -> _ItemTable:
         """Returns the table of the outputs of a template's items; no columns if none has any."""
         columns_of = {role.name: role.columns for role in team.roles}
         columns: dict[str, None] = {}
@@ -306,7 +306,7 @@ def _template_of(finding: DependencyRef) -> str:
     return template_of(finding.subtask_id) or ""
 
 
-def _lacking(team: TeamCard, table: _ItemTable) -> str:
+def _lacking(team: Team, table: _ItemTable) -> str:
     """Returns the gap of a table of which wanted columns are half empty or more; else nothing."""
     wanted_of = {role.name: role.wanted_columns for role in team.roles}
     wanted: set[str] = set()

@@ -221,8 +221,8 @@ def _unit(profile: Profile) -> tuple[str, list[str]]:
         notes.append(f"the numbers are written with {unit}, the values are as written")
     elif named:
         parts = " and ".join(f"{units[one]:,} with {one}" for one in named)
-        count = _values(profile.numeric)
-        notes.append(f"of {count} {parts}, the others without: no unit holds for all")
+        whole = _values(profile.numeric)
+        notes.append(f"of {whole} {parts}, the others without: no unit holds for all")
     if with_footnotes:
         one = most(with_footnotes).written
         count = sum(cells.times for cells in with_footnotes)
