@@ -15,7 +15,7 @@ from itertools import combinations
 
 from temporal_supervisor.supervision.grounding.rows.markdown_tables import MarkdownTable, TableRow
 from temporal_supervisor.supervision.grounding.rows.queries import Query
-from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
+from temporal_supervisor.supervision.grounding.rows.row_facts import cells_of, words_of
 
 MOST_WORDS = (
     r"highest|largest|biggest|greatest|longest|tallest|deepest|heaviest|richest|most|maximum|"
@@ -76,9 +76,9 @@ _SHARED = 3  # values at once that the compared rows share with the row that is 
 class Superlative:
     """A claim that something is the most or the least of its kind, as written.
 
-    `phrase` are the words behind it, which may name a column, `calculated` those of the text that speak of a change or
-    a sum: a column must be called so, or it holds nothing of the kind. `subject` is who "had the" most: it is compared
-    with others, not with itself.
+    `phrase` are the words behind it, which may name a column, `calculated` those of the text that
+    speak of a change or a sum: a column must be called so, or it holds nothing of the kind.
+    `subject` is who "had the" most: it is compared with others, not with itself.
     """
 
     written: str
@@ -99,10 +99,14 @@ def superlative_in(words: str) -> Superlative | None:
         return None
     if match[0].lower() in ("most", "meisten") and _OTHER_MOST.match(rest):
         return None
-    phrase = " ".join(re.split(r"\W+", rest.strip())[:_PHRASE_WORDS])
-    calculated = " ".join(each[0] for each in _CALCULATED.finditer(words))
     subject = _SUBJECT.search(words, 0, match.start())
-    return Superlative(match[0], match["most"] is not None, phrase, calculated, subject[1] if subject else "")
+    return Superlative(
+        written=match[0],
+        is_most=match["most"] is not None,
+        phrase=" ".join(re.split(r"\W+", rest.strip())[:_PHRASE_WORDS]),
+        calculated=" ".join(each[0] for each in _CALCULATED.finditer(words)),
+        subject=subject[1] if subject else "",
+    )
 
 
 def has_superlative(text: str) -> bool:
@@ -111,37 +115,63 @@ def has_superlative(text: str) -> bool:
 
 
 def not_the_extreme(
-    said: Superlative, words: str, table: MarkdownTable, row: TableRow, query: Query | None, is_cut: bool
+    said: Superlative,
+    words: str,
+    table: MarkdownTable,
+    row: TableRow,
+    query: Query | None,
+    is_cut: bool,
 ) -> str:
     """Returns the reason why a row is not the extreme that a text calls it; empty if it may be.
 
     `words` are those near the row's figure.
     """
-    meant = _meant(said, words, table) if len(table.rows) <= _ROWS else []
-    if not meant or _TOTAL.search(" ".join(row.cells)) or any(_figure(row, number) is None for number in meant):
+    meant = _meant(said, words, table)
+    if not meant or _TOTAL.search(" ".join(row.cells)):
         return ""
-    if unordered := _unordered(query, table, is_cut, said, meant):
+    if any(_figure(row, number) is None for number in meant):
+        return ""
+    unordered = _unordered(query, table, is_cut, said, meant)
+    if unordered:
         return unordered
-    compared = [rows for rows in _comparable(table, row, words, said.subject) if len(rows) > 1]
-    if not compared or any(_is_extreme(row, rows, number, said) for rows in compared for number in meant):
+
+    first: list[TableRow] = []
+    for rows in _comparable(table, row, words, said.subject):
+        if len(rows) < 2:
+            continue
+        if any(_is_extreme(row, rows, number, said) for number in meant):
+            return ""
+        first = first or rows
+    if not first:
         return ""
     number = meant[0]
-    best = _best(compared[0], number, said)
-    names = [cell for cell in best.cells if cell and _value(cell) is None][:1]
-    return f"the {said.written} {table.columns[number]} of the rows is {' of '.join([best.cells[number], *names])}"
+    best = _best(first, number, said)
+    names = [cell for cell in best.cells if cell and _value(cell) is None]
+    shown = " of ".join([best.cells[number], *names[:1]])
+    return f"the {said.written} {table.columns[number]} of the rows is {shown}"
 
 
 def names_a_measure(said: Superlative, words: str, table: MarkdownTable) -> bool:
-    """True if it is clear which column a superlative is about: its words name one, or there is only one."""
-    meant = _meant(said, words, table) if len(table.rows) <= _ROWS else []
+    """True if it is clear which column a superlative is about.
+
+    Its words name one, or there is only one.
+    """
+    meant = _meant(said, words, table)
     named = _named(meant, said.phrase, table) or _named(meant, words, table)
     return bool(named) or len(_figure_columns(table)) == len(meant) == 1
 
 
 def _meant(said: Superlative, words: str, table: MarkdownTable) -> list[int]:
-    """Returns the columns that a superlative may be about, by its words; none if they are about something else."""
+    """Returns the columns that a superlative may be about, by its words.
+
+    None if they are about something else, or the table is too long to be compared.
+    """
+    if len(table.rows) > _ROWS:
+        return []
     heads = [column.replace("_", " ") for column in table.columns]
-    if any(map(_HEAD_SAYS_IT.search, heads)) or not {*words_of(said.calculated)} <= {*words_of(" ".join(heads))}:
+    if any(map(_HEAD_SAYS_IT.search, heads)):
+        return []
+    if not {*words_of(said.calculated)} <= {*words_of(" ".join(heads))}:
         return []
     columns = _figure_columns(table)
     named = _named(columns, said.phrase, table) or _named(columns, words, table) or columns
@@ -150,13 +180,13 @@ def _meant(said: Superlative, words: str, table: MarkdownTable) -> list[int]:
 
 @lru_cache(maxsize=_TABLES)
 def _figure_columns(table: MarkdownTable) -> tuple[int, ...]:
-    """Returns the numbers of the columns with figures."""
-    numbers = range(len(table.columns))
-    return tuple(number for number in numbers if 2 * len(_figures(table, number)) > _filled(table, number))
-
-
-def _filled(table: MarkdownTable, number: int) -> int:
-    return sum(number < len(row.cells) and bool(row.cells[number]) for row in table.rows)
+    """Returns the numbers of the columns with figures in more than half of their filled cells."""
+    columns: list[int] = []
+    for number in range(len(table.columns)):
+        filled = [*filter(None, cells_of(table, number))]
+        if 2 * len(_figures(table, number)) > len(filled):
+            columns.append(number)
+    return tuple(columns)
 
 
 def _figures(table: MarkdownTable, number: int) -> list[str]:
@@ -178,15 +208,22 @@ def _named(columns: Sequence[int], words: str, table: MarkdownTable) -> Sequence
     return [number for number in columns if said & {*words_of(table.columns[number].replace("_", " "))}]
 
 
-def _unordered(query: Query | None, table: MarkdownTable, is_cut: bool, said: Superlative, meant: Sequence[int]) -> str:
+def _unordered(
+    query: Query | None,
+    table: MarkdownTable,
+    is_cut: bool,
+    said: Superlative,
+    meant: Sequence[int],
+) -> str:
     """Returns that the rows are not those among which the extreme is; empty if they may be."""
     if query is None or query.aggregates:
         return ""
     cut = is_cut or (0 < query.limit <= len(table.rows))
-    if query.order is None and len(table.rows) == 1 and not any(map(_RANK.search, query.filters)):
-        return "the query took this row alone"
     if query.order is None:
+        if len(table.rows) == 1 and not any(map(_RANK.search, query.filters)):
+            return "the query took this row alone"
         return "the query took some rows without an order" if cut else ""
+
     name, downwards = query.order
     heads = [table.columns[number].lower() for number in meant]
     numbers = [str(number + 1) for number in meant]
@@ -203,18 +240,31 @@ def _without_totals(table: MarkdownTable) -> list[TableRow]:
 @lru_cache(maxsize=_TABLES)
 def words_of_rows(table: MarkdownTable) -> list[frozenset[str]]:
     """Returns the words of each row of a table; none of a table that is too long to be compared."""
-    return [frozenset(words_of(" ".join(row.cells))) for row in table.rows] if len(table.rows) <= _ROWS else []
+    if len(table.rows) > _ROWS:
+        return []
+    return [frozenset(words_of(" ".join(row.cells))) for row in table.rows]
 
 
-def _comparable(table: MarkdownTable, row: TableRow, words: str, subject: str) -> Iterator[list[TableRow]]:
-    """Yields the rows that a row can be compared with: all, and those with the same value of columns that are named."""
+def _comparable(
+    table: MarkdownTable,
+    row: TableRow,
+    words: str,
+    subject: str,
+) -> Iterator[list[TableRow]]:
+    """Yields the rows that a row can be compared with.
+
+    All, and those with the same value of columns that are named.
+    """
     rows = _without_totals(table)
     yield rows
     said = {*words_of(words)} - {*words_of(subject)}
     figures = _figure_columns(table)
-    names = [number for number, cell in enumerate(row.cells) if number not in figures or _YEAR.fullmatch(cell)]
-    named = {number: {*words_of(row.cells[number])} for number in names}
-    shared = [number for number, own in named.items() if own and own <= said]
+    shared: list[int] = []
+    for number, cell in enumerate(row.cells):
+        is_name = number not in figures or _YEAR.fullmatch(cell)
+        own = {*words_of(cell)}
+        if is_name and own and own <= said:
+            shared.append(number)
     for size in range(1, min(_SHARED, len(shared)) + 1):
         for numbers in combinations(shared, size):
             yield [each for each in rows if _same(each, row, numbers)]
@@ -229,10 +279,15 @@ def _is_extreme(row: TableRow, rows: Sequence[TableRow], number: int, said: Supe
 
 
 def _best(rows: Sequence[TableRow], number: int, said: Superlative) -> TableRow:
-    figures = [(_figure(row, number), row) for row in rows]
-    filled = [(value, row) for value, row in figures if value is not None]
+    """Returns the first row with the largest figure of a column, or the smallest."""
+    filled: list[tuple[Decimal, TableRow]] = []
+    for row in rows:
+        figure = _figure(row, number)
+        if figure is not None:
+            filled.append((figure, row))
     choose = max if said.is_most else min
-    return choose(filled, key=lambda item: item[0])[1]
+    _, best = choose(filled, key=lambda item: item[0])
+    return best
 
 
 def _figure(row: TableRow, number: int) -> Decimal | None:
