@@ -6,6 +6,7 @@ it compares them, tells what came before or after, or gives a reason.
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from temporal_supervisor.supervision.base.sentences import sentence_spans
 from temporal_supervisor.supervision.grounding.rows.markdown_tables import MarkdownTable, TableRow
@@ -40,17 +41,20 @@ def parted_names(
         sentence = text[start:stop]
         if sentence.lstrip().startswith(("|", "#", ">")) or _OTHERWISE.search(sentence):
             continue
-        if reason := _wrong_pair(sentence, small):
+        reason = _wrong_pair(sentence, small) or _parted_in(sentence, small, names)
+        if reason:
             yield sentence.strip(), reason
-            continue
-        mentions = list({mention.words: mention for mention in names.mentions(sentence)}.values())
-        if len(mentions) != 2:
-            continue
-        first, second = mentions
-        if first.columns & second.columns:
-            continue
-        if reason := _parted(first, second, small):
-            yield sentence.strip(), reason
+
+
+def _parted_in(sentence: str, tables: Sequence[MarkdownTable], names: Names) -> str:
+    """Returns the rows in which the two names of a sentence stand apart; empty if they may not."""
+    by_words = {mention.words: mention for mention in names.mentions(sentence)}
+    if len(by_words) != 2:
+        return ""
+    first, second = by_words.values()
+    if first.columns & second.columns:
+        return ""
+    return _parted(first, second, tables)
 
 
 def _parted(first: Mention, second: Mention, tables: Sequence[MarkdownTable]) -> str:
@@ -76,28 +80,50 @@ def _wrong_pair(sentence: str, tables: Sequence[MarkdownTable]) -> str:
     """
     reason = ""
     for table in tables:
-        found = [_pair(sentence, table, at) for at in range(len(table.columns))]
+        found = (_pair(sentence, table, at) for at in range(len(table.columns)))
         pairs = [pair for pair in found if pair is not None]
         if not pairs:
             continue
-        if any(all(row.cells[at] == cell for at, cell, _ in pairs) for row in table.rows):
+        if any(_has_all(row, pairs) for row in table.rows):
             return ""
-        keys = [pair for pair in pairs if not pair[2]]
-        # A number that another column has may have been computed, unless the row is named.
-        foreign = [pair for pair in pairs if pair[2] and (keys or not _FIGURE.fullmatch(pair[1]))]
-        if foreign:
-            reason = f"{foreign[0][1]} is {foreign[0][2]}, not {table.columns[foreign[0][0]]}"
+        foreign = _first_foreign(pairs)
+        if foreign is not None:
+            reason = f"{foreign.cell} is {foreign.column}, not {table.columns[foreign.at]}"
         elif len(pairs) > 1:
-            told = ", ".join(f"{table.columns[at]} {cell}" for at, cell, _ in pairs)
+            told = ", ".join(f"{table.columns[pair.at]} {pair.cell}" for pair in pairs)
             reason = f"no row has {told}"
     return reason
 
 
-def _pair(sentence: str, table: MarkdownTable, at: int) -> tuple[int, str, str] | None:
-    """Returns a column with the cell that a sentence gives it, and the column that this is from.
+class _Pair(NamedTuple):
+    """A column with the cell that a sentence gives it, and the other `column` that has this cell.
 
-    The latter is empty for a cell of the column itself. None if the sentence gives it no cell.
+    The latter is empty for a cell of the column itself.
     """
+
+    at: int
+    cell: str
+    column: str
+
+
+def _has_all(row: TableRow, pairs: Sequence[_Pair]) -> bool:
+    return all(row.cells[pair.at] == pair.cell for pair in pairs)
+
+
+def _first_foreign(pairs: Sequence[_Pair]) -> _Pair | None:
+    """Returns the first pair whose cell is of another column.
+
+    A number that another column has may have been computed, unless the row is named.
+    """
+    names_the_row = not all(pair.column for pair in pairs)
+    for pair in pairs:
+        if pair.column and (names_the_row or not _FIGURE.fullmatch(pair.cell)):
+            return pair
+    return None
+
+
+def _pair(sentence: str, table: MarkdownTable, at: int) -> _Pair | None:
+    """Returns a column with the cell that a sentence gives it; None if it gives it none."""
     head = table.columns[at]
     if not _IS_HEAD.search(head):
         return None
@@ -108,15 +134,16 @@ def _pair(sentence: str, table: MarkdownTable, at: int) -> tuple[int, str, str] 
     if found is None:
         return None
     rest = sentence[found.end() :].lstrip("\"“*'")
-    if cell := _begun(rest, table, at):
-        return at, cell, ""
+    cell = _begun(rest, table, at)
+    if cell:
+        return _Pair(at, cell, "")
     if found["is"] is None:
         return None
     for other, column in enumerate(table.columns):
         cell = "" if other == at else _begun(rest, table, other)
         is_all = _ENDS.match(rest, len(cell)) is not None
         if cell and (_IS_HEAD.search(cell) or is_all):
-            return at, cell, column
+            return _Pair(at, cell, column)
     return None
 
 
