@@ -5,6 +5,7 @@ from collections.abc import Iterator, MutableMapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from graphlib import TopologicalSorter
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -48,7 +49,9 @@ class PlanPicture(NamedTuple):
 def plan_picture(reports: Sequence[SubtaskReport]) -> PlanPicture:
     """Returns the picture of a plan; the items of a template are drawn as one."""
     shown = {report.id: report for report in reports if report.template is None}
-    depends_on = {name: [d for d in folded(report.depends_on) if d in shown] for name, report in shown.items()}
+    depends_on: dict[str, list[str]] = {}
+    for name, report in shown.items():
+        depends_on[name] = [other for other in folded(report.depends_on) if other in shown]
     rows: list[list[str]] = []
     sorter = TopologicalSorter(depends_on)
     sorter.prepare()
@@ -56,38 +59,52 @@ def plan_picture(reports: Sequence[SubtaskReport]) -> PlanPicture:
         names = sorted(ready, key=list(shown).index)
         rows += [names[at : at + _IN_ROW] for at in range(0, len(names), _IN_ROW)]
         sorter.done(*ready)
+
     width, height = _WIDTH + _BESIDE, _HEIGHT + _BELOW
     whole = max(map(len, rows), default=1) * width + _BESIDE
-    places = {
-        name: ((whole - len(row) * width + _BESIDE) // 2 + at * width, _BESIDE + number * height)
-        for number, row in enumerate(rows)
-        for at, name in enumerate(row)
-    }
-    ends = [(places[d], places[name]) for name, before in depends_on.items() for d in before]
-    lines = [(x1 + _WIDTH // 2, y1 + _HEIGHT, x2 + _WIDTH // 2, y2) for (x1, y1), (x2, y2) in ends]
+    places: dict[str, tuple[int, int]] = {}
+    for number, row in enumerate(rows):
+        left = (whole - len(row) * width + _BESIDE) // 2
+        for at, name in enumerate(row):
+            places[name] = (left + at * width, _BESIDE + number * height)
+    lines: list[tuple[int, int, int, int]] = []
+    for name, before in depends_on.items():
+        below, top = places[name]
+        for other in before:
+            above, y = places[other]
+            lines.append((above + _WIDTH // 2, y + _HEIGHT, below + _WIDTH // 2, top))
     boxes = [(shown[name], *place) for name, place in places.items()]
     tall = len(rows) * height - _BELOW + 2 * _BESIDE
     return PlanPicture(whole, tall, boxes, lines[:_MOST_LINES], len(lines))
 
 
 def timeline(parts: Sequence[SubtaskPart], until: datetime) -> list[_Span]:
-    """Returns the subtasks that began, by their beginnings: from and for how many per cent of the time, the seconds."""
-    times = [(part.path, *_times(part.report, until)) for part in parts if part.report.started_at]
-    began = min((start for _, start, _ in times), default=until)
-    whole = (max((end for *_, end in times), default=until) - began).total_seconds() or 1
+    """Returns the subtasks that began, by their beginnings.
+
+    Each with its start and its length in per cent of the time, and its seconds.
+    """
+    times = [(*_times(part.report, until), part.path) for part in parts if part.report.started_at]
+    if not times:
+        return []
+    began = min(start for start, _, _ in times)
+    ended = max(end for _, end, _ in times)
+    whole = (ended - began).total_seconds() or 1
 
     def share(start: datetime, end: datetime) -> float:
         return round(100 * (end - start).total_seconds() / whole, 2)
 
-    return [
-        (path, share(began, start), share(start, end), (end - start).total_seconds())
-        for path, start, end in sorted(times, key=lambda span: span[1:])
-    ]
+    spans: list[_Span] = []
+    for start, end, path in sorted(times, key=lambda span: span[:2]):
+        seconds = (end - start).total_seconds()
+        spans.append((path, share(began, start), share(start, end), seconds))
+    return spans
 
 
 def _times(report: SubtaskReport, until: datetime) -> tuple[datetime, datetime]:
+    """Returns the start and the end of a subtask; one that still runs ends now."""
     start = datetime.fromisoformat(report.started_at or "")
-    return start, max(start, datetime.fromisoformat(report.finished_at) if report.finished_at else until)
+    end = datetime.fromisoformat(report.finished_at) if report.finished_at else until
+    return start, max(start, end)
 
 
 PAGE_BYTES = 5_000_000
@@ -142,28 +159,31 @@ class _Page:
         place: str = "",
         after_answer: Markup = _NOTHING,
     ) -> None:
-        self._data, self._share = data, room / _TEXT_BYTES
-        self.place, self.after_answer = place, after_answer
+        self._data = data
+        self._share = room / _TEXT_BYTES
+        self.place = place
+        self.after_answer = after_answer
         self._markdown = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer)
-        self._markdown.enable(["table", "strikethrough"]).disable(["image", "reference"])  # a mark would be a reference
+        self._markdown.enable(["table", "strikethrough"])
+        self._markdown.disable(["image", "reference"])  # a mark would be a reference
         self._markdown.validateLink = lambda url: url.lower().startswith(_SCHEMES)  # type: ignore[method-assign]
         self.places = {part.path: f"s{at}" for at, part in enumerate(data.subtasks, 1)}
-        # those in doubt first: a page has no room for thousands
-        self.links = sorted(data.evidence.links, key=lambda link: not link.problem)[: self._most(_LINKS)]
-        claims = [(link, f"e{at}") for at, link in enumerate(self.links, 1) if link.kind != "citation"]
-        self._claims = {_visible(link.text): (place, bool(link.problem)) for link, place in claims}
-        self._of_answer = self._marks([item.text for item in data.result.unsupported if item.where not in self.places])
-        self.outputs = {
-            call.output_ref: f"{self.places[part.path]}c{at}"
-            for part in data.subtasks
-            for at, call in enumerate(self.of_subtask(part.calls), 1)
-            if call.output_ref
-        }
-        texts = [text for part in data.subtasks for call in part.calls for text in (call.arguments, call.output or "")]
-        prompts = [*data.prompts, *(prompt for part in data.subtasks for prompt in part.prompts)]
-        texts += [text for _, _, parts in prompts for _, text in parts]
-        texts += [part.found.text for part in data.subtasks]
-        self._longest = level([min(size(text), _MOST_BYTES) for text in texts], room)
+        # Those in doubt first: a page has no room for thousands.
+        links = sorted(data.evidence.links, key=lambda link: not link.problem)
+        self.links = links[: self._most(_LINKS)]
+        self._claims: dict[str, tuple[str, bool]] = {}
+        for at, link in enumerate(self.links, 1):
+            if link.kind != "citation":
+                self._claims[_visible(link.text)] = (f"e{at}", bool(link.problem))
+        unsupported = [item for item in data.result.unsupported if item.where not in self.places]
+        self._of_answer = self._marks([item.text for item in unsupported])
+        self.outputs: dict[str, str] = {}
+        for part in data.subtasks:
+            for at, call in enumerate(self.of_subtask(part.calls), 1):
+                if call.output_ref:
+                    self.outputs[call.output_ref] = f"{self.places[part.path]}c{at}"
+        sizes = [min(size(text), _MOST_BYTES) for text in _texts_of(data)]
+        self._longest = level(sizes, room)
 
     def html(self, template: str) -> str:
         """Returns the page, or the part of it that a template has."""
@@ -205,16 +225,19 @@ class _Page:
 
         Each comes with the place of its output and the call that brought it.
         """
-        refs = dict.fromkeys(item.output_ref for link in self.links for item in link.outputs)
-        calls = {call.output_ref: call for part in self._data.subtasks for call in part.calls}
-        charts = list[tuple[str, str, Chart]]()
-        for ref in refs:
-            call, place = calls.get(ref), self.outputs.get(ref)
-            found = table_in(call.output or "") if call and place else None
-            if call and place and found:
+        outputs = chain.from_iterable(link.outputs for link in self.links)
+        calls = chain.from_iterable(part.calls for part in self._data.subtasks)
+        call_of = {call.output_ref: call for call in calls}
+        charts: list[tuple[str, str, Chart]] = []
+        for ref in dict.fromkeys(item.output_ref for item in outputs):
+            call, place = call_of.get(ref), self.outputs.get(ref)
+            if call is None or not place:
+                continue
+            found = table_in(call.output or "")
+            if found:
                 columns, rows = found
-                drawn = charts_of(columns, rows, len(rows))
-                charts += [(place, f"{call.name} {call.arguments}", chart) for chart in drawn]
+                for chart in charts_of(columns, rows, len(rows)):
+                    charts.append((place, f"{call.name} {call.arguments}", chart))
         return charts[:_CHARTS]
 
     def output_rows(self, text: str | None) -> tuple[list[str], list[list[str]]] | None:
@@ -229,19 +252,22 @@ class _Page:
         return items[: self._most(_ROWS // max(1, len(self._data.subtasks)))]
 
     def markdown(self, text: str, above: str = "", unsupported: Sequence[str] = ()) -> Markup:
-        """Returns a foreign text as HTML: its marks lead to subtasks of the run `above`, its claims to evidence.
+        """Returns a foreign text as HTML.
 
-        What is `unsupported` is marked; without it, the unsupported claims of the answer.
+        Its marks lead to subtasks of the run `above`, its claims to evidence. What is `unsupported`
+        is marked; without it, the unsupported claims of the answer.
         """
         marks, pattern = self._marks(unsupported) if unsupported else self._of_answer
-        env = {"places": self.places, "above": above, "marks": marks, "pattern": pattern, "href": ""}
+        env: dict[str, Any] = {"places": self.places, "above": above, "href": ""}
+        env |= {"marks": marks, "pattern": pattern}
         return Markup(self._markdown.render(_visible(text), env))  # made by markdown-it with HTML off
 
     def _marks(self, unsupported: Sequence[str]) -> tuple[dict[str, tuple[str, bool]], re.Pattern[str]]:
         """Returns the marks in a text, each with its place and any doubt, and their pattern."""
         marks = dict(self._claims)
         for text in filter(None, map(_visible, unsupported)):
-            marks[text] = (marks.get(text, ("unsupported", True))[0], True)
+            place, _ = marks.get(text, ("unsupported", True))
+            marks[text] = (place, True)
         claims = sorted(map(re.escape, marks), key=len, reverse=True)
         known = rf"|(?<!\w)(?:{'|'.join(claims)})(?!\w)" if claims else ""
         return marks, re.compile(f"{MARK.pattern}{known}")
@@ -259,6 +285,20 @@ class _Page:
         return cut(text or "", self._longest)
 
 
+def _texts_of(data: ReportData) -> Iterator[str]:
+    """Yields the texts that can be cut: calls, prompts and findings."""
+    prompts = [*data.prompts]
+    for part in data.subtasks:
+        yield part.found.text
+        prompts += part.prompts
+        for call in part.calls:
+            yield call.arguments
+            yield call.output or ""
+    for _, _, pieces in prompts:
+        for _, text in pieces:
+            yield text
+
+
 def _sums(spend: Sequence[Spend], name: str) -> list[tuple[str, Usage]]:
     sums: dict[str, Usage] = {}
     for row in spend:
@@ -273,9 +313,11 @@ def _printed(value: object) -> object:
 
 
 def _short(text: str, limit: int) -> str:
-    """Returns a text on one line of at most so many characters, those that can't be seen made visible."""
+    """Returns a text on one line, cut to `limit` characters, with invisible ones made visible."""
     line = _visible(" ".join(text[: 4 * limit].split()))  # more would be cut anyway
-    return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
+    if len(line) <= limit:
+        return line
+    return f"{line[: limit - 1].rstrip()}…"
 
 
 def _moment(at: datetime | str | None) -> str:
@@ -343,17 +385,26 @@ def _annotated(
     for found in pattern.finditer(text):
         yield escape(text[start : found.start()])
         start = found.end()
-        names = [name.strip() for name in (found[1] or "").split(",")]
-        known = {name: place for name in names if (place := places.get(f"{above}{name}"))}
-        if not found[1]:
+        if found[1]:
+            yield _cited(found[0], found[1], places, above)
+        else:
             place, in_doubt = marks[found[0]]
             yield _link(place, "doubt" if in_doubt else "claim", found[0])
-        elif known:
-            linked = (_link(known[name], "cite", name) if name in known else escape(name) for name in names)
-            yield f"{' ' * found[0].startswith(' ')}[{', '.join(linked)}]"
-        else:
-            yield escape(found[0])
     yield escape(text[start:])
+
+
+def _cited(written: str, listed: str, places: dict[str, str], above: str) -> str:
+    """Returns a mark with links to the subtasks that it lists; a mark of none is a text."""
+    linked: list[str] = []
+    is_known = False
+    for name in map(str.strip, listed.split(",")):
+        place = places.get(f"{above}{name}")
+        is_known = is_known or bool(place)
+        linked.append(_link(place, "cite", name) if place else escape(name))
+    if not is_known:
+        return escape(written)
+    begin = " " if written.startswith(" ") else ""
+    return f"{begin}[{', '.join(linked)}]"
 
 
 def _link(place: str, kind: str, text: str) -> str:
