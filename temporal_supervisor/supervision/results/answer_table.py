@@ -113,7 +113,8 @@ def emptiness(columns: Sequence[str], rows: Sequence[Row]) -> str:
 
 def _cell(value: JsonValue) -> JsonValue:
     if isinstance(value, str):
-        text = _SEPARATED_FORMULA.sub(r"\1'", clean(value))
+        text = clean(value)
+        text = _SEPARATED_FORMULA.sub(r"\1'", text)
         return f"'{text}" if _FORMULA.match(text) else text
     if isinstance(value, list | dict | bool):
         return json.dumps(value, ensure_ascii=False)
