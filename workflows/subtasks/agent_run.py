@@ -76,6 +76,7 @@ class AgentRun:
                 spent = Problem(type=ErrorKind.BUDGET_EXHAUSTED, message=why)
                 return result.model_copy(update={"problem": spent})
 
+            # However it ends, also by a cancel, it returns what it used: no grant stays open.
             result = await self._run_child(grant)
             self._book(result)
             if self._goes_to_other_model(result):
@@ -83,6 +84,7 @@ class AgentRun:
 
             failed_by = result.problem.type if result.problem else None
             if failed_by in FATAL and not self._state.has_finding:
+                # Its slot is for work that may bring the run's first finding.
                 self._context.slots.free(self._slot)
                 try:
                     await self._until_finding()

@@ -50,6 +50,7 @@ class SubtaskRun:
                     return
                 if not await self._prepare_retry(problem) and not await self._helped(problem):
                     return
+                # Asked for only now: during the pause others may have taken the role's probe.
                 if not work.take_role():
                     state.board.put_back(self._subtask_id)
                     state.trace.note("subtask_held", self._subtask_id, role=work.role.name)

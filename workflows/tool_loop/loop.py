@@ -42,6 +42,7 @@ class ToolLoop:
         Raises the error that ends the attempt, CallFailed, or CancelledError.
         """
         rules, progress = self._rules, self._progress
+        # An attempt that waited for people has calls of its last turn, which must be answered first.
         await self._calls.run_approved()
         while True:
             rules.last = self._is_last()
@@ -67,6 +68,7 @@ class ToolLoop:
                 continue
 
             await self._follow(step, reply)
+            # Between turns nothing is under way, so the progress is all that a successor needs.
             if self._agent.goes_first:
                 return self._attempt.result(None, resumable=True)
             if workflow.info().is_continue_as_new_suggested():
