@@ -42,7 +42,7 @@ class ToolLoop:
         Raises the error that ends the attempt, CallFailed, or CancelledError.
         """
         rules, progress = self._rules, self._progress
-        # An attempt that waited for people has calls of its last turn, which must be answered first.
+        # An attempt that waited for people has calls of its last turn, which are answered first.
         await self._calls.run_approved()
         while True:
             rules.last = self._is_last()

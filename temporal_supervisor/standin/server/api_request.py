@@ -125,9 +125,7 @@ def _check_pairs(messages: list[Json]) -> None:
 
 def blocks_of(content: Any) -> list[Json]:
     """Returns content as blocks, be it a plain text."""
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}]
-    return content
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
 def _text(content: object) -> str:
