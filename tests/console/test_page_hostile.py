@@ -170,6 +170,8 @@ def further_pages(site: PageSite, text: str) -> dict[str, str]:
         "folders": [text],
         "usual": text,
         "files_team": text,
+        "most": 1,
+        "most_of_one": 1,
     }
     subtask = {"row": TreeRow(report, 0, text), "path": text, "actions": [STEER, RETRY]}
     return {
