@@ -43,7 +43,7 @@ GOAL = (
 )
 TEAM = "almanac"
 _ROOT = Path(__file__).resolve().parents[2]
-# The demo's Worker and stand-in model: 2 s on a quiet machine, a minute beside a local model at work.
+# The demo's Worker and stand-in model: 2 s on a quiet machine, a minute beside a local model.
 _START_WAIT = timedelta(minutes=3)
 _STOP_WAIT = timedelta(seconds=5)  # they have nothing in flight when the demo ends
 _POLL = timedelta(milliseconds=100)  # until a started process says that it is ready
@@ -161,7 +161,8 @@ class Served:
                     return self
                 await asyncio.sleep(_POLL.total_seconds())
             alive = self._process.returncode is None
-            late = f" within {_START_WAIT.total_seconds():.0f} s, the machine may be busy" if alive else ""
+            seconds = _START_WAIT.total_seconds()
+            late = f" within {seconds:.0f} s, the machine may be busy" if alive else ""
             raise CommandFailed(FAILED, f"{self.name} did not start{late}: {_last_line(self.log)}")
         except BaseException:
             await self.__aexit__()

@@ -66,7 +66,7 @@ def on_failed_query(sql: str, tables: Sequence[Json]) -> list[str]:
     for column in columns:
         for value in _naming_values(column, of_names):
             if _has_phrase(words, _words(value)):
-                lines.append(f"{value} is no column, but a value: use {_equals(column, value)}.")
+                lines.append(f"{value} is a value, not a column: use {_equals(column, value)}.")
     return list(dict.fromkeys(lines))[:_FEW]
 
 

@@ -109,7 +109,7 @@ def _written_names(tables: Sequence[Json]) -> dict[str, str]:
 
 
 def with_known_tables(sql: str, tables: Sequence[Json]) -> str:
-    """Returns a query with the names of tables as they are, where only underscores or capitals differ.
+    """Returns a query with tables called as they are, where only underscores or capitals differ.
 
     Example: `T2024_sales` becomes `t_2024_sales`.
     """

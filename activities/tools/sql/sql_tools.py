@@ -332,7 +332,7 @@ class TableTools(ToolSource):
         return ToolOutput(text, sources=list(sources), readings=readings)
 
     async def _rows(self, store: TableStore | Database, sql: str, run_id: str) -> Json:
-        """Returns the result of a query, if need be with the right names, and quotes around them and texts.
+        """Returns the result of a query, if need be with the right names and quotes.
 
         They are put only after it failed, as such words may be an alias. Raises ToolMisuse.
         """

@@ -45,7 +45,7 @@ def test_a_question_names_values_whole_or_by_a_word(text: str, conditions: list[
 @pytest.mark.parametrize(
     ("sql", "hint"),
     [
-        ("SELECT John O'Flynn, Points FROM t", "John O'Flynn is no column, but a value: use Name = 'John O''Flynn'."),
+        ("SELECT John O'Flynn, Points FROM t", "John O'Flynn is a value, not a column: use Name = 'John O''Flynn'."),
         ("SELECT sum(x) FROM t WHERE YEAR_END_RANKING < 9", "\"Kind of ranking\" = 'Year End Ranking'"),
         ('SELECT count(a) AS "first" - count(b) AS "second" FROM t', "calculate before them"),
     ],

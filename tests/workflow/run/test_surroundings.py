@@ -19,6 +19,7 @@ from temporal_supervisor.runtime.settings import Settings
 from temporal_supervisor.supervision.base.queues import MODEL_QUEUE
 from temporal_supervisor.supervision.base.store_keys import output_key
 from temporal_supervisor.supervision.contract.request import Attachment
+from temporal_supervisor.supervision.contract.status import Wait
 from tests.office_files import pdf_bytes
 from tests.scripted_model import Reply, Step, plan, script, text, tools, when
 from tests.serving import address_of, own_server
@@ -56,14 +57,18 @@ async def test_a_worker_with_another_store_never_answers_for_a_run_which_waits_f
         async with serving(client, settings, ["workflows"]):
             async with serving(client, other, ["model", "tools"]):
                 handle = await lab.on(client).start(deadline="PT10S")
+                shown: list[Wait] = []
 
                 async def waits() -> bool:
-                    return (await runs.status_of(handle)).flags.waiting_store
+                    status = await runs.status_of(handle)
+                    shown[:] = status.waiting
+                    return status.flags.waiting_store and bool(shown)
 
                 await until(waits)
                 deadline_at = datetime.fromisoformat((await runs.status_of(handle)).deadline_at)
                 await until(lambda: datetime.now(UTC) > deadline_at + timedelta(seconds=1), 30)
-                (wait,) = (await runs.status_of(handle)).waiting
+                await until(waits)  # each try of the call that is held up shows its wait anew
+                (wait,) = shown
                 assert "has no id, the run uses the store" in wait.prompt_preview
                 assert lab.calls == []
             async with serving(client, settings, ["model", "tools"]):
