@@ -3,8 +3,10 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from temporal_supervisor.console.base.command import Access
+from temporal_supervisor.console.page.ask_form import MOST_BYTES, MOST_FILE_BYTES
 from temporal_supervisor.console.page.page_guard import Door
 from temporal_supervisor.console.page.page_serving import listening, page_server
 from temporal_supervisor.runtime.settings import Settings
@@ -68,3 +70,32 @@ async def test_a_reader_elsewhere_sends_the_token_and_is_led_on(chromium: Chromi
                 await reader.sees(".problem", "not the token")
         await reader.sees("#goal")
         assert reader.page.url.endswith("/ask")
+
+
+def file_of(folder: Path, name: str, size: int) -> Path:
+    """Returns a file of that size, which takes no place on the disk."""
+    path = folder / name
+    with path.open("wb") as file:
+        file.truncate(size)
+    return path
+
+
+async def test_more_than_is_taken_is_not_sent(chromium: Chromium, tmp_path: Path) -> None:
+    large = file_of(tmp_path, "large.csv", MOST_FILE_BYTES + 1)
+    count = MOST_BYTES // MOST_FILE_BYTES + 1
+    many = [file_of(tmp_path, f"part-{n}.csv", MOST_FILE_BYTES) for n in range(count)]
+    async with reading(chromium, Door.of([])) as reader:
+        await reader.open("/ask")
+        await reader.page.fill("#goal", "How many pears are there?")
+        for files, words in [
+            ([large], "large.csv has 101 MB: at most 100 MB are taken."),
+            (many, "At most 1,024 MB are taken in all."),
+        ]:
+            await reader.page.set_input_files("#files", files)
+            await reader.sees("#chosen.bad", words)
+            await reader.page.click("#ask button.main")
+            assert await reader.page.inner_text("#said") == ""
+        await reader.page.set_input_files("#files", [file_of(tmp_path, "small.csv", 1000)])
+        await reader.sees("#chosen:not(.bad)", "1 chosen, 1 KB.")
+        is_sent = "document.getElementById('ask').checkValidity()"
+        assert await reader.page.evaluate(is_sent)
