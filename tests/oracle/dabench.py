@@ -65,11 +65,20 @@ def dabench(question: EvalQuestion, path: Path) -> Source | None:
         if not isinstance(value, int | float):
             return None
         decimals = len(shown(float(value)).partition(".")[2]) or 2
-        alike = [each for each in known if round(each.value, decimals) == round(float(value), decimals)]
+        able = [each for each in known if _may_be(name, each.kind)]
+        alike = [each for each in able if round(each.value, decimals) == round(float(value), decimals)]
         if not alike:
             return None
         found.append(replace(alike[0], name=name, decimals=decimals, value=float(value)))
     return Source(question, "analyst", _Author(question, table, tuple(found)).write)
+
+
+def _may_be(name: str, kind: str) -> bool:
+    """True if a number of that name may be such a statistic: one that equals it by chance is no answer."""
+    words = name.lower()
+    if "outlier" in words:
+        return False
+    return "corr" not in words or kind == "corr"
 
 
 def _statistics(question: EvalQuestion, table: Table) -> Iterator[Statistic]:
