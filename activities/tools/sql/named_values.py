@@ -5,9 +5,12 @@ condition writes it into its query; from the words alone it may guess another va
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+from activities.files.values import literal
+from activities.tools.sql.query_hints import columns_of
 from temporal_supervisor.supervision.base.spoken_words import SMALL_WORDS, WORDS_OF_WORK
 
 Json = dict[str, Any]
@@ -24,6 +27,20 @@ _NAME_AND_SUM = re.compile(r"\bas\s{1,5}(?:\"[^\"]{1,200}\"|\w+)\s{0,5}[-+*/]", 
 _CALCULATE_BEFORE = "AS and a name end a column: calculate before them, as in a - b AS difference."
 
 
+class _Value(NamedTuple):
+    """A value with its words, and the number of its column among all."""
+
+    text: str
+    words: list[str]
+    column: Json
+    number: int
+
+    @property
+    def condition(self) -> str:
+        """The condition that chooses its rows."""
+        return f"{self.column['sql']} = {literal(self.text)}"
+
+
 def conditions_named(text: str, tables: Sequence[Json]) -> list[str]:
     """Returns the conditions on values that a text names whole, then by a word, at most six.
 
@@ -31,23 +48,21 @@ def conditions_named(text: str, tables: Sequence[Json]) -> list[str]:
     no column and is in at most three values.
     """
     words = _words(text)
-    columns = [column for table in tables for column in table["columns"]]
+    columns = columns_of(tables)
     of_names = _words_of_names(columns)
+    values = _values_of(columns)
 
     whole: list[str] = []
     used = set[str]()
-    for column in columns:
-        for value in _naming_values(column, of_names):
-            parts = _words(value)
-            if _has_phrase(words, parts):
-                whole.append(_equals(column, value))
-                used.update(parts)
+    for value in _named_whole(words, values, of_names):
+        whole.append(value.condition)
+        used.update(value.words)
 
-    partly: list[str] = []
+    rest: list[str] = []
     for word in dict.fromkeys(words):
         if _is_a_name(word) and word not in of_names and word not in used:
-            for column in columns:
-                partly += _by_a_word(word, column)
+            rest.append(word)
+    partly = _named_by_a_word(rest, values)
     return list(dict.fromkeys([*whole, *partly]))[:_CONDITIONS]
 
 
@@ -61,31 +76,76 @@ def on_failed_query(sql: str, tables: Sequence[Json]) -> list[str]:
         lines.append(_CALCULATE_BEFORE)
 
     words = _words(_LITERAL.sub(" ", sql).replace("_", " "))
-    columns = [column for table in tables for column in table["columns"]]
-    of_names = _words_of_names(columns)
-    for column in columns:
-        for value in _naming_values(column, of_names):
-            if _has_phrase(words, _words(value)):
-                lines.append(f"{value} is a value, not a column: use {_equals(column, value)}.")
+    columns = columns_of(tables)
+    for value in _named_whole(words, _values_of(columns), _words_of_names(columns)):
+        lines.append(f"{value.text} is a value, not a column: use {value.condition}.")
     return list(dict.fromkeys(lines))[:_FEW]
 
 
+def _values_of(columns: Sequence[Json]) -> list[_Value]:
+    """Returns the values of all columns; of wide tables they are many, so each is read once."""
+    values: list[_Value] = []
+    for number, column in enumerate(columns):
+        for text in column.get("values", []):
+            values.append(_Value(text, _words(text), column, number))
+    return values
+
+
 def _words_of_names(columns: Sequence[Json]) -> set[str]:
-    """Returns the words that columns are called by, in the singular, too."""
+    """Returns the words that columns are called by, also with and without the s of a plural."""
     words = {word for column in columns for word in _words(column["name"].replace("_", " "))}
     return words | {word.removesuffix("s") for word in words} | {f"{word}s" for word in words}
 
 
-def _naming_values(column: Json, of_names: set[str]) -> list[str]:
-    """Returns the short values of a column that name something beside columns and totals."""
-    naming: list[str] = []
-    for value in column.get("values", []):
-        if len(value) > _VALUE_CHARS or "\n" in value:
+def _named_whole(
+    words: Sequence[str],
+    values: Sequence[_Value],
+    of_names: set[str],
+) -> Iterator[_Value]:
+    """Yields the values whose words follow each other among `words`, and name something."""
+    present = {*words}
+    for value in values:
+        # Most values have a word that is not there, which is quick to see.
+        if not value.words or not present.issuperset(value.words[:-1]):
             continue
-        told = [word for word in _words(value) if word not in of_names and word not in _TOTALS]
-        if any(map(_is_a_name, told)) or _is_a_number_with_letters(value):
-            naming.append(value)
-    return naming
+        if present.isdisjoint(_forms(value.words[-1])):
+            continue
+        if _names_something(value, of_names) and _has_phrase(words, value.words):
+            yield value
+
+
+def _named_by_a_word(words: Sequence[str], values: Sequence[_Value]) -> Iterator[str]:
+    """Yields the conditions on values that a word names which only few of their column have."""
+    wanted = {*words}
+    having: dict[str, dict[int, list[_Value]]] = {word: defaultdict(list) for word in words}
+    for value in values:
+        for word in wanted.intersection(value.words):
+            having[word][value.number].append(value)
+
+    for word in words:
+        for alike in having[word].values():
+            if len(alike) <= _FEW:
+                yield from _conditions_on(word, alike)
+
+
+def _conditions_on(word: str, alike: Sequence[_Value]) -> Iterator[str]:
+    """Yields the conditions on values of a column that have a word."""
+    if all(len(value.text) <= _NAME_CHARS and "\n" not in value.text for value in alike):
+        yield from (value.condition for value in alike)
+        return
+
+    first = alike[0]
+    written = re.search(re.escape(word), first.text, re.IGNORECASE)
+    if written is not None:
+        yield f"{first.column['sql']} LIKE {literal(f'%{written[0]}%')}"
+
+
+def _names_something(value: _Value, of_names: set[str]) -> bool:
+    """True if a short value names something beside columns and totals."""
+    if len(value.text) > _VALUE_CHARS or "\n" in value.text:
+        return False
+    told = [word for word in value.words if word not in of_names and word not in _TOTALS]
+    return any(map(_is_a_name, told)) or _is_a_number_with_letters(value.text)
 
 
 def _is_a_name(word: str) -> bool:
@@ -103,34 +163,17 @@ def _words(text: str) -> list[str]:
     return [word.replace("’", "'") for word in _WORD.findall(text.casefold())]
 
 
+def _forms(word: str) -> tuple[str, str]:
+    """Returns a word and its plural, as a text may have either."""
+    return word, f"{word}s"
+
+
 def _has_phrase(words: Sequence[str], phrase: Sequence[str]) -> bool:
     """True if words have a phrase; its last word may be in the plural there."""
     length = len(phrase)
-    before, last = [*phrase[:-1]], phrase[-1]
+    before, ends = [*phrase[:-1]], _forms(phrase[-1])
     for at in range(len(words) - length + 1):
         part = words[at : at + length]
-        if part[-1] in (last, f"{last}s") and [*part[:-1]] == before:
+        if part[-1] in ends and [*part[:-1]] == before:
             return True
     return False
-
-
-def _by_a_word(word: str, column: Json) -> Iterator[str]:
-    """Yields the conditions on the values that a word names, if only few of the column have it."""
-    having = [value for value in column.get("values", []) if word in _words(value)]
-    if not 0 < len(having) <= _FEW:
-        return
-
-    if all(len(value) <= _NAME_CHARS and "\n" not in value for value in having):
-        yield from (_equals(column, value) for value in having)
-        return
-    written = re.search(re.escape(word), having[0], re.IGNORECASE)
-    if written is not None:
-        yield f"{column['sql']} LIKE '%{_escaped(written[0])}%'"
-
-
-def _equals(column: Json, value: str) -> str:
-    return f"{column['sql']} = '{_escaped(value)}'"
-
-
-def _escaped(value: str) -> str:
-    return value.replace("'", "''")
