@@ -38,11 +38,7 @@ from temporal_supervisor.console.run.again_requests import built_on
 from temporal_supervisor.console.run.command_line import AnyRun, AsJson
 from temporal_supervisor.console.run.described_files import check_description, check_readable
 from temporal_supervisor.console.run.found_runs import short_id
-from temporal_supervisor.console.run.pollers import (
-    polled,
-    read_same_teams,
-    worker_of_other_store,
-)
+from temporal_supervisor.console.run.pollers import Polled, polled, worker_of_other_store
 from temporal_supervisor.console.run.request_options import check_run_id, parsed_plan, prepared_request, read_text_file
 from temporal_supervisor.console.view.answer_text import answer_report, bare_report
 from temporal_supervisor.console.view.follow import follow
@@ -275,8 +271,8 @@ async def started_run(access: Access, options: Mapping[str, Any]) -> tuple[Run, 
     if after:
         wanted = _with_usual_team(await built_on(client, wanted, after), access)
     if not is_sure:
-        await require_workers(client)
-        await require_team(client, wanted, access.settings)
+        workers = await require_workers(client)
+        await require_team(workers, wanted, access.settings)
     if not is_sure and (uploads or files):
         await require_same_store(client, await access.store())
     for content in uploads:
@@ -336,14 +332,14 @@ def check_team(team: object, folders: Sequence[Path], advice: str = _OF_WORKERS)
         raise CommandFailed(BAD_INPUT, f"{what} ({advice})" if advice else what)
 
 
-async def require_team(client: Client, wanted: RunRequest, settings: Settings) -> None:
+async def require_team(workers: Polled, wanted: RunRequest, settings: Settings) -> None:
     """Raises CommandFailed for a team that no Worker can use, or that lacks roles of the plan.
 
     Workers may have other teams: it is known only if all of them read the same folders as this
     program.
     """
     team = wanted.team
-    if isinstance(team, str) and await read_same_teams(client, settings.teams_mark):
+    if isinstance(team, str) and workers.read_teams_of(settings.teams_mark):
         team = await asyncio.to_thread(TeamFiles(settings.teams_folders).definition, team)
     if not isinstance(team, Team) or wanted.plan is None:
         return
@@ -397,10 +393,20 @@ async def _stored(access: Access, files: list[DataFile]) -> Attachment:
     return Attachment(name="files", ref=ref, media_type=MANIFEST_TYPE)
 
 
-async def require_workers(client: Client, otherwise: str = ", or pass --queue-anyway") -> None:
-    """Raises CommandFailed if no Worker serves one of the queues that a run needs; the message says what to do."""
+async def require_workers(
+    client: Client,
+    otherwise: str = ", or pass --queue-anyway",
+) -> Polled:
+    """Returns the Workers that serve runs.
+
+    Raises CommandFailed with what to do if none serves one of the queues that a run needs.
+    """
     latest = time.monotonic() + _LISTED_AFTER
-    while (why := await _unserved(client)) is not None:
+    while True:
+        workers = await polled(client, WORKFLOW_QUEUE)
+        why = await _unserved(client, workers)
+        if why is None:
+            return workers
         if time.monotonic() > latest:
             raise CommandFailed(UNREACHABLE, f"{why}{otherwise}")
         await asyncio.sleep(_LISTED_AFTER / 10)
@@ -417,10 +423,9 @@ async def require_same_store(client: Client, store: ArtifactStore) -> None:
         raise CommandFailed(UNREACHABLE, f"{words}: {helps}")
 
 
-async def _unserved(client: Client) -> str | None:
+async def _unserved(client: Client, seen: Polled) -> str | None:
     server, key = server_address(client), "ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL"
     one = f"start one with {hint('worker')}"
-    seen = await polled(client, WORKFLOW_QUEUE)
     if not seen.served:
         unserved = f"no worker serves queue '{WORKFLOW_QUEUE}' at {server}"
         return f"{unserved}: {one} (it needs {key}; with --standin neither){await _local()}"

@@ -187,8 +187,8 @@ async def research(
     client = await access.client()
     if after:
         request = await built_on(client, request, after)
-    await require_workers(client, otherwise="")
-    await require_team(client, request, access.settings)
+    workers = await require_workers(client, otherwise="")
+    await require_team(workers, request, access.settings)
     run = await Run.start(client, request)
     return StartedRun(run_id=run.id, web=web_address(client, run.id))
 

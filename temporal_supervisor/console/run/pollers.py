@@ -49,6 +49,11 @@ class Polled:
         alive = [worker for worker in later if not gone(worker.identity)]
         return [worker for worker in alive if build in ("", worker.deployment_options.build_id)]
 
+    def read_teams_of(self, mark: str) -> bool:
+        """True if all that have not ended find teams in the folders with this mark."""
+        alive = [worker for worker in self.workers if not gone(worker.identity)]
+        return {teams_of(worker.identity) for worker in alive} == {mark}
+
     @property
     def set_current(self) -> str:
         """The command that makes a build the current one: the only one that is served, else any."""
@@ -98,13 +103,6 @@ async def worker_of_other_store(client: Client, store_id: str | None) -> tuple[s
         if other and not gone(worker.identity):
             return process_of(worker.identity), other
     return "", ""
-
-
-async def read_same_teams(client: Client, mark: str) -> bool:
-    """True if all Workers of runs find teams in the folders with this mark, and there is one."""
-    workers = (await polled(client, WORKFLOW_QUEUE)).workers
-    marks = {teams_of(worker.identity) for worker in workers if not gone(worker.identity)}
-    return marks == {mark}
 
 
 def gone(identity: str) -> bool:
