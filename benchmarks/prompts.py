@@ -101,7 +101,8 @@ async def sent(window: int | None = None) -> list[tuple[str, dict[str, Any]]]:
             settings = settings_for(url, folder, teams_dir=BUILTIN_TEAMS, model="standin", model_window=windows)
             request = RunRequest(goal=_SHORT_GOAL if window else GOAL, team="almanac")
             async with serving(client, settings):
-                await client.execute_workflow(SupervisorWorkflow.run, request, id="prompts", task_queue="supervisor")
+                run, queue = SupervisorWorkflow.run, "supervisor"
+                await client.execute_workflow(run, request, id="prompts", task_queue=queue)
     return seen
 
 

@@ -113,8 +113,7 @@ class Run:
         """Starts a run and returns it.
 
         A request may be its fields; one that is wrong, or has a plan that cannot run, raises
-        ValueError. Raises temporalio's
-        WorkflowAlreadyStartedError if there is a run of that id.
+        ValueError. Raises temporalio's WorkflowAlreadyStartedError if there is a run of that id.
         """
         started_id = await start_run(client, request, run_id)
         return cls(client, started_id, store)

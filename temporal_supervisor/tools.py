@@ -122,8 +122,7 @@ class Tool(ToolWords, Generic[A]):
     they only repeat these. A finding rests on outputs with data alone. `catalogue` returns the data
     that the tool reaches, a run's files included: a line by the name of each table or document.
     `named` returns a line on the parts of these data that a text names, for models with a small
-    window.
-    `reads_attachments` is True if the tool shows the attachments of its context. With
+    window. `reads_attachments` is True if the tool shows the attachments of its context. With
     `inline=False` only roles of its own team have it: no team inside a request may name it. A call
     may take `timeout_seconds`, else the default time. `outside` are tools of a server, a database
     or the web: their process needs a way out, or a secret. `pinned` is the definition of an MCP

@@ -270,7 +270,7 @@ class AgentTurnActivities:
         role: Role,
         answered: Answered,
     ) -> Finding | None:
-        """Returns the text before a last turn without one, as a finding; None if it is none."""
+        """Returns the finding in the text before an empty last turn; None if it has none."""
         text = await self._last_text(answered.head)
         if not text:
             return None

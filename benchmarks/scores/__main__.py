@@ -56,10 +56,12 @@ played once and compared with the eval before by `--no-worse-than`, and so is th
 _REAL = """\
 ## With a model
 
-Each set is asked with `eval SET --bare`, supervised and by one worker agent alone. The local model is Qwen2.5-Coder
-1.5B on two cores, asked the first questions of a set; sets without figures were not asked yet. The large model's
-columns are empty: nobody has paid for them yet. `estimate` says what a goal may cost. What the answers lacked, and what
-the local model gave on other questions, is in `docs/faults.md`.
+Each set is asked with `eval SET --bare`, supervised and by one worker agent alone.
+
+The local model is Qwen2.5-Coder 1.5B on two cores, asked the first questions of a set; sets without
+figures were not asked yet. The large model's columns are empty: nobody has paid for them yet.
+`estimate` says what a goal may cost. What the answers lacked, and what the local model gave on
+other questions, is in `docs/faults.md`.
 """
 
 

@@ -57,7 +57,7 @@ def _as_dates(name: str, reading: DateReading, written: str) -> ColumnReading:
 
 
 def given_dates(rows: Rows, name: str, profile: Profile) -> ColumnReading:
-    """Returns the reading of a column that a person calls dates: the one that fits most values."""
+    """Returns the reading that fits most values of a column which its owner calls dates."""
     readings = date_readings(text_of(name))
     (fits,) = rows(f"SELECT {_fits(readings)} FROM texts")
     top = max(fits)

@@ -91,7 +91,7 @@ def reason_for_text(name: str, profile: Profile) -> ColumnReading | None:
 
 
 def _mixed(profile: Profile) -> tuple[str, str]:
-    """Returns the reason why numbers cannot be added up, and one of them; else empty."""
+    """Returns the reason why numbers cannot be added up, and one as written; else empty texts."""
     numbers = [(cells, cells.number) for cells in profile.numbers if cells.number]
     currencies = _by_unit((cells, number.currency) for cells, number in numbers)
     shares = _by_unit((cells, number.share) for cells, number in numbers)

@@ -143,7 +143,7 @@ class _Looked:
     unread: list[str]
 
     def as_json(self) -> dict[str, Any]:
-        """Returns the team and what was seen of its data."""
+        """Returns the definition of the team, the data that it reads and hints on it, as JSON."""
         team = self.loaded.team
         seen = {"data": self.data, "unread": self.unread, "hints": team_hints(team)}
         return {**team.model_dump(mode="json"), "error": None, **seen}

@@ -35,7 +35,7 @@ def process_of(identity: str) -> str:
 
 
 def teams_of(identity: str) -> str:
-    """Returns the mark of the folders in which a Worker finds teams; "" for one that has none."""
+    """Returns the mark of a Worker's team folders; empty for a Worker without one."""
     return identity.partition(_STORE_MARK)[0].partition(_TEAMS_MARK)[2]
 
 

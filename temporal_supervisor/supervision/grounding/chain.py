@@ -137,7 +137,7 @@ class _Texts:
         return ("a finding", "", "") if self.found_in(claim) else None
 
     def mixed(self, calculation: str, near: Near) -> str:
-        """Returns nothing: the author of a finding was asked what it was computed from."""
+        """Returns an empty text, as mixed origins were asked about when the finding was checked."""
         return ""
 
     def outputs_with(self, claim: Claim, subtask_id: str) -> list[Evidence]:

@@ -110,7 +110,7 @@ def check(text: str, sources: Sequence[Source], marks: Collection[str] = (), nam
 
 
 def _checked(claim: Claim, found: Found | None, support: "Support") -> CheckedClaim:
-    """Returns a claim with the line that has it, or with what speaks against it."""
+    """Returns the verdict on a claim, with the line that supports it or the problem with it."""
     if found is None:
         return CheckedClaim(text=claim.text, problem=support.problem(claim))
     source, line, ref = found

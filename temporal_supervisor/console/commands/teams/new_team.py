@@ -73,7 +73,7 @@ def _new_folder(folders: list[Path], name: str) -> Path:
 
 
 def _home(folders: list[Path]) -> Path:
-    """Returns the folder of the user's own teams: the one that is set, else `./teams`."""
+    """Returns the folder for the user's own teams, by default `./teams`."""
     return folders[0] if len(folders) > 1 else Path("teams").absolute()
 
 
