@@ -6,19 +6,15 @@ from datetime import UTC, datetime
 from uuid import uuid4
 
 import pytest
-from temporalio.api.enums.v1 import EventType
-from temporalio.api.enums.v1 import WorkflowTaskFailedCause as Cause
-from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client, WorkflowExecutionStatus
 
 from temporal_supervisor.supervision.contract.result import RunResult
 from tests.corpus.loop_monitor import SILENCE, monitored
 from tests.scripted_model import ScriptedModel, plan, script, text
+from tests.task_failures import task_failures
 from tests.workflow import runs
 from tests.workflow.runs import Lab
 
-FAILED = EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED
-SERVERS_OWN = (Cause.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND, Cause.WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND)
 SECRET = "TOP-SECRET payroll"
 
 
@@ -58,17 +54,12 @@ async def retried(client: Client, began: datetime) -> list[str]:
     ours = "WorkflowType IN ('SupervisorWorkflow', 'WorkerAgentWorkflow')"
     async for execution in client.list_workflows(f"{ours} AND StartTime >= '{began.isoformat()}'"):
         handle = client.get_workflow_handle(execution.id, run_id=execution.run_id)
-        failed = bool([event async for event in handle.fetch_history_events() if _is_a_failure(event)])
+        failed = any(task_failures((await handle.fetch_history()).events))
         if not failed and execution.status is WorkflowExecutionStatus.RUNNING:  # the first try alone is in the history
             failed = (await handle.describe()).raw_description.pending_workflow_task.attempt > 1
         if failed:
             ids.append(execution.id)
     return ids
-
-
-def _is_a_failure(event: HistoryEvent) -> bool:
-    """True unless the server gave the task back itself: for a message while the run closed, or too many at once."""
-    return event.event_type == FAILED and event.workflow_task_failed_event_attributes.cause not in SERVERS_OWN
 
 
 @pytest.fixture

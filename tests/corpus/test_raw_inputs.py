@@ -11,7 +11,6 @@ from uuid import uuid4
 
 import pytest
 from temporalio.api.common.v1 import Header, Memo, Payload, Payloads, WorkflowExecution, WorkflowType
-from temporalio.api.enums.v1 import EventType
 from temporalio.api.query.v1 import WorkflowQuery
 from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.update.v1 import Input, Meta, Request
@@ -33,6 +32,7 @@ from temporal_supervisor.supervision.contract.request import RunRequest
 from temporal_supervisor.supervision.contract.result import RunResult
 from temporal_supervisor.supervision.contract.status import Status
 from tests.scripted_model import ScriptedModel, answer, plan, script, text, when
+from tests.task_failures import task_failures
 from tests.waiting import until
 from tests.workflow.runs import Handle, Lab
 from workflows.supervisor import SupervisorWorkflow
@@ -376,8 +376,8 @@ async def test_large_updates_at_once_do_not_hold_a_run_up(lab: Lab, open_run: Op
     assert await accepted(update(lab.client, lab.run_id, "extend_limits", [small]))
     assert await open_run.ends() == "completed"
     assert True not in await asyncio.gather(*sent)
-    events = [event async for event in open_run.handle.fetch_history_events()]
-    assert not [event for event in events if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED]
+    history = await open_run.handle.fetch_history()
+    assert list(task_failures(history.events)) == []
 
 
 def held(marker: str) -> int:

@@ -6,17 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from temporalio.api.common.v1 import Payload
-from temporalio.api.enums.v1 import EventType, WorkflowTaskFailedCause
+from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client, WorkflowHistory
 
+from tests.task_failures import task_failures
+
 MODEL_CALLS = {"plan", "call_model", "synthesize", "refine", "review", "judge"}
 
-_HARMLESS = {  # it was terminated meanwhile, something came in, or this is where a reset goes on
-    WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND,
-    WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND,
-    WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW,
-}
 _ENDS = (
     "child_workflow_execution_completed_event_attributes",
     "child_workflow_execution_failed_event_attributes",
@@ -121,11 +118,10 @@ def record_of(history: WorkflowHistory) -> Record:
             case EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
                 completed = event.activity_task_completed_event_attributes
                 _note_result(record, event, completed.scheduled_event_id, _decoded(completed.result.payloads))
-            case EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED:
-                record.task_failures += _task_failure(event)
             case _:
                 _note_child(record, event)
     _note_looks(record, history.events)
+    record.task_failures += task_failures(history.events)
     if history.events[-1].event_type in _CLOSED:
         record.closed_at = _at(history.events[-1])
     return record
@@ -137,12 +133,6 @@ def _decoded(payloads: Sequence[Payload]) -> Any:
 
 def _at(event: HistoryEvent) -> float:
     return event.event_time.ToNanoseconds() / 1e9
-
-
-def _task_failure(event: HistoryEvent) -> Iterator[str]:
-    failed = event.workflow_task_failed_event_attributes
-    if failed.cause not in _HARMLESS:
-        yield f"{WorkflowTaskFailedCause.Name(failed.cause)}: {failed.failure.message[:300]}"
 
 
 def _note_activity(record: Record, event: HistoryEvent) -> None:

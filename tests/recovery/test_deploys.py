@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from temporalio.api.enums.v1 import EventType
 from temporalio.api.workflowservice.v1 import SetWorkerDeploymentCurrentVersionRequest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
@@ -21,6 +20,7 @@ from temporal_supervisor.runtime.connection import connect
 from temporal_supervisor.supervision.base.queues import DEPLOYMENT
 from tests.scripted_model import ScriptedModel, plan, script, text, tools, when
 from tests.serving import address_of, keys_in, own_server, worker_processes
+from tests.task_failures import task_failures
 from tests.waiting import until
 
 # how often the server looks whether a build has open runs
@@ -107,8 +107,7 @@ async def test_open_runs_outlive_a_deploy_a_rollback_and_new_keys(lone_model: Sc
                 repeated = {step for step, times in Counter(lone_model.steps(run_id)).items() if times > 1}
                 assert repeated <= ({"t1/1/turn.1"} if run_id.startswith("a-") else set())  # in flight at the kill
                 events = (await handle.fetch_history()).events
-                kinds = Counter(event.event_type for event in events)
-                assert kinds[EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED] == 0
+                assert list(task_failures(events)) == []
                 done = [event.workflow_task_completed_event_attributes.deployment_version for event in events]
                 assert {version.build_id for version in done if version.build_id} == {run_id[0]}
             assert second.code is None
