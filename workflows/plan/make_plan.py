@@ -56,6 +56,8 @@ class PlanMaker:
         self._model = model
         self._earlier = earlier
         self._approval = approval
+        # The question to which the planner last answered that nothing is missing, with that answer.
+        self._finished: tuple[PlanInput, PlanReply] | None = None
 
     async def make(self, strategy: StrategyName, missing: Sequence[str] = ()) -> PlanReply:
         """Returns a plan that can run, adopted: the caller's own one, else the planner's.
@@ -127,6 +129,11 @@ class PlanMaker:
             # The work as it stands now: a revision is made while subtasks run.
             done = _notes(state.board) if call.revision > 1 else []
             call = call.model_copy(update={"attempt": attempt, "done": done})
+            if self._finished and self._finished[0] == call:
+                # A retry may have changed nothing that the planner sees. Its answer is stored then:
+                # it would be read again without a call, and booked as if there had been one.
+                return self._finished[1]
+
             if not call.own_plan:
                 state.trace.note("plan_requested", attempt=attempt, revision=call.revision)
             reply = await self._asked(call, tokens)
@@ -135,7 +142,10 @@ class PlanMaker:
             if reply.refusal:
                 why = f"the planner refused the goal: {reply.refusal}"
                 raise SupervisionError(ErrorKind.INVALID_PLAN, why)
-            if reply.finished or (reply.plan and reply.plan_ref):
+            if reply.finished:
+                self._finished = call, reply
+                return reply
+            if reply.plan and reply.plan_ref:
                 return reply
             problems = reply.problems[:_PROBLEMS_SHOWN]
             state.trace.note("plan_rejected", attempt=attempt, problems=[*problems])

@@ -1,6 +1,9 @@
 """How a run works: a plan up front, step by step, one role, a direct answer, the plan of a caller; plans change."""
 
-from tests.scripted_model import as_json, text
+import asyncio
+
+from tests.scripted_model import as_json, text, when
+from tests.waiting import until
 from tests.workflow.runs import GOAL, Lab, events, partial_result
 from tests.workflow.scripts import FOUND, GIVES_UP, item, plans, subtasks
 from workflows.supervisor import SupervisorWorkflow
@@ -61,6 +64,20 @@ async def test_auto_goes_step_by_step_and_chooses_the_next_role_by_what_was_foun
     assert (accepted[0], len(accepted)) == ([one], 2)
     assert [e.data["description"] for e in events if e.type == "subtask_started"][0] == one["description"]
     assert "<plan_reasoning>" in lab.prompt("synthesis.1"), "why it was divided so reaches the author of the answer"
+
+
+async def test_a_planner_that_needs_no_more_steps_is_asked_once_more_only_of_something_else(lab: Lab) -> None:
+    """A subtask that a person has done again meanwhile, with the finding it had, is nothing else."""
+    go = asyncio.Event()
+    first = subtasks(item("t1", "reader"), finished=False)
+    lab.play(plans(first, when(go, FINISHED), turns={"t1": lambda step: FOUND}))
+    handle = await lab.start(strategy="step")
+    await until(lab.sent("plan.2.1"))
+    await handle.execute_update("retry_subtask", {"subtask_id": "t1", "instruction": "once more"})
+    go.set()
+    result = await handle.result()
+    assert lab.steps == ["plan.1.1", "t1/1/turn.1", "plan.2.1", "t1/2/turn.1", "synthesis.1"]
+    assert result.usage.model_calls == len(lab.steps), "an answer that is read again is not booked again"
 
 
 async def test_steps_end_at_the_cap_and_the_generalist_does_what_no_role_is_for(lab: Lab) -> None:
