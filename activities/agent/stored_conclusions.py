@@ -85,7 +85,7 @@ async def store_conclusion(
     doubts: list[str] = []
     if role.grounding == "tools" and conclusion.text:
         claims = await asyncio.to_thread(check, text, grounds.texts)
-        doubts = await asyncio.to_thread(query_doubts, asked(chain), grounds.texts)
+        doubts = await asyncio.to_thread(query_doubts, asked(chain), grounds.texts, text)
     is_ungrounded = needs_data(role, loaded.toolbox) and not grounds.has_any
     known = grounds.links(untrusted=bool(answered.labels.untrusted))
     shown_text = without_links(text, known)  # claims are those of what was written

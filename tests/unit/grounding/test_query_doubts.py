@@ -311,3 +311,74 @@ def test_an_order_how_to_answer_and_a_long_question_leave_nothing_out() -> None:
     assert doubts("What is the average of the wins of ships that did not sail in 1994?", sql, *rows)
     method = "Of 1994 count all voyages alike, those of Borealis too, whatever their crew and their harbour. " * 4
     assert doubts(f"{asked} {method}", sql, *rows) == []
+
+
+# --- the finding tells which query it rests on --------------------------------------------------
+
+
+def queried(sql: str, *rows: str) -> Source:
+    """The output of a query; the first of `rows` is its head."""
+    head, *others = rows
+    rule = "|" + "---|" * (head.count("|") + 1)
+    output = "\n".join([f"| {head} |", rule, *(f"| {row} |" for row in others), f"{len(others)} rows"])
+    return Source(output, arguments=json.dumps({"sql": sql}), name="query_data")
+
+
+MORE = "How many more voyages did Belgium have than Norway?"
+BELGIUM = queried("SELECT count(*) FROM voyages WHERE Flag = 'Belgium'", "n", "8")
+NORWAY = queried("SELECT count(*) FROM voyages WHERE Flag = 'Norway'", "n", "1")
+
+
+@pytest.mark.parametrize(
+    ("told", "is_doubted"),
+    [
+        ("Belgium had 8 voyages more.", True),
+        ("Belgium had 7 voyages more.", False),
+        ("Belgium had 8 and Norway 1, so there were 7 more.", False),
+    ],
+)
+def test_of_several_queries_the_one_that_the_finding_tells_is_doubted(told: str, is_doubted: bool) -> None:
+    found = query_doubts(MORE, [BELGIUM, NORWAY], told)
+    assert found == (["the query computes no difference, which the question asks for"] if is_doubted else [])
+
+
+def test_a_query_that_is_as_wrong_as_the_first_one_is_doubted_as_well() -> None:
+    both = "SELECT count(*) FROM voyages WHERE Flag = 'Belgium' EXCEPT SELECT 1 FROM voyages WHERE Flag = 'Norway'"
+    assert query_doubts(MORE, [queried(both, "n", "8"), BELGIUM], "There were 8 more voyages.")
+
+
+def test_what_two_queries_found_one_after_the_other_is_not_doubted() -> None:
+    most = queried("SELECT max(Wins) AS wins FROM voyages", "wins", "9")
+    who = queried("SELECT Ship FROM voyages WHERE Wins = 9", "Ship", "Cygnus")
+    again = queried("SELECT Ship FROM voyages WHERE Ship = 'Cygnus'", "Ship", "Cygnus")
+    assert query_doubts("Which ship had the most wins?", [most, who, again], "It was Cygnus.") == []
+
+    paid = queried("SELECT id FROM orders WHERE Returned <> 'no'", "id", "4", "7")
+    kind = queried("SELECT Kind FROM orders WHERE id IN (4, 7)", "Kind", "desk")
+    assert query_doubts("What kind was not kept by its buyer?", [paid, kind], "A desk.") == []
+
+
+@pytest.mark.parametrize(
+    ("told", "is_doubted"),
+    [
+        ("The Belgian ships had 4 wins in all.", True),  # as many rows as there are
+        ("The Belgian ships had 7 wins in all.", False),
+        ("The Belgian ships won often.", False),
+    ],
+)
+def test_rows_that_were_to_be_added_up_are_compared_with_what_is_told(told: str, is_doubted: bool) -> None:
+    wins = queried("SELECT Wins FROM voyages WHERE Flag = 'Belgium'", "Wins", "3", "3", "1", "0")
+    found = query_doubts("total wins by Belgian ships", [wins], told)
+    assert bool(found) is is_doubted
+    assert all("add up to 7" in doubt for doubt in found)
+    # A name may be told for the highest total.
+    assert query_doubts("Which ship has the highest total of wins?", [wins], told) == []
+
+
+def test_a_glance_at_a_table_compares_no_rows() -> None:
+    rows = ("Ship | Wins", "Aurora | 4", "Cygnus | 2")
+    glance = queried("SELECT Ship, Wins FROM voyages LIMIT 2", *rows)
+    whole = queried("SELECT Ship, Wins FROM voyages", *rows)
+    question, told = "Which ship had the most wins?", "It was Aurora with 4."
+    assert query_doubts(question, [glance], told)
+    assert query_doubts(question, [whole], told) == []

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 
 from temporal_supervisor.supervision.grounding.asked.listed_tables import (
@@ -24,6 +25,7 @@ from temporal_supervisor.supervision.grounding.sources import BRIEF, Source
 
 _DIGITS = re.compile(r"\d+(?:\.\d+)?")
 _NUMBER = re.compile(r"[^\w\s]{0,3}-?\d[\d,. ]*%?")
+_PLAIN = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?")
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -56,6 +58,28 @@ class AnsweredQuery:
         return [cell for cell in self.cells if _NUMBER.fullmatch(cell.strip())]
 
     @property
+    def total(self) -> Decimal | None:
+        """The sum of its rows, if it shows several and one column of them has numbers."""
+        columns = [self._numbers_of(place) for place in range(len(self.heads))]
+        added = [numbers for numbers in columns if numbers]
+        if self.rows < 2 or len(self.output) != 1 or len(added) != 1:
+            return None
+        return sum(added[0], Decimal(0))
+
+    def _numbers_of(self, place: int) -> list[Decimal]:
+        """Returns the numbers in a column; none if a row has something else there."""
+        rows = [row.cells for table in self.output for row in table.rows]
+        cells = [row[place] for row in rows if place < len(row)]
+        if not all(_PLAIN.fullmatch(cell) for cell in cells):
+            return []
+        return [Decimal(cell) for cell in cells]
+
+    def shown_in(self, told: str) -> frozenset[str]:
+        """Returns its cells that a text tells."""
+        numbers, words = _numbers_in(told), told.lower()
+        return frozenset(cell for cell in self.cells if _is_told(cell, numbers, words))
+
+    @property
     def heads(self) -> list[str]:
         """The heads of its columns."""
         return [head for table in self.output for head in table.columns]
@@ -67,15 +91,25 @@ class AnsweredQuery:
 
     @property
     def can_be_compared(self) -> bool:
-        """True if its rows can be compared with each other, or counted by a name that comes again."""
+        """True if its rows can be compared with each other, or counted by a name that comes again.
+
+        The first rows of a table, in whatever order, tell nothing about the others.
+        """
+        is_glance = self.shape.limit > 0 and self.rows >= self.shape.limit and not self.shape.sorts
+        if is_glance:
+            return False
         return self.rows > 1 and (self.has_digits or len(set(self.cells)) < len(self.cells))
 
 
 class AskedAndRead:
-    """A question, and what was read for it: the `sources` are the outputs of tools, and the brief."""
+    """A question, and what was read for it: the `sources` are the outputs of tools, and the brief.
 
-    def __init__(self, question: str, sources: Sequence[Source]) -> None:
+    `told` is the finding that came of it, if that is known.
+    """
+
+    def __init__(self, question: str, sources: Sequence[Source], told: str = "") -> None:
         self.question = question
+        self.told = told
         self.queries: list[AnsweredQuery] = []
         texts: list[Source] = []
         for source in sources:
@@ -97,10 +131,23 @@ class AskedAndRead:
         """True if there is the output of a tool that neither queries nor lists tables."""
         return bool(self._others)
 
-    @property
+    @cached_property
     def only_query(self) -> AnsweredQuery | None:
-        """The query, if there is only one."""
-        return self.queries[0] if len(self.queries) == 1 else None
+        """The query, if there is only one, or if one shows whatever the finding tells of them all.
+
+        So a second query that asks as wrongly as the first one is seen as well. Of two that show
+        all of it, it is the later one.
+        """
+        if len(self.queries) == 1:
+            return self.queries[0]
+        shown = [query.shown_in(self.told) for query in self.queries]
+        all_shown = frozenset[str]().union(*shown)
+        if not all_shown:
+            return None
+        for query, cells in zip(reversed(self.queries), reversed(shown), strict=True):
+            if cells == all_shown:
+                return query
+        return None
 
     @property
     def only_row(self) -> AnsweredQuery | None:
@@ -123,6 +170,11 @@ class AskedAndRead:
     def asked_numbers(self) -> frozenset[str]:
         """All numbers in queries."""
         return frozenset[str]().union(*(shape.numbers for shape in self.shapes))
+
+    @cached_property
+    def told_numbers(self) -> frozenset[str]:
+        """All numbers in the finding."""
+        return _numbers_in(self.told)
 
     @cached_property
     def known_numbers(self) -> frozenset[str]:
@@ -172,6 +224,12 @@ def _chosen_numbers(query: Query) -> Iterator[str]:
     for compared in query.filters.values():
         if not compared.ranged:
             yield from (plain_number(value) for value in compared.values if _DIGITS.fullmatch(value))
+
+
+def _is_told(cell: str, numbers: frozenset[str], words: str) -> bool:
+    if _NUMBER.fullmatch(cell.strip()):
+        return not numbers.isdisjoint(_numbers_in(cell))
+    return cell.lower() in words
 
 
 def _numbers_in(text: str) -> frozenset[str]:

@@ -94,14 +94,17 @@ def other_column(asked: AskedAndRead) -> Iterator[str]:
         {cell.lower() for cell in query.cells},
         {text.lower() for text in query.shape.texts},
     )
-    if told <= chosen and not query.shape.counts:
+    # After another query it may only have looked once more at what that one found.
+    is_alone = len(asked.queries) == 1
+    if is_alone and told <= chosen and not query.shape.counts:
         yield "the query returns only the values that it was asked by"
     if query.shape.counts_rows:
         return
     yield from _not_counted(asked, by_words, query.shape)
     words = words_of(asked.question)
     named = [name for key, name in by_words.items() if not is_common(key) and place_of(key, words) >= 0]
-    if named and not stems(words) & (shown | stems(query.shape.columns)):
+    read = shown.union(*(stems(shape.columns) for shape in asked.shapes))
+    if named and not stems(words) & read:
         yield f"the query does not read {named[0]}, which the question names"
 
 
@@ -124,6 +127,18 @@ def _not_counted(asked: AskedAndRead, by_words: dict[tuple[str, ...], str], shap
     key = tuple(words_of(counted["noun"])[:1])
     if key in by_words and not shape.columns.issuperset(key):
         yield f"the query does not read {by_words[key]}, which the question counts"
+
+
+def not_added_up(asked: AskedAndRead) -> Iterator[str]:
+    """Yields the sum of the rows, where a total is asked for and the finding tells another one."""
+    query = asked.only_query
+    if query is None or not asked.told_numbers or not said.TOTAL.search(asked.question):
+        return
+    if query.shape.counts or _extreme_of(asked) or asked.has_head("total", "combined", "sum"):
+        return
+    total = query.total
+    if total is not None and plain_number(str(total)) not in asked.told_numbers:
+        yield f"the rows add up to {total}, and the finding gives another total"
 
 
 def not_computed(asked: AskedAndRead) -> Iterator[str]:
@@ -179,12 +194,12 @@ def _other_figure(asked: AskedAndRead, *, is_extreme: bool) -> Iterator[str]:
 
 def not_chosen(asked: AskedAndRead) -> Iterator[str]:
     """Yields the conditions of a question of which the only query has none of their kind."""
-    query = asked.only_row
-    if query is None or query.shape.compares:
+    query, shapes = asked.only_row, asked.shapes
+    if query is None or any(shape.compares for shape in shapes):
         return
     question = said.ORDER.sub("", asked.question)
-    if said.NOT.search(question) and not query.shape.denies:
+    if said.NOT.search(question) and not any(shape.denies for shape in shapes):
         yield "the query leaves nothing out, and the question asks for what is not there"
     compared = said.COMPARED.search(asked.question)
-    if compared and not query.shape.chooses and not query.shape.sorts:
+    if compared and not any(shape.chooses or shape.sorts for shape in shapes):
         yield f"the query has no condition, and the question asks for {compared[0]}"

@@ -14,6 +14,7 @@ from temporal_supervisor.supervision.grounding.asked.flags_left_out import flags
 from temporal_supervisor.supervision.grounding.asked.methods_left_out import methods_left_out
 from temporal_supervisor.supervision.grounding.asked.names_excluded import names_excluded
 from temporal_supervisor.supervision.grounding.asked.other_results import (
+    not_added_up,
     not_chosen,
     not_computed,
     other_column,
@@ -33,13 +34,14 @@ _WORDS = 40
 """Longer questions explain thresholds, which no query has to name: only their methods count."""
 
 
-def query_doubts(question: str, sources: Sequence[Source]) -> list[str]:
+def query_doubts(question: str, sources: Sequence[Source], told: str = "") -> list[str]:
     """Returns a sentence for each part of a question that no query behind its answer asks for.
 
-    `sources` are the outputs of tools, and the brief. Without a query that found rows there are no
-    doubts, and about a question of many words only those on its methods.
+    `sources` are the outputs of tools, and the brief; `told` is the finding, by which the query
+    that it rests on is known. Without a query that found rows there are no doubts, and about a
+    question of many words only those on its methods.
     """
-    asked = AskedAndRead(question, sources)
+    asked = AskedAndRead(question, sources, told)
     if not asked.queries:
         return []
     is_long = len(question.split()) > _WORDS
@@ -60,6 +62,7 @@ def _doubts(asked: AskedAndRead) -> Iterator[str]:
     yield from total_row(asked)
     yield from other_kind(asked)
     yield from other_column(asked)
+    yield from not_added_up(asked)
     if asked.can_be_compared:
         return
     yield from not_computed(asked)
