@@ -81,6 +81,10 @@ def _wrong_end(ending: Ending, result: RunResult) -> Iterator[str]:
         yield "it was cancelled by nobody"
 
 
+# How a gap begins whose subtask has a finding: it lacks what a review or a person asked for.
+_KEPT = ("review still finds", "fix", "what came back had less that is supported")
+
+
 def _wrong_states(result: RunResult) -> Iterator[str]:
     ids = [report.id for report in result.subtasks]
     if len(ids) != len(set(ids)):
@@ -94,7 +98,7 @@ def _wrong_states(result: RunResult) -> Iterator[str]:
             yield f"{report.id} is {report.state} without a reason"
     done = {report.id for report in result.subtasks if report.state == "completed" and report.counts is None}
     partial = {report.id for report in result.subtasks if report.finding and report.finding.outcome == "partial"}
-    reopened = {gap.subtask_id for gap in result.gaps if "review still finds" in gap.reason or "fix" in gap.reason}
+    reopened = {gap.subtask_id for gap in result.gaps if any(words in gap.reason for words in _KEPT)}
     for gap in result.gaps:
         if gap.subtask_id in done - reopened - partial:
             yield f"{gap.subtask_id} is completed and a gap: {gap.reason}"

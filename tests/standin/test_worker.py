@@ -256,7 +256,11 @@ def test_a_role_that_may_ask_asks_once_beside_its_tools_and_quotes_the_reply() -
     ("text", "kind", "value"),
     [
         ("- Total amount (customer Bolt): 1,581.5. [t1]", "number", 1581.5),
-        ("Highest amount: 340 (order id 2; order id 6).", "number", 340.0),
+        ("Highest amount: 340 (order id: 2; order id: 6).", "number", 340.0),
+        ("- Highest pay: 340 (Name: Ann, Town: Aarau; Name: Ben, Town: Bern). [t1]", "string", "Ann and Ben"),
+        ("- Highest pay by town: Aarau and Bern, 1,340.5; then Chur, 3. [t1]", "string", "Aarau and Bern"),
+        ("- Highest pay by town: Aarau, 1,340.5. [t1]", "number", 1340.5),
+        ("- Count: 4 rows of members. [t1]", "number", 4.0),
         ("Garden with most pears: North (30). [t1]", "string", "North"),
         ("- May: 3.\n- June: 4.", "number", None),
         ("The carrier stopped in July.", "number", None),

@@ -11,6 +11,11 @@ _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:,\d{3})*(?:\.\d+)?(?![\w])")
 _YEARS = range(1500, 2200)
 _TEXT_CHARS = 300
 _ANSWER_FIELD = "value"  # of a form for one answer
+# Lines that tell a result, as `results_in_words` writes them.
+_COUNTED = re.compile(r"Count: (?P<value>[\d,]+) ")
+_BEST = "(?:Highest|Lowest|Latest|Earliest|Most|Fewest)"
+_EXTREME = re.compile(rf"{_BEST} [^:]+: [^(]+\((?P<rows>[^()]+)\)")
+_RANKED = re.compile(rf"{_BEST} [^:]+: (?P<name>[^(;]+?), (?P<value>[\d.,-]+)(?=[.;])")
 # A label at the beginning of a line, and its value.
 _STATED = r"^[\s*_|>-]*{name}[\s*_]*[:=|]\s*(?P<value>\S.*)$"
 
@@ -111,7 +116,7 @@ class Filler:
         """
         if not name:
             return None
-        sole = self._sole() if name == _ANSWER_FIELD else ""
+        sole = self._sole(kind) if name == _ANSWER_FIELD else ""
         said = sole or self._labelled(name)
         if kind == "string":
             return said or None
@@ -127,13 +132,23 @@ class Filler:
         found = label.search(self._text)
         return clip(found["value"].strip(" *|"), _TEXT_CHARS) if found else ""
 
-    def _sole(self) -> str:
-        """Returns the value of an extract of one value, as in `Total amount: 581`."""
+    def _sole(self, kind: str) -> str:
+        """Returns the value of an extract of one value, as in `Total amount: 581`.
+
+        Of `Highest wages: 900 (Name: Ann, Town: Aarau)` it is the name where a text is wanted.
+        """
         lines = [line for line in self._text.splitlines() if line.strip()]
         bullets = [line for line in lines if line.startswith("- ")]
         lines = bullets or lines
         if len(lines) != 1:
             return ""
+        if counted := _COUNTED.search(lines[0]):
+            return counted["value"]
+        if ranked := _RANKED.search(lines[0]):
+            return ranked["name" if kind == "string" else "value"]
+        if kind == "string" and (extreme := _EXTREME.search(lines[0])):
+            return _first_names(extreme["rows"])
+
         _, _, told = lines[0].partition(": ")
         return told.split(" (")[0].split(" [")[0].strip(" .")
 
@@ -148,6 +163,12 @@ class Filler:
             if _NUMBER.search(line):
                 figures.append((len(shared(stems, line)), _last(line)))
         return max(figures)[1] if figures else None
+
+
+def _first_names(rows: str) -> str:
+    """Returns the first value of each row, as `Ann and Ben` of `Name: Ann, Age: 9; Name: Ben`."""
+    firsts = [row.partition(", ")[0] for row in rows.split("; ")]
+    return " and ".join(first.partition(": ")[2] for first in firsts)
 
 
 def _last(line: str) -> float:
