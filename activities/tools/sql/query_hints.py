@@ -111,12 +111,15 @@ def _written_names(tables: Sequence[Json]) -> dict[str, str]:
 def with_known_tables(sql: str, tables: Sequence[Json]) -> str:
     """Returns a query with tables called as they are, where only underscores or capitals differ.
 
-    Example: `T2024_sales` becomes `t_2024_sales`.
+    Example: `T2024_sales` becomes `t_2024_sales`. The name of a column stays as it is.
     """
     names: list[str] = [table["name"] for table in tables]
     known = {_squeezed(name): name for name in names}
+    columns = {column["name"].casefold() for table in tables for column in table.get("columns", [])}
 
     def as_known(match: re.Match[str]) -> str:
+        if match[0].casefold() in columns:
+            return match[0]
         return known.get(_squeezed(match[0]), match[0])
 
     parts = _OUTSIDE_QUOTES.split(sql)

@@ -215,3 +215,8 @@ def test_a_table_whose_underscores_or_capitals_differ_is_the_known_one() -> None
     sql = "SELECT T2024_sales.x, 'T2024_sales' FROM T2024_Sales, Orders, order_s2"
     mended = "SELECT t_2024_sales.x, 'T2024_sales' FROM t_2024_sales, orders, order_s2"
     assert with_known_tables(sql, tables) == mended
+
+
+def test_a_column_with_the_letters_of_a_table_keeps_its_name() -> None:
+    tables = [{"name": "unit_price", "columns": [{"name": "UnitPrice"}]}]
+    assert with_known_tables("SELECT UnitPrice FROM Unit_Price", tables) == "SELECT UnitPrice FROM unit_price"
