@@ -103,7 +103,7 @@ class AgentTurnActivities:
             # On the finding that this conversation gave.
             content += user_message(prompts.correction_request(turn.brief.feedback))["content"]
         if not turn.last and await self._queries_first(turn, loaded, role):
-            note = _joined([await next_step(self._calls.store, turn.results), note])
+            note = await next_step(self._calls.store, turn.results, note)
         if note:
             content += user_message(note)["content"]
         return [message] if content else []

@@ -10,6 +10,7 @@ from typing import Any
 
 from activities.agent.grounds import MATCHED_NOTHING
 from activities.contracts.turn_contracts import ToolResultRef, TurnInput
+from activities.prompts.agent_prompts import QUERY_AGAIN
 from activities.store.artifacts import ArtifactStore
 from activities.store.reading import read_text
 from activities.teams.stored_teams import StoredTeams
@@ -17,7 +18,12 @@ from activities.teams.toolbox import Toolbox
 from activities.tools.plain_tools import Calculate
 from activities.tools.sql.sql_tools import ListTables, QueryData
 from activities.tools.tool import Tool, ToolContext, ToolMisuse
-from temporal_supervisor.supervision.base.prompt_marks import FINISH_TOOL, MEET, NO_TABLES
+from temporal_supervisor.supervision.base.prompt_marks import (
+    FINISH_TOOL,
+    MEET,
+    NO_TABLES,
+    QUERY_WANTED,
+)
 from temporal_supervisor.supervision.base.text import cut
 from temporal_supervisor.supervision.contract.plan import Subtask
 from temporal_supervisor.supervision.contract.team import Role
@@ -27,8 +33,8 @@ from temporal_supervisor.supervision.planning.named_tables import (
     table_lines,
 )
 
-_AFTER_FAILURE = "Reply with the corrected query in one sql block."
-_AFTER_NOTHING = "No row has this. Reply with a query with other conditions in one sql block."
+_AFTER_FAILURE = f"Reply with the corrected query {QUERY_WANTED}."
+_AFTER_NOTHING = f"No row has this. Reply with a query with other conditions {QUERY_WANTED}."
 _AFTER_DATA = f"Call {FINISH_TOOL} with the answer in one sentence, as this output shows it."
 
 
@@ -69,12 +75,20 @@ async def shown_tables(
     return "\n".join(filter(None, [listed_part, meant]))
 
 
-async def next_step(store: ArtifactStore, results: Sequence[ToolResultRef]) -> str:
-    """Returns the words below the outputs of a turn: correct the query, change it, or finish."""
-    if not results:
-        return ""
+async def next_step(store: ArtifactStore, results: Sequence[ToolResultRef], note: str) -> str:
+    """Returns the words below the outputs of a turn, with its note: correct the query, or finish.
 
-    last = results[-1]
+    A doubted query is asked for again in the words after one that failed: offered a choice, a small
+    model repeats its finding, or excuses itself.
+    """
+    if QUERY_AGAIN in note:
+        return note.replace(QUERY_AGAIN, _AFTER_FAILURE)
+
+    step = await _step_after(store, results[-1]) if results else ""
+    return "\n\n".join(filter(None, [step, note]))
+
+
+async def _step_after(store: ArtifactStore, last: ToolResultRef) -> str:
     if last.is_error or not last.ref:
         return _AFTER_FAILURE
     # An output that is not there is found missing where it is shown.

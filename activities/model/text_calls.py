@@ -10,7 +10,7 @@ from typing import Any
 
 from activities.model.port import Json, ModelMessage, ModelRequest
 from temporal_supervisor.supervision.base import limits
-from temporal_supervisor.supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL
+from temporal_supervisor.supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, QUERY_WANTED
 from temporal_supervisor.supervision.base.text import cut
 from temporal_supervisor.supervision.replies.rules import SQL_RULE
 from temporal_supervisor.supervision.replies.thinking import without_thinking
@@ -93,7 +93,17 @@ class TextWatch:
 
 def _first_call(text: str, request: ModelRequest) -> WrittenCall | None:
     offered = _offered(request)
-    return first_call(text, offered, _made_calls(request.messages)) if offered else None
+    if not offered:
+        return None
+
+    made, asked = _made_calls(request.messages), _is_asked_for_sql(request.messages)
+    return first_call(text, offered, made, asked_for_sql=asked)
+
+
+def _is_asked_for_sql(messages: Sequence[Json]) -> bool:
+    """True if the last message asks for a query."""
+    blocks = messages[-1]["content"] if messages else []
+    return any(QUERY_WANTED in block.get("text", "") for block in blocks)
 
 
 def _offered(request: ModelRequest) -> dict[str, Json]:

@@ -256,8 +256,9 @@ _DOUBTED = """Your finding was not accepted yet, because a program doubts that y
 asks for:
 {doubts}
 
-Query again, so that the query itself has each condition and does the sorting and computing, and conclude from that. \
-If your query was right, give your finding once more."""
+{query_again}"""
+QUERY_AGAIN = """Query again, so that the query itself has each condition and does the sorting and computing, and \
+conclude from that. If your query was right, give your finding once more."""
 
 _UNGROUNDED = """Your finding was not accepted yet, because no tool has shown you any data for it. A list of tables, \
 or a calculation, does not count as data. Look up with your tools what the subtask asks for. Then hand in the whole \
@@ -330,9 +331,11 @@ def objection(
     listed, problems, doubted = map(_dashed, (claims, misfit, doubts))
     notes = [f"{_UNGROUNDED} {_IMPOSSIBLE}"] if ungrounded else []
     notes += [_UNSUPPORTED.format(claims=listed)] if listed else []
-    notes += [_DOUBTED.format(doubts=doubted)] if doubted else []
     notes += [_MISFIT.format(problems=problems)] if problems else []
-    return "\n\n".join([*notes, *([_UNCLEAR] if unclear else [])])
+    notes += [_UNCLEAR] if unclear else []
+    # It comes last: another query is what has to be done first.
+    notes += [_DOUBTED.format(doubts=doubted, query_again=QUERY_AGAIN)] if doubted else []
+    return "\n\n".join(notes)
 
 
 def repair(what: str, problems: Iterable[str]) -> str:

@@ -7,6 +7,7 @@ from activities.agent.query_first import next_step
 from activities.contracts.run_contracts import PlanInput, PlanReply, SubtaskBrief, WorkNote
 from activities.contracts.turn_contracts import ToolResultRef, TurnInput
 from activities.model.port import Window
+from activities.prompts.agent_prompts import QUERY_AGAIN, objection
 from activities.questions.planning import PLAN
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.contract.plan import Subtask
@@ -197,4 +198,13 @@ async def test_an_agent_that_queries_is_told_its_next_step(
     small: Desk, output: str, is_error: bool, words: str
 ) -> None:
     result = ToolResultRef(call_id="c1", ref=await small.put("output", output), is_error=is_error)
-    assert words in await next_step(small.store, [result])
+    assert words in await next_step(small.store, [result], "")
+
+
+async def test_an_agent_whose_query_is_doubted_is_asked_for_another_one(small: Desk) -> None:
+    """Nothing else is asked for: a small model would choose to repeat its finding."""
+    note = objection([], False, doubts=["the query computes no mean"])
+    step = await next_step(small.store, [], note)
+    assert "- the query computes no mean\n\nReply with the corrected query in one sql block." in step
+    assert QUERY_AGAIN in note
+    assert QUERY_AGAIN not in step

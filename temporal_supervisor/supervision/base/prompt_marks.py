@@ -36,6 +36,7 @@ ADDED_UP_TOTAL = "looks like the sum of the rows above"  # noted below a query t
 NO_MATCH = "No row matches this."  # a line below a count or sum over no row
 MEET = "meet the condition"  # in a line below a query that found nothing: how many rows do
 NO_ROWS = "0 rows"  # the last line of a query's output that has none
+QUERY_WANTED = "in one sql block"  # how a small model is asked for another query
 FINISH_TOOL = "finish"  # takes a worker agent's finding
 READ_OUTPUT_TOOL = "read_output"  # shows what earlier tool calls returned
 ASK_TOOL = "ask_person"  # its output is a person's reply

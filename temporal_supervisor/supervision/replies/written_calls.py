@@ -77,10 +77,17 @@ def tool_named(name: str, offered: Mapping[str, JsonObject]) -> str | None:
     return same[0] if len(same) == 1 else None
 
 
-def first_call(text: str, offered: Mapping[str, JsonObject], made: Sequence[MadeCall] = ()) -> WrittenCall | None:
+def first_call(
+    text: str,
+    offered: Mapping[str, JsonObject],
+    made: Sequence[MadeCall] = (),
+    *,
+    asked_for_sql: bool = False,
+) -> WrittenCall | None:
     """Returns the first call in a text of an `offered` tool, None if there is none.
 
-    `offered` has the schemas of the tools' arguments by name, `made` the calls of the conversation so far.
+    `offered` has the schemas of the tools' arguments by name, `made` the calls of the conversation
+    so far. Where a query was `asked_for_sql`, a new one is a call whatever follows it.
     """
     text = text[:READ_CHARS]
     passed = 0  # what a candidate has read is not read again
@@ -100,7 +107,7 @@ def first_call(text: str, offered: Mapping[str, JsonObject], made: Sequence[Made
             continue
         closed = _CLOSING_MARKS.match(text, end)
         return WrittenCall(call, before, closed.end() if closed else end, shape.rule)
-    return _block_of_sql(text, offered, made)
+    return _block_of_sql(text, offered, made, is_asked=asked_for_sql)
 
 
 def goes_on_after(text: str, written: WrittenCall) -> bool:
@@ -344,11 +351,17 @@ def _was_made(call: Call, made: Sequence[MadeCall]) -> bool:
     return any(each.call.name == call.name and same_arguments(each.call.arguments, call.arguments) for each in made)
 
 
-def _block_of_sql(text: str, offered: Mapping[str, JsonObject], made: Sequence[MadeCall]) -> WrittenCall | None:
+def _block_of_sql(
+    text: str,
+    offered: Mapping[str, JsonObject],
+    made: Sequence[MadeCall],
+    *,
+    is_asked: bool,
+) -> WrittenCall | None:
     """Returns the query in a block of SQL, or that is the whole text, of a model that says what it would ask.
 
-    A finding cites queries that were made. So a block counts while no query has succeeded; later it has to be a new
-    one that ends the text, without a figure beside it.
+    A finding cites queries that were made. So a block counts while no query has succeeded; later it
+    has to be a new one that ends the text, without a figure beside it, unless it `is_asked` for.
     """
     tool = next((name for name, schema in offered.items() if schema.get("required") == ["sql"]), None)
     block = _SQL.search(text) or _bare_query(text)
@@ -359,7 +372,7 @@ def _block_of_sql(text: str, offered: Mapping[str, JsonObject], made: Sequence[M
         return None
     has_result = any(each.call.name == tool and each.succeeded for each in made)
     rest = text[: block.start()] + text[block.end() :]
-    if has_result and (text[block.end() :].strip() or _DIGIT.search(rest)):
+    if has_result and not is_asked and (text[block.end() :].strip() or _DIGIT.search(rest)):
         return None
     return WrittenCall(call, text[: block.start()].strip(), block.end(), SQL_RULE)
 

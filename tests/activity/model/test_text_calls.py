@@ -43,6 +43,20 @@ async def test_of_several_calls_the_first_is_kept() -> None:
     assert message.text() == ""
 
 
+async def test_a_new_query_before_words_is_a_call_where_the_last_message_asks_for_one() -> None:
+    queried = {"type": "tool_use", "id": "c1", "name": "query_data", "input": ARGUMENTS}
+    result = {"type": "tool_result", "tool_use_id": "c1", "content": "| 1 |"}
+    block = "```sql\nSELECT 2\n```\nThe team won 16 medals."
+
+    def conversation(words: str) -> list[Json]:
+        said: list[Json] = [result, {"type": "text", "text": words}]
+        return [{"role": "assistant", "content": [queried]}, {"role": "user", "content": said}]
+
+    wanted = conversation("Reply with the corrected query in one sql block.")
+    assert uses(await replied(block, messages=wanted)) == [("query_data", {"sql": "SELECT 2"})]
+    assert uses(await replied(block, messages=conversation("Finish."))) == []
+
+
 async def test_a_native_call_counts_alone_and_by_its_offered_name() -> None:
     blocks = [http.text(CALL), http.tool_use("c1", "Query-Data", {"sql": "SELECT 2"})]
     outcome = await answer(http.message(*blocks, stop_reason="tool_use"), with_tools())

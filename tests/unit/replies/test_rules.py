@@ -210,6 +210,19 @@ def test_a_block_of_sql_is_a_query_again_after_one_that_failed() -> None:
     assert found.call == Call("query_data", {"sql": "SELECT 2"})
 
 
+def test_a_new_query_that_was_asked_for_is_a_call_whatever_follows_it() -> None:
+    """What follows was written before its output was seen."""
+    text = "```sql\nSELECT 2\n```\nThe team won 16 medals."
+    made = [MadeCall(QUERY, True)]
+    found = first_call(text, OFFERED, made, asked_for_sql=True)
+    assert found is not None
+    assert found.call == Call("query_data", {"sql": "SELECT 2"})
+    assert first_call(text, OFFERED, made) is None
+
+    again = text.replace("SELECT 2", QUERY.arguments["sql"])
+    assert first_call(again, OFFERED, made, asked_for_sql=True) is None
+
+
 def test_names_that_mean_two_tools_mean_none() -> None:
     assert tool_named("query", {"query_tool": {}, "Query": {}}) is None
     assert tool_named("query_tool", {"query_tool": {}, "Query": {}}) == "query_tool"
