@@ -8,6 +8,7 @@ from functools import partial
 
 from temporalio import activity
 
+from activities.agent.early_doubts import early_doubts
 from activities.agent.grounds import read_grounds
 from activities.agent.query_first import next_step, offered_tools, shown_tables
 from activities.agent.stored_conclusions import store_conclusion
@@ -103,7 +104,8 @@ class AgentTurnActivities:
             # On the finding that this conversation gave.
             content += user_message(prompts.correction_request(turn.brief.feedback))["content"]
         if not turn.last and await self._queries_first(turn, loaded, role):
-            note = await next_step(self._calls.store, turn.results, note)
+            doubts = await early_doubts(self._calls, turn, loaded.toolbox)
+            note = await next_step(self._calls.store, turn.results, note, doubts)
         if note:
             content += user_message(note)["content"]
         return [message] if content else []

@@ -10,7 +10,7 @@ from typing import Any
 
 from activities.agent.grounds import MATCHED_NOTHING
 from activities.contracts.turn_contracts import ToolResultRef, TurnInput
-from activities.prompts.agent_prompts import QUERY_AGAIN
+from activities.prompts.agent_prompts import QUERY_AGAIN, doubted_query
 from activities.store.artifacts import ArtifactStore
 from activities.store.reading import read_text
 from activities.teams.stored_teams import StoredTeams
@@ -75,27 +75,34 @@ async def shown_tables(
     return "\n".join(filter(None, [listed_part, meant]))
 
 
-async def next_step(store: ArtifactStore, results: Sequence[ToolResultRef], note: str) -> str:
+async def next_step(
+    store: ArtifactStore,
+    results: Sequence[ToolResultRef],
+    note: str,
+    doubts: Sequence[str] = (),
+) -> str:
     """Returns the words below the outputs of a turn, with its note: correct the query, or finish.
 
     A doubted query is asked for again in the words after one that failed: offered a choice, a small
-    model repeats its finding, or excuses itself.
+    model repeats its finding, or excuses itself. `doubts` are those about the last output.
     """
     if QUERY_AGAIN in note:
         return note.replace(QUERY_AGAIN, _AFTER_FAILURE)
 
-    step = await _step_after(store, results[-1]) if results else ""
+    step = await _step_after(store, results[-1], doubts) if results else ""
     return "\n\n".join(filter(None, [step, note]))
 
 
-async def _step_after(store: ArtifactStore, last: ToolResultRef) -> str:
+async def _step_after(store: ArtifactStore, last: ToolResultRef, doubts: Sequence[str]) -> str:
     if last.is_error or not last.ref:
         return _AFTER_FAILURE
     # An output that is not there is found missing where it is shown.
     output = await read_text(store, last.ref)
     # A count of 0 is data, but more often comes of a condition that no row can meet.
     found_nothing = MATCHED_NOTHING.search(output) is not None or MEET in output
-    return _AFTER_NOTHING if found_nothing else _AFTER_DATA
+    if found_nothing:
+        return _AFTER_NOTHING
+    return f"{doubted_query(doubts)}\n\n{_AFTER_FAILURE}" if doubts else _AFTER_DATA
 
 
 def _listing_tool(role: Role, toolbox: Toolbox) -> Tool[Any] | None:

@@ -252,11 +252,11 @@ Then hand in the whole finding again: by calling {FINISH_TOOL} with that outcome
 Outcome: <done, partial or impossible>"""
 
 
-_DOUBTED = """Your finding was not accepted yet, because a program doubts that your query asks for what the subtask \
-asks for:
-{doubts}
+DOUBTS_A_QUERY = "a program doubts that your query asks for what the subtask asks for:"
+_DOUBTED = f"""Your finding was not accepted yet, because {DOUBTS_A_QUERY}
+{{doubts}}
 
-{query_again}"""
+{{query_again}}"""
 QUERY_AGAIN = """Query again, so that the query itself has each condition and does the sorting and computing, and \
 conclude from that. If your query was right, give your finding once more."""
 
@@ -336,6 +336,11 @@ def objection(
     # It comes last: another query is what has to be done first.
     notes += [_DOUBTED.format(doubts=doubted, query_again=QUERY_AGAIN)] if doubted else []
     return "\n\n".join(notes)
+
+
+def doubted_query(doubts: Iterable[str]) -> str:
+    """Returns the words below the output of a query before anything was concluded from it."""
+    return f"Conclude nothing from this yet: {DOUBTS_A_QUERY}\n{_dashed(doubts)}"
 
 
 def repair(what: str, problems: Iterable[str]) -> str:

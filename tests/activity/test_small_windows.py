@@ -1,18 +1,20 @@
 """Models with a small window: short prompts, forms shown filled in, two fields of `finish`, tables in the brief."""
 
+from typing import Any
+
 import pytest
 
 from activities.agent.agent_turn import AgentTurnActivities
 from activities.agent.query_first import next_step
 from activities.contracts.run_contracts import PlanInput, PlanReply, SubtaskBrief, WorkNote
-from activities.contracts.turn_contracts import ToolResultRef, TurnInput
+from activities.contracts.turn_contracts import ToolResultRef, TurnInput, TurnReply
 from activities.model.port import Window
 from activities.prompts.agent_prompts import QUERY_AGAIN, objection
 from activities.questions.planning import PLAN
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.contract.plan import Subtask
 from tests.activity.supervising import MODEL, Desk
-from tests.scripted_model import Reply, as_json, text
+from tests.scripted_model import Reply, as_json, text, tools
 
 SMALL = 16_384
 T1 = {"id": "t1", "role": "reader", "description": "From table harvest, give the kilograms of 1990", "depends_on": []}
@@ -145,22 +147,26 @@ async def test_each_way_of_planning_has_a_short_form(small: Desk, strategy: str)
     assert len(small.prompt) < 3_500
 
 
-async def turn(desk: Desk, description: str, reply: Reply, role: str = "counter") -> None:
+async def turn(desk: Desk, description: str, reply: Reply, role: str = "counter", **fields: Any) -> TurnReply:
     """One turn of a worker agent with that subtask."""
     desk.say(reply)
     plan_ref = await desk.plan(Subtask(id="t1", description=description, role=role))
+    folder = desk.teams_folder / "orchard"
+    if not folder.exists():
+        desk.write_orchard()
     brief = SubtaskBrief(plan_ref=plan_ref, subtask_id="t1")
     call = TurnInput(
         run=await desk.run_ref(),
-        team_ref=await desk.team(desk.write_orchard()),
+        team_ref=await desk.team("orchard"),
         role=role,
         model=MODEL,
         brief=brief,
         step="turn.1",
         max_tokens=1000,
-    )
+    ).model_copy(update=fields)
     activities = AgentTurnActivities(desk.calls, desk.teams)
-    await desk.do(activities.call_model, call, f"{desk.run_id}/t1/1")
+    reply_of: TurnReply = await desk.do(activities.call_model, call, f"{desk.run_id}/t1/1")
+    return reply_of
 
 
 async def test_a_worker_agent_gets_short_rules_two_fields_and_the_columns_of_its_table(small: Desk) -> None:
@@ -183,6 +189,22 @@ async def test_a_model_with_a_large_window_gets_none_of_this(desk: Desk) -> None
     assert "<data>" not in desk.prompt
     tools = {tool["name"]: tool for tool in desk.asked[-1].step.body["tools"]}
     assert len(tools["finish"]["input_schema"]["properties"]) == 5
+
+
+async def test_a_query_is_doubted_once_before_anything_is_concluded_from_it(small: Desk) -> None:
+    mean = "From table harvest, give the mean kilograms"
+    query = tools(("query_data", {"sql": "SELECT kg FROM harvest WHERE year = 1990"}))
+    asked = await turn(small, mean, query)
+    output = await small.put("output", "| kg |\n| --- |\n| 12 |\n1 row")
+    result = ToolResultRef(call_id=asked.calls[0].call_id, ref=output)
+    again = await turn(small, mean, query, step="turn.2", head=asked.head, brief=None, results=[result])
+    assert "Conclude nothing from this yet" in small.prompt
+    assert "- the query computes no mean, which the question asks for" in small.prompt
+    assert small.prompt.endswith("Reply with the corrected query in one sql block.")
+
+    result = ToolResultRef(call_id=again.calls[0].call_id, ref=output)
+    await turn(small, mean, text("12"), step="turn.3", head=again.head, brief=None, results=[result])
+    assert small.prompt.endswith("Call finish with the answer in one sentence, as this output shows it.")
 
 
 @pytest.mark.parametrize(

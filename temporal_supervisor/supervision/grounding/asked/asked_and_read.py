@@ -26,6 +26,7 @@ from temporal_supervisor.supervision.grounding.sources import BRIEF, Source
 _DIGITS = re.compile(r"\d+(?:\.\d+)?")
 _NUMBER = re.compile(r"[^\w\s]{0,3}-?\d[\d,. ]*%?")
 _PLAIN = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?")
+_COMPARED_ROWS = 50  # nobody adds up more of them without a tool, or finds their highest surely
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -96,7 +97,7 @@ class AnsweredQuery:
         The first rows of a table, in whatever order, tell nothing about the others.
         """
         is_glance = self.shape.limit > 0 and self.rows >= self.shape.limit and not self.shape.sorts
-        if is_glance:
+        if is_glance or self.rows > _COMPARED_ROWS:
             return False
         return self.rows > 1 and (self.has_digits or len(set(self.cells)) < len(self.cells))
 
