@@ -171,8 +171,12 @@ class RunActivities:
             data_from_others=from_others,
             reuse_from=[begun.run_id for begun in earlier],
         )
-        unpriced = [model for model in models if self.endpoint.price(model, ModelUsage()) is None]
-        warnings = _budget_warnings(request, unpriced)
+        # What the run above warns of is no limitation of a team below it.
+        new_models = [model for model in models if parent is None or model not in parent.models]
+        unpriced = [model for model in new_models if self.endpoint.price(model, ModelUsage()) is None]
+        warnings = [*_endpoint_warnings(known, new_models), *_budget_warnings(request, unpriced)]
+        if parent is None:
+            warnings = [*facts.warnings, *warnings]
         # Those of the run above are its own warning.
         unread = files.unread() if files and files_ref else ""
         put = partial(self.store.put_output, run.run_id)
@@ -198,8 +202,6 @@ class RunActivities:
             attachments=[*(setup.brief.attachments if setup.brief else []), *attachments],
             files_ref=run.files_ref,
             warnings=[
-                *facts.warnings,
-                *_endpoint_warnings(known, models),
                 *warnings,
                 *lowered,
                 *([unread] if unread else []),
@@ -434,6 +436,8 @@ class RunActivities:
 def _endpoint_warnings(known: EndpointFacts, models: list[str]) -> list[str]:
     """Returns the problems of the endpoint, and facts about it that are not known."""
     patience = limits.ENDPOINT_PATIENCE.total_seconds()
+    if not models:
+        return []
     if known.address and not known.asked:
         windows = ", ".join(f"{known.traits(model).window:,} tokens of {model}" for model in models)
         return [f"the model endpoint {known.address} did not answer within {patience:.0f} s: assumed {windows}"]
