@@ -172,8 +172,10 @@ class RunActivities:
             reuse_from=[begun.run_id for begun in earlier],
         )
         # What the run above warns of is no limitation of a team below it.
-        new_models = [model for model in models if parent is None or model not in parent.models]
-        unpriced = [model for model in new_models if self.endpoint.price(model, ModelUsage()) is None]
+        known_above = parent.models if parent else []
+        new_models = [model for model in models if model not in known_above]
+        free = ModelUsage()
+        unpriced = [each for each in new_models if self.endpoint.price(each, free) is None]
         warnings = [*_endpoint_warnings(known, new_models), *_budget_warnings(request, unpriced)]
         if parent is None:
             warnings = [*facts.warnings, *warnings]

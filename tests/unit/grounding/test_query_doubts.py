@@ -57,6 +57,19 @@ def doubts(question: str, sql: str, *rows: str, more: tuple[Source, ...] = ()) -
             ("SELECT Ship FROM voyages WHERE Ship NOT IN ('x', 'Borealis') ORDER BY Year LIMIT 1", "Ship", "Cygnus"),
             "leaves out 'Borealis'",
         ),
+        # The most of things that have no column of numbers.
+        (
+            "Which flag had the most ships?",
+            ("SELECT Flag, count(*) AS n FROM voyages GROUP BY Flag ORDER BY n DESC LIMIT 1", "Flag | n", "Norway | 3"),
+            ("SELECT Flag FROM voyages WHERE Year <= 2000 ORDER BY Year DESC LIMIT 1", "Flag", "Norway"),
+            "counts nothing, and the question asks for the most ships",
+        ),
+        (
+            "Which ship had the fewest wins?",
+            ("SELECT Ship FROM voyages ORDER BY Wins LIMIT 1", "Ship", "Cygnus"),
+            ("SELECT Ship FROM voyages ORDER BY Wins DESC LIMIT 1", "Ship", "Cygnus"),
+            "takes the highest",
+        ),
         # A method, also of a long question.
         (
             "Calculate the mean of the column Crew of all voyages. Outliers are to be removed by the interquartile "

@@ -72,6 +72,8 @@ EXTREME = re.compile(
 )
 ORDER = re.compile(r"(?:\A|(?<=[.!?;]) {1,3})(?:Do not|Don't)\b[^.!?]{0,300}")
 """An order such as "Do not round.": it tells how to answer, and leaves nothing out."""
+MOST_OF = re.compile(r"\b(?:most|fewest|meisten|wenigsten) (?P<noun>[^\W\d_]{3,})", re.IGNORECASE)
+"""The most of something, as in "the most cyclists": things are counted, amounts are not."""
 NOT = re.compile(
     r"\b(?:did|do|does|was|were|is|are|has|have|had|could) not\b|n't\b|\bnever\b|\bwithout\b|\bnicht\b|\bohne\b",
     re.IGNORECASE,

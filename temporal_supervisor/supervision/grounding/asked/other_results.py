@@ -1,7 +1,7 @@
 """Results that a query computes or shows, and that its question does not ask for."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from temporal_supervisor.supervision.base.spoken_words import stems
 from temporal_supervisor.supervision.base.text import quoted
@@ -156,6 +156,22 @@ def not_computed(asked: AskedAndRead) -> Iterator[str]:
         if number in asked.asked_numbers or could_choose(asked, number):
             yield f"the query compares with nothing, and the question asks for {compared[0]}"
     yield from _other_figure(asked, is_extreme=bool(extreme))
+
+
+def not_counted(asked: AskedAndRead) -> Iterator[str]:
+    """Yields that no query counts, where a question asks for the most of names in a column."""
+    most = said.MOST_OF.search(asked.question)
+    if most is None or any(shape.counts for shape in asked.shapes):
+        return
+    noun = _singular([most["noun"].lower()])
+    named = [column for column in asked.columns if noun & _singular(words_of(column.name))]
+    # A column such as `ships` may have the numbers of them.
+    if named and all(column.is_text for column in named):
+        yield f"the query counts nothing, and the question asks for the {most[0]}"
+
+
+def _singular(words: Iterable[str]) -> frozenset[str]:
+    return stems(word.removesuffix("s") for word in words)
 
 
 def _extreme_of(asked: AskedAndRead) -> str:

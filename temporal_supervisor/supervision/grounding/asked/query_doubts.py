@@ -17,6 +17,7 @@ from temporal_supervisor.supervision.grounding.asked.other_results import (
     not_added_up,
     not_chosen,
     not_computed,
+    not_counted,
     other_column,
     other_end,
     other_kind,
@@ -66,4 +67,5 @@ def _doubts(asked: AskedAndRead) -> Iterator[str]:
     if asked.can_be_compared:
         return
     yield from not_computed(asked)
+    yield from not_counted(asked)
     yield from not_chosen(asked)
