@@ -45,6 +45,13 @@ def doubts(question: str, sql: str, *rows: str, more: tuple[Source, ...] = ()) -
             ("SELECT count(Crew) FROM voyages WHERE Ship = 'Cygnus' AND CAST(Crew AS DECIMAL) = 19.5", "n", "0"),
             "a condition on 19.5",
         ),
+        # A column whose name is a number, without its quotes.
+        (
+            "What were the wins of Cygnus before 2009?",
+            ("SELECT sum(Wins) FROM voyages WHERE 1 = 1 AND Ship = 'Cygnus' AND Year < 2009", "wins", "7"),
+            ("SELECT sum(Wins) FROM voyages WHERE Ship = 'Cygnus' AND CAST(2004 AS INT) < 2009", "wins", "7"),
+            "compares the number 2004 with 2009",
+        ),
         # A name that is only left out.
         (
             "Which ship came right after Borealis?",

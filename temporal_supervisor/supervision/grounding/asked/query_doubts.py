@@ -23,7 +23,10 @@ from temporal_supervisor.supervision.grounding.asked.other_results import (
     other_kind,
     total_row,
 )
-from temporal_supervisor.supervision.grounding.asked.values_added import numbers_added
+from temporal_supervisor.supervision.grounding.asked.values_added import (
+    numbers_added,
+    numbers_compared,
+)
 from temporal_supervisor.supervision.grounding.asked.values_left_out import (
     names_left_out,
     numbers_left_out,
@@ -55,6 +58,7 @@ def _doubts(asked: AskedAndRead) -> Iterator[str]:
     yield from names_left_out(asked)
     yield from names_excluded(asked)
     yield from numbers_added(asked)
+    yield from numbers_compared(asked)
     yield from flags_left_out(asked)
     if asked.has_other_texts:
         return

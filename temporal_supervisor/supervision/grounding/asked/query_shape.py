@@ -33,6 +33,13 @@ _EXCLUDES = re.compile(
     """,
     re.VERBOSE,
 )
+_TWO_NUMBERS = re.compile(
+    r"""
+    (?<![\w.'"]) (?P<first>\d{1,15}) (?: \s{1,5} as \s{1,5} \w{1,20} \s{0,5} \) )?
+    \s{0,5} [<>=]{1,2} \s{0,5} (?: cast \s{0,5} \( \s{0,5} )? (?P<second>\d{1,15}) (?![\w.])
+    """,
+    re.VERBOSE,
+)
 _BEFORE_CHARS = 400  # of a text: a list of NOT IN that is longer is read from its last part
 _FIRST = re.compile(r"=\s*1\b")
 _COUNTS = frozenset(["count", "count_if", "countif", "row_number", "rank", "dense_rank", "sum", "list", "histogram"])
@@ -150,6 +157,17 @@ class QueryShape:
     def compares(self) -> bool:
         """True if it compares by more than equality."""
         return bool(_COMPARES.search(self.bare) or self.functions & _RANKS)
+
+    @property
+    def compared_numbers(self) -> tuple[str, str] | None:
+        """The two numbers that it compares with each other, as in `CAST(2004 AS INT) < 2009`.
+
+        The same number on both sides, as in `1 = 1`, is a condition that is always met on purpose.
+        """
+        for found in _TWO_NUMBERS.finditer(self.bare):
+            if found["first"] != found["second"]:
+                return found["first"], found["second"]
+        return None
 
     @property
     def subtracts(self) -> bool:

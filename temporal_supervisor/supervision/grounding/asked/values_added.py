@@ -14,6 +14,14 @@ _SMALL = 100
 """Whole numbers up to this are ranks, months, percents or codes that a question puts into words."""
 
 
+def numbers_compared(asked: AskedAndRead) -> Iterator[str]:
+    """Yields two numbers that a query compares with each other: one was meant to be a column."""
+    for shape in asked.shapes:
+        numbers = shape.compared_numbers
+        if numbers:
+            yield f"the query compares the number {numbers[0]} with {numbers[1]}, and no column"
+
+
 def numbers_added(asked: AskedAndRead) -> Iterator[str]:
     """Yields doubts about the numbers of conditions that neither question nor data name."""
     named = {plain_number(number) for number in said.numbers_in(asked.question)}
