@@ -64,6 +64,13 @@ def doubts(question: str, sql: str, *rows: str, more: tuple[Source, ...] = ()) -
             ("SELECT Ship FROM voyages WHERE Ship NOT IN ('x', 'Borealis') ORDER BY Year LIMIT 1", "Ship", "Cygnus"),
             "leaves out 'Borealis'",
         ),
+        # Rows for the numbers in a column.
+        (
+            "total number of wins by Belgian ships",
+            ("SELECT sum(Wins) FROM voyages WHERE Flag = 'Belgium'", "wins", "7"),
+            ("SELECT count(*) AS wins FROM voyages WHERE Flag = 'Belgium'", "wins", "4"),
+            "counts rows",
+        ),
         # The most of things that have no column of numbers.
         (
             "Which flag had the most ships?",
@@ -393,6 +400,12 @@ def test_rows_that_were_to_be_added_up_are_compared_with_what_is_told(told: str,
     assert all("add up to 7" in doubt for doubt in found)
     # A name may be told for the highest total.
     assert query_doubts("Which ship has the highest total of wins?", [wins], told) == []
+
+
+def test_rows_are_what_a_column_of_another_number_or_of_texts_counts() -> None:
+    counted = ("SELECT count(*) FROM voyages WHERE Flag = 'Belgium'", "n", "4")
+    assert doubts("How many ships had the flag of Belgium?", *counted) == []
+    assert doubts("How many years have a voyage under the flag of Belgium?", *counted) == []
 
 
 def test_a_glance_at_a_table_compares_no_rows() -> None:

@@ -53,6 +53,11 @@ COUNT = re.compile(
     re.IGNORECASE,
 )
 COUNTED = re.compile(r"\b(?:how many|(?:total )?number of|wie viele|anzahl der)\s+(?P<noun>[\w'’-]+)", re.IGNORECASE)
+TOTAL_OF = re.compile(
+    r"\b(?:how many|number of|total(?! number)(?: of)?|wie viele|anzahl der) (?P<noun>\w{3,})",
+    re.IGNORECASE,
+)
+"""A number of something that a column may hold, as in "total wins" and "how many points"."""
 DIFFERENCE = re.compile(
     r"\bdifferences? (?:between|in|of|from)\b"
     r"|\bhow (?:many|much) (?:more|less|fewer|longer|older|higher|taller|larger|faster|greater|younger|later|earlier|"

@@ -99,6 +99,7 @@ def other_column(asked: AskedAndRead) -> Iterator[str]:
     if is_alone and told <= chosen and not query.shape.counts:
         yield "the query returns only the values that it was asked by"
     if query.shape.counts_rows:
+        yield from _rows_counted(asked, query.shape)
         return
     yield from _not_counted(asked, by_words, query.shape)
     words = words_of(asked.question)
@@ -117,6 +118,23 @@ def _not_shown(asked: AskedAndRead, by_words: dict[tuple[str, ...], str], shown:
         keys = (tuple(words[:size]) for size in range(len(words), 0, -1))
         if name := next((by_words[key] for key in keys if key in by_words), None):
             yield f"the query does not show {name}, which the question asks for"
+
+
+def _rows_counted(asked: AskedAndRead, shape: QueryShape) -> Iterator[str]:
+    """Yields the column of numbers that a question names, where the query counts rows instead.
+
+    Its name has to be the word of the question: a column `Game` may number the games.
+    """
+    noun = said.TOTAL_OF.search(asked.question)
+    if noun is None:
+        return
+    name = noun["noun"].lower()
+    is_read = name in shape.columns or not name.endswith("s")
+    if is_read or _NO_COUNT.search(name.removesuffix("s")):
+        return
+    for column in asked.columns:
+        if column.name == name and not column.is_text:
+            yield f"the query counts rows, and the numbers of {name} are in a column of that name"
 
 
 def _not_counted(asked: AskedAndRead, by_words: dict[tuple[str, ...], str], shape: QueryShape) -> Iterator[str]:
