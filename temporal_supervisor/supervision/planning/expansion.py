@@ -1,4 +1,4 @@
-"""Templates: subtasks with `for_each`, and the revision in which a subtask for each item takes their place."""
+"""Templates: subtasks with `for_each`, and their replacement by a subtask for each item."""
 
 import json
 import re
@@ -33,23 +33,33 @@ def for_each_problems(subtask: Subtask, data: Data) -> list[str]:
     """
     if subtask.for_each is None:
         return []
-    name, (kind, _, source) = f"subtask {quoted(subtask.id)}", subtask.for_each.partition(":")
     problems = []
-    if subtask.max_items is not None and not 1 <= subtask.max_items <= limits.ITEMS:
-        problems.append(f"{name} has max_items {subtask.max_items}, 1 to {limits.ITEMS} are allowed")
+    most = subtask.max_items
+    if most is not None and not 1 <= most <= limits.ITEMS:
+        problems.append(f"has max_items {most}, 1 to {limits.ITEMS} are allowed")
+    without_source = _source_problem(subtask.for_each, subtask.depends_on, data)
+    if without_source is not None:
+        problems.append(without_source)
+    return [f"subtask {quoted(subtask.id)} {problem}" for problem in problems]
+
+
+def _source_problem(for_each: str, depends_on: Sequence[str], data: Data) -> str | None:
+    """Returns the problem of the source of a template's items; None if the source exists."""
+    kind, _, source = for_each.partition(":")
     if kind == "items":
-        if source not in subtask.depends_on:
-            problems.append(f"{name} is for the items of {quoted(source)}: list that in its depends_on")
-    elif kind == "files":
-        if not matching(data["files"], source):
-            problems.append(f"{name} is for the files {quoted(source)}, and no attached file has such a name")
-    elif kind not in data:
-        problems.append(f"{name} has the for_each {quoted(subtask.for_each)}: it must be {_FORMS}")
-    elif source not in (known := data[kind]):
-        problems.append(
-            f"{name} is for the {kind} of {quoted(source)}, which is not attached" + did_you_mean(source, known)
-        )
-    return problems
+        if source in depends_on:
+            return None
+        return f"is for the items of {quoted(source)}: list that in its depends_on"
+    if kind == "files":
+        if matching(data["files"], source):
+            return None
+        return f"is for the files {quoted(source)}, and no attached file has such a name"
+    if kind not in data:
+        return f"has the for_each {quoted(for_each)}: it must be {_FORMS}"
+    if source in data[kind]:
+        return None
+    meant = did_you_mean(source, data[kind])
+    return f"is for the {kind} of {quoted(source)}, which is not attached{meant}"
 
 
 def asks_for_each(goal: str) -> bool:
@@ -69,9 +79,9 @@ def item_text(item: JsonValue) -> str:
 
 
 def room_for(template: Subtask, others: int, affordable: int | None) -> tuple[int, str]:
-    """Returns the number of a template's items that get a subtask, and why no more do.
+    """Returns the number of a template's items that get a subtask, and the reason for no more.
 
-    There are so many `others` beside them. None is affordable without limit.
+    The run has `others` items already. `affordable` is None where the budget has no limit.
     """
     rooms = [(max(0, limits.ITEMS - others), f"a run has at most {limits.ITEMS} items")]
     if template.max_items is not None:
@@ -86,30 +96,45 @@ def items_of(template: Subtask, items: Sequence[str]) -> list[Subtask]:
 
     The finding that names the items is no part of their briefs.
     """
-    depends_on = [other for other in template.depends_on if (template_of(other) or other) != template.names_items_of]
-    common = {"for_each": None, "max_items": None, "reasoning": "", "depends_on": depends_on, "replaces": [template.id]}
-    return [
-        template.model_copy(update={**common, "id": f"{template.id}.{number}", "item": item})
-        for number, item in enumerate(items, 1)
-    ]
+    naming = template.names_items_of
+    depends_on = []
+    for other in template.depends_on:
+        named = template_of(other) or other
+        if named != naming:
+            depends_on.append(other)
+    common = {
+        "for_each": None,
+        "max_items": None,
+        "reasoning": "",
+        "depends_on": depends_on,
+        "replaces": [template.id],
+    }
+    subtasks = []
+    for number, item in enumerate(items, 1):
+        own = {"id": f"{template.id}.{number}", "item": item}
+        subtasks.append(template.model_copy(update={**common, **own}))
+    return subtasks
 
 
 def expanded(plan: Plan, items: Sequence[Subtask]) -> Plan:
-    """Returns the next revision, in which `items` take the place of their template for those that depend on it."""
+    """Returns the next revision, in which dependents of a template depend on its `items`."""
     ids = [item.id for item in items]
     (template,) = {old for item in items for old in item.replaces}
     subtasks = []
     for subtask in plan.subtasks:
-        depends_on = [one for old in subtask.depends_on for one in (ids if old == template else [old])]
+        depends_on: list[str] = []
+        for other in subtask.depends_on:
+            depends_on += ids if other == template else [other]
         subtasks.append(subtask.model_copy(update={"depends_on": depends_on}))
-    return plan.model_copy(update={"subtasks": in_order([*subtasks, *items]), "revision": plan.revision + 1})
+    revision = {"subtasks": in_order([*subtasks, *items]), "revision": plan.revision + 1}
+    return plan.model_copy(update=revision)
 
 
 def in_order(subtasks: Sequence[Subtask]) -> list[Subtask]:
     """Returns the subtasks that a plan names, then items in the order of their templates.
 
-    So a plan is the same whichever template was expanded first: after a reset that may be another
-    one.
+    So the plan does not depend on the order in which templates were expanded: after a reset that
+    may be a different one.
     """
     named = [subtask for subtask in subtasks if subtask.template is None]
     places = {subtask.id: place for place, subtask in enumerate(named)}

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping, Set
 from graphlib import CycleError, TopologicalSorter
 
 from temporal_supervisor.supervision.base import limits
@@ -51,7 +51,12 @@ def is_subtask_id(text: str) -> bool:
     return _ID.fullmatch(text) is not None
 
 
-def plan_problems(plan: Plan, max_subtasks: int, attachments: Iterable[str] = (), data: Data = NO_DATA) -> list[str]:
+def plan_problems(
+    plan: Plan,
+    max_subtasks: int,
+    attachments: Iterable[str] = (),
+    data: Data = NO_DATA,
+) -> list[str]:
     """Returns the problems of `plan`, a sentence each; empty if it can run.
 
     Unknown roles go to the generalist.
@@ -60,36 +65,44 @@ def plan_problems(plan: Plan, max_subtasks: int, attachments: Iterable[str] = ()
         plan.model_dump_json()
     except ValueError:  # "\ud800" in JSON that a model wrote becomes text that no encoding takes
         return ["the plan holds half of a surrogate pair: write whole characters"]
-    if plan.direct_answer is not None and plan.direct_answer.strip():
-        return ["give either a direct_answer or subtasks, not both"] if plan.subtasks else []
-    if not plan.subtasks:
+    is_direct = plan.direct_answer is not None and bool(plan.direct_answer.strip())
+    if is_direct and plan.subtasks:
+        return ["give either a direct_answer or subtasks, not both"]
+    if is_direct:
+        return []
+    planned = len(plan.subtasks)
+    if planned == 0:
         return ["the plan has no subtasks and no direct_answer"]
     problems = []
-    if len(plan.subtasks) > max_subtasks:
-        problems.append(f"the plan has {len(plan.subtasks)} subtasks, at most {max_subtasks} are allowed")
+    if planned > max_subtasks:
+        problems.append(f"the plan has {planned} subtasks, at most {max_subtasks} are allowed")
     ids = Counter(subtask.id for subtask in plan.subtasks)
-    problems += [
-        f"subtask id {quoted(subtask_id)} must be 1 to 64 letters, digits, hyphens or underscores"
-        for subtask_id in ids
-        if not is_subtask_id(subtask_id)
-    ]
-    problems += [f"subtask id {quoted(subtask_id)} is used twice" for subtask_id, count in ids.items() if count > 1]
+    problems += _id_problems(ids)
     names = set(attachments)
     for subtask in plan.subtasks:
         problems += _subtask_problems(subtask, ids.keys(), names)
         problems += for_each_problems(subtask, data)
     problems += _answer_problems(plan)
-    if cycle := find_cycle(plan.subtasks):
+    cycle = find_cycle(plan.subtasks)
+    if cycle:
         problems.append("these subtasks depend on each other in a circle: " + " -> ".join(cycle))
     return problems
 
 
+def _id_problems(ids: Mapping[str, int]) -> list[str]:
+    """Returns the problems of ids, each with the number of subtasks that have it."""
+    form = "must be 1 to 64 letters, digits, hyphens or underscores"
+    wrong = [f"subtask id {quoted(id_)} {form}" for id_ in ids if not is_subtask_id(id_)]
+    repeated = [id_ for id_, count in ids.items() if count > 1]
+    return [*wrong, *(f"subtask id {quoted(id_)} is used twice" for id_ in repeated)]
+
+
 def own_plan_problems(plan: Plan, max_subtasks: int) -> list[str]:
-    """Returns the problems of a caller's plan, so far as data and team don't matter."""
-    # Which data are attached only the run knows: what the plan names counts as attached here.
+    """Returns the problems of a caller's plan, as far as they do not depend on data and team."""
+    # Only the run knows its data: whatever the plan names counts as attached here.
     sources = [(subtask.for_each or "").partition(":")[2] for subtask in plan.subtasks]
     attached = {name for subtask in plan.subtasks for name in subtask.attachments}
-    # Which findings earlier runs have, too: `r1/t2` is one of them.
+    # The same holds for findings of earlier runs, such as `r1/t2`.
     own = [_without_earlier(subtask) for subtask in plan.subtasks]
     checked = plan.model_copy(update={"subtasks": own})
     if "/" in (plan.answer_from or ""):
@@ -137,19 +150,29 @@ def _subtask_problems(subtask: Subtask, known: Set[str], attachments: Set[str]) 
 
 def description_problems(subtask: Subtask, name: str = "the subtask") -> list[str]:
     """Returns the problem of a subtask's description, at most one; `name` begins it."""
-    words = subtask.description.split()
-    # Chinese, Japanese or Thai write no spaces
-    if size(subtask.description.strip()) < _MIN_DESCRIPTION_BYTES or (len(words) < 2 and words[0].isascii()):
+    description = subtask.description
+    if _is_too_short(description):
         return [f"{name} has no concrete description: say what to find out or produce"]
-    if len(subtask.description) > limits.DESCRIPTION_CHARS:
+    if len(description) > limits.DESCRIPTION_CHARS:
         return [f"{name} has a description of more than {limits.DESCRIPTION_CHARS} characters"]
-    if not is_concrete(subtask.description, reads=bool(subtask.attachments or subtask.for_each or subtask.item)):
-        return [f"{name} is vague, any plan could have it: name what to find out, of which things, from which source"]
+    reads = bool(subtask.attachments or subtask.for_each or subtask.item)
+    if not is_concrete(description, reads=reads):
+        wanted = "name what to find out, of which things, from which source"
+        return [f"{name} is vague, any plan could have it: {wanted}"]
     return []
 
 
+def _is_too_short(description: str) -> bool:
+    """True if a description has few bytes or a single word."""
+    if size(description.strip()) < _MIN_DESCRIPTION_BYTES:
+        return True
+    words = description.split()
+    # Chinese, Japanese or Thai write no spaces: a whole sentence is one word there.
+    return len(words) < 2 and words[0].isascii()
+
+
 def find_cycle(subtasks: list[Subtask]) -> list[str]:
-    """Returns the ids of one dependency circle, first and last the same; empty if there is none."""
+    """Returns the ids of one dependency circle, closed by its first id; empty without a circle."""
     try:
         TopologicalSorter({subtask.id: subtask.depends_on for subtask in subtasks}).prepare()
     except CycleError as error:

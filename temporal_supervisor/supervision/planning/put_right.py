@@ -1,8 +1,8 @@
-"""A plan as a model wrote it, put right: what no plan can mean is left out, so that only what cannot run is refused.
+"""A plan as a model wrote it, put right: names that exist nowhere are left out or corrected.
 
-Models fill in fields that they could leave out, and make up names for them. Each such name would
-cost another plan, and small models write the same one again. Each change is a sentence for the
-trace.
+Models fill in fields that they could leave out, and make up names for them. Refusing each such name
+would cost another plan, and small models write the same one again. So only a plan that cannot run
+is refused. Each change is a sentence for the trace.
 """
 
 import re
@@ -22,9 +22,10 @@ _ID_CHARS = 64
 
 @dataclass(frozen=True)
 class KnownNames:
-    """The names that a plan of a run may use: attachments, capabilities of its roles, its data, earlier subtasks.
+    """The names that a plan of a run may use.
 
-    `states` are those of the subtasks of earlier revisions, by id.
+    They are its attachments, the capabilities of its roles, its data, and its earlier subtasks:
+    `states` has the states of these by id.
     """
 
     attachments: Sequence[str] = ()
@@ -34,7 +35,7 @@ class KnownNames:
 
 
 def put_right(plan: Plan, names: KnownNames) -> tuple[Plan, list[str]]:
-    """Returns the plan with names that exist alone, and a sentence for each change."""
+    """Returns the plan with only names that exist, and a sentence for each change."""
     subtasks, notes = _with_ids(plan.subtasks, names.states)
     known = [*names.states, *(subtask.id for subtask in subtasks)]
     right = []
@@ -43,16 +44,21 @@ def put_right(plan: Plan, names: KnownNames) -> tuple[Plan, list[str]]:
         right.append(fixed)
         notes += [f"{subtask.id}: {words}" for words in said]
     used = {subtask.role for subtask in right}
-    new_roles = [role for role in plan.new_roles if role.name in used]
-    notes += [f"no subtask has the new role {quoted(role.name)}" for role in plan.new_roles if role.name not in used]
+    new_roles = []
+    for role in plan.new_roles:
+        if role.name in used:
+            new_roles.append(role)
+        else:
+            notes.append(f"no subtask has the new role {quoted(role.name)}")
     plan = plan.model_copy(update={"subtasks": right, "new_roles": new_roles})
     return _with_its_answer(plan, notes), notes
 
 
 def _with_its_answer(plan: Plan, notes: list[str]) -> Plan:
-    """Returns the plan with a subtask that can be its answer, if that is to be the finding of one.
+    """Returns the plan with a subtask that can be its answer, if a finding is to be the answer.
 
-    It is the one that nothing depends on, where none is named; without such the answer is written.
+    Where none is named it is the only subtask that nothing depends on. Without one the answer is
+    written from all findings.
     """
     if plan.aggregation != "finding":
         return plan.model_copy(update={"answer_from": None})
@@ -68,10 +74,13 @@ def _with_its_answer(plan: Plan, notes: list[str]) -> Plan:
     return plan.model_copy(update={"aggregation": "merge", "answer_from": None})
 
 
-def _with_ids(subtasks: Iterable[Subtask], states: Mapping[str, str]) -> tuple[list[Subtask], list[str]]:
-    """Returns the subtasks with ids that can be ids and that differ from each other.
+def _with_ids(
+    subtasks: Iterable[Subtask],
+    states: Mapping[str, str],
+) -> tuple[list[Subtask], list[str]]:
+    """Returns the subtasks with valid ids that differ from each other.
 
-    A dependency on an id that was written twice is one on the first subtask that has it.
+    A dependency on an id that was written twice means the first subtask that has it.
     """
     right: list[Subtask] = []
     notes: list[str] = []
@@ -79,7 +88,9 @@ def _with_ids(subtasks: Iterable[Subtask], states: Mapping[str, str]) -> tuple[l
     taken: set[str] = set()
     for subtask in subtasks:
         written = subtask.id
-        new = written if is_subtask_id(written) else _NO_ID.sub("-", written).strip("-")[:_ID_CHARS]
+        new = written
+        if not is_subtask_id(written):
+            new = _NO_ID.sub("-", written).strip("-")[:_ID_CHARS]
         if not new or new in taken:
             new = _free_id({*taken, *states})
         if new != written:
@@ -87,9 +98,10 @@ def _with_ids(subtasks: Iterable[Subtask], states: Mapping[str, str]) -> tuple[l
             renamed.setdefault(written, new)
         taken.add(new)
         right.append(subtask.model_copy(update={"id": new}))
-    first = {subtask.id for subtask in right}
+    # An id that a subtask still has is not one of those that were renamed.
+    new_names = {old: new for old, new in renamed.items() if old not in taken}
     for subtask in right:
-        subtask.depends_on = [old if old in first else renamed.get(old, old) for old in subtask.depends_on]
+        subtask.depends_on = [new_names.get(name, name) for name in subtask.depends_on]
     return right, notes
 
 
@@ -106,12 +118,10 @@ def _subtask(subtask: Subtask, known: Sequence[str], names: KnownNames) -> tuple
     """Returns a subtask with the names that exist, and what was changed."""
     notes: list[str] = []
     others = [subtask_id for subtask_id in known if subtask_id != subtask.id]
-    # Where the capabilities decide who does it, one that nobody has is no slip: the planner is
-    # told.
+    # Where capabilities choose the role, an unknown one is no slip: the planner gets it back.
     capabilities = subtask.capabilities if subtask.role == "auto" else names.capabilities
     changes = {
-        # A subtask that depends on itself exists: that is a circle, and no name that exists
-        # nowhere.
+        # A subtask that depends on itself names one that exists: the plan is refused as a circle.
         "depends_on": _existing("subtask", subtask.depends_on, known, notes),
         "attachments": _existing("attachment", subtask.attachments, names.attachments, notes),
         "capabilities": _existing("capability", subtask.capabilities, capabilities, notes),
@@ -134,9 +144,10 @@ def _existing(kind: str, written: Iterable[str], known: Sequence[str], notes: li
         if name in known:
             found[name] = None
             continue
-        # T1 and t2 are close, and not the same.
+        # Ids are close to each other by nature: T1 does not mean t2.
         meant = closest(name, known) if kind != "subtask" else None
-        notes.append(f"there is no {kind} {quoted(name)}" + (f": {quoted(meant)} is meant" if meant else ""))
+        correction = f": {quoted(meant)} is meant" if meant else ""
+        notes.append(f"there is no {kind} {quoted(name)}{correction}")
         if meant:
             found[meant] = None
     return [*found]
@@ -150,10 +161,7 @@ def _replaceable(subtask: Subtask, states: Mapping[str, str], notes: list[str]) 
 
 
 def _with_items(subtask: Subtask, others: Sequence[str], data: Data, notes: list[str]) -> Subtask:
-    """Returns a subtask whose `for_each` names items that there are.
-
-    Else it is done once, for all of them.
-    """
+    """Returns a subtask whose `for_each` names items that exist; it is done once without any."""
     for_each = subtask.for_each
     if for_each is None:
         return subtask.model_copy(update={"max_items": None})
@@ -166,7 +174,8 @@ def _with_items(subtask: Subtask, others: Sequence[str], data: Data, notes: list
         subtask = subtask.model_copy(update={"depends_on": [*subtask.depends_on, source]})
     if not for_each_problems(subtask, data):
         return subtask
-    if kind in ("rows", "lines") and (meant := closest(source, data[kind])):
+    meant = closest(source, data[kind]) if kind in ("rows", "lines") else None
+    if meant:
         notes.append(f"there is no {quoted(source)}: {quoted(meant)} is meant")
         return subtask.model_copy(update={"for_each": f"{kind}:{meant}"})
     notes.append(f"there are no items {quoted(for_each)}: it is done once")

@@ -5,7 +5,7 @@ state waits.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from temporal_supervisor.supervision.base.text import quoted
 from temporal_supervisor.supervision.contract.plan import Plan, Subtask
@@ -43,9 +43,9 @@ def merge(previous: Plan, addition: Plan, states: Mapping[str, str]) -> Plan:
 
 
 def without_repeats(previous: Plan, addition: Plan, states: Mapping[str, str]) -> tuple[Plan, list[str]]:
-    """Returns an addition without subtasks that are failed ones in the same words, and a sentence for each of these.
+    """Returns an addition without failed subtasks in the same words, and a sentence for each.
 
-    Their work would fail again. What depends on one that is left out is left out with it.
+    Their work would fail again. A subtask that depends on one of them is left out with it.
     """
     failed = {
         (subtask.role, _words(subtask)): subtask.id
@@ -117,7 +117,12 @@ def _standing_in(subtasks: Iterable[Subtask]) -> dict[str, list[str]]:
     """
     items = [subtask for subtask in subtasks if subtask.template]
     named = replacements(subtask for subtask in subtasks if not subtask.template)
-    whole = {item.id: named[template] for item in items for template in item.replaces if template in named}
+    # A subtask that replaced a template replaced each of its items.
+    whole: dict[str, list[str]] = {}
+    for item in items:
+        for template in item.replaces:
+            if template in named:
+                whole[item.id] = named[template]
     return {**replacements(items), **named, **whole}
 
 
@@ -138,41 +143,66 @@ def revision_problems(
     previous = previous.folded()
     known = {subtask.id for subtask in previous.subtasks}
     replaced = replacements(previous.subtasks)
-
-    def why_not(subtask: Subtask, old: str) -> str | None:
-        state = states.get(old, "waiting")
-        if old not in known:
-            return f"replaces {quoted(old)}, which is not in the plan so far"
-        if old in replaced:
-            return f"replaces {quoted(old)}, which {', '.join(replaced[old])} replaced before: replace that"
-        if state not in REPLACEABLE:
-            return f"replaces {quoted(old)}, which is {state}: only failed or skipped ones can be"
-        return f"depends on {quoted(old)}, which it replaces" if old in subtask.depends_on else None
-
-    problems, accepted = [], []
+    problems: list[str] = []
+    accepted: list[Subtask] = []
     for subtask in addition.subtasks:
-        reasons = {old: why_not(subtask, old) for old in subtask.replaces}
-        wrong = {old: why for old, why in reasons.items() if why}
-        problems += [f"subtask {quoted(subtask.id)} {why}" for why in wrong.values()]
+        replaces = []
+        for old in dict.fromkeys(subtask.replaces):
+            state = states.get(old, "waiting") if old in known else None
+            reason = _replacing_problem(subtask, old, state, replaced.get(old, []))
+            if reason is None:
+                replaces.append(old)
+            else:
+                problems.append(f"subtask {quoted(subtask.id)} {reason}")
         if subtask.id in known:
-            problems.append(f"subtask id {quoted(subtask.id)} is in the plan already: give new subtasks new ids")
-        else:
-            replaces = [old for old in dict.fromkeys(subtask.replaces) if old not in wrong]
-            accepted.append(subtask.model_copy(update={"replaces": replaces}))
+            taken = f"subtask id {quoted(subtask.id)} is in the plan already"
+            problems.append(f"{taken}: give new subtasks new ids")
+            continue
+        accepted.append(subtask.model_copy(update={"replaces": replaces}))
+    # What is accepted is judged as part of the whole plan: its ids, dependencies and circles.
     whole = merge(previous, addition.model_copy(update={"subtasks": accepted}), states)
     return problems + plan_problems(whole, max_subtasks, attachments, data)
 
 
+def _replacing_problem(
+    subtask: Subtask,
+    old: str,
+    state: str | None,
+    replaced_by: Sequence[str],
+) -> str | None:
+    """Returns the reason not to let a subtask replace an old one; that has no state if unknown."""
+    if state is None:
+        return f"replaces {quoted(old)}, which is not in the plan so far"
+    if replaced_by:
+        newer = ", ".join(replaced_by)
+        return f"replaces {quoted(old)}, which {newer} replaced before: replace that"
+    if state not in REPLACEABLE:
+        return f"replaces {quoted(old)}, which is {state}: only failed or skipped ones can be"
+    if old in subtask.depends_on:
+        return f"depends on {quoted(old)}, which it replaces"
+    return None
+
+
 def _rewired(subtask: Subtask, replaced: Mapping[str, list[str]]) -> Subtask:
-    depends_on = [n for old in subtask.depends_on for n in _latest(old, replaced) if n != subtask.id or n == old]
-    return subtask.model_copy(update={"depends_on": list(dict.fromkeys(depends_on))})
+    """Returns a subtask that depends on the latest replacements of its dependencies, not itself."""
+    depends_on: dict[str, None] = {}
+    for old in subtask.depends_on:
+        for latest in _latest(old, replaced):
+            # A dependency on itself as it was planned stays: the plan is refused for its circle.
+            is_planned = latest == old
+            if latest != subtask.id or is_planned:
+                depends_on[latest] = None
+    return subtask.model_copy(update={"depends_on": list(depends_on)})
 
 
 def _latest(subtask_id: str, replaced: Mapping[str, list[str]]) -> list[str]:
-    """Returns the subtasks that stand in the place of a subtask now.
+    """Returns the replacements of a subtask that were not replaced themselves.
 
     A replacement is newer, so this ends.
     """
     if subtask_id not in replaced:
         return [subtask_id]
-    return [last for new in replaced[subtask_id] for last in _latest(new, replaced)]
+    latest: list[str] = []
+    for new in replaced[subtask_id]:
+        latest += _latest(new, replaced)
+    return latest
