@@ -13,11 +13,18 @@ from pydantic import JsonValue
 
 from temporal_supervisor.supervision.base.text import clean, one_line
 from temporal_supervisor.supervision.contract.finding import Labels
-from temporal_supervisor.supervision.contract.team import Approval, Effects, Reads, Returns, Role, Targets
+from temporal_supervisor.supervision.contract.team import (
+    Approval,
+    Effects,
+    Reads,
+    Returns,
+    Role,
+    Targets,
+)
 
 _CLOSED_NUMBER = 10**15  # above, a number has the digits of a sentence
 _CLOSED_ITEMS = 20  # of a list, and of no list in it
-# Of a call that brought untrusted text: its finding, and all that are made of it, carry it along.
+# Of a call that returned untrusted text: findings that are made of it carry these words along.
 _CALL_BYTES = 80
 
 Verdict = Literal["allowed", "ask", "refused"]
@@ -57,10 +64,7 @@ class ToolWords:
 
 
 def decide(tool: ToolWords, labels: Labels, arguments: object) -> Verdict:
-    """Returns the decision on a call in a conversation with these labels.
-
-    It is run, waits for a person, or is refused.
-    """
+    """Returns the decision on a call in a conversation with these labels."""
     approve = tool.approve or ("tainted" if tool.leaves else "never")
     if approve == "always":
         return "ask"
@@ -73,45 +77,54 @@ def decide(tool: ToolWords, labels: Labels, arguments: object) -> Verdict:
 
 
 def _has_secrets_from(labels: Labels, server: str) -> bool:
-    """True if private data were read that this server did not give itself."""
+    """True if the conversation has private data that did not come from this server."""
     return labels.private and labels.home != server
 
 
 def is_offered(tool: ToolWords, brief: Labels, read: Labels, definition: object) -> bool:
     """True if a call may offer a tool that the provider runs: its own calls can't be stopped.
 
-    Within one reply they follow on what the tool returned before. So beside private data, which is
-    in what was `read`, its results count as read already. Without any, the labels of the brief
-    decide.
+    Within one reply the provider may call the tool again after it saw the first results. So once
+    private data was `read`, its results count as read already. Else the labels of the brief decide.
     """
-    follows = read.private and tool.returns == "untrusted"
-    return decide(tool, Labels(untrusted=brief.untrusted or "its own results" * follows), definition) == "allowed"
+    untrusted = brief.untrusted
+    if not untrusted and read.private and tool.returns == "untrusted":
+        untrusted = "its own results"
+    return decide(tool, Labels(untrusted=untrusted), definition) == "allowed"
 
 
 def _is_aimed(targets: Targets, arguments: object) -> bool:
+    """True if a call has every argument in `targets`, each with nothing but allowed values."""
     if not targets or not isinstance(arguments, dict):
         return False
-    given = {name: _values(arguments[name]) for name in targets if name in arguments}
-    return all(name in given and given[name] <= set(map(_canonical, allowed)) for name, allowed in targets.items())
+    for name, allowed in targets.items():
+        if name not in arguments:
+            return False
+        if not _values(arguments[name]) <= set(map(_canonical, allowed)):
+            return False
+    return True
 
 
 def _values(argument: object) -> set[str]:
-    return {_canonical(one) for one in (argument if isinstance(argument, list) and argument else [argument])}
+    """Returns the values of an argument: the items of a list, else the argument itself."""
+    several = isinstance(argument, list) and bool(argument)
+    items = argument if isinstance(argument, list) and several else [argument]
+    return set(map(_canonical, items))
 
 
 def _canonical(value: object) -> str:
-    return json.dumps(value, sort_keys=True)  # Python takes 1 and true for the same
+    return json.dumps(value, sort_keys=True)  # in Python 1 == True, in JSON they differ
 
 
 def labels_of(tool: ToolWords, call: str, place: str) -> Labels:
-    """Returns the labels of what a call of the tool shows.
-
-    `call` is its name with what it was asked.
-    """
-    shown = f"{one_line(clean(call.removesuffix(' {}')), _CALL_BYTES)} in {place}"
+    """Returns the labels of the output of a call; `call` is the tool's name with its arguments."""
     private = tool.reads == "private"
     home = tool.server if private else ""
-    return Labels(private=private, untrusted=shown if tool.returns == "untrusted" else "", home=home)
+    untrusted = ""
+    if tool.returns == "untrusted":
+        without_empty_arguments = call.removesuffix(" {}")
+        untrusted = f"{one_line(clean(without_empty_arguments), _CALL_BYTES)} in {place}"
+    return Labels(private=private, untrusted=untrusted, home=home)
 
 
 def joined(tools: Mapping[str, ToolWords]) -> str | None:
@@ -121,45 +134,55 @@ def joined(tools: Mapping[str, ToolWords]) -> str | None:
     sent away.
     """
     untrusted = [name for name, tool in tools.items() if tool.returns == "untrusted"]
-    free = [name for name, tool in tools.items() if tool.leaves and tool.approve != "always"]
-    carried = {name: _private_beside(tools[name], tools) for name in free}
-    effects = {name: private for name, private in carried.items() if private}
-    if not (untrusted and effects):
+    # Tools that could carry private data away without a person, each with a tool that reads it.
+    carriers: dict[str, str] = {}
+    for name, tool in tools.items():
+        private = _private_beside(tool, tools)
+        if private and tool.leaves and tool.approve != "always":
+            carriers[name] = private
+    if not untrusted or not carriers:
         return None
-    first, private = next(iter(effects.items()))
+    first, private = next(iter(carriers.items()))
     acts = "sends queries away" if tools[first].is_query else "has effects"
     return (
-        f"{private} reads private data, {untrusted[0]} returns untrusted text and {first} {acts}, so that "
-        f'a text could have the data sent away: give them to several roles, or set approve = "always" for '
-        f"{', '.join(effects)}"
+        f"{private} reads private data, {untrusted[0]} returns untrusted text and {first} {acts}, "
+        f"so that a text could have the data sent away: give them to several roles, "
+        f'or set approve = "always" for {", ".join(carriers)}'
     )
 
 
 def _private_beside(tool: ToolWords, tools: Mapping[str, ToolWords]) -> str:
-    """Returns the first tool with private data that a call of this one could carry away.
-
-    Empty without any.
-    """
-    own = tool.server if tool.is_query else None  # what a server has said may be asked of it again
-    return next((name for name, other in tools.items() if other.reads == "private" and other.server != own), "")
+    """Returns the first tool whose private data a call of this one could carry away; else ""."""
+    # A server may be asked about its own data again.
+    own_server = tool.server if tool.is_query else None
+    for name, other in tools.items():
+        if other.reads == "private" and other.server != own_server:
+            return name
+    return ""
 
 
 def is_quarantined(role: Role) -> bool:
-    """True for a role of which nothing but closed values leaves: one without tools, with such an `output_schema`."""
-    return not role.tools and not role.ask and role.output_schema is not None and _is_closed(role.output_schema)
+    """True for a role without tools and questions whose `output_schema` has only closed values."""
+    if role.tools or role.ask or role.output_schema is None:
+        return False
+    return _is_closed(role.output_schema)
 
 
 def _is_closed(schema: JsonValue) -> bool:
-    """True if all values that fit are the schema's own, booleans, null, dates, numbers of few digits, or few of these.
+    """True if no value that fits a schema can hold a text.
 
-    A long number is a text in digits, and so is a long list of single letters.
+    Such values are the schema's own, booleans, null, dates, numbers of few digits, and short lists
+    of these. A long number could be a text in digits, and a long list one of single letters.
     """
     if not isinstance(schema, dict):
         return False
     if "enum" in schema or "const" in schema:
         return True
     kinds = schema.get("type")
-    return bool(kinds) and all(_is_closed_as(kind, schema) for kind in (kinds if isinstance(kinds, list) else [kinds]))
+    if not kinds:
+        return False
+    several = kinds if isinstance(kinds, list) else [kinds]
+    return all(_is_closed_as(kind, schema) for kind in several)
 
 
 def _is_closed_as(kind: JsonValue, schema: dict[str, JsonValue]) -> bool:
@@ -168,13 +191,16 @@ def _is_closed_as(kind: JsonValue, schema: dict[str, JsonValue]) -> bool:
     if kind == "array":
         items = schema.get("items")
         is_short = _is_within(schema.get("maxItems"), _CLOSED_ITEMS)
-        return is_short and "prefixItems" not in schema and not _has_lists(items) and _is_closed(items)
+        is_flat = "prefixItems" not in schema and not _has_lists(items)
+        return is_short and is_flat and _is_closed(items)
     if kind in ("integer", "number"):
         return all(_is_within(schema.get(bound), _CLOSED_NUMBER) for bound in ("minimum", "maximum"))
     if kind == "object":
+        allows_others = schema.get("additionalProperties") is not False
+        if allows_others or "patternProperties" in schema:
+            return False
         named = schema.get("properties")
-        others = schema.get("additionalProperties") is not False or "patternProperties" in schema
-        return not others and isinstance(named, dict) and all(map(_is_closed, named.values()))
+        return isinstance(named, dict) and all(map(_is_closed, named.values()))
     return kind in ("boolean", "null")
 
 
@@ -183,7 +209,9 @@ def _is_within(bound: JsonValue, most: int) -> bool:
 
 
 def _has_lists(schema: JsonValue) -> bool:
-    """True if a list stands anywhere in what a schema takes: lists of lists multiply."""
+    """True if a schema takes a list at any depth: lists of lists multiply."""
     if isinstance(schema, list):
         return any(map(_has_lists, schema))
-    return isinstance(schema, dict) and ("maxItems" in schema or any(map(_has_lists, schema.values())))
+    if not isinstance(schema, dict):
+        return False
+    return "maxItems" in schema or any(map(_has_lists, schema.values()))

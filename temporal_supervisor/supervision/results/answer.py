@@ -1,4 +1,4 @@
-"""The answer of a run as it was written, and what the code checks of it, whatever the model claims."""
+"""The answer of a run as it was written, and its facts that do not depend on the model's word."""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated
@@ -9,7 +9,13 @@ from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.text import cut, one_line
 from temporal_supervisor.supervision.contract.base import Model
 from temporal_supervisor.supervision.contract.finding import FindingRecord, Grounding
-from temporal_supervisor.supervision.contract.result import Citation, Gap, RunResult, SubtaskReport, Unsupported
+from temporal_supervisor.supervision.contract.result import (
+    Citation,
+    Gap,
+    RunResult,
+    SubtaskReport,
+    Unsupported,
+)
 from temporal_supervisor.supervision.results.shown_links import without_links, without_own_links
 
 ANSWER = "answer"
@@ -25,9 +31,9 @@ _DESCRIPTION_BYTES = 120  # of a subtask, where a reader has to know only which 
 class Answer(Model):
     """The answer: `text` may be shortened, `ref` leads to all of it.
 
-    `unsupported` are claims of text and JSON that no finding has. Its own `grounding` is knowledge
-    if its author recalled it; what its findings rest on is theirs. `model` wrote the answer.
-    `is_findings` is True if the findings stand in for an answer that could not be written.
+    `unsupported` are claims of text and JSON that no finding has. `grounding` is "knowledge" if its
+    author recalled it; the findings have a grounding of their own. `model` wrote the answer.
+    `is_findings` is True if the findings take the place of an answer that could not be written.
     `json_ref` leads to JSON that is too long to be kept here.
     """
 
@@ -53,9 +59,9 @@ class Answer(Model):
 
 
 def grounding_of(answer: Answer, reports: Sequence[SubtaskReport]) -> Grounding:
-    """Returns the grounds of an answer: knowledge if it is recalled, or a finding of its basis is.
+    """Returns the grounding of an answer: knowledge if it or a finding of its basis is recalled.
 
-    It rests on the findings that it cites, on all if it cites none.
+    Its basis are the findings that it cites, all of them if it cites none.
     """
     cited = {subtask_id for citation in answer.citations for subtask_id in citation.subtask_ids}
     behind = [report.finding for report in reports if report.id in cited or not cited]
@@ -64,28 +70,31 @@ def grounding_of(answer: Answer, reports: Sequence[SubtaskReport]) -> Grounding:
 
 
 def answer_record(result: RunResult) -> FindingRecord:
-    """Returns the record of an answer that is a finding of the run above.
-
-    Its gaps are limitations. What it misses are limitations.
-    """
-    sources = [source for report in result.subtasks if report.finding for source in report.finding.sources]
+    """Returns the record of an answer that is a finding of the run above; gaps are limitations."""
+    findings = [report.finding for report in result.subtasks if report.finding]
+    sources = dict.fromkeys(source for finding in findings for source in finding.sources)
     missing = [f"missing: {gap.subtask_id}: {gap.reason}" for gap in result.gaps]
+    unsupported = dict.fromkeys(claim.text for claim in result.unsupported)
+    doubts = dict.fromkeys(doubt.text for doubt in result.doubts)
     return FindingRecord(
         grounding=result.grounding,
         confidence=result.confidence,
-        sources=list(dict.fromkeys(sources))[: limits.FINDING_SOURCES],
+        sources=[*sources][: limits.FINDING_SOURCES],
         limitations=[*result.warnings, *missing][: limits.LIMITATIONS],
-        unsupported=list(dict.fromkeys(item.text for item in result.unsupported))[: limits.UNSUPPORTED_SHOWN],
-        doubts=list(dict.fromkeys(item.text for item in result.doubts)),
+        unsupported=[*unsupported][: limits.UNSUPPORTED_SHOWN],
+        doubts=[*doubts],
     )
 
 
 def findings_as_answer(reports: list[SubtaskReport], why: str) -> str:
     """Returns the findings as they came, in place of an answer that could not be written."""
-    summaries = [(report.id, without_own_links(report.finding.summary)) for report in reports if report.finding]
-    room = limits.ANSWER_INLINE_BYTES // (len(summaries) + 1)
-    parts = [f"**{subtask_id}**\n\n{cut(summary, room)}" for subtask_id, summary in summaries]
-    return "\n\n".join([f"No answer could be written: {why}. These are the findings as they came.", *parts])
+    found = [(report.id, report.finding.summary) for report in reports if report.finding]
+    room = limits.ANSWER_INLINE_BYTES // (len(found) + 1)
+    parts = []
+    for subtask_id, summary in found:
+        parts.append(f"**{subtask_id}**\n\n{cut(without_own_links(summary), room)}")
+    first = f"No answer could be written: {why}. These are the findings as they came."
+    return "\n\n".join([first, *parts])
 
 
 def with_gaps(answer: str, gaps: list[Gap]) -> str:
@@ -98,20 +107,26 @@ def with_gaps(answer: str, gaps: list[Gap]) -> str:
 
 
 def _whole_words(text: str) -> str:
-    """Returns a text that was cut in a word without the rest of that word."""
-    return f"{text.rpartition(' ')[0].rstrip('.,;:')} …" if text.endswith("…") and " " in text else text
+    """Returns a text that was cut within a word without the rest of that word."""
+    if not text.endswith("…") or " " not in text:
+        return text
+    whole, _, _ = text.rpartition(" ")
+    return f"{whole.rstrip('.,;:')} …"
 
 
 def _gap_lines(gaps: list[Gap]) -> Iterator[str]:
-    """Yields a line for each gap; a long reason is written once, later gaps name the first one."""
-    told: dict[str, str] = {}
+    """Yields a line for each gap; one with the long reason of an earlier gap refers to that."""
+    first_with: dict[str, str] = {}
     for gap in gaps:
         reason = one_line(gap.reason, limits.PARAGRAPH_BYTES)
-        first = told.setdefault(reason, gap.subtask_id)
-        is_repeated = first != gap.subtask_id and len(reason) > _SHORT_REASON
-        yield _gap_line(gap, f"for the same reason as `{first}`" if is_repeated else reason)
+        first = first_with.setdefault(reason, gap.subtask_id)
+        if first != gap.subtask_id and len(reason) > _SHORT_REASON:
+            reason = f"for the same reason as `{first}`"
+        yield _gap_line(gap, reason)
 
 
 def _gap_line(gap: Gap, reason: str) -> str:
     description = _whole_words(one_line(gap.description, _DESCRIPTION_BYTES))
-    return f"- {description} (`{gap.subtask_id}`: {reason})" if description else f"- `{gap.subtask_id}`: {reason}"
+    if not description:
+        return f"- `{gap.subtask_id}`: {reason}"
+    return f"- {description} (`{gap.subtask_id}`: {reason})"

@@ -6,7 +6,7 @@ later revision replaced do not count any more. A run in which nothing completed 
 """
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.text import one_line
@@ -18,51 +18,70 @@ Rule = str | float
 
 
 def met(rule: Rule, reports: Iterable[SubtaskReport], importance_by_id: Mapping[str, Importance]) -> bool:
-    """True if what has completed is enough; reports of other ids do not count."""
+    """True if enough subtasks have completed; reports of unknown ids do not count."""
     completed = {report.id for report in reports if report.state == "completed"}
     return _enough(rule, completed, importance_by_id)
 
 
-def reachable(rule: Rule, reports: Iterable[SubtaskReport], importance_by_id: Mapping[str, Importance]) -> bool:
-    """True if it would be enough if all that has not ended completed."""
+def reachable(
+    rule: Rule,
+    reports: Iterable[SubtaskReport],
+    importance_by_id: Mapping[str, Importance],
+) -> bool:
+    """True if the rule is met once every open subtask completes."""
     possible = {report.id for report in reports if report.state in ("completed", "waiting", "running")}
     return _enough(rule, possible, importance_by_id)
 
 
 def met_without(
     rule: Rule,
-    lost: Collection[str],
+    lost: Set[str],
     importance_by_id: Mapping[str, Importance],
 ) -> bool:
-    """True if it would be enough if all but those that are lost completed."""
-    return len(_counted(rule, importance_by_id).difference(lost)) >= needed(rule, importance_by_id)
+    """True if the rule is met once every subtask but the lost ones completes."""
+    return _enough(rule, importance_by_id.keys() - lost, importance_by_id)
 
 
-def explain(rule: Rule, reports: Iterable[SubtaskReport], importance_by_id: Mapping[str, Importance]) -> str:
-    """Returns one sentence for people: what the rule asks for, what completed, what is missing."""
+def explain(
+    rule: Rule,
+    reports: Iterable[SubtaskReport],
+    importance_by_id: Mapping[str, Importance],
+) -> str:
+    """Returns a sentence for people: the number the rule needs, the completed, and the missing."""
     counted = _counted(rule, importance_by_id)
-    missing = [f"{r.id} is {r.state}" for r in reports if r.id in counted and r.state != "completed"]
-    sentence = f'success "{rule}" needs {needed(rule, importance_by_id)} of the {len(counted)} subtasks that count: '
-    completed = f"{len(counted) - len(missing)} completed; {', '.join(missing)}"
-    return one_line(sentence + completed, limits.PARAGRAPH_BYTES)
+    own = [report for report in reports if report.id in counted]
+    missing = [f"{report.id} is {report.state}" for report in own if report.state != "completed"]
+    least = needed(rule, importance_by_id)
+    sentence = (
+        f'success "{rule}" needs {least} of the {len(counted)} subtasks that count: '
+        f"{len(counted) - len(missing)} completed; {', '.join(missing)}"
+    )
+    return one_line(sentence, limits.PARAGRAPH_BYTES)
 
 
-def _enough(rule: Rule, completed: set[str], importance_by_id: Mapping[str, Importance]) -> bool:
-    return len(completed & _counted(rule, importance_by_id)) >= needed(rule, importance_by_id)
+def _enough(rule: Rule, completed: Set[str], importance_by_id: Mapping[str, Importance]) -> bool:
+    counted = completed & _counted(rule, importance_by_id)
+    return len(counted) >= needed(rule, importance_by_id)
 
 
 def _counted(rule: Rule, importance_by_id: Mapping[str, Importance]) -> set[str]:
-    required = {subtask_id for subtask_id, level in importance_by_id.items() if level == "required"}
-    return set(importance_by_id) if rule == "any" or not required else required
+    """Returns the subtasks that count: the required ones, all under the rule `any`."""
+    required = {id_ for id_, importance in importance_by_id.items() if importance == "required"}
+    if rule == "any" or not required:
+        return set(importance_by_id)
+    return required
 
 
 def needed(rule: Rule, importance_by_id: Mapping[str, Importance]) -> int:
-    """Returns the number of the subtasks that count which must complete.
+    """Returns the number of subtasks that must complete, of those that count; at least one.
 
     Raises ValueError if `rule` is not a valid rule.
     """
     share = success_fraction(rule)
-    return 1 if share is None else math.ceil(share * len(_counted(rule, importance_by_id))) or 1
+    if share is None:
+        return 1
+    least = math.ceil(share * len(_counted(rule, importance_by_id)))
+    return max(1, least)
 
 
 def nothing_missing(reports: list[SubtaskReport]) -> bool:
@@ -72,9 +91,11 @@ def nothing_missing(reports: list[SubtaskReport]) -> bool:
 
 def is_whole(report: SubtaskReport) -> bool:
     """True if a subtask, with all items of a template, is completed and its finding is whole."""
-    return (
-        report.state == "completed"
-        and (report.nested is None or report.nested.status == "completed")
-        and (report.finding is None or report.finding.outcome == "done")
-        and (report.counts is None or report.counts.completed - report.counts.partial == report.counts.total)
-    )
+    if report.state != "completed":
+        return False
+    if report.nested is not None and report.nested.status != "completed":
+        return False
+    if report.finding is not None and report.finding.outcome != "done":
+        return False
+    counts = report.counts
+    return counts is None or counts.completed - counts.partial == counts.total

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.errors import ErrorKind
-from temporal_supervisor.supervision.contract.result import Gap, SubtaskReport
+from temporal_supervisor.supervision.contract.progress import Counts
+from temporal_supervisor.supervision.contract.result import Gap, Problem, SubtaskReport
 
 _ITEMS_NAMED = 20  # of those that are missing
 
@@ -17,11 +18,12 @@ def is_missing(report: SubtaskReport) -> bool:
 
 
 def gaps_of(reports: Mapping[str, SubtaskReport], left_out: Mapping[str, str]) -> list[Gap]:
-    """Returns the gaps of subtasks by id, none where a completed subtask replaced the missing one.
+    """Returns the gaps of a run, in the order of its subtasks, then those of nested runs.
 
-    Those of a template's items are one; `left_out` says of which templates not every item got a
-    subtask. GAPS_SHOWN of nested runs are listed one by one; the others are one gap for each run,
-    with their number.
+    A subtask leaves none once a completed one has replaced it. The gaps of a template's items are
+    one; `left_out` has the reason where not every item got a subtask, by template. GAPS_SHOWN gaps
+    of nested runs are listed one by one. Further nested runs have one gap each, with the number of
+    theirs.
     """
     own: list[Gap] = []
     below: list[Gap] = []
@@ -30,50 +32,85 @@ def gaps_of(reports: Mapping[str, SubtaskReport], left_out: Mapping[str, str]) -
             if not report.template and not _replaced_well(report, reports):
                 own.append(gap_of(report, reports, left_out))
         elif len(below) + len(report.gaps) <= limits.GAPS_SHOWN:
-            below += [gap.model_copy(update={"subtask_id": f"{report.id}/{gap.subtask_id}"}) for gap in report.gaps]
+            below += [_of_nested(report.id, gap) for gap in report.gaps]
         elif report.gaps:
-            below.append(Gap(subtask_id=report.id, reason=f"{len(report.gaps)} gaps in the answer of its team"))
+            reason = f"{len(report.gaps)} gaps in the answer of its team"
+            below.append(Gap(subtask_id=report.id, reason=reason))
     return [*own, *below]
 
 
+def _of_nested(subtask_id: str, gap: Gap) -> Gap:
+    """Returns a gap of the nested run of a subtask, by its id in the whole tree."""
+    return gap.model_copy(update={"subtask_id": f"{subtask_id}/{gap.subtask_id}"})
+
+
 def _replaced_well(report: SubtaskReport, reports: Mapping[str, SubtaskReport]) -> bool:
-    """True if the subtask that replaced this one, or that one's replacement, completed."""
+    """True if the last replacement of a subtask completed."""
     while report.replaced_by is not None:
         report = reports[report.replaced_by]
     return not is_missing(report)
 
 
-def gap_of(report: SubtaskReport, reports: Mapping[str, SubtaskReport], left_out: Mapping[str, str]) -> Gap:
+def gap_of(
+    report: SubtaskReport,
+    reports: Mapping[str, SubtaskReport],
+    left_out: Mapping[str, str],
+) -> Gap:
     """Returns the gap that a subtask leaves, or items of a template, if it did not complete."""
-    error = report.error
-    reason = f"it is {report.state}"
-    if (counts := report.counts) is not None:
-        items = [r.id for r in reports.values() if r.template == report.id and r.state != "completed"]
-        reason = f"{counts.total - counts.completed} of {counts.total} items"
-        reason += f": {_named(items)}" if items else ""
-        reason += f"; {left_out[report.id]}" if report.id in left_out else ""
-    elif error is not None:
-        cause = error.message if error.type.lower() == report.state else f"{error.type}: {error.message}"
-        by_a_person = report.state == "skipped" and error.type == ErrorKind.CANCELLED
-        reason = error.message if by_a_person else f"{report.state}: {cause}"
+    if report.counts is not None:
+        reason = _reason_of_items(report, report.counts, reports, left_out)
+    elif report.error is not None:
+        reason = _reason_of_error(report.state, report.error)
+    else:
+        reason = f"it is {report.state}"
     return Gap(subtask_id=report.id, description=report.description, reason=reason)
 
 
-def partial_gaps(reports: Mapping[str, SubtaskReport]) -> list[Gap]:
-    """Returns the gaps of partial findings whose subtasks count still.
+def _reason_of_items(
+    template: SubtaskReport,
+    counts: Counts,
+    reports: Mapping[str, SubtaskReport],
+    left_out: Mapping[str, str],
+) -> str:
+    items = [report for report in reports.values() if report.template == template.id]
+    missing = [item.id for item in items if item.state != "completed"]
+    reason = f"{counts.total - counts.completed} of {counts.total} items"
+    if missing:
+        reason += f": {_named(missing)}"
+    if template.id in left_out:
+        reason += f"; {left_out[template.id]}"
+    return reason
 
-    Those of a template's items are one.
-    """
+
+def _reason_of_error(state: str, error: Problem) -> str:
+    is_cancelled_by_a_person = state == "skipped" and error.type == ErrorKind.CANCELLED
+    if is_cancelled_by_a_person:
+        return error.message
+    # "cancelled: Cancelled: ..." would name the state twice.
+    is_named_by_state = error.type.lower() == state
+    cause = error.message if is_named_by_state else f"{error.type}: {error.message}"
+    return f"{state}: {cause}"
+
+
+def partial_gaps(reports: Mapping[str, SubtaskReport]) -> list[Gap]:
+    """Returns the gaps of partial findings whose subtasks still count, one for a template."""
     parts: dict[str, list[str]] = {}
     for report in reports.values():
         finding = report.finding
-        is_partial = report.state == "completed" and finding and finding.outcome == "partial"
-        if finding and is_partial and not report.gaps and report.replaced_by is None:
-            why = "; ".join(finding.limitations) or f"only a part: {finding.summary}"
-            named = report.id if report.template else report.role
-            parts.setdefault(report.template or report.id, []).append(f"{named}: {why}")
-    return [Gap(subtask_id=id_, description=reports[id_].description, reason=_named(why)) for id_, why in parts.items()]
+        if finding is None or finding.outcome != "partial" or report.state != "completed":
+            continue
+        if report.gaps or report.replaced_by is not None:
+            continue
+        missing = "; ".join(finding.limitations) or f"only a part: {finding.summary}"
+        author = report.id if report.template else report.role
+        parts.setdefault(report.template or report.id, []).append(f"{author}: {missing}")
+    gaps = []
+    for subtask_id, missing_parts in parts.items():
+        description, reason = reports[subtask_id].description, _named(missing_parts)
+        gaps.append(Gap(subtask_id=subtask_id, description=description, reason=reason))
+    return gaps
 
 
 def _named(items: list[str]) -> str:
-    return ", ".join([*items[:_ITEMS_NAMED], *(["..."] if len(items) > _ITEMS_NAMED else [])])
+    more = ["..."] if len(items) > _ITEMS_NAMED else []
+    return ", ".join([*items[:_ITEMS_NAMED], *more])
