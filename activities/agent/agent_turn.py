@@ -1,9 +1,8 @@
 """The activity that makes one model call of a worker agent."""
 
-import contextlib
 import json
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 from temporalio import activity
@@ -22,21 +21,73 @@ from activities.model.text_calls import is_written
 from activities.prompts import agent_prompts as prompts
 from activities.replies import answer_schema
 from activities.replies.agent_story import ToolUse, read_tool_uses
-from activities.store.reading import list_bytes, read_findings, read_plan, read_records, read_small, read_text
+from activities.store.artifacts import ArtifactStore
+from activities.store.reading import (
+    list_bytes,
+    read_findings,
+    read_plan,
+    read_records,
+    read_small,
+    read_text,
+)
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import LoadedTeam
 from activities.teams.toolbox import preview
 from temporal_supervisor.supervision.agent import agent_tools, policy
+from temporal_supervisor.supervision.agent.agent_tools import AskCall
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, READ_OUTPUT_TOOL
 from temporal_supervisor.supervision.base.text import clean, cut, one_line, size
 from temporal_supervisor.supervision.contract.finding import Finding, Labels
+from temporal_supervisor.supervision.contract.plan import Subtask
 from temporal_supervisor.supervision.contract.team import Role
 from temporal_supervisor.supervision.replies.loose_json import ALL_JSON, first_json
 from temporal_supervisor.supervision.results.shown_links import without_links
 from temporal_supervisor.supervision.run.attempt_rules import subtask_path
 
 _CHOICES = 20  # of a question to a person: more do not fit on a screen
+
+
+@dataclass(frozen=True)
+class _FirstPrompt:
+    """The first prompt of a worker agent, by its parts.
+
+    `outputs` are those of an earlier conversation that is begun anew, `previous` is the finding to
+    be corrected, `tables` the list for an agent that begins with a query.
+    """
+
+    store: ArtifactStore
+    brief: SubtaskBrief
+    subtask: Subtask
+    attachments: Mapping[str, str | None]
+    previous: str | None
+    outputs: Sequence[tuple[str, str]]
+    outputs_failed: bool
+    tables: str
+    with_tools: bool
+
+    async def within(self, tokens: int) -> str:
+        """Returns the prompt; its findings, lists and outputs have at most so many tokens."""
+        brief = self.brief
+        findings = await read_findings(self.store, brief.dependencies, brief_tokens(tokens))
+        previous = self.previous
+        if previous is not None:
+            previous = cut(previous, int(tokens * limits.CHARS_PER_TOKEN / 2))
+        room = list_bytes(tokens)
+        request = prompts.worker_request(
+            self.subtask,
+            findings,
+            brief.missing,
+            self.attachments,
+            feedback=brief.feedback,
+            previous=previous,
+            with_tools=self.with_tools,
+            room=room,
+            names_items=brief.names_items,
+            tables=self.tables,
+        )
+        outputs = prompts.earlier_outputs(self.outputs, room, failed=self.outputs_failed)
+        return _joined([request, prompts.already_done(brief.effects), outputs])
 
 
 class AgentTurnActivities:
@@ -117,65 +168,71 @@ class AgentTurnActivities:
         return (await self._calls.window(turn.run, turn.model)).is_small
 
     async def _opening(
-        self, turn: TurnInput, brief: SubtaskBrief, loaded: LoadedTeam, role: Role
+        self,
+        turn: TurnInput,
+        brief: SubtaskBrief,
+        loaded: LoadedTeam,
+        role: Role,
     ) -> tuple[Opening, PromptWriter]:
-        """Returns the part that all of a role's conversations in a run share.
-
-        Also the writer of their first prompt.
-        """
-        store = self._calls.store
-        subtask = (await read_plan(store, brief.plan_ref)).subtask(brief.subtask_id)
-        if brief.description_ref is not None:
-            description = await read_text(store, brief.description_ref)
-            subtask = subtask.model_copy(update={"description": description})
-        small = await read_small(store, brief.attachments)
-        previous = ""
-        if brief.previous_ref is not None:
-            previous = await read_text(store, brief.previous_ref)
-        shown: list[tuple[str, str]] = []
-        have_failed = False
-        if turn.anew_from:
-            shown, have_failed = await self._outputs(turn.anew_from)
+        """Returns the shared prefix of a role's conversations, and the writer of a first prompt."""
         window = await self._calls.window(turn.run, turn.model)
-        tables = ""
-        if await self._queries_first(turn, loaded, role):
-            toolbox, room = loaded.toolbox, window.output_chars
-            tables = await shown_tables(self._teams, turn, toolbox, role, subtask, room)
-        names = offered_tools(role, loaded.toolbox) if tables else role.tools
-
-        async def within(tokens: int) -> str:
-            findings = await read_findings(store, brief.dependencies, brief_tokens(tokens))
-            shortened = cut(previous, int(tokens * limits.CHARS_PER_TOKEN / 2))
-            request = prompts.worker_request(
-                subtask,
-                findings,
-                brief.missing,
-                small,
-                feedback=brief.feedback,
-                previous=None if brief.previous_ref is None else shortened,
-                with_tools=bool(role.tools),
-                room=list_bytes(tokens),
-                names_items=brief.names_items,
-                tables=tables,
-            )
-            outputs = prompts.earlier_outputs(shown, list_bytes(tokens), failed=have_failed)
-            return _joined([request, prompts.already_done(brief.effects), outputs])
-
+        prompt = await self._first_prompt(turn, brief, loaded, role, window.output_chars)
+        names = offered_tools(role, loaded.toolbox) if prompt.tables else role.tools
         tools = loaded.toolbox.definitions(names, attachments=bool(brief.attachments))
+        # A tool without a schema is the provider's: its results come with citations.
         cites = any("input_schema" not in tool for tool in tools)
         # From the beginning: added with the first clearing, it would change the prefix that the
         # role's agents share. Who sees the tables asks for less instead, but findings may be shown
         # as summaries.
-        if role.tools and (not tables or brief.dependencies):
+        if role.tools and (not prompt.tables or brief.dependencies):
             tools.append(agent_tools.read_output_tool())
         if role.ask:
             tools.append(agent_tools.ask_tool())
         schema = role.output_schema
         if schema:
             schema = await answer_schema.sendable(schema, turn.run.run_id)
-        tools.append(agent_tools.finish_tool(brief.names_items, schema, short=window.is_small))
-        system = prompts.worker_system(role, turn.max_turns, turn.run.date, cites, short=window.is_small)
-        return Opening(system=system, model=turn.model, effort=turn.effort, tools=tools), within
+        short = window.is_small
+        tools.append(agent_tools.finish_tool(brief.names_items, schema, short=short))
+        system = prompts.worker_system(role, turn.max_turns, turn.run.date, cites, short=short)
+        opening = Opening(system=system, model=turn.model, effort=turn.effort, tools=tools)
+        return opening, prompt.within
+
+    async def _first_prompt(
+        self,
+        turn: TurnInput,
+        brief: SubtaskBrief,
+        loaded: LoadedTeam,
+        role: Role,
+        room: int,
+    ) -> "_FirstPrompt":
+        """Returns the first prompt as read from the store; its tables have `room` characters."""
+        store = self._calls.store
+        subtask = (await read_plan(store, brief.plan_ref)).subtask(brief.subtask_id)
+        if brief.description_ref is not None:
+            description = await read_text(store, brief.description_ref)
+            subtask = subtask.model_copy(update={"description": description})
+        small = await read_small(store, brief.attachments)
+        previous = None
+        if brief.previous_ref is not None:
+            previous = await read_text(store, brief.previous_ref)
+        outputs: list[tuple[str, str]] = []
+        have_failed = False
+        if turn.anew_from:
+            outputs, have_failed = await self._outputs(turn.anew_from)
+        tables = ""
+        if await self._queries_first(turn, loaded, role):
+            tables = await shown_tables(self._teams, turn, loaded.toolbox, role, subtask, room)
+        return _FirstPrompt(
+            store=store,
+            brief=brief,
+            subtask=subtask,
+            attachments=small,
+            previous=previous,
+            outputs=outputs,
+            outputs_failed=have_failed,
+            tables=tables,
+            with_tools=bool(role.tools),
+        )
 
     async def _outputs(self, head: str) -> tuple[list[tuple[str, str]], bool]:
         """Returns the tool calls of a conversation that is begun anew, each with its output.
@@ -198,7 +255,8 @@ class AgentTurnActivities:
         The tools are the provider's, which the model may not have after that.
         """
         conversations, brief = self._calls.conversations, turn.brief
-        labels, given = Labels(), Labels()
+        given = Labels()  # with the brief
+        labels = Labels()  # since then
         if turn.head is not None:
             before = await conversations.entry(turn.head)
             first = before.ancestors[0] if before.ancestors else turn.head
@@ -289,12 +347,16 @@ class AgentTurnActivities:
         return entry.said == before.said
 
     async def _tool_calls(
-        self, turn: TurnInput, loaded: LoadedTeam, role: Role, blocks: list[Json], answered: Answered
+        self,
+        turn: TurnInput,
+        loaded: LoadedTeam,
+        role: Role,
+        blocks: list[Json],
+        answered: Answered,
     ) -> list[ToolCallRef]:
-        """Returns the calls of a reply, with what a person is asked about those that wait for one."""
+        """Returns the calls of a reply; those that wait for a person with the text he is shown."""
         room = limits.PAYLOAD_AIM_BYTES
         calls: list[ToolCallRef] = []
-        head, labels = answered.head, answered.labels
         keep = partial(self._calls.store.put_output, turn.run.run_id)
         for index, block in enumerate(blocks):
             name, arguments = str(block["name"]), block.get("input")
@@ -306,33 +368,41 @@ class AgentTurnActivities:
                 preview=one_line(preview(arguments), limits.LINE_BYTES),
             )
             calls.append(call)
-            tool = loaded.toolbox.get(name) if name in role.tools else None
             is_question = name == ASK_TOOL and role.ask
             question = agent_tools.read_question(arguments) if is_question else None
+            asked = None
             if question:
-                grounds = await read_grounds(self._calls.conversations, head, loaded.toolbox, keep)
-                known = grounds.links(untrusted=bool(labels.untrusted))
-                call.waits_for = "question"
-                asked = without_links(clean(question.question), known)
-                for choice in question.choices[:_CHOICES]:
-                    shown = without_links(clean(choice), known)
-                    call.choices.append(one_line(shown, limits.LINE_BYTES))
-                call.preview = one_line(asked, limits.PARAGRAPH_BYTES)
-            elif tool is None or (is_written(call.call_id) and tool.effects != "read"):
-                continue  # it is refused when it is run
-            elif policy.decide(tool, labels, arguments) == "ask":
-                call.waits_for = "tool"
-                asked = json.dumps(arguments, ensure_ascii=False, indent=1)
-                call.after = labels.path
-                definition = {"shown": loaded.toolbox.definitions([name]), "effects": tool.effects}
-                call.definition_sha256 = arguments_sha256(definition)
-            else:
+                asked = await self._question(call, question, turn, loaded, answered)
+            elif name in role.tools:
+                asked = _approval(call, arguments, loaded, answered.labels)
+            if asked is None:
                 continue
             call.asked_ref = await keep(asked)
             if size(asked) <= room:
                 call.asked = asked
                 room -= size(asked)
         return calls
+
+    async def _question(
+        self,
+        call: ToolCallRef,
+        question: AskCall,
+        turn: TurnInput,
+        loaded: LoadedTeam,
+        answered: Answered,
+    ) -> str:
+        """Has a call wait for a person's reply. Returns the question as it is shown."""
+        conversations = self._calls.conversations
+        keep = partial(self._calls.store.put_output, turn.run.run_id)
+        grounds = await read_grounds(conversations, answered.head, loaded.toolbox, keep)
+        known = grounds.links(untrusted=bool(answered.labels.untrusted))
+        call.waits_for = "question"
+        asked = without_links(clean(question.question), known)
+        for choice in question.choices[:_CHOICES]:
+            shown = without_links(clean(choice), known)
+            call.choices.append(one_line(shown, limits.LINE_BYTES))
+        call.preview = one_line(asked, limits.PARAGRAPH_BYTES)
+        return asked
 
     async def _last_text(self, head: str) -> str:
         """Returns the last text that the model wrote beside its tool calls; empty if it wrote none."""
@@ -344,26 +414,51 @@ class AgentTurnActivities:
         return ""
 
 
+def _approval(
+    call: ToolCallRef,
+    arguments: object,
+    loaded: LoadedTeam,
+    labels: Labels,
+) -> str | None:
+    """Has a call wait for a person, if the policy asks for one.
+
+    Returns the arguments as they are shown; None for a call that is run, or refused, at once.
+    """
+    tool = loaded.toolbox.get(call.name)
+    if tool is None or (is_written(call.call_id) and tool.effects != "read"):
+        return None  # it is refused when it is run
+    if policy.decide(tool, labels, arguments) != "ask":
+        return None
+    call.waits_for = "tool"
+    call.after = labels.path
+    definition = {"shown": loaded.toolbox.definitions([call.name]), "effects": tool.effects}
+    call.definition_sha256 = arguments_sha256(definition)
+    return json.dumps(arguments, ensure_ascii=False, indent=1)
+
+
 def _joined(parts: Iterable[str | None]) -> str:
-    """Returns the parts of a prompt that there are, as paragraphs."""
+    """Returns the parts of a prompt as paragraphs, without empty ones."""
     return "\n\n".join(filter(None, parts))
 
 
 def _in_text(text: str, forced: bool, role: Role) -> agent_tools.Conclusion | None:
-    """Returns a conclusion in plain text, with what it gives as JSON.
+    """Returns a conclusion in plain text, with the items and the output of JSON in it.
 
     None for a tool call that was written as text.
     """
     conclusion = agent_tools.conclude(text, forced)
-    with contextlib.suppress(ValueError):
+    try:
         fields = first_json(text)
-        is_all = ALL_JSON.match(text) is not None
-        if is_all and fields.get("name") in (*role.tools, READ_OUTPUT_TOOL):
-            return None
-        whole = agent_tools.read_finish(fields) if is_all and '"finding"' in text else None
+    except ValueError:
+        return conclusion
+    is_all = ALL_JSON.match(text) is not None
+    if is_all and fields.get("name") in (*role.tools, READ_OUTPUT_TOOL):
+        return None
+    if is_all and '"finding"' in text:
+        whole = agent_tools.read_finish(fields)
         if whole:
             return whole
-        items = fields.get("items")
-        output = fields.get("output", fields)
-        return replace(conclusion, items=items if isinstance(items, list) else None, output=output)
-    return conclusion
+    items = fields.get("items")
+    if not isinstance(items, list):
+        items = None
+    return replace(conclusion, items=items, output=fields.get("output", fields))

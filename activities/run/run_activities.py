@@ -1,7 +1,8 @@
-"""The activities of a supervisor beside its questions: the beginning of a run, its end, and look-ups between."""
+"""Activities of a supervisor that call no model: the begin and end of a run, and its look-ups."""
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
@@ -40,7 +41,7 @@ from activities.model.prompt_fit import brief_tokens
 from activities.prompts.agent_prompts import already_done, finding_block, tag
 from activities.replies import answer_schema
 from activities.reuse.beginnings import begun_before, begun_run, seen_of, with_given
-from activities.reuse.begun_runs import keep_begun
+from activities.reuse.begun_runs import BegunRun, keep_begun
 from activities.reuse.earlier_runs import EarlierRuns
 from activities.store.artifacts import ArtifactError, ArtifactMissing, ArtifactStore
 from activities.store.grants import RunGrant, find_grant, write_grant
@@ -56,13 +57,18 @@ from temporal_supervisor.supervision.base.text import cut, size
 from temporal_supervisor.supervision.contract.finding import ArtifactRef, Finding, FindingRecord
 from temporal_supervisor.supervision.contract.model_choice import OptionalStep
 from temporal_supervisor.supervision.contract.plan import Plan
-from temporal_supervisor.supervision.contract.request import Budget, RunRequest, invalid_request
-from temporal_supervisor.supervision.contract.result import RunResult
+from temporal_supervisor.supervision.contract.request import (
+    Attachment,
+    Budget,
+    RunRequest,
+    invalid_request,
+)
+from temporal_supervisor.supervision.contract.result import RunResult, SubtaskReport
 from temporal_supervisor.supervision.contract.status import TraceEvent
-from temporal_supervisor.supervision.contract.team import GENERAL, Team
+from temporal_supervisor.supervision.contract.team import GENERAL, Team, TeamCard
 from temporal_supervisor.supervision.contract.usage import Usage
 from temporal_supervisor.supervision.grounding.citations import with_valid_marks
-from temporal_supervisor.supervision.planning.estimate import sample_of
+from temporal_supervisor.supervision.planning.estimate import RunSample, sample_of
 from temporal_supervisor.supervision.provider.endpoint_facts import EndpointFacts
 from temporal_supervisor.supervision.results.answer import Answer, answer_record, with_gaps
 from temporal_supervisor.supervision.results.shown_links import without_own_links
@@ -112,30 +118,29 @@ class RunActivities:
         Raises SupervisionError `UnknownTeam` or `InvalidRequest` if one of them is bad, for a
         dollar budget with a model of unknown price, and for what is above the operator's ceilings.
         """
-        request, facts, run = setup.request, self.facts, setup.run
-        # Only a root may begin with an empty store. What a nested run began with was required by
-        # the guard.
-        was_reset = bool(setup.own_first_run_id) and setup.own_first_run_id != activity.info().workflow_run_id
-        store_id = run.store_id or await self.store.begin(again=was_reset)
-        parent = await find_grant(self.store, run.run_id, run.grant_ref) if setup.brief else None
-        if setup.brief is not None and parent is None:
-            raise SupervisionError(ErrorKind.NOT_GRANTED, "a nested run needs its parent's grant")
+        request, facts = setup.request, self.facts
+        # Only a root may begin with an empty store: for a nested run the guard has asked for the
+        # root's already.
+        own_first = setup.own_first_run_id
+        was_reset = bool(own_first) and own_first != activity.info().workflow_run_id
+        store_id = setup.run.store_id or await self.store.begin(again=was_reset)
+        parent = await self._grant_above(setup)
         known = parent.endpoint if parent else await self._known_endpoint()
         defaults = self.defaults.at(known)
         workers = request.models.workers or defaults.workers
         supervisor = request.models.supervisor or defaults.supervisor
         schema = request.answer_schema
         if schema is not None:
-            await answer_schema.check_schema(schema, run.run_id)
+            await answer_schema.check_schema(schema, setup.run.run_id)
         # A nested supervisor's numbers are its root's: lowered there, and granted.
-        lowered = [] if setup.brief else facts.ceilings.check(request)
+        lowered = [] if parent else facts.ceilings.check(request)
+
         earlier = await begun_before(self.earlier, setup)
-        attachments, files_ref = await self._attached(run, request)
-        own = (attachments, files_ref)
-        attachments, files_ref = await with_given(self.store, run.run_id, earlier, own)
-        run = run.model_copy(update={"files_ref": run.files_ref or files_ref})
-        from_others = request.data_from_others or (parent is not None and parent.data_from_others)
-        from_others = from_others or any(begun.data_from_others for begun in earlier)
+        own = await self._attached(setup.run, request)
+        attachments, files_ref = await with_given(self.store, setup.run.run_id, earlier, own)
+        run = setup.run.model_copy(update={"files_ref": setup.run.files_ref or files_ref})
+        from_others = _has_data_from_others(request, parent, earlier)
+
         team = self.usual_team if request.team is None else request.team
         files = self.teams.files_of(run)
         team_ref, loaded = await self.teams.save(
@@ -145,19 +150,14 @@ class RunActivities:
             files,
             self.endpoint.runs_tools,
             data_from_others=from_others,
-            models_of_roles={} if setup.brief else request.models.roles,
+            models_of_roles={} if parent else request.models.roles,
             supervisor_models=supervisor,
         )
-        for role in loaded.team.roles:
-            if role.output_schema is not None:
-                name = f"team.roles.{role.name}.output_schema"
-                await answer_schema.check_schema(role.output_schema, run.run_id, name)
+        await _check_output_schemas(loaded.team, run.run_id)
         card = team_card(loaded, workers)
         if isinstance(team, Team):
             facts.ceilings.check_inline_team(frozenset(loaded.sources.values()))
-        # A role that is a team calls no model itself.
-        of_roles = [model for role in card.roles if role.team is None for model in role.models]
-        models = list(dict.fromkeys([*supervisor, *of_roles]))
+        models = _called_models(supervisor, card)
         facts.ceilings.check_models(models)
         known = self._settled(known, models, parent)
         grant = RunGrant(
@@ -171,23 +171,32 @@ class RunActivities:
             data_from_others=from_others,
             reuse_from=[begun.run_id for begun in earlier],
         )
-        # What the run above warns of is no limitation of a team below it.
+
+        # The run above has warned of its own models and files; a nested run has only new ones.
         known_above = parent.models if parent else []
         new_models = [model for model in models if model not in known_above]
-        free = ModelUsage()
-        unpriced = [each for each in new_models if self.endpoint.price(each, free) is None]
-        warnings = [*_endpoint_warnings(known, new_models), *_budget_warnings(request, unpriced)]
-        if parent is None:
-            warnings = [*facts.warnings, *warnings]
-        # Those of the run above are its own warning.
+        unpriced = [model for model in new_models if not self._has_price(model)]
+        warnings = [] if parent else [*facts.warnings]
+        warnings += _endpoint_warnings(known, new_models)
+        warnings += _budget_warnings(request, unpriced)
+        warnings += lowered
         unread = files.unread() if files and files_ref else ""
+        if unread:
+            warnings.append(unread)
+
         put = partial(self.store.put_output, run.run_id)
         goal_ref = await put(await self._goal(setup, self._room(known, supervisor[0])))
-        if setup.brief is None:
+        if parent is None:
             begun = begun_run(run, request, goal_ref, team_ref, attachments)
             words = {"extracts": facts.extracts, "data_from_others": from_others}
             await keep_begun(self.store, begun.model_copy(update=words))
-        seen = await seen_of(self.store, self.earlier, request, earlier, run.run_id)
+        earlier_ref, earlier_labels = await seen_of(
+            self.store,
+            self.earlier,
+            request,
+            earlier,
+            run.run_id,
+        )
         return RunSetup(
             **facts.model_dump(exclude={"warnings", "model_off"}),
             store_id=store_id,
@@ -203,16 +212,21 @@ class RunActivities:
             answer_schema_ref=None if schema is None else await put(json.dumps(schema)),
             attachments=[*(setup.brief.attachments if setup.brief else []), *attachments],
             files_ref=run.files_ref,
-            warnings=[
-                *warnings,
-                *lowered,
-                *([unread] if unread else []),
-            ],
+            warnings=warnings,
             data_labels=loaded.toolbox.labels_of_data(),
             was_reset=was_reset,
-            earlier_ref=seen[0],
-            earlier_labels=seen[1],
+            earlier_ref=earlier_ref,
+            earlier_labels=earlier_labels,
         )
+
+    async def _grant_above(self, setup: SetupInput) -> RunGrant | None:
+        """Returns the grant of the run above; None for a root."""
+        if setup.brief is None:
+            return None
+        grant = await find_grant(self.store, setup.run.run_id, setup.run.grant_ref)
+        if grant is None:
+            raise SupervisionError(ErrorKind.NOT_GRANTED, "a nested run needs its parent's grant")
+        return grant
 
     async def _known_endpoint(self) -> EndpointFacts:
         """Returns the facts about the endpoint, waiting for its answers.
@@ -232,14 +246,16 @@ class RunActivities:
         return known.model_copy(update={"models": settled})
 
     def _reviews_itself(self, known: EndpointFacts, supervisor: str, models: list[str]) -> bool:
-        """True if a reviewer would be the small model that makes all findings: what it says of them is noise."""
-        return set(models) == {supervisor} and self.endpoint.window(supervisor, known.traits(supervisor)).is_small
+        """True if a small model makes all findings: a review of them by itself is noise."""
+        if set(models) != {supervisor}:
+            return False
+        return self.endpoint.window(supervisor, known.traits(supervisor)).is_small
 
     def _left_out(self, known: EndpointFacts, supervisor: list[str]) -> dict[str, list[OptionalStep]]:
-        """Returns the steps that are left out by model: those of the settings, and of small models those that fail.
+        """Returns the steps that are left out, by model.
 
-        Their rewritten descriptions and changed plans brought no finding that the first ones had
-        not. A model that the settings name has what they say of it.
+        For models that the settings name, they decide. Of other small models `refine` and `replan`
+        are left out: they brought no finding that the first descriptions and plans had not.
         """
         off = dict(self.facts.model_off)
         for model in supervisor:
@@ -248,15 +264,15 @@ class RunActivities:
                 off[model] = ["refine", "replan"]
         return off
 
+    def _has_price(self, model: str) -> bool:
+        return self.endpoint.price(model, ModelUsage()) is not None
+
     def _room(self, known: EndpointFacts, model: str) -> int:
         """Returns the tokens that one prompt of a model has for findings."""
         return self.endpoint.window(model, known.traits(model)).prompt_tokens
 
     async def _goal(self, setup: SetupInput, room: int) -> str:
-        """Returns the goal.
-
-        A nested supervisor's is its subtask with the findings that it builds on.
-        """
+        """Returns the goal: for a nested supervisor its subtask, with the findings it builds on."""
         brief = setup.brief
         if brief is None:
             return setup.request.goal
@@ -265,7 +281,9 @@ class RunActivities:
         if brief.description_ref:
             description = await read_text(self.store, brief.description_ref)
         findings = await read_findings(self.store, brief.dependencies, brief_tokens(room))
-        parts = [description, *([tag(ITEM, subtask.item)] if subtask.item else [])]
+        parts = [description]
+        if subtask.item:
+            parts.append(tag(ITEM, subtask.item))
         if findings:
             parts += ["Build on these findings:", *map(finding_block, findings)]
         if brief.effects:
@@ -275,55 +293,66 @@ class RunActivities:
         return "\n\n".join(parts)
 
     async def _attached(self, run: RunRef, request: RunRequest) -> tuple[list[ArtifactRef], str]:
-        """Returns the attached texts, and the manifest of what is data.
+        """Returns the attached texts, and a reference to the manifest of the attached data.
 
         A table that is a text is both. Everything is copied into the run, so that uploads may be
         pruned.
         """
-        texts, manifests = list[ArtifactRef](), list[Manifest]()
+        texts: list[ArtifactRef] = []
+        manifests: list[Manifest] = []
         for attachment in request.attachments:
             name = attachment.name
             try:
                 if attachment.media_type == MANIFEST_TYPE:
                     manifests.append(await read_manifest(self.store, attachment.ref or ""))
                     continue
-                if attachment.text is not None:
-                    ref = await self.store.put_output(run.run_id, attachment.text)
-                else:
-                    ref = await self.store.adopt(run.run_id, attachment.ref or "")
+                ref = await self._copied(run.run_id, attachment)
                 data = await self.store.get(ref)
             except (ArtifactMissing, ValueError):
-                words = f"attachment '{name}': the Worker's store, {self.store.url}, has nothing at '{attachment.ref}'"
-                words += ": let SUPERVISOR_ARTIFACTS_URL name one store in all processes, or `put` it again"
+                missing = f"the Worker's store, {self.store.url}, has nothing at '{attachment.ref}'"
+                helps = "let SUPERVISOR_ARTIFACTS_URL name one store in all processes"
+                words = f"attachment '{name}': {missing}: {helps}, or `put` it again"
                 raise invalid_request(words) from None
             if is_data(name) or name == DATA_TOML:
-                file = FileEntry(name=name, bytes=len(data), sha256=hashlib.sha256(data).hexdigest(), parts=[ref])
+                sha256 = hashlib.sha256(data).hexdigest()
+                file = FileEntry(name=name, bytes=len(data), sha256=sha256, parts=[ref])
                 manifests.append(Manifest(files=[file]))
             if is_text(data):
                 texts.append(ArtifactRef(name=name, ref=ref, bytes=len(data)))
             elif not is_data(name):
                 words = f"attachment '{name}' is no text, and files of this kind are not read"
                 raise invalid_request(f"{words}: attach it as text or PDF")
+        if not manifests:
+            return texts, ""
         try:
-            return texts, await adopt_files(self.store, run.run_id, manifests) if manifests else ""
+            return texts, await adopt_files(self.store, run.run_id, manifests)
         except ArtifactMissing as missing:
             raise invalid_request(f"a file of the attachments is no longer stored: {missing}") from None
         except FilesRefused as refused:
             raise invalid_request(f"the attachments hold {refused}") from None
+
+    async def _copied(self, run_id: str, attachment: Attachment) -> str:
+        """Returns the reference to a run's own copy of an attachment."""
+        if attachment.text is not None:
+            return await self.store.put_output(run_id, attachment.text)
+        return await self.store.adopt(run_id, attachment.ref or "")
 
     @activity.defn
     async def child_consumed(self, child: ChildRef) -> Consumed:
         """Returns the usage of a child, with its own children, in all of its executions."""
         run = child.run
         own = calls_of(run.run_id, run.first_run_id, child.workflow_id)
-        consumed, conversations = Consumed(), ConversationStore(self.store)
+        consumed = Consumed()
+        conversations = ConversationStore(self.store)
         for key in await self.store.list_keys(calls_prefix(run.run_id, run.first_run_id)):
-            if key.startswith(own):
-                entry = await conversations.entry(key)
-                reply = entry.reply
-                consumed.usage += usage_of(self.endpoint, reply.model, reply.usage) + entry.spent
-                consumed.usage += Usage(tool_calls=min(len(reply.tool_uses()), limits.TOOL_CALLS_PER_TURN))
-                consumed.turns += 1
+            if not key.startswith(own):
+                continue
+            entry = await conversations.entry(key)
+            reply = entry.reply
+            tool_calls = min(len(reply.tool_uses()), limits.TOOL_CALLS_PER_TURN)
+            consumed.usage += usage_of(self.endpoint, reply.model, reply.usage) + entry.spent
+            consumed.usage += Usage(tool_calls=tool_calls)
+            consumed.turns += 1
         return consumed
 
     @staticmethod
@@ -346,59 +375,87 @@ class RunActivities:
             described = await client.workflow_service.describe_task_queue(request)
         except RPCError:
             return 0.0
-        kinds = [kind for version in described.versions_info.values() for kind in version.types_info.values()]
-        return max((kind.stats.approximate_backlog_age.ToTimedelta().total_seconds() for kind in kinds), default=0.0)
+        oldest = 0.0
+        for version in described.versions_info.values():
+            for kind in version.types_info.values():
+                age = kind.stats.approximate_backlog_age.ToTimedelta()
+                oldest = max(oldest, age.total_seconds())
+        return oldest
 
     @activity.defn
     async def publish_result(self, publication: PublishInput, trace: list[TraceEvent]) -> Published:
-        """Stores the result with its whole texts, and the trace, or a page of it.
+        """Stores the result with its whole texts, and the trace; or a page of the result.
 
-        Returns where they are.
+        Returns their references.
         """
-        run, result, info = publication.run, publication.result, activity.info()
+        run, workflow_id = publication.run, activity.info().workflow_id or ""
         put = partial(self.store.put_output, run.run_id)
         if publication.is_page:
-            return Published(result_ref=await put(result.model_dump_json()))
-        answer_ref = result.answer_ref
+            return Published(result_ref=await put(publication.result.model_dump_json()))
         plan = await read_plan(self.store, publication.plan_ref) if publication.plan_ref else Plan()
-        if answer_ref:
-            answer = await read_text(self.store, answer_ref)
+        result = await self._with_answer(publication)
+        result = await self._whole(result, publication.pages, plan)
+        events = ",\n".join(event.model_dump_json() for event in trace)
+        refs = Published(
+            result_ref=await put(result.model_dump_json(indent=1)),
+            trace_ref=await put(f"[{events}]\n"),
+            answer_ref=result.answer_ref,
+        )
+        is_nested = workflow_id.startswith(f"{run.run_id}/")
+        if is_nested and result.answer_ref:
+            # The supervisor above reads the answer as a finding: its marks name subtasks of here.
+            whole = await read_text(self.store, result.answer_ref)
+            own_marks = {subtask.id for subtask in plan.subtasks}
+            refs.answer_ref = await put(with_valid_marks(whole, own_marks, set()))
+            refs.record_ref = await put(answer_record(result).model_dump_json())
+        ended_at = datetime.now(UTC)
+        if workflow_id == run.run_id:
+            await self._keep_end(publication, result, refs, ended_at)
+        if publication.team is not None:
+            sample = sample_of(result, plan, publication.planned, publication.estimate)
+            await self._keep_sample(publication.team, run.run_id, sample)
+        steps.run_ended(run, publication.facts, result, workflow_id, ended_at)
+        return refs
+
+    async def _with_answer(self, publication: PublishInput) -> RunResult:
+        """Returns the result with its whole answer, which is stored, and its whole JSON."""
+        result = publication.result
+        if result.answer_ref:
+            answer = await read_text(self.store, result.answer_ref)
             result = result.model_copy(update={"answer": with_gaps(answer, result.gaps)})
         elif result.answer:  # findings as they came: no model call has stored them
-            answer_ref = await put(result.answer)
+            answer_ref = await self.store.put_output(publication.run.run_id, result.answer)
             result = result.model_copy(update={"answer_ref": answer_ref})
         if publication.answer_json_ref:
             value = json.loads(await self.store.get(publication.answer_json_ref))
             result = result.model_copy(update={"answer_json": value})
-        result = await self._whole(result, publication.pages, plan)
-        refs = Published(
-            result_ref=await put(result.model_dump_json(indent=1)),
-            trace_ref=await put("[" + ",\n".join(event.model_dump_json() for event in trace) + "]\n"),
-            answer_ref=answer_ref,
-        )
-        # What the supervisor above reads as a finding.
-        if str(info.workflow_id).startswith(f"{run.run_id}/") and answer_ref:
-            whole = await read_text(self.store, answer_ref)
-            refs.answer_ref = await put(with_valid_marks(whole, {subtask.id for subtask in plan.subtasks}, set()))
-            refs.record_ref = await put(answer_record(result).model_dump_json())
-        ended_at, facts = datetime.now(UTC), publication.facts
-        # Found by the run's id alone, long after Temporal has forgotten the run.
-        if info.workflow_id == run.run_id:
-            left = refs.model_copy(update={"facts": facts, "first_run_id": run.first_run_id})
-            ended = left.model_dump_json().encode("utf-8", "replace")
-            await self.store.create(named_key("ended", run.run_id, info.workflow_run_id or ""), ended)
-            if facts:
-                whose = facts.model_dump(include={"owner", "team"})
-                spent = RunSpend(run_id=run.run_id, ended_at=ended_at, usage=result.usage, **whose)
-                await keep_run_spend(self.store, spent)
-        if publication.team is not None:
-            sample = sample_of(result, plan, publication.planned, publication.estimate)
-            try:
-                await keep_sample(self.store, publication.team, run.run_id, info.scheduled_time, sample)
-            except ArtifactError as error:  # it is for estimates of later plans: a run is complete without it
-                activity.logger.warning("what the run took is not kept for estimates: %s", error)
-        steps.run_ended(run, facts, result, info.workflow_id or "", ended_at)
-        return refs
+        return result
+
+    async def _keep_end(
+        self,
+        publication: PublishInput,
+        result: RunResult,
+        refs: Published,
+        ended_at: datetime,
+    ) -> None:
+        """Stores the end of a run under its id: Temporal forgets the run long before the store."""
+        run, facts = publication.run, publication.facts
+        end = refs.model_copy(update={"facts": facts, "first_run_id": run.first_run_id})
+        key = named_key("ended", run.run_id, activity.info().workflow_run_id or "")
+        await self.store.create(key, end.model_dump_json().encode("utf-8", "replace"))
+        if facts:
+            whose = facts.model_dump(include={"owner", "team"})
+            spent = RunSpend(run_id=run.run_id, ended_at=ended_at, usage=result.usage, **whose)
+            await keep_run_spend(self.store, spent)
+
+    async def _keep_sample(self, team: str, run_id: str, sample: RunSample) -> None:
+        """Stores the usage of a run for estimates of later plans; a run can do without it."""
+        # Known to each attempt alike: so they store one sample, not several.
+        ended_at = activity.info().scheduled_time
+        try:
+            await keep_sample(self.store, team, run_id, ended_at, sample)
+        except ArtifactError as error:
+            activity.logger.warning("what the run took is not kept for estimates: %s", error)
 
     @activity.defn
     async def adopt_finding(self, adoption: AdoptInput) -> Answer:
@@ -426,13 +483,51 @@ class RunActivities:
         )
 
     async def _whole(self, result: RunResult, pages: list[str], plan: Plan) -> RunResult:
-        """Returns the result with all subtasks, their descriptions as planned, and the artifacts of their findings."""
+        """Returns the result with its subtasks of all pages, and the artifacts of their findings.
+
+        Their descriptions are whole, as planned.
+        """
         stored = [RunResult.model_validate_json(await self.store.get(page)) for page in pages]
-        reports = [report for part in (*stored, result) for report in part.subtasks]
         planned = {subtask.id: subtask.whole for subtask in plan.subtasks}
-        reports = [r.model_copy(update={"description": planned.get(r.id, r.description)}) for r in reports]
-        artifacts = [artifact for report in reports if report.finding for artifact in report.finding.artifacts]
-        return result.model_copy(update={"subtasks": reports, "artifacts": [*result.artifacts, *artifacts]})
+        reports: list[SubtaskReport] = []
+        artifacts = [*result.artifacts]
+        for part in (*stored, result):
+            for report in part.subtasks:
+                description = planned.get(report.id, report.description)
+                reports.append(report.model_copy(update={"description": description}))
+                if report.finding:
+                    artifacts += report.finding.artifacts
+        return result.model_copy(update={"subtasks": reports, "artifacts": artifacts})
+
+
+def _has_data_from_others(
+    request: RunRequest,
+    parent: RunGrant | None,
+    earlier: Sequence[BegunRun],
+) -> bool:
+    """True if data of the run is untrusted: by its request, the run above, or an earlier run."""
+    if request.data_from_others:
+        return True
+    if parent is not None and parent.data_from_others:
+        return True
+    return any(begun.data_from_others for begun in earlier)
+
+
+async def _check_output_schemas(team: Team, run_id: str) -> None:
+    for role in team.roles:
+        if role.output_schema is not None:
+            name = f"team.roles.{role.name}.output_schema"
+            await answer_schema.check_schema(role.output_schema, run_id, name)
+
+
+def _called_models(supervisor: Sequence[str], card: TeamCard) -> list[str]:
+    """Returns the models that a run calls, each once."""
+    models = [*supervisor]
+    for role in card.roles:
+        # A role that is a team calls no model itself.
+        if role.team is None:
+            models += role.models
+    return list(dict.fromkeys(models))
 
 
 def _endpoint_warnings(known: EndpointFacts, models: list[str]) -> list[str]:

@@ -1,7 +1,7 @@
-"""The Temporal Workers of one process: which queues they poll, with which workflows and activities; and replays."""
+"""The Temporal Workers of one process, with their queues, workflows and activities; and replays."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from temporalio import workflow
@@ -97,13 +97,14 @@ def workers(
     store_id: str | None = None,
     teams: str = "",
 ) -> list[Worker]:
-    """Returns one Worker per queue. Workflow processes also run tools: on their own queue these start eagerly.
+    """Returns one Worker per queue.
 
-    A process of a `pool` serves that pool's queue alone, with tools and, if that is a role of it, model calls.
-    `model_rate` is the highest rate of a queue with model calls, per second, until the queue's own configuration says
-    another. With a `build_id` runs stay with the Workers of the build that began them. The identity
-    of each has the `store_id`, so that programs with another store notice, and the mark of its
-    folders of `teams`, by which programs see that they read the same.
+    Workflow processes also run tools: on the queue of their own workflows these start eagerly. A
+    process of a `pool` serves only the queue of the pool, with tools and, if "model" is a role of
+    it, model calls. `model_rate` is the highest number of model calls per second in a queue, unless
+    the queue is configured otherwise. With a `build_id` runs stay with the Workers of the build
+    that began them. The identity of each Worker has the `store_id` and the mark of its folders of
+    `teams`: programs that use others notice.
     """
     leave_plain_payloads()
     sys.setswitchinterval(limits.SWITCH_INTERVAL.total_seconds())
@@ -123,41 +124,74 @@ def workers(
             use_worker_versioning=True,
             default_versioning_behavior=VersioningBehavior.PINNED,
         )
-    # Calls beyond these slots stay in the queue, where the server hands them out by run.
-    paced = {**common, "max_task_queue_activities_per_second": model_rate, "max_concurrent_activities": model_slots}
-    of_tools = {**common, "activities": tool_activities, "max_concurrent_activities": limits.ACTIVITY_SLOTS}
+    of_tools = {
+        **common,
+        "activities": tool_activities,
+        "max_concurrent_activities": limits.ACTIVITY_SLOTS,
+    }
+    of_model = {
+        **common,
+        "activities": model_activities,
+        "max_task_queue_activities_per_second": model_rate,
+        # Calls beyond these slots stay in the queue, where the server hands them out by run.
+        "max_concurrent_activities": model_slots,
+    }
+    has_model = "model" in roles
     if pool:
-        both = {**paced, "activities": [*model_activities, *tool_activities]}
-        return [Worker(**(both if "model" in roles else of_tools), task_queue=pool_queue(pool))]
-    of_model = {**paced, "activities": model_activities}
-    served = {"model": (MODEL_QUEUE, of_model), "tools": (TOOLS_QUEUE, of_tools), "outward": (OUTWARD_QUEUE, of_tools)}
-    serving = [Worker(**options, task_queue=queue) for role, (queue, options) in served.items() if role in roles]
+        own = of_tools
+        if has_model:
+            own = {**of_model, "activities": [*model_activities, *tool_activities]}
+        return [Worker(**own, task_queue=pool_queue(pool))]
+
+    serving: list[Worker] = []
     if "workflows" in roles:
-        runner = WholeTasks(workflow_runner(strict=strict_sandbox), limits.CACHED_WORKFLOWS)
-        worker = Worker(
-            **common,
-            task_queue=WORKFLOW_QUEUE,
-            workflows=workflows,
-            activities=[*run_activities, *tool_activities, *(model_activities if "model" in roles else [])],
-            workflow_runner=runner,
-            tuner=WorkerTuner.create_composite(
-                workflow_supplier=TaskSlots(_CACHED_TASK_SLOTS, _REPLAY_SLOTS),
-                activity_supplier=FixedSizeSlotSupplier(limits.ACTIVITY_SLOTS),
-                local_activity_supplier=FixedSizeSlotSupplier(1),  # none are used, but a Worker wants to know
-                nexus_supplier=FixedSizeSlotSupplier(1),
-            ),
-            max_cached_workflows=runner.cache_size,
-            sticky_queue_schedule_to_start_timeout=limits.STICKY_TIMEOUT,
-        )
-        runner.serve(worker)
-        serving.insert(0, worker)
+        activities = [*run_activities, *tool_activities]
+        if has_model:
+            activities += model_activities
+        worker = _workflow_worker(common, workflows, activities, strict_sandbox=strict_sandbox)
+        serving.append(worker)
+    if has_model:
+        serving.append(Worker(**of_model, task_queue=MODEL_QUEUE))
+    if "tools" in roles:
+        serving.append(Worker(**of_tools, task_queue=TOOLS_QUEUE))
+    if "outward" in roles:
+        serving.append(Worker(**of_tools, task_queue=OUTWARD_QUEUE))
     return serving
 
 
-class ShownDetails(Interceptor):
-    """Puts the Markdown for the Web UI into the reply to the SDK's own query for the metadata of a workflow.
+def _workflow_worker(
+    common: Mapping[str, Any],
+    workflows: Sequence[type],
+    activities: Sequence[Callable[..., Any]],
+    *,
+    strict_sandbox: bool,
+) -> Worker:
+    runner = WholeTasks(workflow_runner(strict=strict_sandbox), limits.CACHED_WORKFLOWS)
+    tuner = WorkerTuner.create_composite(
+        workflow_supplier=TaskSlots(_CACHED_TASK_SLOTS, _REPLAY_SLOTS),
+        activity_supplier=FixedSizeSlotSupplier(limits.ACTIVITY_SLOTS),
+        # Neither of these is used, but a Worker wants a number.
+        local_activity_supplier=FixedSizeSlotSupplier(1),
+        nexus_supplier=FixedSizeSlotSupplier(1),
+    )
+    worker = Worker(
+        **common,
+        task_queue=WORKFLOW_QUEUE,
+        workflows=workflows,
+        activities=activities,
+        workflow_runner=runner,
+        tuner=tuner,
+        max_cached_workflows=runner.cache_size,
+        sticky_queue_schedule_to_start_timeout=limits.STICKY_TIMEOUT,
+    )
+    runner.serve(worker)
+    return worker
 
-    Setting it with every change, as the SDK wants it, costs a large run more than all its other work.
+
+class ShownDetails(Interceptor):
+    """Adds the Markdown for the Web UI to replies to the SDK's query for a workflow's metadata.
+
+    Setting it with every change, as the SDK means it, costs a large run more than all other work.
     """
 
     def workflow_interceptor_class(self, input: WorkflowInterceptorClassInput) -> type[WorkflowInboundInterceptor]:  # noqa: A002

@@ -106,11 +106,12 @@ _TOOL_RETRY = RetryPolicy(
 async def run_tool(payload: ToolInput, queue: str, time: timedelta) -> ToolReply:
     """Returns the output of one tool call, tried until a Worker has the run's store and team.
 
-    One attempt may take that time. How often the tool itself may begin is the activity's to count.
+    The tool may take `time` in one attempt. The activity counts how often it may begin.
     """
-    summary, time = f"{payload.call.name}: {payload.call.preview}", time + limits.TOOL_MARGIN
+    summary = f"{payload.call.name}: {payload.call.preview}"
+    timeout = time + limits.TOOL_MARGIN
     return await _replied(
-        ToolActivities.run_tool, [payload], summary, time, _TOOL_RETRY, task_queue=queue
+        ToolActivities.run_tool, [payload], summary, timeout, _TOOL_RETRY, task_queue=queue
     )
 
 
@@ -157,13 +158,12 @@ async def model_call(
     book: Book,
     stopped: Callable[[], bool] | None = None,
 ) -> P:
-    """Returns the reply to a model call.
+    """Returns the reply to a model call. Raises CallFailed with a kind that work can end with.
 
-    Its problem is of a kind that the work which needs the call can end with. It is `Paused` if the
-    call is `stopped` before its reply.
+    The kind is `Paused` if the call was `stopped` before its reply.
 
-    `book` gets what it consumed, whatever becomes of it: a cancelled call ends at once, and a reply
-    that comes all the same is paid.
+    `book` gets the usage of the call, however it ends. A cancelled call ends at once; its reply may
+    still come later, and is paid then, too.
     """
     call: workflow.ActivityHandle[P] = workflow.start_activity(
         activity,
@@ -199,21 +199,26 @@ async def model_call(
             raise CallFailed(_PAUSED) from None
         raise
     except CallFailed as failed:
-        problem = _PAUSED if _was_stopped(watch) else failed.problem
-        message = problem.message
-        if problem.type is ErrorKind.TIMEOUT:
-            message = f"the model gave no answer in the time that was left ({message})"
-        elif (
-            call_kind(problem.type) is not problem.type and problem.type is not ErrorKind.UNEXPECTED
-        ):
-            message = f"{problem.type}: {message}"
         left = _left_by(failed)
         book(left.spent)
-        raise CallFailed(
-            Problem(type=call_kind(problem.type), message=message), left.remaining
-        ) from failed
+        problem = _PAUSED if _was_stopped(watch) else _problem_of_call(failed.problem)
+        raise CallFailed(problem, left.remaining) from failed
     book(answer.usage)
     return answer
+
+
+def _problem_of_call(problem: Problem) -> Problem:
+    """Returns the problem of a model call, of a kind that work can end with.
+
+    Its message names the kind that it had, where that is another one.
+    """
+    kind = call_kind(problem.type)
+    message = problem.message
+    if problem.type is ErrorKind.TIMEOUT:
+        message = f"the model gave no answer in the time that was left ({message})"
+    elif kind is not problem.type and problem.type is not ErrorKind.UNEXPECTED:
+        message = f"{problem.type}: {message}"
+    return Problem(type=kind, message=message)
 
 
 async def _stop_when(stopped: Callable[[], bool], call: "asyncio.Future[P]") -> bool:
@@ -236,12 +241,13 @@ def _book_reply(call: "asyncio.Future[P]", book: Book) -> None:
 
 
 def _left_by(failed: CallFailed) -> FailedCall:
+    """Returns the cost of a failed call, as far as its failure has it."""
     cause = failed.__cause__
-    try:  # a call whose last attempt timed out left its heartbeat, of whatever activity and version
-        return FailedCall.model_validate(
-            details_of(cause) if isinstance(cause, FailureError) else {}
-        )
+    details = details_of(cause) if isinstance(cause, FailureError) else {}
+    try:
+        return FailedCall.model_validate(details)
     except ValueError:
+        # A call whose last attempt timed out left its heartbeat, perhaps of another version.
         return FailedCall()
 
 
@@ -254,8 +260,7 @@ async def with_store(
 ) -> T:
     """Returns the reply to a call that needs the store for a moment.
 
-    One that is away is waited for. With `patience` for no longer than that: it then raises
-    CallFailed.
+    A store that is away is awaited: for at most `patience`, then it raises CallFailed.
     """
     return await _replied(
         activity, arguments, summary, timeout, _STORE_RETRY, schedule_to_close_timeout=patience
@@ -269,11 +274,9 @@ async def await_store(watch: StoreWatch) -> None:
 
 
 async def pool_backlog(run: RunRef, pool: str) -> float:
-    """Returns the seconds that work has waited for the Workers of a pool.
-
-    0 if that can't be known.
-    """
-    question, once = PoolQuestion(run=run, queue=pool_queue(pool)), RetryPolicy(maximum_attempts=1)
+    """Returns the seconds that work has waited for the Workers of a pool; 0 if unknown."""
+    question = PoolQuestion(run=run, queue=pool_queue(pool))
+    once = RetryPolicy(maximum_attempts=1)
     try:
         return await _replied(
             RunActivities.pool_backlog, [question], f"backlog of pool {pool}", _LOOK, once
@@ -290,18 +293,14 @@ async def notify(notice: Notice) -> None:
 
 
 def problem_of(error: FailureError) -> Problem:
-    """Returns the problem behind a failure: that of its innermost cause.
+    """Returns the problem behind a failure: its innermost cause.
 
     A call whose time was over before its next attempt is a timeout: the server ends it with the
     failure of the last attempt, which the message names.
     """
     cause = _innermost(error)
     if isinstance(cause, ApplicationError):
-        kind, parts = ErrorKind(cause.type or ""), [cause.message]
-        if kind is ErrorKind.UNEXPECTED:
-            # Of an input that does not fit the activity only the cause says what is wrong with it.
-            parts = [cause.type or "", cause.message, "" if cause.type else str(cause.cause or "")]
-        problem = Problem(type=kind, message=": ".join(filter(None, parts)))
+        problem = _problem_of_application(cause)
     elif isinstance(cause, TemporalTimeout):
         problem = Problem(type=ErrorKind.TIMEOUT, message=cause.message)
     else:
@@ -311,21 +310,36 @@ def problem_of(error: FailureError) -> Problem:
     return problem
 
 
+def _problem_of_application(error: ApplicationError) -> Problem:
+    kind = ErrorKind(error.type or "")
+    if kind is not ErrorKind.UNEXPECTED:
+        return Problem(type=kind, message=error.message)
+    parts = [error.type, error.message]
+    if not error.type and error.cause:
+        # An input that does not fit the activity: only the cause tells what is wrong with it.
+        parts.append(str(error.cause))
+    return Problem(type=kind, message=": ".join(filter(None, parts)))
+
+
 def details_of(error: FailureError) -> object:
-    """Returns the first detail that the innermost failure carries, a timeout's its last heartbeat.
+    """Returns the first detail of the innermost failure; of a timeout, of its last heartbeat.
 
     None without one.
     """
     cause = _innermost(error)
+    details: Sequence[object] = ()
     if isinstance(cause, TemporalTimeout):
-        return cause.last_heartbeat_details[0] if cause.last_heartbeat_details else None
-    return cause.details[0] if isinstance(cause, ApplicationError) and cause.details else None
+        details = cause.last_heartbeat_details
+    elif isinstance(cause, ApplicationError):
+        details = cause.details
+    return details[0] if details else None
 
 
 def _innermost(error: BaseException) -> BaseException:
-    while (
-        isinstance(error, FailureError) and not isinstance(error, ApplicationError) and error.cause
-    ):
+    """Returns the cause of the causes: an ApplicationError, or an error without a cause."""
+    while isinstance(error, FailureError):
+        if isinstance(error, ApplicationError) or not error.cause:
+            break
         error = error.cause
     return error
 

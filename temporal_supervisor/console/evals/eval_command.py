@@ -2,11 +2,11 @@
 
 import asyncio
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 import typer
@@ -84,10 +84,7 @@ from temporal_supervisor.supervision.scores.score_table import (
 )
 
 _LOOK = timedelta(seconds=1)
-# Between two lines about an eval of which nothing has ended meanwhile.
-_SAID = timedelta(
-    seconds=15,
-)
+_SAID = timedelta(seconds=15)  # between two lines about an eval in which nothing has ended
 _DURATION: TypeAdapter[timedelta] = TypeAdapter(Duration)
 
 
@@ -203,27 +200,23 @@ async def evaluate(
     team_name = default_team(known, team, fields)
     if part == "agent":
         fields, team_name = with_agents(access.settings, fields, team_name), None
-    variants = variants_of(fields, team_name, model or [], access.settings if bare else None, part)
+    compared_with = access.settings if bare else None
+    variants = variants_of(fields, team_name, model or [], compared_with, part)
     whole = checked_set(known, variants, repeat)
+    # All that can be refused is refused before anything is stored.
     data = data_of(known)
+    own = _own_limits(fields)
     budget = EvalBudget(tokens=budget_tokens, usd=budget_usd)
     time = _time(deadline)
     named = _eval_id(eval_id) if eval_id else new_eval_id(known.name, secrets.token_hex(3))
     client = await access.client()
     if not queue_anyway:
         await require_workers(client)
-    ref = await stored_set(await access.store(), whole, data)
-    own = RunRequest.model_validate({"goal": "-", **fields})
-    limits_of_run = OwnLimits(
-        tokens=own.budget.tokens,
-        usd=own.budget.usd,
-        seconds=own.deadline.total_seconds(),
-    )
     given = EvalInput(
-        set_ref=ref,
+        set_ref=await stored_set(await access.store(), whole, data),
         name=known.name,
         total=whole.total,
-        own=limits_of_run,
+        own=own,
         parallel=parallel,
         judge=judge or "",
         budget=budget,
@@ -236,6 +229,13 @@ async def evaluate(
         return Report({"eval_id": named, "web": web}, [named])
     print_err(f"eval {named}, {counted(whole.total, 'run')}" + (f"\n{web}" if web else ""))
     return await _shown(access, await _followed(access, named), wanted, output)
+
+
+def _own_limits(fields: Mapping[str, Any]) -> OwnLimits:
+    """Returns the limits that each run has by its request."""
+    request = RunRequest.model_validate({"goal": "-", **fields})
+    budget, deadline = request.budget, request.deadline
+    return OwnLimits(tokens=budget.tokens, usd=budget.usd, seconds=deadline.total_seconds())
 
 
 def _eval_id(given: str) -> str:
