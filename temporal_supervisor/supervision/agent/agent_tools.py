@@ -1,4 +1,4 @@
-"""The project's own tools: `finish`, which takes a finding, `read_output`, and `ask_person` for roles that may ask.
+"""The project's own tools: `finish` takes a finding, `read_output` shows more, `ask_person` asks.
 
 A finding may also be a message without a call of `finish`. `read_output` shows an earlier output by
 the name of the call that brought it: `3-1` is the first tool call of a conversation's third reply.
@@ -6,10 +6,10 @@ the name of the call that brought it: `3-1` is the first tool call of a conversa
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, cast, get_args
 
 from pydantic import Field, JsonValue, ValidationError
 
@@ -69,40 +69,58 @@ class Conclusion:
 def conclude(message: str, forced: bool = False) -> Conclusion:
     """Returns a message without its closing lines, and the content of these.
 
-    They are `Confidence: 0.8` and `Limitations: ...; ...`. A line that says more than that stays in
-    the text. A message of nothing but closing lines is its own text. One that reads as if nothing
-    was found is partial, and so is one that was `forced` and has no closing line.
+    They are `Confidence: 0.8` and `Limitations: ...; ...`. A line with more than that stays in the
+    text. A message of nothing but closing lines is its own text. One that reads as if nothing was
+    found is partial, and so is one that was `forced` and has no closing line.
     """
     message = without_echo(message)
     lines = message.strip().splitlines(keepends=True)
-    read: dict[str, Any] = {}
+    closing: dict[str, Any] = {}
     while lines:
-        line = lines[-1].translate(_MARKUP).strip(" -\r\n")
-        match = _CLOSING.match(line)
-        kind, said = (match.lastgroup, line[match.end() :].strip()) if match else (None, "")
-        if kind == "confidence" and ((share := _share(said)) is not None or _IN_WORDS.fullmatch(said.lower())):
-            read[kind] = share
-        elif kind == "limitations" and size(said) <= limits.SENTENCE_BYTES:
-            read[kind] = _items(said.split(";"))
-        elif kind == "outcome" and said.lower().rstrip(".") in get_args(Conclusive):
-            read[kind] = said.lower().rstrip(".")
+        read = _closing_line(lines[-1])
+        if read is not None:
+            name, value = read
+            closing[name] = value
         elif not lines[-1].isspace():
             break
         lines.pop()
     text = "".join(lines).strip() or message.strip()
-    confidence, outcome = read.get("confidence"), read.get("outcome")
-    unclear, cut_short = outcome is None and _gave_up(text, confidence), forced and not read
-    return Conclusion(
-        text,
-        confidence,
-        [*read.get("limitations", []), *([_FORCED] if cut_short else [])],
-        outcome or ("partial" if unclear or cut_short else "done"),
-        unclear=unclear,
-    )
+    confidence = closing.get("confidence")
+    limitations = [*closing.get("limitations", [])]
+    outcome = closing.get("outcome")
+    unclear = outcome is None and _gave_up(text, confidence)
+    cut_short = forced and not closing
+    if cut_short:
+        limitations.append(_FORCED)
+    if outcome is None:
+        outcome = "partial" if unclear or cut_short else "done"
+    return Conclusion(text, confidence, limitations, outcome, unclear=unclear)
+
+
+def _closing_line(line: str) -> tuple[str, Any] | None:
+    """Returns the name and the value of a closing line; None for any other line."""
+    plain = line.translate(_MARKUP).strip(" -\r\n")
+    match = _CLOSING.match(plain)
+    if match is None:
+        return None
+    kind, said = match.lastgroup, plain[match.end() :].strip()
+    word = said.lower().rstrip(".")
+    if kind == "confidence":
+        share = _share(said)
+        is_one = share is not None or _IN_WORDS.fullmatch(said.lower()) is not None
+        return (kind, share) if is_one else None
+    if kind == "limitations" and size(said) <= limits.SENTENCE_BYTES:
+        return kind, _items(said.split(";"))
+    if kind == "outcome" and word in get_args(Conclusive):
+        return kind, word
+    return None
 
 
 def _gave_up(text: str, confidence: float | None) -> bool:
-    return confidence < _DOUBTFUL if confidence is not None else bool(_GAVE_UP.search(text[:_BEGINNING_CHARS]))
+    """True if a finding reads as if nothing was found: by its confidence, else by its beginning."""
+    if confidence is not None:
+        return confidence < _DOUBTFUL
+    return _GAVE_UP.search(text[:_BEGINNING_CHARS]) is not None
 
 
 def _share(said: str) -> float | None:
@@ -143,7 +161,7 @@ class FinishCall(Model):
 
 
 class _ReadFinish(Model):
-    """The same as it is read, whatever it lacks."""
+    """The arguments of `finish` as they are read, with defaults for all that a model leaves out."""
 
     finding: str = ""
     limitations: list[str] = []
@@ -206,39 +224,56 @@ def _schema(form: type[Model]) -> dict[str, Any]:
 
 
 def read_finish(arguments: object, beside: str = "") -> Conclusion | None:
-    """Returns the conclusion of a call of `finish`; None if it says nothing that can be used.
+    """Returns the conclusion of a call of `finish`; None if it has nothing that can be used.
 
-    A text `beside` the call that is longer than its finding is the finding, as models write it
-    there. What else is slightly wrong is put right: a model that has concluded is not asked again
-    for a form.
+    A text `beside` the call that is longer than its finding is the finding: models write it there.
+    Slight faults of form are corrected: a model that has concluded is not asked again for a form.
     """
     try:
         call = read_form(_ReadFinish, arguments)
     except ValidationError:
         return None
-    finding, summary, said = (
-        "" if says_nothing(text) or _REFERS.fullmatch(text.strip()) else without_echo(text).strip()
-        for text in (call.finding, call.summary, call.outcome)
-    )
-    own, stated = conclude(beside).text if beside else "", finding or summary
+    finding, summary = _usable(call.finding), _usable(call.summary)
+    stated = finding or summary
+    own = conclude(beside).text if beside else ""
     if len(own) > len(stated):
-        rest = finding or (summary if points_back(arguments) else "")
+        rest = finding
+        if not finding and points_back(arguments):
+            rest = summary
         stated = own if rest in own else f"{own}\n\n{rest}"
     if not stated:
         return None
-    said, confidence = said.strip(" *").lower(), share_of(call.confidence)
-    outcome = next((each for each in get_args(Conclusive) if said.startswith(each)), None)
-    unclear = outcome is None and not said.startswith(_ENDED) and (said != "" or _gave_up(stated, confidence))
+    confidence = share_of(call.confidence)
+    said = _usable(call.outcome).strip(" *").lower()
+    outcome = _outcome_in(said)
+    unclear = outcome is None and (said != "" or _gave_up(stated, confidence))
+    if outcome is None:
+        outcome = "partial" if unclear else "done"
     return Conclusion(
         text=stated,
         confidence=confidence,
         limitations=_items(call.limitations),
-        outcome=outcome or ("partial" if unclear else "done"),
+        outcome=outcome,
         summary=summary or stated,
         unclear=unclear,
         items=None if call.items is None else [item for item in call.items if item],
         output=call.output,
     )
+
+
+def _usable(text: str) -> str:
+    """Returns the text of a field; empty if it has no content or only refers to another text."""
+    if says_nothing(text) or _REFERS.fullmatch(text.strip()):
+        return ""
+    return without_echo(text).strip()
+
+
+def _outcome_in(said: str) -> Conclusive | None:
+    """Returns the outcome that a model's own word means; None without a known word."""
+    for outcome in get_args(Conclusive):
+        if said.startswith(outcome):
+            return cast("Conclusive", outcome)
+    return "done" if said.startswith(_ENDED) else None
 
 
 def points_back(arguments: object) -> bool:
@@ -260,11 +295,18 @@ def cells_of(value: JsonValue, path: str = "") -> Iterator[tuple[str, str]]:
 
     Nulls are left out.
     """
-    if isinstance(value, dict | list):
-        for name, part in value.items() if isinstance(value, dict) else enumerate(value, 1):
-            yield from cells_of(part, f"{path}.{name}" if path else str(name))
-    elif value is not None:
+    if value is None:
+        return
+    parts: Iterable[tuple[object, JsonValue]]
+    if isinstance(value, dict):
+        parts = value.items()
+    elif isinstance(value, list):
+        parts = enumerate(value, 1)
+    else:
         yield path, value.strip() if isinstance(value, str) else json.dumps(value)
+        return
+    for name, part in parts:
+        yield from cells_of(part, f"{path}.{name}" if path else str(name))
 
 
 # --- read_output ----------------------------------------------------------------------------------
@@ -313,15 +355,12 @@ def read_call(arguments: object) -> ReadOutputCall:
 
 
 def output_name(reply: int, call: int) -> str:
-    """Returns the name of an output: by the number of the reply that asked for it and that of the call, from 1."""
+    """Returns the name of an output: the numbers of its reply and of its call in that, from 1."""
     return f"{reply}-{call}"
 
 
 def beginning(text: str, name: str, limit: int) -> str:
-    """Returns an output in at most `limit` characters.
-
-    One that was cut says how the rest is read.
-    """
+    """Returns an output in at most `limit` characters; a last line tells how to read the rest."""
     if len(text) <= limit:
         return text
     end = limit - _MARK_CHARS
@@ -380,5 +419,7 @@ def read_question(arguments: object) -> AskCall | None:
         call = read_form(AskCall, arguments)
     except ValidationError:
         return None
+    if not call.question.strip():
+        return None
     choices = [choice for choice in call.choices if choice.strip()]
-    return call.model_copy(update={"choices": choices}) if call.question.strip() else None
+    return call.model_copy(update={"choices": choices})
