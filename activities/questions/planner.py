@@ -19,7 +19,7 @@ from temporal_supervisor.supervision.base.text import cut
 from temporal_supervisor.supervision.contract.base import Model
 from temporal_supervisor.supervision.contract.plan import Plan, Subtask
 from temporal_supervisor.supervision.contract.strategy import STRATEGIES, StrategyName
-from temporal_supervisor.supervision.contract.team import Role
+from temporal_supervisor.supervision.contract.team import Role, Team
 from temporal_supervisor.supervision.planning.expansion import NO_DATA, Data, asks_for_each
 from temporal_supervisor.supervision.planning.named_tables import named_tables, table_lines
 from temporal_supervisor.supervision.planning.plan_graph import description_problems
@@ -59,8 +59,10 @@ class PlanDraft(Plan):
     @field_validator("new_roles", mode="before")
     @classmethod
     def _defined(cls, written: object) -> object:
-        """Returns the roles that are defined: of words in their place a plan has no use."""
-        return [role for role in written if isinstance(role, dict)] if isinstance(written, list) else []
+        """Returns the roles that are defined, without words that a model wrote in their place."""
+        if not isinstance(written, list):
+            return []
+        return [role for role in written if isinstance(role, dict)]
 
     @field_validator("finished", mode="before")
     @classmethod
@@ -141,14 +143,18 @@ class Planner:
 
     @property
     def mode(self) -> str:
-        """The strategy, or "revision": a plan that has been worked on is added to, unless it goes step by step."""
-        call = self.call
-        return "revision" if call.plan_ref and not STRATEGIES[call.strategy].plans_steps else call.strategy
+        """The strategy; "revision" for an addition to a plan, unless it is made step by step."""
+        strategy = self.call.strategy
+        if self.call.plan_ref and not STRATEGIES[strategy].plans_steps:
+            return "revision"
+        return strategy
 
     @property
     def roles(self) -> list[Role]:
         """The roles that a plan may name: those that are teams only while nesting is possible."""
-        return [role for role in self.loaded.team.roles if self.call.nesting_left > 0 or role.team is None]
+        if self.call.nesting_left > 0:
+            return self.loaded.team.roles
+        return [role for role in self.loaded.team.roles if role.team is None]
 
     @property
     def querying(self) -> list[str]:
@@ -193,23 +199,29 @@ class Planner:
 
         Raises ValueError with the reason for a reply that can't be used.
         """
-        call, mode = self.call, self.mode
+        mode = self.mode
         if mode == "route":
             return "route", self._read_route(message)
         draft = read_reply(PlanDraft, message, root="plan")
-        plan = plan_of(draft, self.goal, call.revision)
+        plan = plan_of(draft, self.goal, self.call.revision)
         for subtask in plan.subtasks:
             subtask.role = self._role(subtask.role)
-        steps = mode == "step" or (mode == "auto" and draft.strategy == "step")
-        if steps and plan.aggregation == "finding":
-            plan.aggregation = "merge"  # which finding comes last is not known yet
+        strategy = draft.strategy
+        if mode != "auto":
+            strategy = "step" if mode == "step" else "plan"
+        if strategy == "step" and plan.aggregation == "finding":
+            plan.aggregation = "merge"  # the finding that comes last is not known yet
         if mode == "auto":
-            return draft.strategy, plan
+            return strategy, plan
         plan.direct_answer = None  # no field of these forms
-        may_end = draft.finished and call.done if mode == "step" else call.plan_ref
         if mode == "step":
             plan.subtasks = plan.subtasks[:1]
-        return "step" if mode == "step" else "plan", None if may_end and not plan.subtasks else plan
+            may_end = draft.finished and bool(self.call.done)
+        else:
+            may_end = bool(self.call.plan_ref)
+        if may_end and not plan.subtasks:
+            return strategy, None
+        return strategy, plan
 
     def with_whole_goal(self, plan: Plan, strategy: StrategyName) -> Plan:
         """Returns a small model's first plan with the words of the goal in an only subtask.
@@ -243,7 +255,10 @@ class Planner:
         return with_earlier(plan, self.works, [role.name for role in team.roles], team.generalist)
 
     def with_able_roles(self, plan: Plan) -> tuple[Plan, list[str]]:
-        """Returns the plan with subtasks that name a table given to a role that can query it, and what was changed."""
+        """Returns the plan in which a role that can query has the subtasks that name a table.
+
+        The second value is a sentence for each change.
+        """
         querying = self.querying
         if not querying:
             return plan, []
@@ -252,10 +267,11 @@ class Planner:
         subtasks, notes = [], []
         for subtask in plan.subtasks:
             named = named_tables(subtask.description, tables)
-            # One with dependencies may be there to write about a table that another subtask has
-            # queried.
-            if named and not subtask.depends_on and subtask.role not in new_roles and not self._may_query(subtask.role):
-                notes.append(f"{subtask.id}: {querying[0]} can query the table {named[0]}, {subtask.role} cannot")
+            # One with dependencies may write about a table that another subtask has queried.
+            is_first = not subtask.depends_on and subtask.role not in new_roles
+            if named and is_first and not self._may_query(subtask.role):
+                able = f"{querying[0]} can query the table {named[0]}"
+                notes.append(f"{subtask.id}: {able}, {subtask.role} cannot")
                 subtask = subtask.model_copy(update={"role": querying[0]})
             subtasks.append(subtask)
         return plan.model_copy(update={"subtasks": subtasks}), notes
@@ -280,26 +296,28 @@ class Planner:
             return self._routed(RouteDraft(role=self.loaded.team.generalist))
 
     def _role(self, written: str) -> str:
-        """Returns the name of the role that is written so, be it in capitals.
-
-        What is written if there is none.
-        """
+        """Returns the name of the role that is written so, in capitals or not; else `written`."""
         said = written.strip().casefold()
-        return next((role.name for role in self.roles if role.name.casefold() == said), written)
+        for role in self.roles:
+            if role.name.casefold() == said:
+                return role.name
+        return written
 
     def fixed_route(self) -> Plan | None:
         """Returns the first plan of a goal that needs no planning; None if it does.
 
-        That is one that a fixed route of the team fits, or for a model with a small window one
-        that a query can answer whole.
+        Such a goal fits a fixed route of the team, or, for a model with a small window, is a
+        question that a query can answer whole.
         """
-        call, team = self.call, self.loaded.team
-        if not STRATEGIES[call.strategy].fixed_routes or call.revision > 1 or call.head is not None or call.problems:
+        call = self.call
+        is_first = call.revision <= 1 and call.head is None and not call.problems
+        if not is_first or not STRATEGIES[call.strategy].fixed_routes:
             return None
-        route = next((route for route in team.routes if fits(route.pattern, self.goal)), None)
+        routes = (route for route in self.loaded.team.routes if fits(route.pattern, self.goal))
+        route = next(routes, None)
         if route is None:
             return self._route_to_tables()
-        if route.role not in [role.name for role in self.roles]:
+        if all(role.name != route.role for role in self.roles):
             return None
         why = f"the team's route for goals such as: {route.pattern}"
         return self._routed(RouteDraft(role=route.role, reasoning=why))
@@ -353,36 +371,45 @@ class Planner:
 
         The generalist gets the goal if the chosen role may not be named.
         """
-        team, names = self.loaded.team, [role.name for role in self.roles]
+        team = self.loaded.team
+        names = [role.name for role in self.roles]
         draft.role = self._role(draft.role)
         if draft.role not in names:
             draft = RouteDraft(role=team.generalist, reasoning=draft.reasoning)
         reasoning = cut(draft.reasoning.strip(), limits.SENTENCE_BYTES)
         description = self._description_of_route(draft)
         subtasks = [Subtask(id="t1", description=description, role=draft.role, reasoning=reasoning)]
-        if draft.secondary_role in names and draft.secondary_role != draft.role:
-            beside = Subtask(id="t2", description=description, role=draft.secondary_role or "", importance="optional")
+        second = draft.secondary_role
+        if second is not None and second in names and second != draft.role:
+            beside = Subtask(id="t2", description=description, role=second, importance="optional")
             subtasks.append(beside)
-        labels = [(subtask.id, team.role(subtask.role).label) for subtask in subtasks]
-        shown = ", ".join(f"{label} for {subtask_id}" for subtask_id, label in labels if label)
         return Plan(
             goal=self.goal,
             reasoning=reasoning,
-            final_instruction=f"Set what each of them says under its label: {shown}." if shown and subtasks[1:] else "",
+            final_instruction=_label_words(team, subtasks),
             subtasks=subtasks[: self.call.max_subtasks],
             revision=self.call.revision,
         )
 
     def _description_of_route(self, draft: RouteDraft) -> str:
-        """Returns the user's goal word for word.
-
-        Of a goal that is too long, the model's description.
-        """
+        """Returns the user's goal word for word; of a long goal the model's description."""
         own_words = self.goal.strip()
         if len(own_words) > _OWN_WORDS_CHARS and _is_usable(draft.description):
             return draft.description
         shown = cut(own_words, _OWN_WORDS_CHARS)
         return shown if _is_usable(shown) else f"{_ANSWER_GOAL}{shown}"
+
+
+def _label_words(team: Team, subtasks: Sequence[Subtask]) -> str:
+    """Returns the instruction to set several findings under the labels of their roles."""
+    labels = []
+    for subtask in subtasks:
+        label = team.role(subtask.role).label
+        if label:
+            labels.append(f"{label} for {subtask.id}")
+    if not labels or len(subtasks) == 1:
+        return ""
+    return f"Set what each of them says under its label: {', '.join(labels)}."
 
 
 def _is_usable(description: str) -> bool:

@@ -1,10 +1,18 @@
-"""The question for a plan: the reply is read by the mode of planning, and checked: can it run with this team?"""
+"""The question for a plan: the reply is read by the mode of planning, and checked for its team."""
 
 import asyncio
+from collections.abc import Sequence, Set
 from functools import partial
 
 from activities.contracts.run_contracts import PlanInput, PlanReply, RunRef
-from activities.model.port import ModelEndpoint, ModelRequest, ModelUsage, StreamProgress, user_message
+from activities.model.port import (
+    CacheUse,
+    ModelEndpoint,
+    ModelRequest,
+    ModelUsage,
+    StreamProgress,
+    user_message,
+)
 from activities.model.pricing import price
 from activities.prompts.agent_prompts import repair
 from activities.questions.items import RunData, shortened
@@ -27,7 +35,7 @@ from activities.teams.team_files import LoadedTeam
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.text import quoted
 from temporal_supervisor.supervision.contract.finding import ArtifactRef
-from temporal_supervisor.supervision.contract.plan import Plan
+from temporal_supervisor.supervision.contract.plan import Plan, Subtask
 from temporal_supervisor.supervision.contract.strategy import STRATEGIES
 from temporal_supervisor.supervision.contract.team import TeamCard
 from temporal_supervisor.supervision.contract.usage import Usage
@@ -37,7 +45,11 @@ from temporal_supervisor.supervision.grounding.support import unsupported_in_ans
 from temporal_supervisor.supervision.planning import capabilities
 from temporal_supervisor.supervision.planning.estimate import estimate_of
 from temporal_supervisor.supervision.planning.expansion import NO_DATA, Data
-from temporal_supervisor.supervision.planning.new_roles import new_role_problems, unknown_role_problems, unknown_roles
+from temporal_supervisor.supervision.planning.new_roles import (
+    new_role_problems,
+    unknown_role_problems,
+    unknown_roles,
+)
 from temporal_supervisor.supervision.planning.plan_graph import plan_problems
 from temporal_supervisor.supervision.planning.put_right import KnownNames, put_right
 from temporal_supervisor.supervision.planning.revisions import (
@@ -51,11 +63,11 @@ from temporal_supervisor.supervision.results.shown_links import addresses_in, wi
 from temporal_supervisor.supervision.reuse.earlier import earlier_ids, texts_in
 
 _CATALOGUE_SHARE = 1.0  # characters of a team's data for each token of a small window: a quarter of it or so
-_ATTACHMENT_CHARS = 300  # of each attachment in the planner's prompt: enough for the columns of a table, or a title
+_ATTACHMENT_CHARS = 300  # of each in the planner's prompt: the columns of a table, or a title
 
 
 async def make_plan(desk: Desk, call: PlanInput) -> PlanReply:
-    """Returns a plan, or a better one after `call.problems`, or what is wrong with it."""
+    """Returns a plan, or a better one after `call.problems`, or its problems."""
     planner = await _planner(desk, call)
     previous = await read_plan(desk.store, call.plan_ref) if call.plan_ref else None
     reply, written = await _written(desk, planner, previous)
@@ -63,11 +75,10 @@ async def make_plan(desk: Desk, call: PlanInput) -> PlanReply:
         written, reply.problems = planner.with_earlier(written)
     if written is None or reply.problems:
         return reply
-    if call.own_plan is None and reply.strategy != "route":  # a person's plan means what it says
+    if call.own_plan is None and reply.strategy != "route":  # a person's plan is taken literally
         written = _put_right(planner, reply, written, previous)
         if previous is not None and planner.short:
-            states = {note.subtask_id: note.state for note in call.done}
-            written, repeats = without_repeats(previous.folded(), written, states)
+            written, repeats = without_repeats(previous.folded(), written, _states(call))
             reply.put_right += repeats
             if repeats and not written.subtasks:
                 reply.finished = True  # a small model would only write them again
@@ -86,21 +97,28 @@ async def make_plan(desk: Desk, call: PlanInput) -> PlanReply:
         return reply
 
     if call.estimates:
-        samples, plan = await newest_samples(desk.store, team.name), reply.plan
-        sizes = (call.max_turns, call.max_subtasks)
-        given = (plan, team, samples, *sizes, _input_price)
-        reply.estimate = await asyncio.to_thread(estimate_of, *given)
+        samples = await newest_samples(desk.store, team.name)
+        reply.estimate = await asyncio.to_thread(
+            estimate_of,
+            reply.plan,
+            team,
+            samples,
+            call.max_turns,
+            call.max_subtasks,
+            _input_price,
+        )
     team_ref = reply.team_ref or call.team_ref
     await keep_plan(desk.store, call.run, LatestPlan(plan_ref=reply.plan_ref, team_ref=team_ref))
     return reply
 
 
 async def _planner(desk: Desk, call: PlanInput) -> Planner:
-    """Returns the planner of a call, with all that the run has to plan for."""
+    """Returns the planner of a call, with the team, the goal and the data of its run."""
     window = await desk.calls.window(call.run, call.model)
     about = await desk.teams.catalogue(call.team_ref)
     if window.is_small:
-        about = "\n".join(first_of(about.splitlines(), int(window.tokens * _CATALOGUE_SHARE)))
+        room = int(window.tokens * _CATALOGUE_SHARE)
+        about = "\n".join(first_of(about.splitlines(), room))
     seen = await desk.store.get(call.earlier_ref) if call.earlier_ref else b"[]"
     return Planner(
         call,
@@ -121,36 +139,57 @@ async def _data(desk: Desk, call: PlanInput) -> Data:
 
 
 def _put_right(planner: Planner, reply: PlanReply, plan: Plan, previous: Plan | None) -> Plan:
-    """Returns the model's plan with the names that exist, and with roles that can do what it says."""
-    states = {note.subtask_id: note.state for note in planner.call.done}
+    """Returns the model's plan with names that exist, and with roles that can query its tables."""
+    states = _states(planner.call)
     earlier = previous.folded().subtasks if previous else []
+    # Roles that are not usable here count, too: that a run needs them is worth knowing.
+    roles = planner.loaded.team.roles
     names = KnownNames(
         attachments=[attachment.name for attachment in planner.call.attachments],
-        # Those of roles that are not usable here, too: that a run needs them is worth knowing.
-        capabilities=[capability for role in planner.loaded.team.roles for capability in role.capabilities],
+        capabilities=[capability for role in roles for capability in role.capabilities],
         data=planner.data if planner.fields.items else NO_DATA,
         states={subtask.id: states.get(subtask.id, "waiting") for subtask in earlier},
     )
     plan, notes = put_right(plan, names)
-    plan, copies = without_copies(plan) if planner.short else (plan, [])
+    if planner.short:
+        plan, copies = without_copies(plan)
+        notes += copies
     plan, moved = planner.with_able_roles(plan)
-    reply.put_right = [*notes, *copies, *moved]
+    reply.put_right = [*notes, *moved]
     return planner.with_whole_goal(plan, reply.strategy) if planner.short else plan
 
 
-async def _written(desk: Desk, planner: Planner, previous: Plan | None) -> tuple[PlanReply, Plan | None]:
-    """Returns the beginning of the reply, and the plan, or addition, as the caller, the team or the model wrote it."""
-    call, steps = planner.call, STRATEGIES[planner.call.strategy].plans_steps
-    if call.own_plan is not None:  # for a caller's plan and a fixed route of the team no model is asked
+def _states(call: PlanInput) -> dict[str, str]:
+    """Returns the states of the run's subtasks so far, by id."""
+    return {note.subtask_id: note.state for note in call.done}
+
+
+async def _written(
+    desk: Desk,
+    planner: Planner,
+    previous: Plan | None,
+) -> tuple[PlanReply, Plan | None]:
+    """Returns the beginning of the reply, and the plan that the caller, the team or the model wrote.
+
+    After a first plan that is an addition to it.
+    """
+    call = planner.call
+    steps = STRATEGIES[call.strategy].plans_steps
+    # For a caller's plan and for a fixed route of the team no model is asked.
+    if call.own_plan is not None:
         reply = PlanReply(head="", usage=Usage(), strategy="step" if steps else "plan")
         return reply, call.own_plan.model_copy(update={"goal": planner.goal})
-    if (fixed := planner.fixed_route()) is not None:
+    fixed = planner.fixed_route()
+    if fixed is not None:
         return PlanReply(head="", usage=Usage(), strategy="route"), fixed
     untrusted = planner.loaded.toolbox.labels_of_data().untrusted
-    attachments = {item.name: await _beginning(desk, item, untrusted) for item in call.attachments}
+    attachments: dict[str, str] = {}
+    for attachment in call.attachments:
+        attachments[attachment.name] = await _beginning(desk, attachment, untrusted)
 
     form = await read_text(desk.store, call.answer_schema_ref) if call.answer_schema_ref else ""
-    busy = load_lines(call.done, await desk.others.agents_at_work(call.run.run_id) if desk.others else 0)
+    others_at_work = await desk.others.agents_at_work(call.run.run_id) if desk.others else 0
+    busy = load_lines(call.done, others_at_work)
     change = plan_change(call.comment) if call.comment else ""
     problems = repair("plan", call.problems) if call.problems else ""
 
@@ -161,13 +200,23 @@ async def _written(desk: Desk, planner: Planner, previous: Plan | None) -> tuple
         parts = [built_on, change, problems, LAST_WORDS[planner.mode]]
         last_words = "\n\n".join(filter(None, parts))
         return planner_request(
-            planner.goal, attachments, so_far, call.missing, last_words, form, planner.catalogue, busy
+            planner.goal,
+            attachments,
+            so_far,
+            call.missing,
+            last_words,
+            form,
+            planner.catalogue,
+            busy,
         )
 
-    words = [change, problems, "Return the complete reply again."]
-    back = None if call.head is None else (call.head, "\n\n".join(filter(None, words)))
+    back = None
+    if call.head is not None:
+        words = [change, problems, "Return the complete reply again."]
+        back = (call.head, "\n\n".join(filter(None, words)))
     # One step at a time asks with the same system text again and again.
-    answered = await send(desk, call, planner.system(), planner.form(), within, back, "prefix" if steps else "none")
+    cache: CacheUse = "prefix" if steps else "none"
+    answered = await send(desk, call, planner.system(), planner.form(), within, back, cache)
     reply = PlanReply(head=answered.head, usage=answered.usage, refusal=answered.message.refusal)
     plan = None
     if reply.refusal is None:
@@ -185,50 +234,57 @@ async def _beginning(desk: Desk, attachment: ArtifactRef, untrusted: str) -> str
     if untrusted:  # else it could have a part in the plan, which all agents follow
         return f"({size}, to be read by worker agents alone)"
     text = await read_text(desk.store, attachment.ref)
-    return text if len(text) <= _ATTACHMENT_CHARS else f"{text[:_ATTACHMENT_CHARS]} [... {size} in all]"
+    if len(text) <= _ATTACHMENT_CHARS:
+        return text
+    return f"{text[:_ATTACHMENT_CHARS]} [... {size} in all]"
 
 
-def _checked(planner: Planner, reply: PlanReply, plan: Plan, previous: Plan | None, card: TeamCard) -> Plan | None:
+def _checked(
+    planner: Planner,
+    reply: PlanReply,
+    plan: Plan,
+    previous: Plan | None,
+    card: TeamCard,
+) -> Plan | None:
     """Returns the plan as it will run, earlier revisions included; None, with its problems in the reply."""
-    call, states = planner.call, {n.subtask_id: n.state for n in planner.call.done}
+    call, states = planner.call, _states(planner.call)
     usable = card.assignable(nesting=call.nesting_left > 0)
-    # A finding of an earlier run costs nothing, and takes no subtask's room.
-    found_before = [*earlier_ids(plan), *(earlier_ids(previous) if previous else [])]
-    most = call.max_subtasks + len(found_before)
-    small = [a.name for a in call.attachments if a.bytes <= limits.SMALL_ATTACHMENT_BYTES]  # a part of every brief
     names = [attachment.name for attachment in call.attachments]
+    # Small attachments are a part of every brief, large ones need a role with a tool for them.
+    large = {each.name for each in call.attachments if each.bytes > limits.SMALL_ATTACHMENT_BYTES}
     if reply.strategy == "route":
-        for subtask in plan.subtasks:
-            subtask.attachments = names if usable.role(subtask.role).reads_attachments else small
-        return plan
-    problems = (
-        plan_problems(plan, most, names, planner.data)
-        if previous is None
-        else revision_problems(previous, plan, most, states, names, planner.data)
-    )
-    problems += unknown_role_problems(plan, card) if call.own_plan else []
-    single = {role.name for role in usable.roles if role.team is None}  # a team is no candidate
-    able = [{"candidate_roles": [name for name in item.candidate_roles if name in single]} for item in plan.subtasks]
-    changed = [item.model_copy(update=to) for item, to in zip(plan.subtasks, able, strict=True)]
-    plan = plan.model_copy(update={"subtasks": changed})  # not in place: plans that are read are shared
-    large = set(names).difference(small)
+        return _with_attachments(plan, usable, names, large)
+
+    # A finding of an earlier run costs nothing, and takes no subtask's room.
+    most = call.max_subtasks + len(earlier_ids(plan))
+    if previous is None:
+        problems = plan_problems(plan, most, names, planner.data)
+    else:
+        most += len(earlier_ids(previous))
+        problems = revision_problems(previous, plan, most, states, names, planner.data)
+    if call.own_plan:
+        problems += unknown_role_problems(plan, card)
+
+    plan = _without_teams_as_candidates(plan, usable)
     earlier = [subtask.id for subtask in previous.subtasks] if previous else []
-    incapable, assigned = capabilities.incapable(plan, usable), capabilities.assigned(plan, usable, large, earlier)
+    incapable = capabilities.incapable(plan, usable)
+    assigned = capabilities.assigned(plan, usable, large, earlier)
     if call.own_plan is None:
         assigned, moved = capabilities.with_readers(assigned, usable, large)
         reply.put_right += moved
-    # Subtasks of unknown roles have gone to the generalist, which may be a team.
-    taken = dict.fromkeys(subtask.role for subtask in (*plan.subtasks, *assigned.subtasks))
-    roles = [role for role in map(card.find, taken) if role is not None]
-    teams = [role.name for role in roles if call.nesting_left <= 0 and role.team is not None]
-    problems += [f"role {quoted(name)} is a team and nesting is not possible here" for name in teams]
+    if call.nesting_left <= 0:
+        problems += _nesting_problems([*plan.subtasks, *assigned.subtasks], card)
     reply.incapable = bool(incapable)
-    reply.problems = problems + incapable or capabilities.unreadable(assigned, usable, large)
+    reply.problems = problems + incapable
+    if not reply.problems:
+        reply.problems = capabilities.unreadable(assigned, usable, large)
     if reply.problems:
         return None
+
     reply.unknown_roles = unknown_roles(plan, planner.loaded.team)
     whole = merge(previous, assigned, states) if previous else assigned
-    if len(assigned.subtasks) > len(plan.subtasks) and len(whole.named) > most:
+    was_split = len(assigned.subtasks) > len(plan.subtasks)
+    if was_split and len(whole.named) > most:
         reply.problems = [
             f"no single role has the capabilities of some subtasks: split among roles the plan has "
             f"{len(whole.named)} subtasks, at most {most} are allowed"
@@ -240,19 +296,54 @@ def _checked(planner: Planner, reply: PlanReply, plan: Plan, previous: Plan | No
     return whole.model_copy(update={"revision": call.revision})
 
 
+def _with_attachments(plan: Plan, usable: TeamCard, names: list[str], large: Set[str]) -> Plan:
+    """Returns a route whose subtasks have all attachments; the large ones only if they read them."""
+    small = [name for name in names if name not in large]
+    for subtask in plan.subtasks:
+        subtask.attachments = names if usable.role(subtask.role).reads_attachments else small
+    return plan
+
+
+def _without_teams_as_candidates(plan: Plan, usable: TeamCard) -> Plan:
+    """Returns a plan whose candidate roles are single agents: no team is a candidate."""
+    single = {role.name for role in usable.roles if role.team is None}
+    subtasks = []
+    for subtask in plan.subtasks:
+        able = [name for name in subtask.candidate_roles if name in single]
+        # Not in place: plans that are read are shared.
+        subtasks.append(subtask.model_copy(update={"candidate_roles": able}))
+    return plan.model_copy(update={"subtasks": subtasks})
+
+
+def _nesting_problems(subtasks: Sequence[Subtask], card: TeamCard) -> list[str]:
+    """Returns a sentence for each role that is a team.
+
+    Subtasks of unknown roles have gone to the generalist by now, which may be one.
+    """
+    problems = []
+    for name in dict.fromkeys(subtask.role for subtask in subtasks):
+        role = card.find(name)
+        if role is not None and role.team is not None:
+            problems.append(f"role {quoted(role.name)} is a team and nesting is not possible here")
+    return problems
+
+
 async def _accept(desk: Desk, reply: PlanReply, plan: Plan, planner: Planner) -> None:
-    """Writes a checked plan into the reply and the store, or why history cannot have it."""
+    """Writes a checked plan into the reply and the store; or its problem, if it is too large."""
     call, goal = planner.call, planner.goal
-    known_texts = [goal, *(text for work in planner.works for text in texts_in(work))]
+    known_texts = [goal]
+    for work in planner.works:
+        known_texts += texts_in(work)
     if plan.direct_answer:
         known = addresses_in(*goal_of_people(goal, call.run.run_id))
         direct = without_links(plan.direct_answer, known)
         plan = plan.model_copy(update={"direct_answer": direct})
     reply.plan = shortened(plan)
-    if (length := len(reply.model_dump_json())) > limits.PLAN_REPLY_BYTES:
+    length, most = len(reply.model_dump_json()), limits.PLAN_REPLY_BYTES
+    if length > most:
         reply.plan = None
-        most = limits.PLAN_REPLY_BYTES
-        reply.problems = [f"the plan takes {length} bytes, at most {most} are possible: give it fewer dependencies"]
+        size = f"the plan takes {length} bytes, at most {most} are possible"
+        reply.problems = [f"{size}: give it fewer dependencies"]
         return
     run_id = call.run.run_id
     reply.plan_ref = await desk.store.put_output(run_id, plan.model_dump_json())

@@ -85,9 +85,9 @@ def conclude(message: str, forced: bool = False) -> Conclusion:
             break
         lines.pop()
     text = "".join(lines).strip() or message.strip()
-    confidence = closing.get("confidence")
-    limitations = [*closing.get("limitations", [])]
-    outcome = closing.get("outcome")
+    confidence: float | None = closing.get("confidence")
+    limitations: list[str] = [*closing.get("limitations", [])]
+    outcome: Conclusive | None = closing.get("outcome")
     unclear = outcome is None and _gave_up(text, confidence)
     cut_short = forced and not closing
     if cut_short:
