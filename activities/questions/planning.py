@@ -169,7 +169,7 @@ async def _written(
     planner: Planner,
     previous: Plan | None,
 ) -> tuple[PlanReply, Plan | None]:
-    """Returns the beginning of the reply, and the plan that the caller, the team or the model wrote.
+    """Returns the beginning of the reply, and the plan as the caller, team or model wrote it.
 
     After a first plan that is an addition to it.
     """
@@ -297,7 +297,7 @@ def _checked(
 
 
 def _with_attachments(plan: Plan, usable: TeamCard, names: list[str], large: Set[str]) -> Plan:
-    """Returns a route whose subtasks have all attachments; the large ones only if they read them."""
+    """Returns a route whose subtasks have all attachments, large ones only if they read them."""
     small = [name for name in names if name not in large]
     for subtask in plan.subtasks:
         subtask.attachments = names if usable.role(subtask.role).reads_attachments else small

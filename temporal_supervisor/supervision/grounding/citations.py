@@ -1,4 +1,4 @@
-"""Citations of an answer, by marks such as [t3]: one holds if the findings that it names have all of its claim."""
+"""Citations of an answer, by marks such as [t3]: each is checked against the findings it names."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ _BETWEEN_MARKS = " ,;"
 
 
 class CitedFindings:
-    """The texts of findings by their subtasks; `others`, a draft or digests, stand for findings without a text here."""
+    """The texts of findings by subtask; `others`, a draft or digests, replace missing texts."""
 
     def __init__(self, texts: Mapping[str, str], others: Sequence[str] = ()) -> None:
         self._texts = texts
@@ -38,14 +38,15 @@ class CitedFindings:
         key = subtask_id if subtask_id in self._texts else ""
         if key not in self._supports:
             own = [self._texts[key]] if key else self._others
-            # One finding may say in what the amounts of another one are counted.
+            # One finding may name the scale of amounts in another one.
             self._supports[key] = Support([Source(text) for text in own], self._scales)
         return self._supports[key]
 
     def lacking(self, claim: str, subtask_ids: Sequence[str]) -> list[Claim]:
-        """Returns the figures, quotations and addresses of a claim that no finding of these subtasks has."""
+        """Returns the figures, quotations and addresses of a claim that these findings lack."""
         finder = _Cited([self.support(subtask_id) for subtask_id in subtask_ids])
-        return [made for made, found in looked_up(claims(claim, self._texts), claim, finder) if not found]
+        made = claims(claim, self._texts)
+        return [each for each, found in looked_up(made, claim, finder) if not found]
 
     def citations(self, text: str, completed: set[str]) -> Iterator[Citation]:
         """Yields the citations of a text that hold: each statement with the subtasks in the marks after it."""
@@ -60,12 +61,12 @@ class CitedFindings:
         Each comes with the ids of its marks.
         """
         stated = Support([Source(ground) for ground in given])
-        return {
-            made.text: ids
-            for statement, ids in _marked(text[: limits.GROUNDED_CHARS], completed)
-            for made in self.lacking(statement, ids)
-            if not stated.supports(made)
-        }
+        found: dict[str, list[str]] = {}
+        for statement, ids in _marked(text[: limits.GROUNDED_CHARS], completed):
+            for claim in self.lacking(statement, ids):
+                if not stated.supports(claim):
+                    found[claim.text] = ids
+        return found
 
 
 class _Cited:
@@ -76,22 +77,36 @@ class _Cited:
 
     def find(self, claim: Claim) -> Found | None:
         """Returns the place of a claim in the first finding that has it; None if none has."""
-        return next((found for support in self._supports if (found := support.find(claim))), None)
+        for support in self._supports:
+            found = support.find(claim)
+            if found:
+                return found
+        return None
 
     def mixed(self, calculation: str, near: Near) -> str:
         """Returns the reason not to calculate these figures with each other; empty without one."""
-        return next(filter(None, (support.mixed(calculation, near) for support in self._supports)), "")
+        for support in self._supports:
+            reason = support.mixed(calculation, near)
+            if reason:
+                return reason
+        return ""
 
 
 def with_valid_marks(text: str, planned: set[str], completed: set[str]) -> str:
-    """Returns an answer without marks such as [t3] of subtasks that may not be cited; other brackets stay."""
+    """Returns an answer without marks such as [t3] of subtasks that may not be cited.
+
+    Brackets with other contents stay.
+    """
 
     def valid(match: re.Match[str]) -> str:
         ids = _ids(match)
         if not set(ids) <= planned:
             return match[0]
         cited = [subtask_id for subtask_id in ids if subtask_id in completed]
-        return f"{' ' * match[0].startswith(' ')}[{', '.join(cited)}]" if cited else ""
+        if not cited:
+            return ""
+        space = " " if match[0].startswith(" ") else ""
+        return f"{space}[{', '.join(cited)}]"
 
     return MARK.sub(valid, text)
 
@@ -101,8 +116,9 @@ def _ids(match: re.Match[str]) -> list[str]:
 
 
 def _marked(text: str, completed: set[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yields each statement that marks follow, with the ids of all of them: one may have several, as in [t1][t2]."""
-    statement, cited, start = "", list[str](), 0
+    """Yields each statement that marks follow, with the ids of all its marks, as in [t1][t2]."""
+    statement, cited = "", list[str]()
+    start = 0
     for match in MARK.finditer(text):
         ids = _ids(match)
         if not set(ids) <= completed:

@@ -44,7 +44,7 @@ _SENTENCE_END = re.compile(r"[.!?]\s|\n")
 _FILE = re.compile(r"[\w./ -]{1,76}\.[A-Za-z]{2,5}(?: p\. \d{1,5})?")
 _FOOTNOTE = re.compile(r"^[ \t]{0,3}\[(\d{1,3})\](?=:?[ \t]+\D)", re.MULTILINE)
 _YEARS = range(1500, 2101)
-# What was counted stands in no row.
+# A count is in no row.
 _COUNTING = re.compile(
     r"\b(?:how (?:many|often)|numbers? of|counts?|times|rows|in all|altogether|anzahl|zahl der|wie viele|mal)\b",
     re.IGNORECASE,
@@ -59,7 +59,7 @@ _QUOTE_MARKS = str.maketrans("‘’‚‛′“”„«»‐‑‒–—−", "
 class Claim:
     """`text` is as written; a figure has what was read in it, and the words near it.
 
-    `between` are two dates or years beside a time, such as "19 years", that lie so far apart.
+    `between` is set for a time such as "19 years" if two dates or years beside it lie so far apart.
     """
 
     kind: ClaimKind
@@ -72,14 +72,21 @@ class Claim:
 def claims(text: str, marks: Collection[str] = ()) -> Iterator[Claim]:
     """Yields the claims of a text that can be looked up; code and marks of citations are none.
 
-    Marks are brackets with ids, `marks` or those of the text's own footnotes: "[134] million" is a figure.
+    Marks are brackets with ids, `marks` or those of the text's own footnotes: "[134] million" is a
+    figure. What was read as one kind of claim is blanked, so that no other kind finds it again.
     """
     rest = without_code(text)
-    yield from (Claim("address", match[0].rstrip(_TRAILING)) for match in _ADDRESS.finditer(rest))
+    for match in _ADDRESS.finditer(rest):
+        yield Claim("address", match[0].rstrip(_TRAILING))
     rest = _blank(_ADDRESS, rest)
     for pattern in (_BLOCK_QUOTE, _QUOTED):
-        quotes = {match[0]: quote for match in pattern.finditer(rest) if (quote := _quote(match[0]))}
-        yield from (Claim("quotation", quote) for quote in quotes.values())
+        quotes: dict[str, str] = {}
+        for match in pattern.finditer(rest):
+            quote = _quote(match[0])
+            if quote:
+                quotes[match[0]] = quote
+        for quote in quotes.values():
+            yield Claim("quotation", quote)
         rest = _blank(pattern, rest, quotes.get)
     known = {*marks, *_FOOTNOTE.findall(rest)}
     rest = _blank(_MARK, rest, lambda mark: _is_mark(mark[1:-1], known))
@@ -96,18 +103,20 @@ def _is_mark(inside: str, known: Collection[str]) -> bool:
 
 
 def small_claims(text: str) -> Iterator[Claim]:
-    """Yields the small whole numbers of a text that stand as values, as in "Gold: 4"; each with its clause.
+    """Yields the small whole numbers of a text that are values, as in "Gold: 4", with clauses.
 
-    They may be counts that no source needs to have, so that only what speaks against one tells anything.
+    They may be counts, which no source needs to have: only evidence against one means something.
     """
     rest = without_code(text)
     found = [*small_values(rest)]
-    near = _near_each(text, rest, sorted([*figures(rest), *found], key=lambda figure: figure.start))
+    all_figures = sorted([*figures(rest), *found], key=lambda figure: figure.start)
+    near = _near_each(text, rest, all_figures)
     for figure in found:
         sentence = max(rest.rfind(end, 0, figure.start) for end in (". ", "\n")) + 1
         begin = max(sentence, *(rest.rfind(end, 0, figure.start) + 1 for end in ";,"))
         clause = text[begin : figure.end].strip(" -*|")
-        if len(clause) <= _CLAUSE_CHARS and not _COUNTING.search(rest, sentence, figure.start):
+        is_count = _COUNTING.search(rest, sentence, figure.start) is not None
+        if len(clause) <= _CLAUSE_CHARS and not is_count:
             yield Claim("figure", clause, figure, near[figure.start])
 
 
@@ -122,7 +131,10 @@ class _Dates:
     def around(self, place: int) -> int | None:
         """Returns the number of the date at a place; None if there is none."""
         number = bisect_right(self._starts, place) - 1
-        return number if number >= 0 and place < self._spans[number][1] else None
+        if number < 0:
+            return None
+        _, stop = self._spans[number]
+        return number if place < stop else None
 
     def words(self, number: int) -> str:
         """Returns a date as it is written."""
@@ -130,13 +142,17 @@ class _Dates:
         return self._text[start:stop]
 
     def shares_sentence(self, number: int) -> bool:
-        """True if the sentence of a date has another one; the nearest two tell."""
+        """True if the sentence of a date has another date: the one before it or the one after."""
         pairs = pairwise(self._spans[max(0, number - 1) : number + 2])
-        return any(not _SENTENCE_END.search(self._text, first[1], last[0]) for first, last in pairs)
+        between = [self._text[first[1] : second[0]] for first, second in pairs]
+        return any(not _SENTENCE_END.search(text) for text in between)
 
 
 def _near_each(text: str, rest: str, found: Sequence[Figure]) -> dict[int, Near]:
-    """Returns the words near each figure but years; the day of a date parts no words from the figure behind it."""
+    """Returns the words near each figure but years, by its start.
+
+    The day of a date does not part words from the figure behind it.
+    """
     if not found:
         return {}
 
@@ -150,7 +166,7 @@ def _near_each(text: str, rest: str, found: Sequence[Figure]) -> dict[int, Near]
     for figure in apart:
         date = dates.around(figure.start)
         if date is not None and dates.shares_sentence(date):
-            # The day of one of two dates has nothing to do with the words beside the other one.
+            # Of two dates each belongs to words of its own: the day has only its date near it.
             words[figure.start] = Near(own=dates.words(date))
         else:
             year = bound_year(text, Extent(figure.start, figure.end))
@@ -159,19 +175,23 @@ def _near_each(text: str, rest: str, found: Sequence[Figure]) -> dict[int, Near]
 
 
 def _is_year(figure: Figure) -> bool:
-    whole = figure.unit is None and figure.scale == 1 and figure.digits.isdigit() and len(figure.digits) == 4
-    return whole and int(figure.digits) in _YEARS
+    if figure.unit is not None or figure.scale != 1:
+        return False
+    digits = figure.digits
+    return digits.isdigit() and len(digits) == 4 and int(digits) in _YEARS
 
 
 def _between(figure: Figure, text: str) -> str:
     """Returns words for a time that lies between two dates near it; empty for any other."""
-    around = text[max(0, figure.start - _SPAN_CHARS) : figure.start], text[figure.end : figure.end + _SPAN_CHARS]
-    spans = spans_in([" ".join(around)]).get(figure.unit or "", set())
-    return "of two dates beside it" if any(reading.value in spans for reading in figure.readings) else ""
+    before = text[max(0, figure.start - _SPAN_CHARS) : figure.start]
+    after = text[figure.end : figure.end + _SPAN_CHARS]
+    spans = spans_in([f"{before} {after}"]).get(figure.unit or "", set())
+    is_span = any(reading.value in spans for reading in figure.readings)
+    return "of two dates beside it" if is_span else ""
 
 
 def without_quotes(text: str) -> str:
-    """Returns a text that quotes nothing: marks around what was written or reworked for a person are left out."""
+    """Returns a text without quotation marks, for texts that put own words between them."""
     return re.sub(r"[“”„«»\"]|^[ \t]{0,3}>", " ", text, flags=re.MULTILINE)
 
 
@@ -188,16 +208,20 @@ def pieces(quotation: str) -> list[str]:
 
 
 def plain_text(text: str) -> str:
-    """Returns a text without what makes equal quotations differ: case, white space, kinds of quotes, emphasis."""
+    """Returns a text without case, spare white space, kinds of quotes and emphasis."""
     folded = unicodedata.normalize("NFKC", text).casefold().translate(_QUOTE_MARKS)
     return re.sub(r"\s+", " ", re.sub(r"[*_`]+", "", folded))
 
 
 def plain_address(text: str) -> str:
-    """Returns an address or a text of addresses without what makes equal ones differ."""
+    """Returns an address, or a text of addresses, in lower case without https:// and www."""
     return re.sub(r"https?://(?:www\.)?|(?<![\w.])www\.", "", text.lower())
 
 
 def _blank(pattern: re.Pattern[str], text: str, where: Callable[[str], object] = bool) -> str:
-    """Returns a text with spaces in place of what the pattern finds; everything else stays where it is."""
-    return pattern.sub(lambda match: re.sub(r"[^\n]", " ", match[0]) if where(match[0]) else match[0], text)
+    """Returns a text with spaces in place of matches, those that `where` holds for."""
+
+    def blanked(match: re.Match[str]) -> str:
+        return re.sub(r"[^\n]", " ", match[0]) if where(match[0]) else match[0]
+
+    return pattern.sub(blanked, text)

@@ -44,8 +44,8 @@ _ABOUT = re.compile(
     r"\s?[$€£¥]?$",
     re.IGNORECASE,
 )
-# What comes before the number of a step or a page: a small whole number is a name there, 4.2 of a
-# section, too.
+# Words before the number of a step or a page: a small whole number is a name there. So is the 4.2
+# of a section.
 _SECTION_WORDS = (
     r"sections?|chapters?|tables?|figures?|fig\.|appendix|articles?|versions?|releases?|abschnitt|kapitel|tabelle|"
     r"chapitre|tableau|annexe"
@@ -153,30 +153,38 @@ def figures(text: str) -> Iterator[Figure]:
     if not matches:  # a long text without one is not searched for units
         return iter(())
 
-    numbered = {at for match in _LIST_NUMBER.finditer(text) for at in range(*match.span())}
+    in_list_numbers: set[int] = set()
+    for match in _LIST_NUMBER.finditer(text):
+        in_list_numbers.update(range(*match.span()))
     heads = _heads(_FIGURE.sub(" ", text))
-    behind, begins = None, len(text)
+    # From behind: a plain figure takes the unit of the one that follows, "12.3 and 14.5 million".
+    joined: Figure | None = None
+    next_start = len(text)
     found = []
     for match in reversed(matches):
-        figure = None if match.start() in numbered else _figure(match, text)
+        figure = None if match.start() in in_list_numbers else _figure(match, text)
         if figure is None or _is_name(match, figure, text):
             continue
         if figure.unit is not None or figure.scale != 1:
-            behind = figure
+            joined = figure
         elif _YEAR.fullmatch(figure.digits):
-            behind = None
+            joined = None
         else:
-            behind = behind if _JOINING.fullmatch(text, match.end(), begins) else None
-            meant = [*heads, *([(behind.scale, behind.unit)] if behind else [])]
-            figure = replace(figure, others=tuple(replace(figure, scale=scale, unit=unit) for scale, unit in meant))
-        begins = match.start()
+            if not _JOINING.fullmatch(text, match.end(), next_start):
+                joined = None
+            meant = [*heads]
+            if joined is not None:
+                meant.append((joined.scale, joined.unit))
+            others = [replace(figure, scale=scale, unit=unit) for scale, unit in meant]
+            figure = replace(figure, others=tuple(others))
+        next_start = match.start()
         if not _needs_none(figure, text):
             found.append(figure)
     return reversed(found)
 
 
 def small_values(text: str) -> Iterator[Figure]:
-    """Yields the small whole numbers that `figures` leaves out and that stand as values, as in "Gold: 4"."""
+    """Yields the small whole numbers that are values, as in "Gold: 4", and no `figures`."""
     text = _with_plain_digits(text)
     for match in _SMALL_VALUE.finditer(text):
         if int(match["digits"]) < SMALL:
@@ -187,10 +195,15 @@ def small_values(text: str) -> Iterator[Figure]:
 
 
 def _heads(text: str) -> list[tuple[Decimal, str | None]]:
-    """Returns the scales and units that a text names without a figure: "(in Mio. €)", "Share (%)" over a column."""
-    units = [unit for unit in sorted(mentioned_units(text)) if DIMENSIONS[unit] not in ("time", "currency")]
-    scales = [scale for scale in sorted(mentioned_scales(text)) if scale != 1]
-    return [*((scale, None) for scale in scales), *((Decimal(1), unit) for unit in units)]
+    """Returns the scales and units in heads, without a figure: "(in Mio. €)", "Share (%)"."""
+    heads: list[tuple[Decimal, str | None]] = []
+    for scale in sorted(mentioned_scales(text)):
+        if scale != 1:
+            heads.append((scale, None))
+    for unit in sorted(mentioned_units(text)):
+        if DIMENSIONS[unit] not in ("time", "currency"):
+            heads.append((Decimal(1), unit))
+    return heads
 
 
 def values(text: str) -> Iterator[Figure]:
@@ -198,30 +211,31 @@ def values(text: str) -> Iterator[Figure]:
 
     The more readings, the better.
     """
-    whole, text = set(), _with_plain_digits(text)
+    text = _with_plain_digits(text)
+    read: set[tuple[int, int]] = set()
     for match in _FIGURE.finditer(text):
-        if figure := _figure(match, text):
-            whole.add(match.span("digits"))
+        figure = _figure(match, text)
+        if figure is not None:
+            read.add(match.span("digits"))
             yield figure
     yield from _values_in_words(text)
-    # A row of CSV reads as one number with commas above.
+    # Above, a row of CSV reads as one number with commas; here each of its cells is one.
     for match in _SIMPLE.finditer(text):
-        if match.span() not in whole:
+        if match.span() not in read:
             exact = (Reading(Decimal(match[0]), Decimal(0)),)
             yield Figure(match[0], exact, Decimal(1), None, *match.span(), match[0])
 
 
 def small_numbers(text: str) -> set[int]:
     """Returns the whole numbers below 13 in a text, in digits or in words."""
-    found = {int(digits) for digits in re.findall(r"(?<![\d.,])\d{1,2}(?![\d]|[.,]\d)", text)}
+    numbers = {int(digits) for digits in re.findall(r"(?<![\d.,])\d{1,2}(?![\d]|[.,]\d)", text)}
     words = re.findall(r"[^\W\d_]+", text.lower())
-    return {number for number in found if number < SMALL} | {
-        _VALUE_OF_WORD[word] for word in words if word in _VALUE_OF_WORD
-    }
+    in_words = {_VALUE_OF_WORD[word] for word in words if word in _VALUE_OF_WORD}
+    return {number for number in numbers if number < SMALL} | in_words
 
 
 def whole_values(text: str) -> list[Figure]:
-    """Returns the figures of a text in their order, but for those that are a part of another."""
+    """Returns the figures of a text in their order, without those that are part of another."""
     found = list[Figure]()
     for figure in sorted(values(text), key=lambda each: (each.start, -each.end)):
         if not found or figure.start >= found[-1].end:
@@ -230,12 +244,12 @@ def whole_values(text: str) -> list[Figure]:
 
 
 def is_same_in_any_scale(said: Figure, cell: Decimal) -> bool:
-    """True if a figure is that of a cell, as exact as it is written, be it in thousands or percent."""
-    return any(
-        abs(reading.value * said.scale - abs(cell) * factor) <= reading.tolerance * said.scale
-        for reading in said.readings
-        for factor in _FACTORS
-    )
+    """True if a figure is a cell's, as exact as it is written, in thousands or percent, too."""
+    for reading in said.readings:
+        value, tolerance = reading.value * said.scale, reading.tolerance * said.scale
+        if any(abs(value - abs(cell) * factor) <= tolerance for factor in _FACTORS):
+            return True
+    return False
 
 
 def _values_in_words(text: str) -> Iterator[Figure]:
@@ -246,12 +260,13 @@ def _values_in_words(text: str) -> Iterator[Figure]:
 
 
 def _with_plain_digits(text: str) -> str:
-    """Returns a text with the digits and signs of ASCII, and dates such as 25.03.2026 as 25/03/2026."""
+    """Returns a text with the digits and signs of ASCII, and 25.03.2026 as 25/03/2026."""
     return _DATE.sub(lambda date: date[0].replace(".", "/"), text.translate(_ASCII))
 
 
 def _figure(match: re.Match[str], text: str) -> Figure | None:
-    """Returns the figure that begins here, None if the digits go on a word or another figure."""
+    """Returns the figure of these digits; None if they continue a word or another figure."""
+    digits = match["digits"]
     before = text[max(0, match.start() - 40) : match.start()]
     if _IN_A_WORD.search(before[-2:]):
         return None
@@ -263,18 +278,33 @@ def _figure(match: re.Match[str], text: str) -> Figure | None:
         unit = unit_of(match["unit"])
     elif currency:
         unit = unit_of(currency["currency"])
+
     about = _ABOUT.search(before[-20:])
-    width = Decimal(0) if about is None else Decimal("0.5") if about["near"] or about["sign"] else Decimal(1)
-    readings = tuple(_readings(match["digits"], _power(match["power"]), width))
-    if scale == 1 and unit is None and not about and _YEAR.fullmatch(match["digits"]) and not match["power"]:
-        readings = (Reading(Decimal(match["digits"]), Decimal("0.5")),)
-    written = text[match.start() - len(currency[0]) if currency else match.start() : match.end()].strip()
+    readings = tuple(_readings(digits, _power(match["power"]), _width(about)))
+    is_plain = scale == 1 and unit is None and not about and not match["power"]
+    if is_plain and _YEAR.fullmatch(digits):
+        readings = (Reading(Decimal(digits), Decimal("0.5")),)
     if not readings:
         return None
-    sign_at = len(before) - len(currency[0]) if currency else len(before)
+
+    currency_chars = len(currency[0]) if currency else 0
+    written = text[match.start() - currency_chars : match.end()].strip()
+    sign_at = len(before) - currency_chars
     is_negative = _MINUS.search(before[:sign_at]) is not None
     place = match.span()
-    return Figure(written, readings, scale, unit, *place, match["digits"], is_negative=is_negative)
+    return Figure(written, readings, scale, unit, *place, digits, is_negative=is_negative)
+
+
+def _width(about: re.Match[str] | None) -> Decimal:
+    """Returns the inexactness of a figure by the words before it, in units of its last digit.
+
+    It is 0 for none, half a unit to both sides for "about", one to one side for "more than".
+    """
+    if about is None:
+        return Decimal(0)
+    if about["near"] or about["sign"]:
+        return Decimal("0.5")
+    return Decimal(1)
 
 
 def _readings(digits: str, power: Decimal, width: Decimal) -> Iterator[Reading]:
@@ -283,14 +313,24 @@ def _readings(digits: str, power: Decimal, width: Decimal) -> Iterator[Reading]:
 
 
 def _decimal_forms(plain: str) -> Iterator[str]:
-    """Yields the digits with a decimal point, for each way to read commas and points: the last one may be it."""
+    """Yields the digits with a decimal point, for each way to read their commas and points.
+
+    The last mark may be the decimal point: "1,234" is 1234 or 1.234.
+    """
     *before, rest = re.split(r"[.,]", plain)
-    whole, marks = "".join(before), re.findall(r"[.,]", plain)
-    several = bool(marks) and marks.count(marks[-1]) > 1
-    if not marks or several or (len(marks) == 1 and len(rest) == 3 and len(whole) <= 3 and whole.strip("0")):
+    whole = "".join(before)
+    marks = re.findall(r"[.,]", plain)
+    if not marks:
         yield whole + rest
-    if marks and not several:
-        yield f"{whole}.{rest}"
+        return
+    groups_thousands = marks.count(marks[-1]) > 1
+    if groups_thousands:
+        yield whole + rest
+        return
+    is_one_group = len(marks) == 1 and len(rest) == 3 and len(whole) <= 3
+    if is_one_group and whole.strip("0"):
+        yield whole + rest
+    yield f"{whole}.{rest}"
 
 
 def _tolerance(written: str, width: Decimal) -> Decimal:
@@ -299,11 +339,14 @@ def _tolerance(written: str, width: Decimal) -> Decimal:
     About 30 is 25 to 35, more than 30 is up to 40.
     """
     whole, _, decimals = written.partition(".")
-    zeros = len(whole) - len(whole.rstrip("0")) if whole.strip("0") and not decimals else 0
+    zeros = 0
+    if whole.strip("0") and not decimals:
+        zeros = len(whole) - len(whole.rstrip("0"))
     place = Decimal(10) ** (zeros - len(decimals))
     if width:
         return place if decimals else max(place * width, Decimal(1))
-    return place / 2 if decimals or len(whole) - zeros >= _SIGNIFICANT else Decimal("0.5")
+    is_rounded = len(whole) - zeros >= _SIGNIFICANT
+    return place / 2 if decimals or is_rounded else Decimal("0.5")
 
 
 def _power(written: str | None) -> Decimal:
@@ -322,7 +365,8 @@ def _needs_none(figure: Figure, text: str) -> bool:
 
 def _is_name(match: re.Match[str], figure: Figure, text: str) -> bool:
     """True if the digits are part of a name or of a reference, not a figure."""
-    before, after = text[max(0, match.start() - 40) : match.start()], text[match.end() : match.end() + 12]
+    before = text[max(0, match.start() - 40) : match.start()]
+    after = text[match.end() : match.end() + 12]
     if figure.unit in (None, "%") and (_SURE.search(before[-20:]) or _SURE_AFTER.match(after)):
         return True
     if figure.unit is not None or figure.scale != 1:
@@ -330,5 +374,7 @@ def _is_name(match: re.Match[str], figure: Figure, text: str) -> bool:
     if _JOINED.match(after) and not re.match(r"[x×](?!\w)", after):
         return True
     if not figure.digits.isdigit():
-        return bool(_SECTION_NUMBER.fullmatch(figure.digits) and _SECTION.search(before))
-    return bool((len(figure.digits) <= _LABEL_DIGITS and _LABEL.search(before)) or _ACRONYM.search(before))
+        is_section = _SECTION_NUMBER.fullmatch(figure.digits) and _SECTION.search(before)
+        return bool(is_section)
+    is_label = len(figure.digits) <= _LABEL_DIGITS and _LABEL.search(before)
+    return bool(is_label or _ACRONYM.search(before))
