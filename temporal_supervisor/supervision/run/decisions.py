@@ -34,8 +34,8 @@ class Decision(Model):
     """A person's decision about the wait `id`, and about the content with the hash `sha256`.
 
     It is `about` a wait of one of these kinds. `text` is the reply, or the comment; `plan` replaces
-    the one that was shown; `by` is who says that he decided. Without a hash it is about what waits
-    under the id when it arrives, with these arguments if it names their hash.
+    the one that was shown; `by` is the person's own name for himself. Without a hash it decides
+    whatever waits under the id when it arrives, with these arguments if it names their hash.
     """
 
     id: str
@@ -48,37 +48,43 @@ class Decision(Model):
     sha256: str | None = None
 
     def is_same(self, other: "Decision") -> bool:
-        """True if another one says the same, whoever says it."""
+        """True if another decision has the same content, whoever made it."""
         return (self.choice, self.text, self.plan) == (other.choice, other.text, other.plan)
 
 
 def decision_in(update: Decided, path: str = "") -> Decision:
     """Returns the decision in an update.
 
-    `path` is that of the run, from the root, with a slash at its end.
+    `path` leads from the root to the run, with a slash at its end.
     """
-    said = {"about": update.waits, "by": update.by or "", "sha256": update.sha256}
+    common = {"about": update.waits, "by": update.by or "", "sha256": update.sha256}
     if isinstance(update, Reply):
-        return Decision(id=update.id, choice="reply", text=update.text, **said)
-    said["text"] = update.comment or ""
+        return Decision(id=update.id, choice="reply", text=update.text, **common)
+    common["text"] = update.comment or ""
     if isinstance(update, DecidePlan):
-        return Decision(id=f"{path}plan.{update.revision}", choice=update.decision, plan=update.plan, **said)
-    return Decision(id=update.id, choice=update.decision, arguments_sha256=update.arguments_sha256, **said)
+        plan_id = f"{path}plan.{update.revision}"
+        return Decision(id=plan_id, choice=update.decision, plan=update.plan, **common)
+    return Decision(
+        id=update.id,
+        choice=update.decision,
+        arguments_sha256=update.arguments_sha256,
+        **common,
+    )
 
 
 class Decisions:
-    """The decisions of a run, each by the hash of what was decided about: it is applied to nothing else.
+    """The decisions of a run, each by the hash of the content that it decides, and for no other.
 
-    The first one stands, after a reset, too: hashes are the same then. `in_advance` is True once
-    the run was reset: a decision may then come again before the work waits for it. `on_taken` gets
-    the hash of each one that is taken.
+    The first decision about a content counts, also after a reset: hashes are the same then.
+    `in_advance` is True once the run was reset: a decision may then come again before the work
+    waits for it. `on_taken` gets the hash of each decision that is taken.
     """
 
     def __init__(self) -> None:
         self.in_advance = False
         self.on_taken: Callable[[str], None] = lambda sha256: None
         self._taken: dict[tuple[str, WaitKind], Decision] = {}
-        # Of what was decided, by the id of the wait: no id comes twice.
+        # The hash of each decided content by the id of its wait: no id comes twice.
         self._hashes: dict[str, str] = {}
 
     def wake(self, work: Callable[[str], None]) -> None:
@@ -86,14 +92,11 @@ class Decisions:
         self.on_taken = work
 
     def allow_in_advance(self) -> None:
-        """Takes decisions from now on before the work waits for them: the run was reset."""
+        """Has decisions taken before the work waits for them from now on: the run was reset."""
         self.in_advance = True
 
     def take(self, decision: Decision, waits: Sequence[Wait]) -> str:
-        """Takes a decision over that was checked, unless there was one.
-
-        Returns what became of it.
-        """
+        """Takes a decision that was checked, unless there was one. Returns a reply for people."""
         sha256 = self._hash_of(decision, waits)
         assert sha256 is not None  # see `check`
         if (sha256, decision.about[0]) in self._taken:
@@ -108,39 +111,54 @@ class Decisions:
         return self._taken.get((wait.sha256, wait.kind))
 
     def check(self, decision: Decision, waits: Sequence[Wait]) -> None:
-        """Raises ValueError, with what is possible now, if it is about nothing that is among the `waits`."""
+        """Raises ValueError, with the present choices, for a decision that fits no wait."""
         sha256 = self._hash_of(decision, waits)
         taken = self._taken.get((sha256, decision.about[0])) if sha256 else None
         if taken is not None:
-            if not taken.is_same(decision):
-                by = f" by {taken.by}" if taken.by else ""
-                raise ValueError(f"'{decision.id}' is decided already: {taken.choice}{by}. The first decision stands")
+            _check_same(decision, taken)
             return
         wait = _named(decision, waits)
-        if wait is None:
-            if not (self.in_advance and decision.sha256):
-                raise ValueError(f"nothing with the id '{decision.id}' waits for a person; {_waiting(waits)}")
-        elif wait.kind not in decision.about:
-            raise ValueError(f"'{wait.id}' waits for something else: it is of the kind '{wait.kind}'")
-        elif wait.kind == "plan" and decision.choice not in wait.choices:
-            raise ValueError(f"'{wait.id}' cannot be decided so: possible are {', '.join(wait.choices)}")
-        elif decision.arguments_sha256 not in (None, wait.arguments_sha256):
-            raise ValueError(
-                f"'{wait.id}' has other arguments than those that were decided about: their SHA-256 is "
-                f"{wait.arguments_sha256}. Look at it again, then decide"
-            )
-        elif sha256 != wait.sha256:
-            raise ValueError(
-                f"'{wait.id}' shows something else than what was decided about: its SHA-256 is {wait.sha256}. "
-                "Look at it again, then decide"
-            )
+        if wait is not None:
+            _check_fit(decision, sha256, wait)
+            return
+        comes_again_after_a_reset = self.in_advance and bool(decision.sha256)
+        if not comes_again_after_a_reset:
+            nothing = f"nothing with the id '{decision.id}' waits for a person"
+            raise ValueError(f"{nothing}; {_waiting(waits)}")
 
     def _hash_of(self, decision: Decision, waits: Sequence[Wait]) -> str | None:
-        """Returns the hash of what a decision is about: its own, else that of what waits, or waited, under its id."""
+        """Returns the hash of the content of a decision: its own, else by the wait of its id."""
         if decision.sha256 is not None:
             return decision.sha256
         wait = _named(decision, waits)
         return wait.sha256 if wait else self._hashes.get(decision.id)
+
+
+def _check_same(decision: Decision, taken: Decision) -> None:
+    """Raises ValueError unless a decision that comes again is the one that was taken."""
+    if taken.is_same(decision):
+        return
+    by = f" by {taken.by}" if taken.by else ""
+    already = f"'{decision.id}' is decided already: {taken.choice}{by}"
+    raise ValueError(f"{already}. The first decision stands")
+
+
+def _check_fit(decision: Decision, sha256: str | None, wait: Wait) -> None:
+    """Raises ValueError unless a decision about this content fits the wait of its id."""
+    again = "Look at it again, then decide"
+    if wait.kind not in decision.about:
+        raise ValueError(f"'{wait.id}' waits for something else: it is of the kind '{wait.kind}'")
+    if wait.kind == "plan" and decision.choice not in wait.choices:
+        possible = ", ".join(wait.choices)
+        raise ValueError(f"'{wait.id}' cannot be decided so: possible are {possible}")
+    if decision.arguments_sha256 not in (None, wait.arguments_sha256):
+        raise ValueError(
+            f"'{wait.id}' has other arguments than those that were decided about: "
+            f"their SHA-256 is {wait.arguments_sha256}. {again}"
+        )
+    if sha256 != wait.sha256:
+        other = f"'{wait.id}' shows something else than what was decided about"
+        raise ValueError(f"{other}: its SHA-256 is {wait.sha256}. {again}")
 
 
 def _named(decision: Decision, waits: Sequence[Wait]) -> Wait | None:
@@ -157,13 +175,13 @@ def _waiting(waits: Sequence[Wait]) -> str:
 
 
 class Instructions(Model):
-    """All words to the agents of a subtask so far: the signal `instructions`, also to nested supervisors.
+    """All words to the agents of a subtask so far: the signal `instructions`.
 
     The `number` grows with each word, pause and resume: a smaller one comes late. While `paused`
-    they begin no call; `now`, they also stop the one in flight. `resumes` is how often the waits
-    for a provider were ended. `deadline_at` is for nested supervisors: None while the root's clock
-    stands still. `sent_at` is the key by which a repeated delivery is recognised: of the same
-    number, too, as the time may change alone.
+    agents begin no call; with `now` they also stop the one in flight. `resumes` counts how often
+    the waits for a provider were ended. Nested supervisors get the signal, too: `deadline_at` is
+    theirs, None while the root's clock stands still. It may change alone, so that a later signal
+    has the same number: `sent_at` tells which of two is newer.
     """
 
     number: int = 0
@@ -182,7 +200,7 @@ class Instructions(Model):
 
 
 class UpdateReplies:
-    """The number of updates `taken`, of which the server allows so many, and the replies by id."""
+    """The number of updates `taken`, which the server limits, and the replies by id."""
 
     def __init__(self) -> None:
         self.taken = 0
@@ -220,12 +238,17 @@ class Steering:
 
     def pause(self, *, now: bool) -> None:
         """Pauses the run; `now` also stops the calls in flight."""
-        self.paused, self.now, self._toggles = True, now, self._toggles + 1
+        self._set_pause(True, now)
 
     def resume(self) -> None:
         """Ends a pause, and the waits for a provider."""
         self.resumes += 1
-        self.paused, self.now, self._toggles = False, False, self._toggles + 1
+        self._set_pause(False, False)
+
+    def _set_pause(self, paused: bool, now: bool) -> None:
+        self.paused = paused
+        self.now = now
+        self._toggles += 1
 
     def say(self, text: str, to: str = ALL) -> None:
         """Adds a word to the agents of a subtask, or to all."""
@@ -236,17 +259,18 @@ class Steering:
         return not new.is_new_after(self._above)
 
     def take(self, new: Instructions) -> bool:
-        """Takes over the instructions to the supervisor above: they hold for all work here.
+        """Takes over the instructions of the supervisor above: they hold for all work here.
 
-        True if it was resumed.
+        True if they end waits for a provider.
         """
         if self.comes_late(new):
             return False
         for word in new.words[len(self._above.words) :]:
             self.say(word)
         resumed = new.resumes - self._above.resumes
-        if (new.paused, new.now) != (self.paused, self.now) or resumed:
-            self.paused, self.now, self._toggles = new.paused, new.now, self._toggles + 1
+        has_new_pause = (new.paused, new.now) != (self.paused, self.now)
+        if has_new_pause or resumed:
+            self._set_pause(new.paused, new.now)
         self.resumes += resumed
         self._above = new
         return resumed > 0
@@ -256,7 +280,11 @@ class Steering:
         own = (ALL, subtask_id, template_of(subtask_id))
         words = [word for to, word in self._words if to in own]
         return Instructions(
-            number=self._toggles + len(words), paused=self.paused, now=self.now, resumes=self.resumes, words=words
+            number=self._toggles + len(words),
+            paused=self.paused,
+            now=self.now,
+            resumes=self.resumes,
+            words=words,
         )
 
     @property
@@ -264,36 +292,40 @@ class Steering:
         """The words that hold for the supervisor's own work, too."""
         return [word for to, word in self._words if to == ALL]
 
-    # --- what can be done now: each raises ValueError with what is current ----------------------------
+    # --- checks: each raises ValueError with the present state -----------------------------------
 
     def check_word(self, new: Steer) -> None:
         """Raises ValueError if the word has no agent left to reach."""
         if len(self._words) >= _MOST_STEERS:
-            raise ValueError(f"the run was steered {_MOST_STEERS} times: use retry_subtask, with an instruction")
+            often = f"the run was steered {_MOST_STEERS} times"
+            raise ValueError(f"{often}: use retry_subtask, with an instruction")
         if new.to != ALL:
             self.check_open(new.to)
 
     def check_retry(self, new: RetrySubtask, phase: Phase, *, has_time: bool) -> None:
         """Raises ValueError if the subtask cannot be worked on again."""
         report, name = self._report(new.subtask_id), quoted(new.subtask_id)
-        refusals = {
-            "too late: the answer is being written. Start another run": phase == "synthesizing",
-            f"{name} stands for items: name one, such as '{report.id}.1'": report.counts is not None,
-            f"{name} was replaced: retry '{report.replaced_by}'": report.replaced_by is not None,
-            f"{name} lacks its dependencies: retry {' or '.join(folded(report.depends_on))}": is_blocked(report),
-            f"{name} has not ended: steer it, or skip it first": report.state in _OPEN or report.id in self.retries,
-            "the time for work on subtasks is over: extend the deadline first": not has_time,
-        }
-        for why, applies in refusals.items():
-            if applies:
-                raise ValueError(why)
+        if phase == "synthesizing":
+            raise ValueError("too late: the answer is being written. Start another run")
+        if report.counts is not None:
+            raise ValueError(f"{name} stands for items: name one, such as '{report.id}.1'")
+        if report.replaced_by is not None:
+            raise ValueError(f"{name} was replaced: retry '{report.replaced_by}'")
+        if is_blocked(report):
+            needed = " or ".join(folded(report.depends_on))
+            raise ValueError(f"{name} lacks its dependencies: retry {needed}")
+        if report.state in _OPEN or report.id in self.retries:
+            raise ValueError(f"{name} has not ended: steer it, or skip it first")
+        if not has_time:
+            over = "the time for work on subtasks is over"
+            raise ValueError(f"{over}: extend the deadline first")
 
     def check_open(self, subtask_id: str) -> None:
         """Raises ValueError if the subtask has ended."""
-        if (report := self._report(subtask_id)).state not in _OPEN:
-            raise ValueError(
-                f"{quoted(subtask_id)} has ended already: it is {report.state}. retry_subtask has it done again"
-            )
+        report = self._report(subtask_id)
+        if report.state not in _OPEN:
+            ended = f"{quoted(subtask_id)} has ended already: it is {report.state}"
+            raise ValueError(f"{ended}. retry_subtask has it done again")
 
     def retry(self, new: RetrySubtask) -> None:
         """Has a subtask worked on again."""
@@ -308,13 +340,15 @@ class Steering:
         self.retries.clear()
 
     def take_skip(self, subtask_id: str) -> Problem:
-        """Takes out why a subtask is to be ended."""
+        """Takes out the reason to end a subtask."""
         return self.skips.pop(subtask_id)
 
     def skip(self, new: SkipSubtask) -> None:
         """Has a subtask ended."""
-        why = f"{new.by or 'a person'} skipped it{f': {new.comment}' if new.comment else ''}"
-        self.skips[new.subtask_id] = Problem(type=ErrorKind.CANCELLED, message=why)
+        reason = f"{new.by or 'a person'} skipped it"
+        if new.comment:
+            reason += f": {new.comment}"
+        self.skips[new.subtask_id] = Problem(type=ErrorKind.CANCELLED, message=reason)
 
     def _report(self, subtask_id: str) -> SubtaskReport:
         if subtask_id in self._board:
@@ -329,10 +363,9 @@ class Steering:
 
 
 class Proposals:
-    """The plan that waits for a person's approval, and the roles of those that were approved.
+    """The plan that waits for a person's approval, and the roles of approved plans.
 
-    `estimate` is the one that was shown last. `number` is that of the last plan that a person was
-    asked about.
+    `estimate` was shown last. `number` is the one of the last plan that a person had to decide.
     """
 
     def __init__(self) -> None:
@@ -355,7 +388,7 @@ class Proposals:
         self.estimate = estimate
 
     def approve_roles_of(self, plan: Plan | None) -> None:
-        """Takes the roles of a plan for approved: no other plan is asked about because of them."""
+        """Marks the roles of a plan as approved: no later plan needs approval because of them."""
         if plan is not None:
             self.approved_roles |= {subtask.role for subtask in plan.subtasks}
 
