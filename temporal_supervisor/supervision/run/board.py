@@ -1,10 +1,10 @@
-"""The board: which subtask stands where, and which may start now.
+"""The board: the states of all subtasks, and the subtasks that may start now.
 
 One instance lives in a run. Its methods are the only way a subtask changes state.
 
-A template waits until its items are known. Then it has the state that those come to, and no part in
-the board's counts. Each change has a number, so that whoever looks again reads only the subtasks
-that have changed.
+A template waits until its items are known. From then on its state follows theirs, and it is no part
+of the board's counts. Each change has a number: a reader asks for the subtasks that changed after
+the last number it knows.
 """
 
 from collections import Counter
@@ -27,6 +27,7 @@ from temporal_supervisor.supervision.contract.result import (
 from temporal_supervisor.supervision.contract.usage import Usage
 from temporal_supervisor.supervision.run.gaps import gap_of, gaps_of, is_missing, partial_gaps
 
+_OPEN: tuple[SubtaskState, ...] = ("waiting", "running")
 _ENDED: tuple[SubtaskState, ...] = ("completed", "failed", "skipped", "cancelled")
 _FROM: dict[SubtaskState, tuple[SubtaskState, ...]] = {
     "running": ("waiting", "running"),  # the first attempt, or the next one
@@ -67,38 +68,56 @@ class Board:
         Dependents that were skipped wait again.
         """
         for subtask in plan.subtasks:
-            self._subtasks[subtask.id] = subtask
-            report = self._reports.get(subtask.id)
-            if report is None:
-                self._reports[subtask.id] = SubtaskReport(
-                    id=subtask.id, role=subtask.role, description=subtask.description, depends_on=subtask.depends_on
-                )
-                self._states["waiting"] += 1
-                if subtask.template:
-                    self._add_item(self._reports[subtask.template])
-            else:
-                report.depends_on = subtask.depends_on
-            self._note_change(subtask.id)
-            if not subtask.template:
-                self._replace(subtask)
-        self._reports = {subtask.id: self._reports[subtask.id] for subtask in plan.subtasks}
+            self._add(subtask)
+        self._index(plan)
+        # In the order of dependencies, as one that waits again lets its own dependents wait.
+        depends_on = {subtask.id: subtask.depends_on for subtask in plan.subtasks}
+        for subtask_id in TopologicalSorter(depends_on).static_order():
+            report = self._reports[subtask_id]
+            is_hopeless = self._is_due(report) and not self._has_ground(report)
+            if is_blocked(report) and not is_hopeless:
+                self._move(report.id, "waiting").error = None
+
+    def _add(self, subtask: Subtask) -> None:
+        """Adds a subtask of a revision, or takes over what the revision changed of it."""
+        self._subtasks[subtask.id] = subtask
+        report = self._reports.get(subtask.id)
+        if report is not None:
+            report.depends_on = subtask.depends_on
+        else:
+            self._reports[subtask.id] = SubtaskReport(
+                id=subtask.id,
+                role=subtask.role,
+                description=subtask.description,
+                depends_on=subtask.depends_on,
+            )
+            self._states["waiting"] += 1
+            if subtask.template:
+                self._add_item(self._reports[subtask.template])
+        self._note_change(subtask.id)
+        if not subtask.template:
+            self._mark_replaced(subtask)
+
+    def _index(self, plan: Plan) -> None:
+        """Computes all that is looked up by place, by dependency or by state."""
+        self._order = [subtask.id for subtask in plan.subtasks]
+        self._reports = {subtask_id: self._reports[subtask_id] for subtask_id in self._order}
         self._templates = [subtask.id for subtask in plan.subtasks if subtask.for_each]
         self._named = len(plan.named)
-        self._order = [subtask.id for subtask in plan.subtasks]
         self._place = {subtask_id: place for place, subtask_id in enumerate(self._order)}
         self._dependents: dict[str, list[str]] = {}
         for subtask in plan.subtasks:
             for dependency in subtask.depends_on:
                 self._dependents.setdefault(dependency, []).append(subtask.id)
-        self._at_work = {self._place[r.id] for r in self._reports.values() if r.state == "running" and r.counts is None}
-        self._ready: set[int] = set()  # places in the plan
+        # Places in the plan, so that each set has its order.
+        self._at_work: set[int] = set()
+        self._ready: set[int] = set()
         self._blocked: set[int] = set()
+        for place, report in enumerate(self._reports.values()):
+            if report.state == "running" and report.counts is None:
+                self._at_work.add(place)
         for subtask_id in self._order:
             self._sort_in(subtask_id)
-        for subtask_id in TopologicalSorter({s.id: s.depends_on for s in plan.subtasks}).static_order():
-            report = self._reports[subtask_id]
-            if is_blocked(report) and not (self._is_due(report) and not self._has_ground(report)):
-                self._move(report.id, "waiting").error = None
 
     def _note_change(self, subtask_id: str) -> SubtaskReport:
         """Numbers a change of a subtask, and returns its report."""
@@ -117,24 +136,37 @@ class Board:
         template.counts.total += 1
         template.counts.waiting += 1
 
-    def _replace(self, subtask: Subtask) -> None:
-        for report in self._reports.values() if subtask.replaces else ():
+    def _mark_replaced(self, subtask: Subtask) -> None:
+        """Marks the subtasks that this one replaces, with all items of a template."""
+        if not subtask.replaces:
+            return
+        for report in self._reports.values():
             if (report.template or report.id) in subtask.replaces:
                 report.replaced_by = subtask.id
 
     def leave_out(self, template: str, items: int, why: str) -> None:
         """Adds items of a template that get no subtask."""
         counts = self._reports[template].counts
-        if counts is not None and items:
-            counts.total += items
-            self._note_change(template)
-            before = f"{self._left_out[template]}; " if template in self._left_out else ""
-            self._left_out[template] = f"{before}{items} of them were left out, because {why}"
+        if counts is None or not items:
+            return
+        counts.total += items
+        self._note_change(template)
+        reason = f"{items} of them were left out, because {why}"
+        if template in self._left_out:
+            reason = f"{self._left_out[template]}; {reason}"
+        self._left_out[template] = reason
 
     def expandable(self) -> list[str]:
-        """Returns the templates whose items can be known: their dependencies have ended, one with success."""
-        waiting = [r for r in map(self._reports.__getitem__, self._templates) if r.state == "waiting"]
-        return [report.id for report in waiting if self._is_due(report) and self._has_ground(report)]
+        """Returns the templates whose items can be known.
+
+        Their dependencies have ended, one with success.
+        """
+        found = []
+        for template in self._templates:
+            report = self._reports[template]
+            if report.state == "waiting" and self._is_due(report) and self._has_ground(report):
+                found.append(template)
+        return found
 
     def names_items(self, subtask_id: str) -> bool:
         """True if the finding of a subtask is to name items."""
@@ -193,7 +225,7 @@ class Board:
     def _has_ground(self, report: SubtaskReport) -> bool:
         """True if a dependency succeeded, or none is needed.
 
-        An item is named by a success of its template's.
+        An item needs none: the finding that names it has succeeded.
         """
         if report.template or not report.depends_on:
             return True
@@ -202,23 +234,25 @@ class Board:
     def _sort_in(self, subtask_id: str) -> None:
         """Lists a subtask among those that are ready, or blocked, or neither."""
         report, place = self._reports[subtask_id], self._place[subtask_id]
-        is_due = report.state == "waiting" and self._is_due(report)
-        has_ground = is_due and self._has_ground(report)
-        for places, wanted in (
-            (self._ready, has_ground and not self._subtasks[subtask_id].for_each),
-            (self._blocked, is_due and not has_ground),
-        ):
-            (places.add if wanted else places.discard)(place)
+        self._ready.discard(place)
+        self._blocked.discard(place)
+        if report.state != "waiting" or not self._is_due(report):
+            return
+        if not self._has_ground(report):
+            self._blocked.add(place)
+        elif not self._subtasks[subtask_id].for_each:
+            self._ready.add(place)
 
     def missing_for(self, subtask_id: str) -> list[Gap]:
-        """Returns the dependencies of a subtask that did not succeed, those that are items in one."""
-        dependencies = (self._reports[d] for d in folded(self._reports[subtask_id].depends_on))
-        missing = [report for report in dependencies if is_missing(report)]
-        return [gap_of(report, self._reports, self._left_out) for report in missing]
+        """Returns the dependencies of a subtask that did not succeed; items as their template."""
+        names = folded(self._reports[subtask_id].depends_on)
+        missing = [name for name in names if is_missing(self._reports[name])]
+        return [gap_of(self._reports[name], self._reports, self._left_out) for name in missing]
 
     def completed_for(self, subtask_id: str) -> list[SubtaskReport]:
         """Returns the dependencies of a subtask that succeeded."""
-        return [self._reports[d] for d in self._reports[subtask_id].depends_on if self._completed(d)]
+        succeeded = filter(self._completed, self._reports[subtask_id].depends_on)
+        return [self._reports[name] for name in succeeded]
 
     def _completed(self, subtask_id: str) -> bool:
         return self._reports[subtask_id].state == "completed"
@@ -232,7 +266,9 @@ class Board:
         self.begin(subtask_id, role)
         self._outdated.discard(subtask_id)
         report = self._reports[subtask_id]
-        report.attempts, report.nested, report.gaps = report.attempts + 1, None, []
+        report.attempts += 1
+        report.nested = None
+        report.gaps = []
         report.reused = None
         return report
 
@@ -253,9 +289,9 @@ class Board:
         self._move(subtask_id, "waiting")
 
     def reopen(self, subtask_id: str) -> None:
-        """Has an ended subtask done again, and those skipped for want of it.
+        """Has an ended subtask done again, and those that were skipped because of it.
 
-        A finding stays until a better one.
+        Its finding stays until there is a better one.
         """
         report = self._move(subtask_id, "waiting")
         report.finished_at = report.error = None
@@ -268,7 +304,7 @@ class Board:
         reports = [self._reports[subtask_id]]
         if reports[0].counts is not None:
             reports = [report for report in self._reports.values() if report.template == subtask_id]
-        return [report.id for report in reports if report.state in ("waiting", "running")]
+        return [report.id for report in reports if report.state in _OPEN]
 
     def skip(self, subtask_id: str, error: Problem, finding: Finding | None = None) -> None:
         """Ends a subtask that a person does not want, with what it had.
@@ -294,7 +330,7 @@ class Board:
         report.gaps = list(gaps)
 
     def complete(self, subtask_id: str, finding: Finding) -> None:
-        """Ends a subtask that succeeded; what rests on another finding of it is marked."""
+        """Ends a subtask that succeeded; findings built on another finding of it are marked."""
         if finding.text_ref != self.text_ref(subtask_id):
             self.mark_stale([subtask_id])
         report = self._finish(subtask_id, "completed")
@@ -323,7 +359,8 @@ class Board:
         """
         stale: dict[str, list[str]] = {}
         for subtask_id in changed:
-            for report in map(self._reports.__getitem__, self._dependents.get(subtask_id, ())):
+            for dependent in self._dependents.get(subtask_id, ()):
+                report = self._reports[dependent]
                 if report.state == "completed" and report.finding:
                     self._note_change(report.id).stale = True
                     stale.setdefault(report.id, []).append(subtask_id)
@@ -332,7 +369,11 @@ class Board:
         return stale
 
     def end(
-        self, subtask_id: str, state: SubtaskState, error: Problem | None = None, finding: Finding | None = None
+        self,
+        subtask_id: str,
+        state: SubtaskState,
+        error: Problem | None = None,
+        finding: Finding | None = None,
     ) -> None:
         """Ends a subtask that did not complete; `finding` is what it had.
 
@@ -351,7 +392,7 @@ class Board:
         `error` is the reason for these and for those that were stopped before without one.
         """
         for report in reversed(self.reports()):  # items, and then their templates
-            if report.counts is None and report.state in ("waiting", "running"):
+            if report.counts is None and report.state in _OPEN:
                 if report.id in self._once_completed:
                     self.keep(report.id)
                 else:
@@ -372,24 +413,28 @@ class Board:
         self._note_change(subtask_id)
         if state == "running":
             report.started_at = report.started_at or self._now().isoformat()
-        if before != state:
-            report.state = state
-            if state == "running":
-                self._at_work.add(self._place[subtask_id])
-            else:
-                self._at_work.discard(self._place[subtask_id])
-            self._states[before] -= 1
-            self._states[state] += 1
-            if template := template_of(subtask_id):
-                _count_item(self._note_change(template), before, state)
-            for changed in (subtask_id, *self._dependents.get(subtask_id, ())):
-                self._sort_in(changed)
+        if state == before:
+            return report
+        report.state = state
+        place = self._place[subtask_id]
+        if state == "running":
+            self._at_work.add(place)
+        else:
+            self._at_work.discard(place)
+        self._states[before] -= 1
+        self._states[state] += 1
+        template = template_of(subtask_id)
+        if template:
+            _count_item(self._note_change(template), before, state)
+        self._sort_in(subtask_id)
+        for dependent in self._dependents.get(subtask_id, ()):
+            self._sort_in(dependent)
         return report
 
     def gaps(self) -> list[Gap]:
         """Returns the gaps of the answer, those of nested runs included.
 
-        None that a completed subtask has filled.
+        A gap that a completed subtask has filled is none.
         """
         return gaps_of(self._reports, self._left_out)
 
@@ -415,7 +460,8 @@ class Board:
         Each candidate counts as one.
         """
         waiting = (report.id for report in self._reports.values() if report.state == "waiting")
-        return sum(self._subtasks[each].candidates for each in islice(chain(self.running(), waiting), slots))
+        first = islice(chain(self.running(), waiting), slots)
+        return sum(self._subtasks[subtask_id].candidates for subtask_id in first)
 
     def ready_beside(self, subtask_id: str) -> int:
         """Returns the number of other subtasks that could begin at once."""
@@ -423,25 +469,26 @@ class Board:
 
     def unfinished(self) -> list[SubtaskReport]:
         """Returns the subtasks that wait or are worked on; items instead of their template."""
-        return [
-            report
-            for report in self._reports.values()
-            if report.state in ("waiting", "running") and report.counts is None
-        ]
+        open_ones = [report for report in self._reports.values() if report.state in _OPEN]
+        return [report for report in open_ones if report.counts is None]
 
     @property
     def has_finding(self) -> bool:
-        """True if any subtask has a finding, be it one that is worked on again."""
-        return self._states["completed"] > 0 or any(report.finding is not None for report in self._reports.values())
+        """True if any subtask has a finding, also one that is worked on again."""
+        if self._states["completed"] > 0:
+            return True
+        return any(report.finding is not None for report in self._reports.values())
 
     def usable(self) -> list[SubtaskReport]:
-        """Returns subtasks with a finding: completed ones, and others that returned what they had."""
+        """Returns subtasks with a finding: completed ones, and others that handed in a part."""
         return [report for report in self._reports.values() if report.finding is not None]
 
 
 def is_blocked(report: SubtaskReport) -> bool:
     """True if a subtask was skipped because its dependencies did not succeed, not by a person."""
-    return report.state == "skipped" and report.error is not None and report.error.type == ErrorKind.DEPENDENCIES_FAILED
+    if report.state != "skipped" or report.error is None:
+        return False
+    return report.error.type == ErrorKind.DEPENDENCIES_FAILED
 
 
 def _is_partial(finding: Finding | None) -> bool:
