@@ -1,14 +1,16 @@
 """Conversations: append-only chains of stored objects, one for each model call.
 
-A conversation's head is the key of its last entry. An entry holds the messages that its call added, the model's reply
-and the keys of its ancestors, so that a cold process reads them all at once. The provider's JSON passes through
-unchanged; outputs of tools are stored apart and put in place on the way to the model.
+A conversation's head is the key of its last entry. An entry holds the messages that its call added,
+the model's reply and the keys of its ancestors, so that a cold process reads them all at once. The
+provider's JSON passes through unchanged; outputs of tools are stored apart and put in place on the
+way to the model.
 """
 
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from os.path import commonprefix
 from typing import Annotated
 
@@ -24,9 +26,12 @@ from temporal_supervisor.supervision.contract.finding import Labels, Read
 from temporal_supervisor.supervision.contract.model_choice import Effort
 from temporal_supervisor.supervision.contract.usage import Usage
 
-_CLEARED_OUTPUT_CHARS = 600  # of a tool output that has made room: enough to know whether to read it again
+# Of a tool output that has made room: enough to decide whether to read it again.
+_CLEARED_OUTPUT_CHARS = 600
 _THINKING = ("thinking", "redacted_thinking")
-_NOTHING_LEFT: Json = {"type": "text", "text": "(thinking only)"}  # the API refuses a message without content
+# In place of a reply of nothing else: the API refuses a message without content.
+_NOTHING_LEFT: Json = {"type": "text", "text": "(thinking only)"}
+_ABOUT_OUTPUTS = ("sources", "artifacts", "readings")  # with a stored output, never sent
 
 
 class Opening(Model):
@@ -51,12 +56,13 @@ class ConversationView(Model):
 
 
 class Entry(Model):
-    """One model call: the messages that it added to the conversation, and the reply. Only the first has an opening.
+    """One model call: the messages that it added to the conversation, and the reply.
 
-    `ancestors` are the keys of the entries before it, oldest first. In `input` a tool_result block has `content_ref`, a
-    key, in place of `content`, beside `sources` and `artifacts`. `labels` is what the call had read, `spent` what
-    failed attempts at it had cost, `at` when the answer was stored. A first entry may begin anew what the conversation
-    at the head `anew_from` had come to.
+    Only the first one of a conversation has an opening; it may begin anew what the conversation at
+    the head `anew_from` had come to. `ancestors` are the keys of the entries before it, oldest
+    first. In `input` a tool_result block has `content_ref`, a key, in place of `content`, and also
+    `sources` and `artifacts`. `labels` are those of all texts that the call had read, `spent` is
+    the usage of failed attempts at it, `at` the time when the answer was stored.
     """
 
     opening: Opening | None = None
@@ -78,7 +84,7 @@ class Entry(Model):
 
 @dataclass(frozen=True)
 class Conversation:
-    """A conversation up to the call `head`: its entries, oldest first, and the messages that each added, whole."""
+    """A conversation up to the call `head`: its entries, oldest first, and their whole messages."""
 
     opening: Opening
     entries: list[Entry]
@@ -98,21 +104,22 @@ class ConversationStore:
         self._store = store
 
     async def load(self, head: str) -> Conversation:
-        """Returns the whole conversation with its tool outputs. Raises ArtifactMissing if a part of it is gone."""
+        """Returns the whole conversation with its tool outputs. Raises ArtifactMissing."""
         chain = await self.chain(head)
         opening = chain[0].opening
         assert opening is not None  # of a first entry
+        # The outputs of all entries are read at once, and then given to each entry.
         resolved = iter(await self.resolve([message for entry in chain for message in entry.input]))
-        inputs = [[next(resolved) for _ in entry.input] for entry in chain]
+        inputs = [[*islice(resolved, len(entry.input))] for entry in chain]
         return Conversation(opening, chain, inputs, head)
 
     async def chain(self, head: str) -> list[Entry]:
-        """Returns the entries of the conversation, oldest first. Raises ArtifactMissing if one is gone."""
+        """Returns the entries of the conversation, oldest first. Raises ArtifactMissing."""
         last = await self.entry(head)
         return [*(await self.entries(last.ancestors)).values(), last]
 
     async def all_chains(self, head: str) -> list[list[Entry]]:
-        """Returns the conversation at `head`, and before it those that it began anew, as chains of entries."""
+        """Returns the entries of the conversation at `head`, behind those that it began anew."""
         chain = await self.chain(head)
         before = await self.all_chains(chain[0].anew_from) if chain[0].anew_from else []
         return [*before, chain]
@@ -128,10 +135,14 @@ class ConversationStore:
         """Returns the one user message that answers all tool calls of a turn, in the given order."""
         blocks: list[Json] = []
         for result in results:
-            content = {"content_ref": result.ref} if result.text is None else {"content": result.text}
-            more = result.model_dump(include={"is_error", "sources", "artifacts", "readings"})
-            named = {name: value for name, value in more.items() if value}
-            blocks.append({"type": "tool_result", "tool_use_id": result.call_id, **content, **named})
+            block: Json = {"type": "tool_result", "tool_use_id": result.call_id}
+            if result.text is None:
+                block["content_ref"] = result.ref
+            else:
+                block["content"] = result.text
+            more = result.model_dump(include={"is_error", *_ABOUT_OUTPUTS})
+            block |= {name: value for name, value in more.items() if value}
+            blocks.append(block)
         return {"role": "user", "content": blocks}
 
     async def entry(self, key: str) -> Entry:
@@ -149,16 +160,21 @@ class ConversationStore:
     async def save(self, key: str, entry: Entry) -> Entry:
         """Stores the entry. Returns the stored one, which is another attempt's if that came first."""
         data = _dump(entry)
-        return self._store.keep(key, data, _parse) if await self._store.create(key, data) else await self.entry(key)
+        if await self._store.create(key, data):
+            return self._store.keep(key, data, _parse)
+        return await self.entry(key)
 
 
 def _dump(entry: Entry) -> bytes:
-    """Returns the stored form: some 80 bytes for each ancestor, and once what the keys of all begin with."""
+    """Returns the stored form: the common prefix of the ancestors' keys is written once."""
     document = entry.model_dump()
     shared = commonprefix(entry.ancestors)
-    document["ancestors"] = {"shared": shared, "ends": [key[len(shared) :] for key in entry.ancestors]}
-    # Neither pydantic's JSON mode nor strict UTF-8: they refuse or change lone surrogates, which models do send.
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    ends = [key.removeprefix(shared) for key in entry.ancestors]
+    document["ancestors"] = {"shared": shared, "ends": ends}
+    # Neither pydantic's JSON mode nor strict UTF-8: they refuse or change lone surrogates, which
+    # models do send.
+    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _parse(data: bytes) -> Entry:
@@ -176,9 +192,8 @@ def _with_blocks(message: Json, change: Callable[[Json], Json]) -> Json:
 def _with_output(block: Json, texts: dict[str, str]) -> Json:
     if "content_ref" not in block:
         return dict(block)
-    sent = {
-        name: value for name, value in block.items() if name not in ("content_ref", "sources", "artifacts", "readings")
-    }
+    own = ("content_ref", *_ABOUT_OUTPUTS)
+    sent = {name: value for name, value in block.items() if name not in own}
     return {**sent, "content": texts[block["content_ref"]]}
 
 
@@ -188,23 +203,28 @@ def visible_messages(
     view: ConversationView,
     output_chars: int = limits.TOOL_OUTPUT_CHARS,
 ) -> list[Json]:
-    """Returns the messages that a model gets of `inputs`, which its calls added, whole, and the `replies` so far.
+    """Returns the messages that a model is sent: the `inputs` of its calls and its `replies`.
 
-    Of each tool output they have `output_chars` characters at most.
+    They have at most `output_chars` characters of each tool output.
     """
+    preview_chars = min(_CLEARED_OUTPUT_CHARS, output_chars)
     messages: list[Json] = []
-    previews = view.cleared  # of the outputs to come
+    cleared = view.cleared  # of the outputs to come
     for number, added in enumerate(inputs):
         shown = [_with_blocks(message, dict) for message in added]
         for at, block in enumerate(tool_results(shown), 1):
-            limit = min(_CLEARED_OUTPUT_CHARS, output_chars) if previews > 0 else output_chars
-            block["content"] = beginning(str(block.get("content", "")), output_name(number, at), limit)
-            previews -= 1
+            limit = preview_chars if cleared > 0 else output_chars
+            cleared -= 1
+            name = output_name(number, at)
+            block["content"] = beginning(str(block.get("content", "")), name, limit)
         messages += shown
-        if number < len(replies) and replies[number]:  # the provider refuses an empty message
-            thinking = number >= view.thinking_removed_before
-            kept = [dict(block) for block in replies[number] if thinking or block.get("type") not in _THINKING]
-            messages.append({"role": "assistant", "content": kept or [dict(_NOTHING_LEFT)]})
+        reply = replies[number] if number < len(replies) else []
+        if not reply:  # the provider refuses an empty message
+            continue
+        if number < view.thinking_removed_before:
+            reply = [block for block in reply if block.get("type") not in _THINKING]
+        content = [dict(block) for block in reply or [_NOTHING_LEFT]]
+        messages.append({"role": "assistant", "content": content})
     return messages
 
 
@@ -219,4 +239,5 @@ def tool_results(messages: list[Json]) -> list[Json]:
 
 
 def _blocks(messages: list[Json], kind: str) -> list[Json]:
-    return [block for message in messages for block in message["content"] if block.get("type") == kind]
+    blocks = [block for message in messages for block in message["content"]]
+    return [block for block in blocks if block.get("type") == kind]

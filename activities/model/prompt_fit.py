@@ -10,7 +10,13 @@ import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from activities.model.conversation import Conversation, ConversationView, Opening, tool_results, visible_messages
+from activities.model.conversation import (
+    Conversation,
+    ConversationView,
+    Opening,
+    tool_results,
+    visible_messages,
+)
 from activities.model.port import Json, Window, user_message
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.text import size
@@ -28,7 +34,7 @@ _LEAST_GAIN = 0.1
 
 @dataclass(frozen=True)
 class CallDraft:
-    """A call to be sent: the conversation that it continues, the messages that it adds, and all as they are shown."""
+    """A call to be sent: the conversation it continues, the messages it adds, all as shown."""
 
     past: Conversation | None
     added: list[Json]
@@ -39,10 +45,7 @@ class CallDraft:
 
 @dataclass(frozen=True)
 class FirstPrompt:
-    """The first call of a conversation: a text, or what writes it, and a note after it.
-
-    Without tools `withheld`.
-    """
+    """The first call of a conversation: a text or its writer, and a note; no tools `withheld`."""
 
     window: Window
     opening: Opening
@@ -51,30 +54,31 @@ class FirstPrompt:
     withheld: Sequence[str] = ()
 
     async def first(self) -> CallDraft:
-        """Returns the prompt with as much of the texts that can be cut as the window has room for."""
+        """Returns the prompt; texts that can be cut fill the room that the window has for them."""
         room = self.window.prompt_tokens
         draft = await self._written(room)
         excess = draft.tokens - self.window.target
         return draft if excess <= 0 else await self._written(max(0, room - excess))
 
     async def shorter(self, draft: CallDraft) -> CallDraft | None:
-        """Returns the prompt with a third of that at most; None if nothing can be cut."""
+        """Returns the prompt with at most a third of its tokens; None if nothing can be cut."""
         written = await self._written(min(self.window.prompt_tokens, draft.tokens) // 3)
         return written if written.messages != draft.messages else None
 
     async def _written(self, room: int) -> CallDraft:
         text = self.text if isinstance(self.text, str) else await self.text(room)
-        messages = [user_message(text, *([self.note] if self.note else []))]
+        message = user_message(text, self.note) if self.note else user_message(text)
         view = ConversationView(withheld=[*self.withheld])
-        return CallDraft(None, messages, messages, view, opening_tokens(self.opening, messages))
+        tokens = opening_tokens(self.opening, [message])
+        return CallDraft(None, [message], [message], view, tokens)
 
 
 @dataclass
 class NextPrompt:
-    """A later call: the conversation `past` with messages `added`, which are `whole` with their tool outputs.
+    """A later call: the conversation `past` and the messages `added`, in `whole` with outputs.
 
-    Once other tools are `withheld`, what was thought before is left out: the API takes it only
-    after what it was thought with.
+    Once other tools are `withheld`, earlier thinking is left out: the API accepts it only behind
+    the very prompt that it was made for.
     """
 
     window: Window
@@ -91,66 +95,95 @@ class NextPrompt:
         self._all = self._seen + len(tool_results(self.whole))
 
     async def first(self) -> CallDraft:
-        """Returns the conversation as it was shown last, or where that is too long with previews, of new outputs last.
+        """Returns the conversation as it was shown last, with more previews where that is too long.
 
-        A clearing leaves the newest third of what was shown so far if it can: one that frees much
-        is not soon followed by another, each of which makes the provider read all of it again. New
-        outputs are previews only where the prompt fits by that, as the model has not seen them.
+        A clearing that frees little is soon followed by another, and after each one the provider
+        reads the whole conversation again. So it takes two thirds of the outputs that are still
+        whole, if that is enough by far, else all that the model has seen. Outputs that it has not
+        seen become previews only if the prompt fits by that.
         """
-        draft, target, before = self._shown(self._view), self.window.target, self._view.cleared
+        draft = self._shown(self._view)
+        target = self.window.target
         if draft.tokens <= target:
             return draft
-        counts = ((before + (self._seen - before) * 2 // 3, 1 - _LEAST_GAIN), (self._seen, 1), (self._all, 1))
-        drafts = ((self._cleared(count), share * target) for count, share in counts)
-        best = next((each for each, most in drafts if each.tokens <= most), None) or self._cleared(self._seen)
-        return best if draft.tokens - best.tokens >= target * _LEAST_GAIN else draft
+        shorter = self._fitting(target)
+        gain = draft.tokens - shorter.tokens
+        return shorter if gain >= target * _LEAST_GAIN else draft
+
+    def _fitting(self, target: float) -> CallDraft:
+        """Returns the first of three clearings that fits; the second one if none does."""
+        cleared = self._view.cleared
+        most_of_it = self._cleared(cleared + (self._seen - cleared) * 2 // 3)
+        if most_of_it.tokens <= target * (1 - _LEAST_GAIN):
+            return most_of_it
+        all_seen = self._cleared(self._seen)
+        if all_seen.tokens <= target:
+            return all_seen
+        everything = self._cleared(self._all)
+        return everything if everything.tokens <= target else all_seen
 
     async def shorter(self, draft: CallDraft) -> CallDraft | None:
         """Returns the conversation with previews of the outputs already seen, else of all.
 
         None if it stays as long.
         """
-        shorter = (self._cleared(count) for count in (self._seen, self._all) if count > draft.view.cleared)
-        return next((each for each in shorter if each.tokens < draft.tokens), None)
+        for count in (self._seen, self._all):
+            if count <= draft.view.cleared:
+                continue
+            cleared = self._cleared(count)
+            if cleared.tokens < draft.tokens:
+                return cleared
+        return None
 
     def _changed(self, **changes: object) -> ConversationView:
-        return self._view.model_copy(update={**changes, "thinking_removed_before": len(self.past.entries)})
+        """Returns another view: with it all thinking so far is left out, as the API wants it."""
+        thinking = {"thinking_removed_before": len(self.past.entries)}
+        return self._view.model_copy(update={**changes, **thinking})
 
     def _cleared(self, count: int) -> CallDraft:
         return self._shown(self._changed(cleared=count))
 
     def _shown(self, view: ConversationView) -> CallDraft:
-        replies, last = [entry.reply.content for entry in self.past.entries], self.past.last
+        """Returns the call in a view, with its tokens."""
+        replies = [entry.reply.content for entry in self.past.entries]
         chars = self.window.output_chars
         messages = visible_messages([*self.past.inputs, self.whole], replies, view, chars)
+        last = self.past.last
         usage = last.reply.usage
-        if usage.prompt_tokens:
-            before = visible_messages(self.past.inputs, replies, last.view, chars)
-            changed = [pair for pair in zip(messages, before, strict=False) if pair[0] != pair[1]]
-            tokens = usage.prompt_tokens + usage.output_tokens + _json_tokens(messages[len(before) :])
-            tokens += sum(_json_tokens([new]) - _json_tokens([old]) for new, old in changed)
-        else:  # the endpoint does not count
+        if not usage.prompt_tokens:  # the endpoint does not count
             tokens = opening_tokens(self.opening, messages)
+            return CallDraft(self.past, self.added, messages, view, tokens)
+        # The provider counted the last prompt and its reply; what is new or changed is estimated.
+        before = visible_messages(self.past.inputs, replies, last.view, chars)
+        tokens = usage.prompt_tokens + usage.output_tokens
+        tokens += _json_tokens(messages[len(before) :])
+        for new, old in zip(messages, before, strict=False):
+            if new != old:
+                tokens += _json_tokens([new]) - _json_tokens([old])
         return CallDraft(self.past, self.added, messages, view, tokens)
 
 
 def tokens_of(text: str) -> int:
-    """Returns about how many tokens a text has: by its bytes, as scripts with more of them take more tokens."""
+    """Returns an estimate of a text's tokens by its bytes: scripts with more take more tokens."""
     return round(size(text) / limits.CHARS_PER_TOKEN)
 
 
 def text_tokens(system: str, messages: Sequence[Json]) -> int:
-    """Returns about how many tokens the texts of a prompt have, at least.
+    """Returns an estimate of the least tokens that the texts of a prompt have.
 
     Thinking is left out, as servers show none of it to the model again, and tools, as not every
     template has them.
     """
-    blocks = [block for message in messages for block in message["content"]]
-    return tokens_of(system) + _json_tokens([block for block in blocks if "thinking" not in str(block.get("type"))])
+    texts = []
+    for message in messages:
+        for block in message["content"]:
+            if "thinking" not in str(block.get("type")):
+                texts.append(block)
+    return tokens_of(system) + _json_tokens(texts)
 
 
 def opening_tokens(opening: Opening, messages: Sequence[Json] = ()) -> int:
-    """Returns about how many tokens a conversation's first prompt has."""
+    """Returns an estimate of the tokens of a conversation's first prompt."""
     schema = [opening.output_schema] if opening.output_schema else []
     return tokens_of(opening.system) + _json_tokens([*opening.tools, *schema, *messages])
 

@@ -15,7 +15,12 @@ from urllib.parse import unquote
 from activities.model.conversation import ConversationStore, Entry
 from activities.model.port import Json
 from activities.replies.agent_story import ToolUse, read_tool_uses
-from activities.store.artifacts import ArtifactChanged, ArtifactError, ArtifactMissing, ArtifactStore
+from activities.store.artifacts import (
+    ArtifactChanged,
+    ArtifactError,
+    ArtifactMissing,
+    ArtifactStore,
+)
 from activities.store.reading import read_text
 from temporal_supervisor.console.base.command import Access
 from temporal_supervisor.console.run.found_runs import facts, find_run, recorded_goal
@@ -52,7 +57,10 @@ _CALL_SEGMENTS = 5  # of the key of a stored model call
 
 @dataclass(frozen=True)
 class AnswerEvidence:
-    """An answer as it was written, a link for each of its claims, its findings, what was changed in the store."""
+    """An answer as it was written, a link for each of its claims, and its findings.
+
+    `changed` are the texts that are no longer in the store as they were stored.
+    """
 
     answer: str
     links: list[Link]
@@ -66,12 +74,16 @@ async def evidence_of(store: ArtifactStore, result: RunResult) -> AnswerEvidence
     answer = result.answer
     if result.answer_ref:
         answer = await verified_text(store, result.answer_ref, problems) or answer
-    current = [(report.id, report.finding) for report in result.subtasks if report.finding and not report.replaced_by]
-    read = await asyncio.gather(*(grounded(store, finding) for _, finding in current))
-    findings = dict(zip([subtask_id for subtask_id, _ in current], read, strict=True))
+    current: dict[str, Finding] = {}
+    for report in result.subtasks:
+        if report.finding and not report.replaced_by:
+            current[report.id] = report.finding
+    read = await asyncio.gather(*(grounded(store, finding) for finding in current.values()))
+    findings = dict(zip(current, read, strict=True))
     planned = [subtask.description for subtask in result.subtasks]
     links = answer_chain(answer, result.citations, findings, planned, result.answer_json)
-    problems += [problem for finding in read for problem in finding.problems]
+    for finding in read:
+        problems += finding.problems
     return AnswerEvidence(answer, links, findings, list(dict.fromkeys(problems)))
 
 
@@ -79,13 +91,16 @@ async def grounded(store: ArtifactStore, finding: Finding) -> Grounded:
     """Reads a finding, its record and the outputs behind it; the store compares each with its hash."""
     problems: list[str] = []
     text = await verified_text(store, finding.text_ref, problems)
-    stored = await verified_text(store, finding.record_ref, problems) if finding.record_ref else ""
-    record = FindingRecord.model_validate_json(stored) if stored else FindingRecord()
+    record = FindingRecord()
+    if finding.record_ref:
+        stored = await verified_text(store, finding.record_ref, problems)
+        record = FindingRecord.model_validate_json(stored) if stored else record
     refs = {item.output_ref for item in record.evidence if item.output_ref}
     outputs = {ref: await verified_text(store, ref, problems) for ref in sorted(refs)}
-    output = (
-        json.loads(await verified_text(store, finding.output_ref, problems) or "null") if finding.output_ref else None
-    )
+    output = None
+    if finding.output_ref:
+        stored = await verified_text(store, finding.output_ref, problems)
+        output = json.loads(stored) if stored else None
     return Grounded(**dict(record), text=text, outputs=outputs, problems=problems, output=output)
 
 
@@ -100,7 +115,7 @@ async def verified_text(store: ArtifactStore, ref: str, problems: list[str]) -> 
 
 @dataclass(frozen=True)
 class StoredCall:
-    """A stored model call: `subtask` is the path of the one that it was for, "" for the supervisor itself."""
+    """A stored model call: `subtask` is the path of its subtask, "" for the supervisor's own."""
 
     subtask: str
     workflow_id: str
@@ -115,44 +130,56 @@ class StoredCall:
 
 async def stored_calls(store: ArtifactStore, run_id: str) -> list[StoredCall]:
     """Returns the stored model calls of a run, in no order."""
-    keys = [key.split("/") for key in await store.list_keys(run_prefix(run_id))]
-    named = [(unquote(parts[2]), unquote(parts[3]), parts) for parts in keys if len(parts) == _CALL_SEGMENTS]
-    return [
-        StoredCall(subtask_path(workflow, run_id), workflow, step, "/".join(parts)) for workflow, step, parts in named
-    ]
+    calls = []
+    for key in await store.list_keys(run_prefix(run_id)):
+        segments = key.split("/")
+        if len(segments) != _CALL_SEGMENTS:
+            continue
+        workflow_id, step = unquote(segments[2]), unquote(segments[3])
+        calls.append(StoredCall(subtask_path(workflow_id, run_id), workflow_id, step, key))
+    return calls
 
 
 async def entries_of(
-    conversations: ConversationStore, calls: list[StoredCall], problems: list[str]
+    conversations: ConversationStore,
+    calls: list[StoredCall],
+    problems: list[str],
 ) -> list[tuple[StoredCall, Entry]]:
-    """Returns the calls with their entries, by time; each that is no longer what was stored is a problem instead."""
+    """Returns the calls with their entries, by time; lost and changed ones become `problems`."""
     entries = await conversations.entries((call.key for call in calls), problems)
     known = ((call, entries[call.key]) for call in calls if call.key in entries)
     return sorted(known, key=lambda pair: pair[1].at or "")
 
 
 async def said_in(conversations: ConversationStore, entry: Entry) -> list[tuple[str, str]]:
-    """Returns the parts of what a call added to its conversation, each behind who says it, and those of the reply."""
-    parts = [("system", entry.opening.system)] if entry.opening else []
+    """Returns the parts that a call added to its conversation, each with its author."""
+    parts: list[tuple[str, str]] = []
+    if entry.opening:
+        parts.append(("system", entry.opening.system))
     if entry.opening and entry.opening.tools:
-        parts.append(("tools", ", ".join(str(tool.get("name")) for tool in entry.opening.tools)))
-    for message in [*await conversations.resolve(entry.input), {"role": "reply", "content": entry.reply.content}]:
-        parts += [(f"{message['role']}: {block.get('type')}", _block_text(block)) for block in message["content"]]
+        names = [str(tool.get("name")) for tool in entry.opening.tools]
+        parts.append(("tools", ", ".join(names)))
+    added = await conversations.resolve(entry.input)
+    for message in [*added, {"role": "reply", "content": entry.reply.content}]:
+        for block in message["content"]:
+            parts.append((f"{message['role']}: {block.get('type')}", _block_text(block)))
     return parts
 
 
 def _block_text(block: Json) -> str:
     """Returns the content of a message's block: a text, the output of a tool, or JSON."""
-    said = block.get(str(block.get("type")), block.get("content"))
+    content = block.get(str(block.get("type")), block.get("content"))
+    if isinstance(content, str):
+        return content
     shown = {name: value for name, value in block.items() if name not in ("type", "signature")}
-    return said if isinstance(said, str) else json.dumps(shown, ensure_ascii=False, indent=2)
+    return json.dumps(shown, ensure_ascii=False, indent=2)
 
 
 _TABLE_ROWS = 100
 
 
 Prompt = tuple[StoredCall, Entry, list[tuple[str, str]]]
-"""What a model call added to its conversation, and the reply, each part with who says it."""
+"""A stored model call with the parts that it added to its conversation, each with its author."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +194,7 @@ class SubtaskPart:
 
 
 class AnswerTable(NamedTuple):
-    """A table of the answer: its first rows, and how many there are."""
+    """A table of the answer: its first rows, and the number of all."""
 
     name: str
     columns: list[str]
@@ -178,10 +205,10 @@ class AnswerTable(NamedTuple):
 
 @dataclass
 class ReportData:
-    """A run as its report shows it: `waits` says why an open run waits.
+    """A run as its report shows it.
 
-    The `prompts` are the supervisor's own. Of one that `repeats` an earlier run `changes` are the
-    differences.
+    `waits` are the reasons why an open run waits. The `prompts` are the supervisor's own. `changes`
+    are the differences from the earlier run that this one `repeats`.
     """
 
     run_id: str
@@ -206,14 +233,18 @@ class ReportData:
 
 
 async def report_data(access: Access, given: str | None, *, prompts: bool = False) -> ReportData:
-    """Returns the report of a run. Without a server a run is found by its whole id, if the store has its end."""
+    """Returns the report of a run; without a server by its whole id, if a store has its end."""
     try:
         client = await access.client()
     except ConnectionFailed:
         stores = await access.stores_with_end(given) if given else []
-        if given is None or len(stores) != 1 or (data := await _ended(given, stores[0])) is None:
+        if given is None or len(stores) != 1:
             raise
         store = stores[0]
+        ended = await _ended(given, store)
+        if ended is None:
+            raise
+        data = ended
     else:
         store = await access.store()
         data = await _known(Run(client, await find_run(client, given)), store)
@@ -245,9 +276,11 @@ async def _texts(
     left_out: Collection[str],
 ) -> dict[str, str]:
     """Returns the texts of findings by name; items whose table is compared are left out."""
-    names, texts = names_of(result), dict[str, str]()
+    names = names_of(result)
+    texts: dict[str, str] = {}
     for report in result.subtasks:
-        if report.finding and report.id in names and report.template not in left_out:
+        is_compared = report.id in names and report.template not in left_out
+        if report.finding and is_compared:
             texts[names[report.id]] = await read_text(store, report.finding.text_ref)
     return texts
 
@@ -262,7 +295,7 @@ async def rows_by_table(store: ArtifactStore, result: RunResult) -> dict[str, li
 
 
 async def _known(run: Run, store: ArtifactStore) -> ReportData:
-    """Returns the facts about a run beside its findings and calls. Raises CommandFailed."""
+    """Returns the facts about a run, without its findings and calls. Raises CommandFailed."""
     ended = await _ended(run.id, store)
     try:
         described = await run.require()
@@ -270,47 +303,69 @@ async def _known(run: Run, store: ArtifactStore) -> ReportData:
         if ended is None:
             raise
         return ended
+    # In another state, a stored end may be that of an earlier execution.
     if ended and state_word(described) in ("completed", "failed", "cancelled"):
-        return ended  # what is stored of another state may be of an earlier execution
+        return ended
     _, team, _ = await facts(described)
     outcome, events = await outcome_so_far(run, store), await full_trace(run, store)
     data = ReportData(run.id, outcome, events, await recorded_goal(run), team)
     if is_open(described):
         status = await run.status()
-        data.notice, data.waits = status.model_notice or "", [cause.cause for cause in stated(status, run.id)]
+        data.notice = status.model_notice or ""
+        data.waits = [standstill.cause for standstill in stated(status, run.id)]
     return data
 
 
 async def _ended(run_id: str, store: ArtifactStore) -> ReportData | None:
     """Builds the report from the stored result; None if there is none."""
-    if (stored := await stored_end(run_id, store)) is None:
+    stored = await stored_end(run_id, store)
+    if stored is None:
         return None
     published, outcome = stored
     data = ReportData(run_id, outcome, await stored_trace(run_id, store) or [])
-    if known := published.facts:
-        data.goal, data.team, data.notice = await read_text(store, known.goal_ref), known.team, known.notice or ""
+    known = published.facts
+    if known:
+        data.goal = await read_text(store, known.goal_ref)
+        data.team = known.team
+        data.notice = known.notice or ""
     return data
 
 
 async def _add_content(data: ReportData, store: ArtifactStore, *, with_prompts: bool) -> None:
     """Adds the stored content: the answer's evidence, findings, calls and, if wanted, prompts."""
-    conversations, answered = ConversationStore(store), set[str]()
-    calls, prompts = defaultdict[str, list[ToolUse]](list), defaultdict[str, list[Prompt]](list)
-    data.evidence, known = await evidence_of(store, data.result), await stored_calls(store, data.run_id)
+    conversations = ConversationStore(store)
+    answered = set[str]()  # model calls whose tool calls were read
+    calls = defaultdict[str, list[ToolUse]](list)
+    prompts = defaultdict[str, list[Prompt]](list)
+    data.evidence = await evidence_of(store, data.result)
+    known = await stored_calls(store, data.run_id)
     for stored, entry in await entries_of(conversations, known, data.evidence.changed):
+        asking = entry.ancestors[-1] if entry.ancestors else ""
         try:
-            if entry.ancestors and (asked := entry.ancestors[-1]) not in answered:
-                answered.add(asked)
-                before = await conversations.entry(asked)
-                uses = (await read_tool_uses(conversations, [before, entry]))[: len(before.reply.tool_uses())]
-                calls[stored.subtask] += [use for use in uses if use.name != FINISH_TOOL]
+            if asking and asking not in answered:
+                answered.add(asking)
+                calls[stored.subtask] += await _answered_by(conversations, asking, entry)
             if with_prompts:
-                prompts[stored.subtask].append((stored, entry, await said_in(conversations, entry)))
+                parts = await said_in(conversations, entry)
+                prompts[stored.subtask].append((stored, entry, parts))
         except ArtifactError as error:
             data.evidence.changed.append(str(error))
     data.tables = [table async for table in _tables(store, data.result)]
-    parts_of = _subtasks(store, data.result.subtasks, data.evidence.findings, calls, prompts)
-    data.subtasks, data.prompts = [part async for part in parts_of], prompts[""]
+    subtasks = _subtasks(store, data.result.subtasks, data.evidence.findings, calls, prompts)
+    data.subtasks = [part async for part in subtasks]
+    data.prompts = prompts[""]
+
+
+async def _answered_by(
+    conversations: ConversationStore,
+    asking: str,
+    entry: Entry,
+) -> list[ToolUse]:
+    """Returns the tool calls of the entry at `asking`, with the outputs that the next entry has."""
+    before = await conversations.entry(asking)
+    uses = await read_tool_uses(conversations, [before, entry])
+    own = uses[: len(before.reply.tool_uses())]
+    return [use for use in own if use.name != FINISH_TOOL]
 
 
 async def _subtasks(
@@ -324,14 +379,16 @@ async def _subtasks(
     """Yields the subtasks, each before those of the run nested in it."""
     for report in reports:
         path = f"{above}{report.id}"
-        found = known.get(report.id) or (await grounded(store, report.finding) if report.finding else Grounded())
-        own = calls.get(path, [])
+        found = known.get(report.id) or Grounded()
+        if report.id not in known and report.finding:
+            found = await grounded(store, report.finding)
+        own = [*calls.get(path, [])]
         listed = {call.output_ref for call in own}
-        own = own + [  # what a finding is based on is there, wherever its call was made
-            ToolUse(item.tool, item.arguments, found.outputs[item.output_ref], item.output_ref)
-            for item in found.evidence
-            if item.output_ref in found.outputs and item.output_ref not in listed
-        ]
+        # The evidence of a finding is listed wherever its call was made.
+        for item in found.evidence:
+            ref = item.output_ref
+            if ref in found.outputs and ref not in listed:
+                own.append(ToolUse(item.tool, item.arguments, found.outputs[ref], ref))
         yield SubtaskPart(path, report, found, own, prompts.get(path, []))
         if report.nested and report.nested.result_ref:
             with contextlib.suppress(ArtifactError):
@@ -341,10 +398,16 @@ async def _subtasks(
 
 
 async def _tables(store: ArtifactStore, result: RunResult) -> AsyncIterator[AnswerTable]:
-    """Yields the tables of the answer: those that code made of items, else the list of objects in its JSON."""
-    made = [(each.name, each.ref) for each in result.tables]
-    for name, ref in made or ([("answer.json", result.result_ref or "")] if rows_of(result.answer_json) else []):
+    """Yields the tables of the answer: those that code made of items, else the one in its JSON."""
+    for table in result.tables:
         with contextlib.suppress(ArtifactError, csv.Error):
-            text = await read_text(store, ref) if made else answer_file(result, ".csv").decode()
-            columns, *rows = csv.reader(io.StringIO(text))
-            yield AnswerTable(name, columns, rows[:_TABLE_ROWS], len(rows), ref)
+            yield _answer_table(table.name, await read_text(store, table.ref), table.ref)
+    if not result.tables and rows_of(result.answer_json):
+        with contextlib.suppress(csv.Error):
+            text = answer_file(result, ".csv").decode()
+            yield _answer_table("answer.json", text, result.result_ref or "")
+
+
+def _answer_table(name: str, text: str, ref: str) -> AnswerTable:
+    columns, *rows = csv.reader(io.StringIO(text))
+    return AnswerTable(name, columns, rows[:_TABLE_ROWS], len(rows), ref)

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
+from itertools import chain
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -30,7 +31,7 @@ Targets = dict[str, list[JsonValue]]
 
 
 GENERAL = "general"
-"""The bundled team for any goal: what a request without a team takes, and whose tools an inline team may name alone."""
+"""The bundled team for any goal: for requests without a team. An inline team may name its tools."""
 NAME_RULE = "1 to 48 lower-case letters, digits, hyphens or underscores, a letter first"
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,47}")
 _TOOL_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_-]{0,63}")
@@ -128,8 +129,12 @@ class Role(RoleBase, StrictModel):
                 raise ValueError("a role needs a system_prompt")
             if self.output_schema is not None and not self.columns:
                 raise ValueError('output_schema: it needs type = "object" and properties')
-        elif (self.team and self.person) or self.tools or self.ask or self.output_schema is not None:
-            raise ValueError("a role that is a team or a person has no other of these, no tools, `ask`, output_schema")
+            return self
+        is_both = bool(self.team and self.person)
+        has_agents_fields = bool(self.tools) or self.ask or self.output_schema is not None
+        if is_both or has_agents_fields:
+            fields = "no other of these, no tools, `ask`, output_schema"
+            raise ValueError(f"a role that is a team or a person has {fields}")
         return self
 
     @property
@@ -141,13 +146,11 @@ class Role(RoleBase, StrictModel):
 
     @property
     def wanted_columns(self) -> list[str]:
-        """The columns that need values: those required by `output_schema`.
-
-        All if it requires none.
-        """
+        """The columns that need values: those that `output_schema` requires; all if it has none."""
         required = (self.output_schema or {}).get("required")
-        wanted = [name for name in self.columns if isinstance(required, list) and name in required]
-        return wanted or self.columns
+        if not isinstance(required, list):
+            return self.columns
+        return [name for name in self.columns if name in required] or self.columns
 
 
 class ToolRights(StrictModel):
@@ -166,9 +169,9 @@ class ToolRights(StrictModel):
 
     @property
     def said(self) -> dict[str, Any]:
-        """The words that it says, by field of a Tool."""
-        words = {name: getattr(self, name) for name in ToolRights.model_fields}
-        return {name: word for name, word in words.items() if word is not None}
+        """The rights that are set, by field of a Tool."""
+        rights = {name: getattr(self, name) for name in ToolRights.model_fields}
+        return {name: right for name, right in rights.items() if right is not None}
 
 
 class ToolEntry(ToolRights):
@@ -184,10 +187,7 @@ class ToolEntry(ToolRights):
 
 
 class McpTool(ToolRights):
-    """A team file's words on a tool of an MCP server.
-
-    The server's own words count for nothing. What the server itself says of it counts for nothing.
-    """
+    """A team file's words on a tool of an MCP server; the server's own words count for nothing."""
 
     reads: Reads = "private"
     returns: Returns = "untrusted"
@@ -221,13 +221,17 @@ class McpServer(StrictModel):
     def _reachable(self) -> "McpServer":
         if (self.command is None) == (self.url is None):
             raise ValueError("give it either a command or a url")
-        if self.headers if self.url is None else self.args:
+        misplaced = self.headers if self.url is None else self.args
+        if misplaced:
             raise ValueError("headers belong to a url; args belong to a command, which has env")
-        if self.url is not None and (problem := require_http(self.url, secret=bool(self.headers))):
-            raise ValueError(problem)
+        if self.url is not None:
+            problem = require_http(self.url, secret=bool(self.headers))
+            if problem:
+                raise ValueError(problem)
         for text in self.headers.values():
             if not secrets_in(text):
-                raise ValueError(f"headers: {quoted(text)} names no secret: write NAME, or ${{NAME}} in a longer text")
+                helps = "write NAME, or ${NAME} in a longer text"
+                raise ValueError(f"headers: {quoted(text)} names no secret: {helps}")
         return self
 
     @property
@@ -239,7 +243,10 @@ class McpServer(StrictModel):
     @property
     def secrets(self) -> list[str]:
         """The names of all secrets that it gets."""
-        return list(dict.fromkeys([*self.env, *(name for text in self.headers.values() for name in secrets_in(text))]))
+        names = [*self.env]
+        for text in self.headers.values():
+            names += secrets_in(text)
+        return list(dict.fromkeys(names))
 
 
 def secrets_in(header: str) -> list[str]:
@@ -271,7 +278,7 @@ class Team(StrictModel):
     example: Annotated[str, Field(max_length=_LINE_CHARS)] = ""
     share_tools: bool = False
     roles: Annotated[list[Role], Field(min_length=1, max_length=limits.TEAM_ROLES)]
-    # It and what follows are compared with the roles: a field's validator sees those before it.
+    # Behind `roles`, as it is compared with them: a validator sees only the fields before its own.
     generalist: str
     tools: list[ToolEntry] = []
     mcp_servers: dict[ServerName, McpServer] = {}
@@ -285,7 +292,8 @@ class Team(StrictModel):
     def _consistent(cls, roles: list[Role], info: ValidationInfo) -> list[Role]:
         names = [role.name for role in roles]
         problems = []
-        if repeated := _repeated(names):
+        repeated = _repeated(names)
+        if repeated:
             problems.append(f"role names must differ: {repeated}")
         for role in roles:
             for field, other in (("fallback", role.fallback), ("backup", role.backup)):
@@ -293,9 +301,12 @@ class Team(StrictModel):
                     problems.append(f"role '{role.name}' is its own {field}: name another role")
                 elif other is not None and other not in names:
                     problems.append(f"role '{role.name}': {field} {_unknown(other, names)}")
-        shared = _repeated(tool for role in roles for tool in dict.fromkeys(role.tools))
+        # A tool may be written twice in one role.
+        tools = chain.from_iterable(dict.fromkeys(role.tools) for role in roles)
+        shared = _repeated(tools)
         if shared and not info.data.get("share_tools"):
-            problems.append(f"roles share the tools {shared}: give each tool to one role, or set share_tools = true")
+            helps = "give each tool to one role, or set share_tools = true"
+            problems.append(f"roles share the tools {shared}: {helps}")
         if problems:
             raise ValueError("; ".join(problems))
         return roles
@@ -303,29 +314,38 @@ class Team(StrictModel):
     @field_validator("generalist", "routes")
     @classmethod
     def _known(cls, value: Any, info: ValidationInfo) -> Any:
-        # None where a role has problems of its own.
         names = [role.name for role in info.data.get("roles", [])]
+        if not names:  # a role has problems of its own
+            return value
         used = [value] if isinstance(value, str) else [route.role for route in value]
-        if unknown := [_unknown(name, names) for name in used if names and name not in names]:
+        unknown = [_unknown(name, names) for name in used if name not in names]
+        if unknown:
             raise ValueError("; ".join(unknown))
         return value
 
     @field_validator("tools")
     @classmethod
     def _distinct(cls, tools: list[ToolEntry]) -> list[ToolEntry]:
-        if repeated := _repeated(tool.name for tool in tools):
+        repeated = _repeated(tool.name for tool in tools)
+        if repeated:
             raise ValueError(f"tool names must differ: {repeated}")
         return tools
 
     @property
     def named_tools(self) -> list[str]:
         """The names of all tools that roles have, or may have by a plan."""
-        return list(dict.fromkeys([*(tool for role in self.roles for tool in role.tools), *self.toolbox]))
+        names: list[str] = []
+        for role in self.roles:
+            names += role.tools
+        return list(dict.fromkeys([*names, *self.toolbox]))
 
     @property
     def server_tools(self) -> list[str]:
         """The names of all tools of its MCP servers."""
-        return [server_tool(name, tool) for name, server in self.mcp_servers.items() for tool in server.tools]
+        names: list[str] = []
+        for server_name, server in self.mcp_servers.items():
+            names += [server_tool(server_name, tool) for tool in server.tools]
+        return names
 
     def role(self, name: str) -> Role:
         """Returns the role of that name. Raises KeyError if there is none."""
@@ -401,16 +421,21 @@ class TeamCard(Model):
     on_failure: str = ""
 
     def assignable(self, *, nesting: bool) -> "TeamCard":
-        """Returns the card of the roles that subtasks may be given to: without `nesting` none that is a team.
+        """Returns the card of the roles that subtasks may have: without `nesting` no teams.
 
-        The generalist stays, as it takes what no role is for.
+        The generalist stays in any case, as it takes the subtasks of unknown roles.
         """
-        roles = [role for role in self.roles if nesting or role.team is None or role.name == self.generalist]
+        if nesting:
+            return self
+        roles = [role for role in self.roles if role.team is None or role.name == self.generalist]
         return self.model_copy(update={"roles": roles})
 
     def find(self, name: str | None) -> RoleCard | None:
         """Returns the role of that name, None if there is none."""
-        return next((role for role in self.roles if role.name == name), None)
+        for role in self.roles:
+            if role.name == name:
+                return role
+        return None
 
     def role(self, name: str) -> RoleCard:
         """Returns the role of that name, else the generalist."""

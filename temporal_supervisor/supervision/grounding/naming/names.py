@@ -1,9 +1,10 @@
 """The names, places and causes that a text gives and no source has.
 
-A name is told by its capitals, a thing by its place in the sentence: "the coal industry", "because of a strike". One
-is known if its words stand in a source, in whatever form: inflected, as a part of a compound, in another alphabet of
-capitals, as an abbreviation. Where the text is in another language than the sources, its words prove nothing, and only
-names that no language translates are looked up. Nouns have capitals in German, so there a name needs a better sign.
+A name is recognised by its capitals, a thing by its place in the sentence: "the coal industry",
+"because of a strike". It is known if its words occur in a source, in any form: inflected, in a
+compound, in capitals, as an abbreviation. Where the text is in another language than the sources,
+its words prove nothing, and only names that no language translates are looked up. German nouns have
+capitals, so that a German name needs a better sign.
 """
 
 import re
@@ -86,6 +87,7 @@ _CAUSE = re.compile(
 )
 _CAUSE_ENDS = re.compile(r",|\s(?:and|but|which|while|und|aber)\s", re.IGNORECASE)
 _CAUSE_WORDS = 8
+_ADJECTIVE_ENDINGS = ("est", "ing", "al", "ed", "ous", "ive")
 
 
 class KnownWords:
@@ -117,7 +119,7 @@ class KnownWords:
         return {code for text in self._texts for code in _CODE.findall(text)}
 
     def has(self, word: str) -> bool:
-        """True if a source has a word, a part of it, another form of it, or what it is short for."""
+        """True if a source has a word, a part or form of it, or the words that it abbreviates."""
         written = word.strip("'’")
         if written.lower() in COMMON or all(map(self._has, words_of(written))):
             return True
@@ -134,12 +136,13 @@ class KnownWords:
 
     def _is_compound(self, stem: str) -> bool:
         """True if a word begins or ends with a word of a source, such as Windkraft with wind."""
-        splits = range(4, len(stem) - 2)
-        return (
-            self._compounds
-            and len(stem) >= 8
-            and any(stem[:at] in self._words or stem[at:] in self._words for at in splits)
-        )
+        if not self._compounds or len(stem) < 8:
+            return False
+        for at in range(4, len(stem) - 2):
+            begin, end = stem[:at], stem[at:]
+            if begin in self._words or end in self._words:
+                return True
+        return False
 
 
 def language_of(text: str) -> str:
@@ -150,15 +153,23 @@ def language_of(text: str) -> str:
 
 def _language_counts(text: str) -> Counter[str]:
     words = Counter(re.findall(r"[^\W\d_]+", text[:_LANGUAGE_CHARS].lower()))
-    counts = {language: sum(words[word] for word in those) for language, those in FUNCTION_WORDS.items()}
-    return Counter({language: count for language, count in counts.items() if count})
+    counts: Counter[str] = Counter()
+    for language, function_words in FUNCTION_WORDS.items():
+        count = sum(words[word] for word in function_words)
+        if count:
+            counts[language] = count
+    return counts
 
 
 def _initials(text: str) -> Iterator[str]:
-    """Yields the first letters of names of several words: us of United States, aws of Amazon Web Services."""
+    """Yields the first letters of names of several words: "us" of United States.
+
+    Those of their beginnings, too: "am" and "amw" and "amws" of a name of four words.
+    """
     for match in re.finditer(r"(?<!\w)[^\W\d_a-z]\w*(?:[ -][^\W\d_a-z]\w*){1,5}", text):
         letters = "".join(part[0] for part in re.split(r"[ -]", match[0])).lower()
-        yield from (letters[:size] for size in range(2, len(letters) + 1))
+        for size in range(2, len(letters) + 1):
+            yield letters[:size]
 
 
 def unknown_names(text: str, known: KnownWords) -> list[str]:
@@ -204,9 +215,12 @@ def _names(sentence: str, language: str, foreign: bool, ordinary: Collection[str
     for name, start in capitalised(sentence, _is_unit):
         words = name.split()
         rest = sentence[start + len(name) :]
-        if len(words) == 1 and name.isupper() and len(name) > 1:
-            yield from [] if _NUMBERED.match(rest) else [name]
-        elif foreign:  # other names may be words that the language has another one for
+        is_acronym = len(words) == 1 and name.isupper() and len(name) > 1
+        if is_acronym and _NUMBERED.match(rest):
+            continue
+        if is_acronym:
+            yield name
+        elif foreign:  # other names may be translated
             yield from (word for word in words if word.isupper() and len(word) > 1)
         elif language == "de":
             yield from _german_name(name, sentence[:start])
@@ -232,14 +246,15 @@ def _names_in_row(row: str, language: str, foreign: bool) -> Iterator[str]:
     """Yields the names in the cells of a row that has a figure: heads of columns are no names."""
     if foreign or not re.search(r"\d", row):
         return
+    least = 2 if language == "de" else 1  # any German noun has a capital
     for cell in _CELL.findall(row):
         words = cell.strip(" *_").split()
-        names = (
-            len(words) > (language == "de")
-            and len(words) <= 4
-            and all(word[0].isupper() and word.isalpha() for word in words)
-        )
-        if names and not (len(words) == 1 and words[0].lower().endswith(NO_NAME_ENDINGS)):
+        if not least <= len(words) <= 4:
+            continue
+        if not all(word[0].isupper() and word.isalpha() for word in words):
+            continue
+        is_plain_noun = len(words) == 1 and words[0].lower().endswith(NO_NAME_ENDINGS)
+        if not is_plain_noun:
             yield " ".join(words)
 
 
@@ -251,7 +266,8 @@ def _things(sentence: str, known: KnownWords) -> Iterator[str]:
     """Yields things and causes that a sentence names by their place in it."""
     for match in _HEAD.finditer(sentence):
         last = re.split(r"[\s-]", match[1].strip())[-1]
-        if not known.has(last) and not last.lower().endswith(("est", "ing", "al", "ed", "ous", "ive")):
+        is_adjective = last.lower().endswith(_ADJECTIVE_ENDINGS)
+        if not is_adjective and not known.has(last):
             yield match[0].strip()
     for match in _BEST.finditer(sentence):
         words = [word for word in WORD.findall(match[1]) if word.lower() not in COMMON]
@@ -259,7 +275,8 @@ def _things(sentence: str, known: KnownWords) -> Iterator[str]:
             yield match[1].strip()
     for match in _CAUSE.finditer(sentence):
         cause = _CAUSE_ENDS.split(match[1])[0]
-        words = [word for word in WORD.findall(cause) if word.lower() not in COMMON and len(word) > 2][:_CAUSE_WORDS]
+        long_words = [word for word in WORD.findall(cause) if len(word) > 2]
+        words = [word for word in long_words if word.lower() not in COMMON][:_CAUSE_WORDS]
         unknown = [word for word in words if not known.has(word)]
         if unknown and 2 * len(unknown) > len(words):
             yield cause.strip()

@@ -1,7 +1,7 @@
 """Cells that a text names by row and column: "Sales, 2019: 372", where the row of sales has 1,671.
 
 Only a sentence that names nothing else is compared: a row by its text, a column by its head or by
-the only year in it, one figure, and words of grammar. With any further word it may speak of
+the only year in it, one figure, and words of grammar. With any further word it may be about
 something that was computed.
 """
 
@@ -61,21 +61,25 @@ def wrong_cells(text: str, tables: Sequence[MarkdownTable]) -> Iterator[tuple[st
 
 
 def _wrong_in(sentence: str, table: MarkdownTable) -> str | None:
-    """Returns the difference of a sentence from a table.
+    """Returns the difference of a sentence from a table, "" without one.
 
-    It is empty without one, None if the sentence names no cell of the table.
+    None if the sentence names no cell of the table.
     """
     rows_of = _rows_by_name(table)
-    named = _longest([key for key in rows_of if _place(key, sentence) is not None])
+    named = _longest([name for name in rows_of if _place(name, sentence) is not None])
     if len(named) != 1:
         return None
-    key, rows = named[0], rows_of[named[0]]
+    key = named[0]
+    rows = rows_of[key]
     pieces = [_piece(part, table) for part in _PIECES.split(_without(key, sentence))]
     if any(not piece.words <= _GRAMMAR for piece in pieces):
         return None
     reasons = [_difference(piece, key, rows, table) for piece in pieces]
     known = [reason for reason in reasons if reason is not None]
-    return next(filter(None, known), "") if known else None
+    if not known:
+        return None
+    differing = [reason for reason in known if reason]
+    return differing[0] if differing else ""
 
 
 class _Piece(NamedTuple):
@@ -90,14 +94,21 @@ def _piece(part: str, table: MarkdownTable) -> _Piece:
     column_of = _columns_by_name(table)
     heads = _longest([form for form in column_of if _place(form, part) is not None])
     columns = {column_of[form] for form in heads}
-    rest = _without(heads[0], part) if len(columns) == 1 else part
-    words = frozenset(word.lower() for word in _WORDS.findall(_MEASURE.sub(" ", rest)))
-    return _Piece(columns.pop() if len(columns) == 1 else None, whole_values(rest), words)
+    column, rest = None, part
+    if len(columns) == 1:
+        (column,) = columns
+        rest = _without(heads[0], part)
+    words = _WORDS.findall(_MEASURE.sub(" ", rest).lower())
+    return _Piece(column, whole_values(rest), frozenset(words))
 
 
 def _longest(names: Sequence[str]) -> list[str]:
-    """Returns the names that are no part of another one."""
-    return [name for name in names if not any(name != other and name in other for other in names)]
+    """Returns the names that are not part of another one."""
+
+    def is_part(name: str) -> bool:
+        return any(name != other and name in other for other in names)
+
+    return [name for name in names if not is_part(name)]
 
 
 def _difference(
@@ -110,39 +121,47 @@ def _difference(
     at = piece.column
     if at is None or len(piece.figures) != 1:
         return None
+    said = piece.figures[0]
     cells = [row.cells[at] for row in rows if at < len(row.cells)]
-    numbers = [whole_values(cell) for cell in cells]
-    if not cells or any(len(each) != 1 for each in numbers):
+    if not cells:
         return None
-    values = [reading.value * each[0].scale for each in numbers for reading in each[0].readings]
-    if any(is_same_in_any_scale(piece.figures[0], value) for value in values):
-        return ""
-    return f"the row of {key} has {cells[0]} in {table.columns[at]}"
+    is_same = False
+    for cell in cells:
+        figures = whole_values(cell)
+        if len(figures) != 1:
+            return None
+        values = [reading.value * figures[0].scale for reading in figures[0].readings]
+        is_same |= any(is_same_in_any_scale(said, value) for value in values)
+    return "" if is_same else f"the row of {key} has {cells[0]} in {table.columns[at]}"
 
 
 @lru_cache(maxsize=_TABLES)
 def _rows_by_name(table: MarkdownTable) -> dict[str, list[TableRow]]:
-    """Returns the texts that name rows, each with its rows."""
-    columns = [at for at, column in enumerate(table.columns) if is_text_column(table, column)]
-    named = dict[str, list[TableRow]]()
+    """Returns the texts that name rows, each with its rows: the cells of the first text column."""
+    of_text = [at for at, column in enumerate(table.columns) if is_text_column(table, column)]
+    if not of_text:
+        return {}
+    first = of_text[0]
+    named: dict[str, list[TableRow]] = {}
     for row in table.rows:
-        for at in columns[:1]:
-            key = row.cells[at] if at < len(row.cells) else ""
-            if _LETTERS.search(key) and key != "NULL" and len(key) <= _KEY_SIGNS:
-                named.setdefault(key, []).append(row)
+        name = row.cells[first] if first < len(row.cells) else ""
+        if _LETTERS.search(name) and name != "NULL" and len(name) <= _KEY_SIGNS:
+            named.setdefault(name, []).append(row)
     return named
 
 
 @lru_cache(maxsize=_TABLES)
 def _columns_by_name(table: MarkdownTable) -> dict[str, int]:
-    """Returns the columns by their names: heads, heads without a currency, years of one alone."""
+    """Returns the columns by their names: heads, heads without a currency, years of one column."""
     years = [_YEAR.findall(column) for column in table.columns]
-    named = dict[str, int]()
+    named: dict[str, int] = {}
     for at, column in enumerate(table.columns):
-        plain = _MONEY.sub("", column).strip()
-        forms = {column.strip(), plain}
-        alone = [year for year in years[at][:1] if sum(year in each for each in years) == 1]
-        forms |= {*alone} if len(years[at]) == 1 else set()
+        forms = {column.strip(), _MONEY.sub("", column).strip()}
+        if len(years[at]) == 1:
+            year = years[at][0]
+            columns_with_it = sum(year in each for each in years)
+            if columns_with_it == 1:
+                forms.add(year)
         named |= {form: at for form in sorted(forms) if len(form) > 1}
     return named
 
@@ -162,4 +181,7 @@ def _place(name: str, text: str) -> tuple[int, int] | None:
 
 def _without(name: str, text: str) -> str:
     place = _place(name, text)
-    return text if place is None else f"{text[: place[0]]} {text[place[1] :]}"
+    if place is None:
+        return text
+    start, end = place
+    return f"{text[:start]} {text[end:]}"
