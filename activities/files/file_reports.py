@@ -15,7 +15,7 @@ class FileReport:
     """The report on a file: its tables, its document, or the problem with it.
 
     A table is {name, file, rows, columns, notes}. The report on a `data.toml` has the `words` of
-    the house that it explains, and its `mistakes`: what fits no table.
+    the house that it explains, and its `mistakes`: descriptions that fit no table.
     """
 
     name: str
@@ -28,31 +28,46 @@ class FileReport:
     @property
     def made(self) -> list[str]:
         """The files that were made of it."""
-        return [one["file"] for one in [*self.tables, self.document] if one]
+        made = [table["file"] for table in self.tables]
+        if self.document:
+            made.append(self.document["file"])
+        return made
 
     @property
     def described(self) -> str:
         """The file's name, which is its document's id, with the names of its tables."""
+        if not self.tables:
+            return self.name
         tables = ", ".join(table["name"] for table in self.tables)
-        return f"{self.name}, table {tables}" if tables else self.name
+        return f"{self.name}, table {tables}"
 
 
 def contents(column: Json, most: int | None = None) -> str:
-    """Returns the range of a column, or its first values and how many more it has; empty if nothing is known."""
+    """Returns the range of a column, or its first values and the number of others.
+
+    Empty if nothing is known.
+    """
     if "range" in column:
         return " to ".join(column["range"])
     values = column.get("values", [])
-    more = len(values) - len(values[:most]) + column.get("more", 0)
-    return ", ".join(map(_listed, values[:most])) + (f", ... and {more} more" if more else "")
+    shown = values[:most]
+    text = ", ".join(map(_listed, shown))
+    more = len(values) - len(shown) + column.get("more", 0)
+    return f"{text}, ... and {more} more" if more else text
 
 
 def reading_line(reading: Json) -> str:
-    """Returns a cell as it is written beside its value, what was decided, and why."""
-    written, value = literal(reading["written"]), reading["value"]
-    as_value = f"{written} is {value}" if value != reading["written"] else written
-    why = "; ".join(filter(None, [reading.get("decision"), reading.get("why")]))
-    unit = f", in {reading['unit']}" if reading.get("unit") else ""
-    return f"{as_value}{unit} ({why})" if why else f"{as_value}{unit}"
+    """Returns a cell as it is written with its value, the decision about it, and the reason."""
+    line = literal(reading["written"])
+    if reading["value"] != reading["written"]:
+        line += f" is {reading['value']}"
+    if reading.get("unit"):
+        line += f", in {reading['unit']}"
+    reasons = [reading.get("decision"), reading.get("why")]
+    known = [reason for reason in reasons if reason]
+    if known:
+        line += f" ({'; '.join(known)})"
+    return line
 
 
 def _listed(value: str) -> str:
@@ -62,28 +77,31 @@ def _listed(value: str) -> str:
 
 
 def with_unique_tables(reports: list[FileReport]) -> list[FileReport]:
-    """Returns the reports, tables of the same name numbered from the second on, each with its file as `source`.
+    """Returns the reports; tables of the same name are numbered from the second one on.
 
-    `own` is the name that a table has among those of its file.
+    Each table has its file as `source`, and as `own` its name among the tables of the file.
     """
-    names = iter(numbered([table["name"] for report in reports for table in report.tables]))
-    return [
-        replace(report, tables=[_renamed(table, next(names), report.name) for table in report.tables])
-        for report in reports
-    ]
-
-
-def _renamed(table: Json, name: str, source: str) -> Json:
-    return {"own": table["name"], **table, "name": name, "source": source}
+    all_names = [table["name"] for report in reports for table in report.tables]
+    names = iter(numbered(all_names))
+    renamed = []
+    for report in reports:
+        tables = []
+        for table in report.tables:
+            own = {"own": table["name"], **table}
+            tables.append({**own, "name": next(names), "source": report.name})
+        renamed.append(replace(report, tables=tables))
+    return renamed
 
 
 def with_about(table: Json, words: str, of_columns: Mapping[str, str]) -> Json:
     """Returns a table with its description and those of its columns, under `about`."""
-    about = {"about": words} if words else {}
-    if not of_columns:
-        return {**table, **about}
-    columns = [
-        {**column, "about": of_columns[column["name"]]} if column["name"] in of_columns else column
-        for column in table["columns"]
-    ]
-    return {**table, "columns": columns, **about}
+    described = {**table}
+    if of_columns:
+        columns = []
+        for column in table["columns"]:
+            own = of_columns.get(column["name"])
+            columns.append(column if own is None else {**column, "about": own})
+        described["columns"] = columns
+    if words:
+        described["about"] = words
+    return described

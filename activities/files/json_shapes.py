@@ -5,7 +5,7 @@ Runs in a child process.
 
 import json
 from collections.abc import Iterable
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,9 @@ _DEPTH = 3  # of objects around the table
 def table_rows(source: Path) -> list[list[Cell]] | None:
     """Returns the rows of the one table in a JSON file, names first; None if it holds none, or several.
 
-    The forms: an object with one list of objects in it, a list of lists below their names, and an object of equally
-    long lists, one for each column. Numbers stay numbers. Raises ValueError for broken JSON.
+    The forms: an object with one list of objects in it, a list of lists below their names, and an
+    object of equally long lists, one for each column. Numbers stay numbers. Raises ValueError for
+    broken JSON.
     """
     try:
         with source.open(encoding="utf-8-sig", errors="replace") as file:
@@ -33,15 +34,20 @@ def table_rows(source: Path) -> list[list[Cell]] | None:
     if rows is None:
         return None
     objects = list(rows)
-    names = list(dict.fromkeys(name for row in objects for name in row))
-    return [[*names], *([_cell(row.get(name)) for name in names] for row in objects)]
+    names: dict[str, None] = {}
+    for row in objects:
+        names.update(dict.fromkeys(row))
+    cells = [[_cell(row.get(name)) for name in names] for row in objects]
+    return [[*names], *cells]
 
 
 def _cell(value: Any) -> Cell:
-    """Returns a value as a cell: lists and objects, and true and false, as they are written."""
+    """Returns a value as a cell: lists, objects, true and false as they are written in JSON."""
     if isinstance(value, dict | list | bool):
         return json.dumps(value, ensure_ascii=False)
-    return value if value is None or isinstance(value, int | float) else str(value)
+    if value is None or isinstance(value, int | float):
+        return value
+    return str(value)
 
 
 def _rows(value: Any, depth: int) -> Iterable[Json] | None:
@@ -50,10 +56,10 @@ def _rows(value: Any, depth: int) -> Iterable[Json] | None:
         return _rows_of_list(value)
     if not isinstance(value, dict) or not value:
         return None
-    if (split := _split(value)) is not None:
-        return split
-    if (columns := _columns(value)) is not None:
-        return columns
+    for form in (_split, _columns):
+        found = form(value)
+        if found is not None:
+            return found
     if depth == 0:
         return None
     inner_rows = [_rows(inner, depth - 1) for inner in value.values()]
@@ -62,17 +68,21 @@ def _rows(value: Any, depth: int) -> Iterable[Json] | None:
 
 
 def _rows_of_list(value: list[Any]) -> Iterable[Json] | None:
-    start = value[:_LOOKED_AT]
-    if len(start) > 1 and all(isinstance(row, dict) for row in value):
-        return value
-    is_grid = len(start) > 1 and all(isinstance(row, list) for row in value)
-    if not is_grid or not all(map(_is_plain, (cell for row in start for cell in row))):
+    if len(value) < 2:
         return None
-    names = value[0]
+    if all(isinstance(row, dict) for row in value):
+        return value
+    if not all(isinstance(row, list) for row in value):
+        return None
+    names, *below = value[:_LOOKED_AT]
+    cells = [*chain.from_iterable(below)]
+    if not all(map(_is_plain, [*names, *cells])):
+        return None
     if len(names) < 2 or not all(isinstance(name, str) and name.strip() for name in names):
         return None
-    # Below names there is something else, or they were no names.
-    if all(isinstance(cell, str) for row in start[1:] for cell in row) and len(set(names)) < len(names):
+    # Names that repeat above nothing but texts are no names: it is a row like the others.
+    has_repeated = len(set(names)) < len(names)
+    if has_repeated and all(isinstance(cell, str) for cell in cells):
         return None
     return _named(names, islice(value, 1, None))
 
@@ -81,9 +91,11 @@ def _split(value: Json) -> Iterable[Json] | None:
     """Returns the rows of `{"columns": [...], "data": [[...], ...]}`; None for another form."""
     names = value.get("columns", value.get("fields"))
     data = value.get("data", value.get("rows"))
-    if not (isinstance(names, list) and isinstance(data, list) and names and data):
+    if not isinstance(names, list) or not isinstance(data, list) or not names or not data:
         return None
-    if not all(isinstance(name, str) for name in names) or not all(isinstance(row, list) for row in data):
+    if not all(isinstance(name, str) for name in names):
+        return None
+    if not all(isinstance(row, list) for row in data):
         return None
     return _named(names, data)
 
@@ -96,7 +108,8 @@ def _columns(value: Json) -> Iterable[Json] | None:
     lengths = {len(column) for column in lists}
     if len(lengths) > 1 or lengths == {0}:
         return None
-    if not all(map(_is_plain, (cell for column in lists for cell in column[:_LOOKED_AT]))):
+    first_cells = chain.from_iterable(column[:_LOOKED_AT] for column in lists)
+    if not all(map(_is_plain, first_cells)):
         return None
     return (dict(zip(value, cells, strict=True)) for cells in zip(*lists, strict=True))
 
@@ -105,8 +118,9 @@ def _named(names: list[str], rows: Iterable[list[Any]]) -> Iterable[Json]:
     """Yields rows as objects; cells beyond the names get numbers."""
     known = numbered([name.strip() or f"column_{at}" for at, name in enumerate(names, 1)])
     for row in rows:
-        more = [f"column_{at}" for at in range(len(known) + 1, len(row) + 1)]
-        yield dict(zip([*known, *more], [*row, *[None] * (len(known) - len(row))], strict=True))
+        unnamed = [f"column_{at}" for at in range(len(known) + 1, len(row) + 1)]
+        missing = [None] * (len(known) - len(row))
+        yield dict(zip([*known, *unnamed], [*row, *missing], strict=True))
 
 
 def _is_plain(value: Any) -> bool:

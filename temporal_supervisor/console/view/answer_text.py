@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from pydantic import JsonValue
 from rich.console import Console, RenderableType
@@ -28,19 +29,24 @@ _ERROR_CHARS = 1500
 _LINE_BYTES = 2 * limits.PARAGRAPH_BYTES  # a conflict with how it was settled
 _FIRST = 8  # of what is named in a row
 _JSON_ROWS = 40  # of a structured answer on a terminal
+_SUMMARY_CHARS = 600  # of each finding, where there is no answer
 
 
 def bare_report(run_id: str, outcome: RunOutcome) -> Report:
     """Returns the answer of a run with nothing around it, and its problem.
 
-    Where it lacks a model the notes have the ways to one.
+    Without a model the notes tell the ways to one.
     """
-    error, text = safe_line(outcome.said, _ERROR_CHARS), ""
+    text = ""
     if outcome.result is not None:
         text = safe(outcome.result.answer).strip() or _no_answer(outcome.result)
-    rows = [Text(text)] if text else []
-    data, code = outcome.as_json(run_id), exit_code(outcome)
-    return Report(data, rows, notes=model_notes(outcome), error=error, code=code)
+    return Report(
+        outcome.as_json(run_id),
+        [Text(text)] if text else [],
+        notes=model_notes(outcome),
+        error=safe_line(outcome.said, _ERROR_CHARS),
+        code=exit_code(outcome),
+    )
 
 
 def answer_report(
@@ -50,10 +56,14 @@ def answer_report(
     notes: Sequence[str] = (),
 ) -> Report:
     """Returns result and problem of a run, with `notes` beside them."""
-    error = safe_line(outcome.said, _ERROR_CHARS)
-    data, code = outcome.as_json(run_id), exit_code(outcome)
     rows = [] if outcome.result is None else [AnswerRow(run_id, outcome, outcome.result, web)]
-    return Report(data, rows, notes=notes, error=error, code=code)
+    return Report(
+        outcome.as_json(run_id),
+        rows,
+        notes=notes,
+        error=safe_line(outcome.said, _ERROR_CHARS),
+        code=exit_code(outcome),
+    )
 
 
 @dataclass(frozen=True)
@@ -93,19 +103,46 @@ class AnswerRow:
 
 
 def _no_answer(result: RunResult) -> str:
-    """Returns the text that stands in place of an answer: findings so far, and the gaps."""
-    findings = [f"- `{r.id}` ({r.role}): {safe_line(r.finding.summary, 600)}" for r in result.subtasks if r.finding]
-    text = "\n".join(["**No answer yet**" if result.status == "running" else "**No answer**", "", *findings])
-    return safe(with_gaps(text, result.gaps)).strip()
+    """Returns the text in place of an answer: the findings so far, and the gaps."""
+    head = "**No answer yet**" if result.status == "running" else "**No answer**"
+    lines = [head, ""]
+    for report in result.subtasks:
+        if report.finding:
+            summary = safe_line(report.finding.summary, _SUMMARY_CHARS)
+            lines.append(f"- `{report.id}` ({report.role}): {summary}")
+    return safe(with_gaps("\n".join(lines), result.gaps)).strip()
 
 
-def _fact_lines(run_id: str, known_as: str, outcome: RunOutcome, result: RunResult, web: str | None) -> list[str]:
+def _fact_lines(
+    run_id: str,
+    known_as: str,
+    outcome: RunOutcome,
+    result: RunResult,
+    web: str | None,
+) -> list[str]:
     """Returns the facts about an answer; commands name the run as it is `known_as`."""
     lines = []
-    cited = Counter(subtask_id for citation in result.citations for subtask_id in citation.subtask_ids)
-    if result.answer and result.subtasks and outcome.error is None and result.status != "running":
+    is_final = outcome.error is None and result.status != "running"
+    if result.answer and result.subtasks and is_final:
         lines.append(f"check the figures: {hint('verify', known_as)}")
-    lines += _source_lines(result, cited)
+    lines += _source_lines(result)
+    lines += _doubt_lines(result)
+    lines += _file_lines(known_as, result)
+    lines += [f"warning: {warning}" for warning in result.warnings]
+    if result.truncated:
+        lines.append(f"texts are shortened here: {hint('result', known_as, '--full')} shows all")
+    lines.append(_state_line(outcome, result))
+    if result.usage.model_calls:
+        lines += _cost_lines(result)
+    lines.append(f"run {run_id}")
+    shown = [safe_line(line, _LINE_BYTES) for line in lines]
+    # An address stays whole, to be opened.
+    return [*shown, web] if web else shown
+
+
+def _doubt_lines(result: RunResult) -> list[str]:
+    """Returns the facts that speak against an answer."""
+    lines = []
     if result.grounding == "knowledge" and not result.subtasks:
         lines.append("from the model's own knowledge: nothing was looked up")
     if result.unsupported:
@@ -113,38 +150,51 @@ def _fact_lines(run_id: str, known_as: str, outcome: RunOutcome, result: RunResu
         lines.append(f"no support for {_first(missing, ', ')}")
     lines += [f"doubtful: {doubt.text} ({doubt.where})" for doubt in result.doubts]
     for item in result.contradictions:
-        lines.append(f"conflict between {', '.join(item.subtask_ids)}: {item.description} → {item.resolution}")
+        between = f"conflict between {', '.join(item.subtask_ids)}"
+        lines.append(f"{between}: {item.description} → {item.resolution}")
+    return lines
+
+
+def _file_lines(known_as: str, result: RunResult) -> list[str]:
+    """Returns the artifacts of an answer, and the commands that save it as a file."""
+    lines = []
     for artifact in result.artifacts:
-        lines.append(f"artifact {artifact.name} ({artifact.media_type}, {artifact.bytes:,} bytes)")
+        size = f"{artifact.bytes:,} bytes"
+        lines.append(f"artifact {artifact.name} ({artifact.media_type}, {size})")
     if result.artifacts:
         lines.append(f"save the files: {hint('artifacts', known_as, '--save', 'DIR')}")
     if rows_of(result.answer_json) or len(result.tables) == 1:
         lines.append(f"as a table: {hint('result', known_as, '-o', 'table.csv')}")
     elif len(safe_json(result.answer_json).splitlines()) > _JSON_ROWS:
         lines.append(f"the whole JSON: {hint('result', known_as, '-o', 'answer.json')}")
-    lines += [f"warning: {warning}" for warning in result.warnings]
-    if result.truncated:
-        lines.append(f"texts are shortened here: {hint('result', known_as, '--full')} shows all")
-    worked_on = [report for report in result.subtasks if report.replaced_by is None and report.counts is None]
+    return lines
+
+
+def _state_line(outcome: RunOutcome, result: RunResult) -> str:
+    """Returns the state of a run, its whole subtasks, the confidence, and the reason for a part."""
+    current = [report for report in result.subtasks if report.replaced_by is None]
+    worked_on = [report for report in current if report.counts is None]
+    whole = sum(map(is_whole, worked_on))
     state = result.status if outcome.error is None else outcome.state
-    confidence = f" · confidence {result.confidence:.0%}" if result.confidence is not None else ""
-    why = why_partial(result) if outcome.error is None else ""
-    lines.append(f"{state}: {sum(map(is_whole, worked_on))}/{len(worked_on)} subtasks{confidence}{why and f' · {why}'}")
-    lines += [*(_cost_lines(result) if result.usage.model_calls else []), f"run {run_id}", *([web] if web else [])]
-    return [safe_line(line, _LINE_BYTES) if line != web else line for line in lines]
+    parts = [f"{state}: {whole}/{len(worked_on)} subtasks"]
+    if result.confidence is not None:
+        parts.append(f"confidence {result.confidence:.0%}")
+    if outcome.error is None:
+        parts.append(why_partial(result))
+    return " · ".join(filter(None, parts))
 
 
 def _cost_lines(result: RunResult) -> list[str]:
+    """Returns the time, the calls, the tokens and the money that a run took."""
     usage, timing = result.usage, result.timing
-    held = f", {timing.held_seconds:,.1f} s of it waiting for people" if timing.held_seconds else ""
-    alone = f" ({timing.sequential_seconds:,.1f} s without parallel work)"
+    took = f"took {timing.wall_seconds:,.1f} s"
+    if timing.held_seconds:
+        took += f", {timing.held_seconds:,.1f} s of it waiting for people"
+    if timing.speedup > 1:
+        took += f" ({timing.sequential_seconds:,.1f} s without parallel work)"
     calls = f"{counted(usage.model_calls, 'model call')}, {counted(usage.tool_calls, 'tool call')}"
-    built_on = [saved_words(result)] if result.reuse_from else []
-    return [
-        *built_on,
-        f"took {timing.wall_seconds:,.1f} s{held}{alone if timing.speedup > 1 else ''}",
-        f"{calls}, {usage.tokens_line()}, {money(usage.usd)}",
-    ]
+    lines = [took, f"{calls}, {usage.tokens_line()}, {money(usage.usd)}"]
+    return [saved_words(result), *lines] if result.reuse_from else lines
 
 
 def why_partial(result: RunResult) -> str:
@@ -157,38 +207,60 @@ def why_partial(result: RunResult) -> str:
 
 
 def answer_file(result: RunResult, suffix: str) -> bytes:
-    """Returns the answer as a file: its rows for `.csv`, its JSON for `.json`, else Markdown. Raises ValueError."""
+    """Returns the answer as a file: rows for `.csv`, JSON for `.json`, else Markdown.
+
+    Raises ValueError for an answer without rows or JSON.
+    """
     if suffix not in (".csv", ".json"):
         return f"{safe(result.answer)}\n".encode()
     if result.answer_json is None:
-        raise ValueError("the answer has no JSON: `--answer-schema` of `run`, or a plan with for_each, makes one")
+        makes = "`--answer-schema` of `run`, or a plan with for_each, makes one"
+        raise ValueError(f"the answer has no JSON: {makes}")
     if suffix == ".json":
         return f"{safe_json(result.answer_json)}\n".encode()
-    if (rows := rows_of(result.answer_json)) is None:
-        raise ValueError("the answer is no table: that takes one list of objects. answer.json has its JSON")
-    return csv_of(list(dict.fromkeys(name for row in rows for name in row)), rows)
+    rows = rows_of(result.answer_json)
+    if rows is None:
+        takes = "that takes one list of objects. answer.json has its JSON"
+        raise ValueError(f"the answer is no table: {takes}")
+    columns = dict.fromkeys(name for row in rows for name in row)
+    return csv_of([*columns], rows)
 
 
 def rows_of(value: JsonValue) -> list[dict[str, JsonValue]] | None:
-    """Returns the list of objects that a structured answer is, or the only one in it; None if it has none."""
+    """Returns the objects of a structured answer that is a list of them, or has one such list."""
     parts = value.values() if isinstance(value, dict) else [value]
-    tables = [[row for row in part if isinstance(row, dict)] for part in parts if isinstance(part, list)]
-    tables = [rows for rows in tables if rows]
+    tables = []
+    for part in parts:
+        items = part if isinstance(part, list) else []
+        rows = [item for item in items if isinstance(item, dict)]
+        if rows:
+            tables.append(rows)
     return tables[0] if len(tables) == 1 else None
 
 
-def _source_lines(result: RunResult, cited: Counter[str]) -> list[str]:
-    """Returns the sources of the findings that the answer cites, by the marks of these; of all if it has no marks."""
+def _source_lines(result: RunResult) -> list[str]:
+    """Returns the sources of the findings that the answer cites; of all if it has no marks."""
+    cited = Counter(chain.from_iterable(citation.subtask_ids for citation in result.citations))
     lines = []
     for report in result.subtasks:
-        if report.finding and (report.id in cited or not cited):
-            own = ["the model's own knowledge"] if report.finding.grounding == "knowledge" else []
-            if named := [*own, *report.finding.sources]:
-                times = f" ({cited[report.id]} times)" if cited[report.id] > 1 else ""
-                lines.append(f"[{report.id}]{times} {_first(named, '; ')}")
-    more = [f"… and {counted(len(lines) - _FIRST, 'more subtask')}"] if len(lines) > _FIRST else []
-    return ["sources:", *lines[:_FIRST], *more] if lines else []
+        finding = report.finding
+        if finding is None or (cited and report.id not in cited):
+            continue
+        named = [*finding.sources]
+        if finding.grounding == "knowledge":
+            named.insert(0, "the model's own knowledge")
+        if named:
+            often = cited[report.id]
+            times = f" ({often} times)" if often > 1 else ""
+            lines.append(f"[{report.id}]{times} {_first(named, '; ')}")
+    if not lines:
+        return []
+    shown = ["sources:", *lines[:_FIRST]]
+    if len(lines) > _FIRST:
+        shown.append(f"… and {counted(len(lines) - _FIRST, 'more subtask')}")
+    return shown
 
 
 def _first(names: list[str], between: str) -> str:
-    return between.join([*names[:_FIRST], *(["…"] if len(names) > _FIRST else [])])
+    more = ["…"] if len(names) > _FIRST else []
+    return between.join([*names[:_FIRST], *more])

@@ -1,4 +1,4 @@
-"""The brain: from a request to a reply, by the kind of call; plans are made by the roles that a prompt offers."""
+"""The brain: from a request to a reply, by the kind of call; plans use the roles of the prompt."""
 
 import json
 from dataclasses import replace
@@ -20,12 +20,16 @@ _NO_ROWS = "The stand-in model fills in no lists: an empty one does not say that
 def think(request: ApiRequest) -> ApiReply:
     """Returns the reply to a request: tool calls, JSON for its schema, or text."""
     prompt = Parts(request)
-    if found := looked_up(prompt):
-        after = think(replace(request, messages=[*request.messages, {"role": "assistant", "content": found}]))
+    found = looked_up(prompt)
+    if found:
+        answered = {"role": "assistant", "content": found}
+        after = think(replace(request, messages=[*request.messages, answered]))
         return replace(after, content=[*found, *after.content])
-    if calls := next_calls(prompt):
+    calls = next_calls(prompt)
+    if calls:
         names = ", ".join(dict.fromkeys(name for name, _ in calls))
-        return ApiReply([text_block(f"Calling {names}."), *(tool_block(*call) for call in calls)], "tool_use")
+        blocks = [tool_block(name, arguments) for name, arguments in calls]
+        return ApiReply([text_block(f"Calling {names}."), *blocks], "tool_use")
     if request.schema is not None:
         return json_reply(_structured(prompt, request.schema))
     if request.tools or marks.LAST_TURN_MARK in request.last_text:
@@ -35,28 +39,40 @@ def think(request: ApiRequest) -> ApiReply:
 
 def _finished(prompt: Parts) -> ApiReply:
     """A worker agent's finding: through the tool that takes it if there is one, else as text."""
-    made = answers.worker_finding(prompt, {tool["name"] for tool in prompt.request.tools if composes(tool)})
-    for tool in prompt.request.tools:
-        if tool["name"] == marks.FINISH_TOOL:
-            if output := Filler(tool["input_schema"]).properties().get("output"):
-                made |= _with_output(prompt, output, made)
-            filled = {**Filler(tool["input_schema"]).fill(made), "confidence": None}  # an extract has none
-            return ApiReply([tool_block(marks.FINISH_TOOL, filled)], "tool_use")
+    tools = prompt.request.tools
+    made = answers.worker_finding(prompt, {tool["name"] for tool in tools if composes(tool)})
+    for tool in tools:
+        if tool["name"] != marks.FINISH_TOOL:
+            continue
+        form = Filler(tool["input_schema"])
+        output = form.properties().get("output")
+        if output:
+            made |= _with_output(prompt, output, made)
+        filled = {**form.fill(made), "confidence": None}  # an extract has none
+        return ApiReply([tool_block(marks.FINISH_TOOL, filled)], "tool_use")
     limitations = "; ".join(made["limitations"])
     return text_reply(f"{made['finding']}\n\nOutcome: {made['outcome']}\nLimitations: {limitations}")
 
 
 def _with_output(prompt: Parts, schema: Json, made: Json) -> Json:
-    """Returns the fields of a finding whose output is filled from what tools returned, by the names of its parts."""
+    """Returns the fields of a finding whose output is filled from the outputs of tools.
+
+    An impossible finding with values in its output is done.
+    """
     texts = _about_item(prompt)
     value = _structured_answer(prompt, schema, "\n".join([*texts, made["finding"]]))
+    limitations = [*made["limitations"]]
+    if "[]" in json.dumps(value):
+        limitations.append(_NO_ROWS)
+    fields: Json = {"output": value, "limitations": limitations}
     cells = json.loads(value) if isinstance(value, str) else value
-    stated = [f"- {name}: {cell}" for name, cell in cells.items() if cell] if isinstance(cells, dict) else []
-    limitations = [*made["limitations"], *([_NO_ROWS] if "[]" in json.dumps(value) else [])]
-    if made["outcome"] != "impossible" or not stated:
-        return {"output": value, "limitations": limitations}
+    if made["outcome"] != "impossible" or not isinstance(cells, dict):
+        return fields
+    stated = [f"- {name}: {cell}" for name, cell in cells.items() if cell]
+    if not stated:
+        return fields
     finding = "\n".join([*stated, "", answers.FOOTER])
-    return {"output": value, "limitations": limitations, "outcome": "done", "finding": finding, "summary": stated[0]}
+    return {**fields, "outcome": "done", "finding": finding, "summary": stated[0]}
 
 
 def _about_item(prompt: Parts) -> list[str]:
@@ -69,11 +85,13 @@ def _about_item(prompt: Parts) -> list[str]:
 def _structured(prompt: Parts, schema: Json) -> Any:
     filler = Filler(schema)
     wanted = _wanted(prompt, filler, filler.properties())
-    return Filler(schema, answers.source_text(prompt)).fill() if wanted is None else filler.fill(wanted)
+    if wanted is None:
+        return Filler(schema, answers.source_text(prompt)).fill()
+    return filler.fill(wanted)
 
 
 def _wanted(prompt: Parts, filler: Filler, fields: Json) -> Json | None:
-    """The values for the fields of a schema; None if the kind of call is not known by them."""
+    """Returns the values for the fields of a schema; None for an unknown kind of call."""
     if "items" in fields.get("subtasks", {}):
         return plans.plan(prompt, filler)
     if "answer" in fields:
@@ -89,7 +107,7 @@ def _wanted(prompt: Parts, filler: Filler, fields: Json) -> Json | None:
 
 
 def _structured_answer(prompt: Parts, schema: Json, text: str = "") -> Any:
-    """A value for `schema`, or JSON text where the schema asks for that."""
+    """Returns a value for `schema`, or JSON text where the schema asks for that."""
     _, as_text, described = str(schema.get("description", "")).partition(marks.JSON_AS_TEXT)
     wanted = json.JSONDecoder().raw_decode(described)[0] if as_text else schema
     value = Filler(wanted, text or answers.source_text(prompt)).fill()

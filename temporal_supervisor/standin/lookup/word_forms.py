@@ -1,4 +1,4 @@
-"""Words: their stems and forms, what a text is about, and the sentences that are about it."""
+"""Words: their stems and forms, the words of a text's subject, and the sentences with these."""
 
 import re
 from os.path import commonprefix
@@ -32,9 +32,18 @@ pay paid; break broke broken; take took taken; give gave given; make made; hold 
 written; build built; send sent; meet met; say said; speak spoke spoken; run ran; stop stopped stopping; choose chose
 chosen; become became; drop dropped dropping; cut; keep kept; shut; stand stood; spend spent; bring brought; get got
 """
-_IRREGULAR = {
-    form: forms.split()[0] for forms in _IRREGULAR_FORMS.replace("\n", " ").split(";") for form in forms.split()
-}
+
+
+def _first_forms(verbs: str) -> dict[str, str]:
+    """Returns each form of some verbs with the first form of its verb."""
+    found: dict[str, str] = {}
+    for forms in verbs.split(";"):
+        first, *others = forms.split()
+        found |= dict.fromkeys([first, *others], first)
+    return found
+
+
+_IRREGULAR = _first_forms(_IRREGULAR_FORMS)
 _SENTENCES = 6
 
 
@@ -43,7 +52,9 @@ def stem(word: str) -> str:
     low = word.lower()
     if low.endswith("ies"):
         return f"{low[:-3]}y"
-    return low[:-1] if len(low) > 3 and low.endswith("s") else low
+    if low.endswith("s") and len(low) > 3:
+        return low[:-1]
+    return low
 
 
 def stems(text: str) -> list[str]:
@@ -52,9 +63,10 @@ def stems(text: str) -> list[str]:
 
 
 def key_words(text: str) -> list[str]:
-    """Returns the words that say what `text` is about, as written: no stop words, no single letters."""
+    """Returns the words of a text's subject, as written: no stop words, no single letters."""
     words = _WORD.findall(_POSSESSIVE.sub("", text))
-    return [word for word in words if word.lower() not in _STOP and (len(word) > 1 or word.isdigit())]
+    telling = [word for word in words if len(word) > 1 or word.isdigit()]
+    return [word for word in telling if word.lower() not in _STOP]
 
 
 def key_stems(text: str) -> list[str]:
@@ -69,18 +81,31 @@ def shared(wanted: list[str], text: str) -> set[str]:
 
 
 def sentences(text: str) -> list[str]:
-    """Returns the sentences of a Markdown text; headings, tables, rules and closing labels are left out."""
-    lines = ("" if _LABELS.match(line) else _ITEM.sub("\n", line) for line in map(str.strip, text.splitlines()))
-    paragraphs = (" ".join(paragraph.split()) for paragraph in "\n".join(lines).split("\n\n"))
-    return [part for paragraph in paragraphs for part in _SENTENCE.split(paragraph) if part]
+    """Returns the sentences of a Markdown text, without headings, tables, rules, closing labels."""
+    lines = []
+    for line in map(str.strip, text.splitlines()):
+        # An empty line ends a paragraph; each item of a list is a paragraph.
+        lines.append("" if _LABELS.match(line) else _ITEM.sub("\n", line))
+    found: list[str] = []
+    for paragraph in "\n".join(lines).split("\n\n"):
+        one_line = " ".join(paragraph.split())
+        found += filter(None, _SENTENCE.split(one_line))
+    return found
 
 
 def key_lines(text: str, question: str, most: int = _SENTENCES) -> list[str]:
-    """Returns the sentences that share most words with a question, in the text's order; else those with figures."""
-    wanted, every = key_stems(question), list(dict.fromkeys(sentences(text)))
+    """Returns the sentences that share most words with a question, in the text's order.
+
+    Without any, those with figures.
+    """
+    wanted = key_stems(question)
+    every = list(dict.fromkeys(sentences(text)))
     scores = {sentence: len(shared(wanted, sentence)) for sentence in every}
-    best = sorted(filter(scores.get, every), key=lambda sentence: -scores[sentence])[:most]
-    return [sentence for sentence in every if sentence in best] or list(filter(figures_in, every))[:most]
+    sharing = [sentence for sentence in every if scores[sentence]]
+    if not sharing:
+        return [sentence for sentence in every if figures_in(sentence)][:most]
+    best = sorted(sharing, key=lambda sentence: -scores[sentence])[:most]
+    return [sentence for sentence in every if sentence in best]
 
 
 def figures_in(text: str) -> int:
@@ -91,7 +116,10 @@ def figures_in(text: str) -> int:
 def clip(text: str, limit: int) -> str:
     """Returns `text` on one line in at most `limit` characters, cut at a word."""
     line = " ".join(text.split())
-    return line if len(line) <= limit else line[: limit - 2].rsplit(" ", 1)[0].rstrip(",;:") + " …"
+    if len(line) <= limit:
+        return line
+    whole_words = line[: limit - 2].rsplit(" ", 1)[0]
+    return f"{whole_words.rstrip(',;:')} …"
 
 
 def same_word(one: str, other: str) -> bool:
@@ -103,5 +131,7 @@ def same_word(one: str, other: str) -> bool:
 
 
 def _alike(one: str, other: str) -> bool:
+    if one == other:
+        return True
     common = len(commonprefix([one, other]))
-    return one == other or (common >= _ALIKE and common >= 0.6 * max(len(one), len(other)))
+    return common >= _ALIKE and common >= 0.6 * max(len(one), len(other))

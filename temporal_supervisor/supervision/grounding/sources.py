@@ -55,10 +55,9 @@ SourceKind = Literal["data", "computed"]
 
 _HUNDRED = Decimal(100)
 _TWO = 2
-# Of the figures within the tolerance: so many above and below are compared, the nearest one is
-# shown.
+# Of the figures within the tolerance this many above and below are compared: the nearest counts.
 _SORTED = 50
-_LOOKED_AT = 100  # places of a figure: beyond, one of them may be meant
+_LOOKED_AT = 100  # places of a figure: with more, one of them may be meant
 _SPAN_CHARS = 300  # of a sentence, for its dates
 _ENDS = ("\n", ". ", "! ", "? ")
 _ROW_COUNT = re.compile(r"\d+ rows?\b")  # how the tools for tables end their output
@@ -88,7 +87,10 @@ class Source:
 
 
 def _readings(figure: Figure, is_queried: bool) -> Sequence[Reading]:
-    """Returns the readings of a figure of a source; the output of a query groups no digits: 26.474 is no 26474."""
+    """Returns the readings of a figure of a source.
+
+    The output of a query groups no digits: there 26.474 is not 26474.
+    """
     if is_queried and "." in figure.digits and "," not in figure.digits:
         return figure.readings[-1:]
     return figure.readings
@@ -109,22 +111,25 @@ class Read:
         data: Sequence["Read"] = (),
         scales: frozenset[Decimal] = frozenset(),
     ) -> None:
-        self.source, self._names, self._data = source, names, data
+        self.source = source
+        self._names = names
+        self._data = data
         self._arguments = source.arguments if source.kind == "computed" else ""
         self.places = Places(source.text, source.arguments if source.kind == "data" else "")
         self.plain = plain_text(source.text)
         self.addresses = plain_address(source.text)
         heads = frozenset[Decimal]().union(*(read.places.scales for read in data))
         self._scales = mentioned_scales(source.text) | heads | scales
-        # A tool that computes shows what it was given: that stands elsewhere, or nowhere.
-        given = {reading.value for each in values(self._arguments) for reading in each.readings}
+        # A tool that computes repeats its arguments: they need another source.
+        given: set[Decimal] = set()
+        for operand in values(self._arguments):
+            given.update(reading.value for reading in operand.readings)
         is_queried = read_query(source.arguments) is not None
-        read = [
-            (reading.value, each)
-            for each in values(source.text)
-            for reading in _readings(each, is_queried)
-            if reading.value not in given
-        ]
+        read: list[tuple[Decimal, Figure]] = []
+        for figure in values(source.text):
+            for reading in _readings(figure, is_queried):
+                if reading.value not in given:
+                    read.append((reading.value, figure))
         read.sort(key=lambda item: item[0])
         self._values = [value for value, _ in read]
         self._figures = [figure for _, figure in read]
@@ -162,27 +167,29 @@ class Read:
 
     @cached_property
     def _spans(self) -> dict[str, dict[Decimal, int]]:
-        """By units of time how long it is between two dates of one sentence, with the place of the sentence."""
+        """The times between two dates of one sentence, by unit, each with the sentence's place."""
         spans: dict[str, dict[Decimal, int]] = {}
         for start, stop in sentence_spans(self.source.text):
-            sentence = self.source.text[start:stop]
-            if sentence.lstrip().startswith("|") or len(_YEAR_OR_DAY.findall(sentence[:_SPAN_CHARS])) < _TWO:
+            if self.source.text[start:stop].lstrip().startswith("|"):
                 continue
-            for unit, lengths in spans_in([sentence[:_SPAN_CHARS]]).items():
+            sentence = self.source.text[start : min(stop, start + _SPAN_CHARS)]
+            if len(_YEAR_OR_DAY.findall(sentence)) < _TWO:
+                continue
+            for unit, lengths in spans_in([sentence]).items():
                 spans.setdefault(unit, {}).update(dict.fromkeys(map(Decimal, lengths), start))
         return spans
 
     def find(self, figure: Figure, near: Near) -> int | None:
         """Returns the place of the given figure in this source, as exact as it is written, or None.
 
-        A place in a table counts only if nothing near the figure speaks against its row.
+        A place in a table counts only without evidence near the figure against its row.
         """
         for number, (at, meant) in enumerate(self._meant_at(figure)):
             if number == _LOOKED_AT or not self._doubt(at, meant, near):
                 return at
         # The query chose its rows by this year, so they are of it.
-        is_asked = figure.unit is None and self.places.has_rows and figure.digits in self.places.asked_years
-        return 0 if is_asked else None
+        is_year = figure.unit is None and figure.digits in self.places.asked_years
+        return 0 if is_year and self.places.has_rows else None
 
     def bound_years(self, figure: Figure) -> set[int]:
         """Returns the years to which the text binds this very number, by its words or its place."""
@@ -193,15 +200,20 @@ class Read:
             if values.isdisjoint(reading.value * own.scale for reading in own.readings):
                 continue
             facts = self.places.facts(at, self._names)
+            if facts is not None:
+                years |= facts.years
             there = None if self.places.is_in_row(at) else self._near_in_sentence(at)
-            years |= facts.years if facts is not None else frozenset()
-            years |= {there.year} if there is not None and there.year is not None else set()
+            if there is not None and there.year is not None:
+                years.add(there.year)
         return years
 
     def against(self, figure: Figure, near: Near) -> str:
         """Returns the evidence against the row of the figure; empty without any or with no row."""
-        at = next(self._meant_at(figure), None)
-        return "" if at is None else self._doubt(at[0], at[1], near)
+        first = next(self._meant_at(figure), None)
+        if first is None:
+            return ""
+        at, meant = first
+        return self._doubt(at, meant, near)
 
     @property
     def lists_tables(self) -> bool:
@@ -253,13 +265,13 @@ class Read:
         """Returns the evidence against a place: its unit, column or row, or the words beside it."""
         if ADDED_UP_TOTAL in self.source.text and self.places.query is not None:
             return "the query adds up a row that is the sum of others, too"
-        if unnamed := self._names.unknown_unit(figure.unit):
-            return unnamed
         facts = self.places.facts(at, self._names)
-        if other_sign := self._other_sign(at, figure, near, facts):
-            return other_sign
+        problem = self._names.unknown_unit(figure.unit) or self._other_sign(at, figure, near, facts)
+        if problem:
+            return problem
         if facts is not None:
-            problem = wrong_unit(figure.unit, near, facts) or contradiction(near, facts, self._names)
+            problem = wrong_unit(figure.unit, near, facts)
+            problem = problem or contradiction(near, facts, self._names)
             return problem or self._not_the_extreme(near, facts)
         if self.source.kind == "computed":
             return computed_of_others(near, self._operands, figure.unit, self._names)
@@ -296,21 +308,30 @@ class Read:
             return ""
         return self._extreme_doubted(said, near.own, facts.table, facts.row)
 
-    def _extreme_doubted(self, said: Superlative, words: str, table: MarkdownTable, row: TableRow) -> str:
+    def _extreme_doubted(
+        self,
+        said: Superlative,
+        words: str,
+        table: MarkdownTable,
+        row: TableRow,
+    ) -> str:
         if self._names.extremes_left == 0:
             return ""
         self._names.extremes_left -= 1
         query = self.places.query
-        # It looks up what was found.
-        is_second = query is not None and query.order is None and self._names.is_sorted
-        return not_the_extreme(said, words, table, row, None if is_second else query, self.places.is_cut)
+        # After a sorted query, one without an order only looks up the rows that were found.
+        if query is not None and query.order is None and self._names.is_sorted:
+            query = None
+        return not_the_extreme(said, words, table, row, query, self.places.is_cut)
 
     @cached_property
     def _operands(self) -> list[list[Facts]]:
-        """The facts about each figure computed with; none for one that also stands elsewhere."""
-        given = {figure.start: figure for figure in reversed([*values(self._arguments)])}
-        operands = [figure for figure in given.values() if not is_constant(figure.readings[-1].value)]
-        return [in_tables(figure, self._data) for figure in operands[:_LOOKED_AT]]
+        """The facts about each operand of a calculation; none for one that is elsewhere, too."""
+        # Where a place is read twice, the first reading counts.
+        by_place = {figure.start: figure for figure in reversed([*values(self._arguments)])}
+        figures = by_place.values()
+        operands = [each for each in figures if not is_constant(each.readings[-1].value)]
+        return [in_tables(operand, self._data) for operand in operands[:_LOOKED_AT]]
 
     def _near_in_sentence(self, at: int) -> Near | None:
         if at not in self._near_there:
@@ -327,13 +348,20 @@ class Read:
         for share, width, unit in self._shares(figure, value, tolerance):
             yield from self._near(share, width, figure, Decimal(1), unit)
         # 4,412 tonnes are 4412 t; were it 4.412 t as well, no unit could be wrong by a thousand.
-        for unit, size in multiples(figure.unit or "") if reading == figure.readings[0] else ():
+        if reading != figure.readings[0]:
+            return
+        for unit, size in multiples(figure.unit or ""):
             named = any(DIMENSIONS[each] == DIMENSIONS[unit] for each in self._mentioned)
             if unit in self._mentioned or (self.source.kind == "computed" and not named):
                 yield from self._near(value * size, tolerance * size, figure, Decimal(1), unit)
 
-    def _shares(self, figure: Figure, value: Decimal, tolerance: Decimal) -> Iterator[tuple[Decimal, Decimal, str]]:
-        """Yields the figure as the ratio, the percentage or the growth factor that it also is."""
+    def _shares(
+        self,
+        figure: Figure,
+        value: Decimal,
+        tolerance: Decimal,
+    ) -> Iterator[tuple[Decimal, Decimal, str]]:
+        """Yields the other forms of the figure: a ratio, a percentage or a growth factor."""
         if figure.unit == "%":
             yield value / _HUNDRED, tolerance / _HUNDRED, "ratio"
             if self.source.kind == "computed":
@@ -350,18 +378,26 @@ class Read:
         Those that have the unit come first, and among them the nearest.
         """
         value = abs(value)
-        first, last = bisect_left(self._values, value - tolerance), bisect_right(self._values, value + tolerance)
-        nearest = range(max(first, bisect_left(self._values, value) - _SORTED), last)[: 2 * _SORTED]
-        for index in sorted(nearest, key=lambda at: (self._figures[at].unit != unit, abs(self._values[at] - value))):
+        first = bisect_left(self._values, value - tolerance)
+        last = bisect_right(self._values, value + tolerance)
+        middle = bisect_left(self._values, value)
+        nearest = range(max(first, middle - _SORTED), last)[: 2 * _SORTED]
+
+        def rank(index: int) -> tuple[bool, Decimal]:
+            has_other_unit = self._figures[index].unit != unit
+            return has_other_unit, abs(self._values[index] - value)
+
+        for index in sorted(nearest, key=rank):
             own = self._figures[index]
             is_same = own.digits.replace(",", "") == figure.digits.replace(",", "")
             is_read_so = self._values[index] * figure.scale == value * scale
             if is_same and not is_read_so and _GROUPED.match(figure.text):
                 continue  # 49,872 million are not 49,872 thousand, however its comma is read
-            bare = figure.scale == 1 and scale == 1  # 12.3 of "from 12.3 to 14.5 million"
-            unscaled = own.scale == 1 and scale in self._scales
-            agree = self._agree(unit, own.unit) or self._is_in_percent(unit, own)
-            if (own.scale == scale or unscaled or bare) and agree:
+            is_bare = figure.scale == 1 and scale == 1  # 12.3 of "from 12.3 to 14.5 million"
+            is_unscaled = own.scale == 1 and scale in self._scales
+            has_scale = own.scale == scale or is_unscaled or is_bare
+            has_unit = self._agree(unit, own.unit) or self._is_in_percent(unit, own)
+            if has_scale and has_unit:
                 yield own.start
 
     def _is_in_percent(self, unit: str | None, own: Figure) -> bool:
@@ -372,18 +408,26 @@ class Read:
         return facts is not None and "%" in facts.units
 
     def _agree(self, unit: str | None, own: str | None) -> bool:
-        if unit in ("ratio", "in %"):  # another form of what was written
-            return own == ("%" if unit == "in %" else None)
+        """True if a figure of this source may have the unit; `own` is the one written beside it."""
+        # The other forms of a figure, see `_shares`.
+        if unit == "ratio":
+            return own is None
+        if unit == "in %":
+            return own == "%"
         if unit is None:
             return True
         if own is not None:
             return not are_apart(unit, own)
         if unit == "%" and not self._gives_shares:
             return False
+        if unit in self._units:
+            return True
         others = {mentioned for mentioned in self._units if exclude_each_other(unit, mentioned)}
-        if self.source.kind == "computed":  # 21933 / 1000 = 21.933; a share of kilograms is none
-            others = set() if DIMENSIONS[unit] == "share" else others - dict(multiples(unit)).keys()
-        return not others or unit in self._units
+        if self.source.kind == "computed":
+            if DIMENSIONS[unit] == "share":  # a share of kilograms is not in kilograms
+                return True
+            others -= dict(multiples(unit)).keys()  # 21933 / 1000 = 21.933
+        return not others
 
 
 def _is_share(facts: Facts) -> bool:
@@ -394,18 +438,25 @@ def _is_share(facts: Facts) -> bool:
 
 def in_tables(figure: Figure, reads: Iterable["Read"]) -> list[Facts]:
     """Returns the facts about a figure in each row that has it; none if it is elsewhere, too."""
-    facts = [fact for read in reads if read.source.kind == "data" for fact in read.facts_of(figure)]
-    return [] if None in facts else [fact for fact in facts if fact is not None]
+    found: list[Facts] = []
+    for read in reads:
+        if read.source.kind != "data":
+            continue
+        for facts in read.facts_of(figure):
+            if facts is None:
+                return []
+            found.append(facts)
+    return found
 
 
 def _near_at(text: str, at: int) -> Near | None:
-    """Returns the words near a figure of a source.
-
-    None if it is no figure that texts would claim.
-    """
-    start = max(text.rfind(end, 0, at) for end in _ENDS) + 1
+    """Returns the words near a figure of a source; None for a figure that texts do not claim."""
+    sentence_start = max(text.rfind(end, 0, at) for end in _ENDS) + 1
     ends = [text.find(end, at) for end in _ENDS]
-    stop = min((end for end in ends if end >= 0), default=len(text))
-    sentence = text[max(start, at - _SPAN_CHARS) : min(stop + 1, at + _SPAN_CHARS)]
-    offset = max(start, at - _SPAN_CHARS)
-    return next((claim.near for claim in claims(sentence) if claim.figure and claim.figure.start == at - offset), None)
+    sentence_stop = min((end for end in ends if end >= 0), default=len(text))
+    start = max(sentence_start, at - _SPAN_CHARS)
+    stop = min(sentence_stop + 1, at + _SPAN_CHARS)
+    for claim in claims(text[start:stop]):
+        if claim.figure and claim.figure.start == at - start:
+            return claim.near
+    return None
