@@ -1,4 +1,4 @@
-"""Tables of files or of a database: `list_tables` shows what there is, `query_data` runs one SELECT, in processes."""
+"""Tables of files or of a database: a tool lists them, another runs one SELECT, in processes."""
 
 import os
 import re
@@ -81,7 +81,7 @@ _QUERY_WORDS = (
 
 
 class Database:
-    """The tables that the user in a connection string may read. `url` names the secret that is this string."""
+    """The tables that a user of a database may read; `url` names the secret with the connection."""
 
     def __init__(self, url: str, secrets: Secrets) -> None:
         """Raises ValueError if the driver is not installed."""
@@ -99,23 +99,28 @@ class Database:
 
     @property
     def remote(self) -> str:
-        """The name of a database on another machine, which sees what it is asked; empty for one on this machine.
+        """The name of a database on another machine, which sees the queries; empty on this machine.
 
-        Where its secret is not known, as in a process that does not ask it, it counts as another machine's.
+        A database whose secret is unknown here counts as another machine's.
         """
         try:
             hosts = _hosts(self._secrets.value(self._name))
         except ValueError:
             return self._name
-        return "" if all(host.startswith("/") or is_loopback(host) for host in hosts) else self._name
+        is_here = all(host.startswith("/") or is_loopback(host) for host in hosts)
+        return "" if is_here else self._name
 
     async def get(self, run: Files | None = None) -> "Database":
-        """Returns itself with its tables described. Raises ToolMisuse with the reason if they cannot be now."""
-        if time.monotonic() - self._described > _DESCRIBED_SECONDS:
-            tables = (await self._asked("", "describe"))["tables"]
-            self.tables = [{**table, "source": f"{self._name}, table {table['name']}"} for table in tables]
-            self.names = [table["name"] for table in tables]
-            self._described = time.monotonic()
+        """Returns itself with its tables described. Raises ToolMisuse if they cannot be now."""
+        if time.monotonic() - self._described <= _DESCRIBED_SECONDS:
+            return self
+        described = await self._asked("", "describe")
+        self.tables, self.names = [], []
+        for table in described["tables"]:
+            name = table["name"]
+            self.tables.append({**table, "source": f"{self._name}, table {name}"})
+            self.names.append(name)
+        self._described = time.monotonic()
         return self
 
     async def query(self, sql: str, run_id: str = "") -> Json:
@@ -135,27 +140,50 @@ class Database:
 
 
 def _hosts(url: str) -> list[str]:
-    """Returns the hosts, or folders of sockets, in a connection string; none if it leaves them to the driver.
+    """Returns the hosts, or folders of sockets, in a connection string; else those of the driver.
 
-    Raises ValueError for what is no URL.
+    Raises ValueError for a text that is no URL.
     """
     parts = urlsplit(url)
-    named = [host.rpartition("@")[2] for host in parts.netloc.split(",")]
-    named = [host.partition("]")[0].strip("[") if host.startswith("[") else host.partition(":")[0] for host in named]
-    named += [host for value in parse_qs(parts.query).get("host", []) for host in value.split(",")]
-    return [unquote(host) for host in named if host] or [os.environ.get("PGHOST") or "localhost"]
+    named = [_host_in(address) for address in parts.netloc.split(",")]
+    for value in parse_qs(parts.query).get("host", []):
+        named += value.split(",")
+    hosts = [unquote(host) for host in named if host]
+    return hosts or [os.environ.get("PGHOST") or "localhost"]
 
 
-async def _answer(children: ChildProcesses, owner: str, time: timedelta, function: str, *arguments: Any) -> Json:
-    """Returns the answer of a process. Raises ToolMisuse, Failed, and ValueError for a database that is down."""
+def _host_in(address: str) -> str:
+    """Returns the host of `user:password@host:port`, or of one with `[host]`."""
+    _, _, place = address.rpartition("@")
+    if place.startswith("["):
+        return place.partition("]")[0].strip("[")
+    return place.partition(":")[0]
+
+
+async def _answer(
+    children: ChildProcesses,
+    owner: str,
+    time: timedelta,
+    function: str,
+    *arguments: Any,
+) -> Json:
+    """Returns the answer of a process.
+
+    Raises ToolMisuse, Failed, and ValueError for a database that is down.
+    """
     try:
         reply: Json = await children.call(owner, time, function, *arguments)
     except BoundExceeded as exceeded:
-        raise ToolMisuse(f"The query cannot be answered, because {exceeded}. Ask for less at once.") from None
-    if "error" in reply:
-        problem = reply["error"].split("\n\nLINE ")[0]  # what follows points into the query with a caret
-        raise (ValueError if "down" in reply else ToolMisuse)(one_line(clean(problem), limits.SENTENCE_BYTES))
-    return reply
+        cannot = f"The query cannot be answered, because {exceeded}"
+        raise ToolMisuse(f"{cannot}. Ask for less at once.") from None
+    if "error" not in reply:
+        return reply
+    # Behind the first part a caret points into the query.
+    problem, _, _ = reply["error"].partition("\n\nLINE ")
+    words = one_line(clean(problem), limits.SENTENCE_BYTES)
+    if "down" in reply:
+        raise ValueError(words)
+    raise ToolMisuse(words)
 
 
 class ListTables(Arguments):
@@ -175,7 +203,7 @@ class QueryData(Arguments):
 
 
 class TableStore:
-    """The tables of some files, and the files that cannot be read. Processes answer queries; runs take turns."""
+    """The tables of some files, and the unreadable files. Processes answer queries of all runs."""
 
     def __init__(self, reports: list[FileReport]) -> None:
         self.tables = [table for report in reports for table in report.tables]
@@ -197,7 +225,7 @@ class TableStore:
 
 @cache
 def _engines(module: str) -> ChildProcesses:
-    """Returns the processes that answer queries over files, whichever they are: of a set each there would be many."""
+    """Returns the processes that answer queries over files: one set of them for all files."""
     return ChildProcesses(module, _LINE, SQL_CHILD_BYTES)
 
 
@@ -211,21 +239,26 @@ class TableTools(ToolSource):
 
     async def open(self) -> list[Tool[Any]]:
         """Returns the tools; a database is not asked, it may be down. Raises ValueError for files or options."""
-        if not isinstance(self._store, Database):
+        is_database = isinstance(self._store, Database)
+        server = ""
+        if isinstance(self._store, Database):
+            server = self._store.remote
+        else:
             store = await self._store.get()
             if self._options.tables and not store.names:
                 raise ValueError("; ".join(store.unread) or "the files hold no table")
             await self._check_options(store.names, "duckdb")
-        outside, server = isinstance(self._store, Database), ""
-        if isinstance(self._store, Database):
-            server = self._store.remote
-        query = _QUERY_WORDS.format("PostgreSQL" if outside else "DuckDB")
+        query = _QUERY_WORDS.format("PostgreSQL" if is_database else "DuckDB")
         made: dict[str, tuple[str, type[Arguments], Callable[..., Any]]] = {
             "sql_tables": (_LIST_WORDS, ListTables, self._list),
             "sql_query": (query, QueryData, self._query),
         }
         proves: dict[str, Evidence] = {"sql_tables": "listing", "sql_query": "data"}
-        words: dict[str, Any] = {"outside": outside, "server": server, "version": self._version}
+        words: dict[str, Any] = {
+            "outside": is_database,
+            "server": server,
+            "version": self._version,
+        }
         names: dict[str, Any] = {"sql_tables": self._named}
         return [
             Tool(
@@ -262,7 +295,7 @@ class TableTools(ToolSource):
         return [*store.unread, *store.mistakes]
 
     async def _check_options(self, names: list[str], dialect: str) -> None:
-        """Raises ValueError for tables that are not there and for examples that cannot run."""
+        """Raises ValueError for unknown tables and for examples that cannot run."""
         for name in [*self._options.descriptions, *self._options.sources]:
             if name not in names:
                 raise ValueError(f"there is no table '{name}', the tables are {', '.join(names)}")
@@ -279,32 +312,39 @@ class TableTools(ToolSource):
                 raise ValueError(f"the example {quoted(example.question)} cannot run: {problem}")
 
     async def catalogue(self, run: Files | None) -> dict[str, str]:
-        """Returns a line for each table: its columns with their ranges or first values, and what it holds."""
+        """Returns a line for each table: its columns with their ranges or first values."""
         try:
             store = await self._store.get(run)
         except ToolMisuse as problem:
             return {f"database {self._options.url}": str(problem)}
-        lines = {f"words {said}": f"a word of the owner of these data: {said}" for said in word_lines(store.words)}
+        lines: dict[str, str] = {}
+        for words in word_lines(store.words):
+            lines[f"words {words}"] = f"a word of the owner of these data: {words}"
         for table in store.tables:
-            about = about_table(table, self._options)
+            name = f"table {table['name']}"
             columns = "; ".join(until_full(map(column_summary, table["columns"]), SUMMARY_CHARS))
-            lines[f"table {table['name']}"] = (
-                f"table {table['name']} ({columns}; rows: {table['rows']}){': ' if about else ''}{about}"
-            )
+            lines[name] = f"{name} ({columns}; rows: {table['rows']})"
+            about = about_table(table, self._options)
+            if about:
+                lines[name] += f": {about}"
             meanings = ((column["sql"], meaning(column)) for column in table["columns"])
-            said = (f"{name}: {words}" for name, words in meanings if words)
-            if about_columns := until_full(said, SUMMARY_CHARS):
-                lines[f"table {table['name']}, columns"] = f"of table {table['name']}: {'; '.join(about_columns)}"
+            said = (f"{column}: {words}" for column, words in meanings if words)
+            about_columns = until_full(said, SUMMARY_CHARS)
+            if about_columns:
+                lines[f"{name}, columns"] = f"of {name}: {'; '.join(about_columns)}"
         return lines
 
     async def _list(self, arguments: ListTables, context: ToolContext) -> ToolOutput:
         store = await self._store.get(context.files)
-        if named := [table for table in store.tables if table["name"] == arguments.table]:
-            return ToolOutput("\n".join(until_full(described(named[0], self._options), _ONE_TABLE_CHARS)))
+        named = [table for table in store.tables if table["name"] == arguments.table]
+        if named:
+            lines = until_full(described(named[0], self._options), _ONE_TABLE_CHARS)
+            return ToolOutput("\n".join(lines))
         room = limits.TOOL_OUTPUT_CHARS - _REST_CHARS
         shown = all_described(store.tables, self._options, room) or [NO_TABLES]
         if store.words:
-            shown += ["\nWords of the owner of these data:", cut("\n".join(word_lines(store.words)), _WORDS_BYTES)]
+            words = cut("\n".join(word_lines(store.words)), _WORDS_BYTES)
+            shown += ["\nWords of the owner of these data:", words]
         if self._options.examples:
             shown += ["\nExample queries:", *map(example_block, self._options.examples)]
         if store.unread:
@@ -317,19 +357,16 @@ class TableTools(ToolSource):
         try:
             rows = await self._rows(store, sql, context.run_id)
         except ToolMisuse as misuse:
-            unread = f"\nFiles that cannot be read: {'; '.join(store.unread)}" if store.unread else ""
-            texts = on_text_columns(str(misuse), sql, store.tables)
-            hints = "".join(f"{line}\n" for line in on_failed_query(sql, store.tables))
-            below = f"{hints}{texts}{overview(store.tables)}{unread}"
-            raise ToolMisuse(f"{misuse}\n{below}") from misuse
+            helps = _on_failure(str(misuse), sql, store)
+            raise ToolMisuse(f"{misuse}\n{helps}") from misuse
         files = {table["name"]: table["source"] for table in store.tables}
-        sources = dict.fromkeys(self._options.sources.get(table, files[table]) for table in rows["read"])
-        readings = readings_of(
-            [table for table in store.tables if table["name"] in rows["read"]], rows.get("columns_read")
-        )
-        asked = [table for table in store.tables if table["name"] in rows["read"]]
-        text = "\n".join([markdown_rows(rows), *hints_below(sql, rows, asked)])
-        return ToolOutput(text, sources=list(sources), readings=readings)
+        sources: dict[str, None] = {}
+        for name in rows["read"]:
+            sources[self._options.sources.get(name, files[name])] = None
+        read = [table for table in store.tables if table["name"] in rows["read"]]
+        text = "\n".join([markdown_rows(rows), *hints_below(sql, rows, read)])
+        readings = readings_of(read, rows.get("columns_read"))
+        return ToolOutput(text, sources=[*sources], readings=readings)
 
     async def _rows(self, store: TableStore | Database, sql: str, run_id: str) -> Json:
         """Returns the result of a query, if need be with the right names and quotes.
@@ -347,6 +384,21 @@ class TableTools(ToolSource):
         return await store.query(mended, run_id)
 
 
+def _on_failure(problem: str, sql: str, store: TableStore | Database) -> str:
+    """Returns the help for a query that failed: hints, the tables, and files that are missing."""
+    hints = "".join(f"{line}\n" for line in on_failed_query(sql, store.tables))
+    texts = on_text_columns(problem, sql, store.tables)
+    helps = f"{hints}{texts}{overview(store.tables)}"
+    if store.unread:
+        helps += f"\nFiles that cannot be read: {'; '.join(store.unread)}"
+    return helps
+
+
 def _plain_quotes(sql: str) -> str:
-    """Returns a query with double quotes around names in place of MySQL's back quotes, which no engine here knows."""
-    return _QUOTED.sub(lambda part: part[0] if part["name"] is None else f'"{part["name"]}"', sql)
+    """Returns a query with double quotes around names, in place of MySQL's back quotes."""
+
+    def replaced(part: re.Match[str]) -> str:
+        name = part["name"]
+        return part[0] if name is None else f'"{name}"'
+
+    return _QUOTED.sub(replaced, sql)

@@ -59,8 +59,9 @@ ENDED_PHASES = ("done", "failed", "cancelled")
 class LiveAgent:
     """One worker agent or nested supervisor, known by the workflow id of its attempt.
 
-    `path` is its subtask's id, below those of the subtasks that it is nested in, as `t3/t1`. `moment` is its history
-    when it was last asked: the execution, and how long it was. `tail` is the end of the text that it writes.
+    `path` is its subtask's id, below those of the subtasks that it is nested in, as `t3/t1`.
+    `moment` is its history when it was last asked: the execution and the length. `tail` is the end
+    of the text that it writes.
     """
 
     path: str = ""
@@ -96,9 +97,12 @@ class Picture:
 
     @property
     def phase(self) -> str:
-        """The run's phase, or its state in Temporal where something else ended it."""
+        """The run's phase; its state in Temporal if that ended it, or if the phase is unknown."""
         phase = self.status.phase if self.status else ""
-        return self.state or "starting" if not phase or (self.closed and phase not in ENDED_PHASES) else phase
+        was_ended_from_outside = self.closed is not None and phase not in ENDED_PHASES
+        if not phase or was_ended_from_outside:
+            return self.state or "starting"
+        return phase
 
     @property
     def standstills(self) -> list[Standstill]:
@@ -113,7 +117,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class TreeRow:
-    """One subtask at its depth; `path` is its id below those of the subtasks that it is nested in, as `t3/t1`."""
+    """One subtask at its depth; `path` has the ids of the subtasks above it, as `t3/t1`."""
 
     report: SubtaskReport
     depth: int
@@ -126,41 +130,51 @@ def tree_rows(
     above: str = "",
     depth: int = 0,
 ) -> list[TreeRow]:
-    """Returns every subtask once, each under the last of its dependencies, siblings in the order of the plan.
+    """Returns every subtask once, each under the last of its dependencies, in the plan's order.
 
-    Items stand under their template, the subtasks of `nested` runs, by workflow id, under the one that theirs works on.
+    Items are under their template. The subtasks of `nested` runs, by workflow id, are under the
+    subtask of their run.
     """
     known = {report.id for report in reports}
     children: dict[str | None, list[SubtaskReport]] = {}
     for report in reports:
-        above_it = [template] if (template := report.template) else folded(report.depends_on)
-        dependencies = [d for d in above_it if d in known and d != report.id]
-        children.setdefault(dependencies[-1] if dependencies else None, []).append(report)
+        possible = [report.template] if report.template else folded(report.depends_on)
+        parents = [parent for parent in possible if parent in known and parent != report.id]
+        children.setdefault(parents[-1] if parents else None, []).append(report)
     tree: list[TreeRow] = []
     pending = [(report, depth) for report in reversed(children.get(None, []))]
     while pending:
         report, level = pending.pop()
         path = f"{above}{report.id}"
         tree.append(TreeRow(report, level, path))
-        if nested and (below := nested.get(report.workflow_id or "")):
+        below = nested.get(report.workflow_id or "") if nested else None
+        if below:
             tree += tree_rows(list(below.values()), nested, f"{path}/", level + 1)
         pending += [(child, level + 1) for child in reversed(children.pop(report.id, []))]
     return tree
 
 
 def fitted(tree: list[TreeRow], height: int) -> tuple[list[TreeRow], list[TreeRow]]:
-    """Returns at most `height` rows in the tree's order, and those that were left out: ended ones first."""
-    ranked = sorted(range(len(tree)), key=lambda i: (_STATES[tree[i].report.state][2], i))
+    """Returns at most `height` rows in the tree's order, and the others: ended ones give way."""
+
+    def rank(place: int) -> tuple[int, int]:
+        _, _, gives_way = _STATES[tree[place].report.state]
+        return gives_way, place
+
+    ranked = sorted(range(len(tree)), key=rank)
     shown = sorted(ranked[: max(0, height)])
-    return [tree[i] for i in shown], [tree[i] for i in ranked[len(shown) :]]
+    left_out = ranked[len(shown) :]
+    return [tree[place] for place in shown], [tree[place] for place in left_out]
 
 
 def log_line(line: Line, limit: int = LINE_CHARS) -> Text:
     """Returns an event as one styled line."""
-    subject = f"{safe_line(line.subject, 40)} " if line.subject else ""
-    time, words = (f"{line.at.astimezone():%H:%M:%S} ", "dim"), (safe_line(line.text, limit), _MOODS[line.mood])
-    is_own = line.mood == "head"  # nothing of the console's own lines is cut
-    return Text.assemble(time, (subject, "cyan"), words, no_wrap=not is_own, overflow="fold" if is_own else "ellipsis")
+    time = (f"{line.at.astimezone():%H:%M:%S} ", "dim")
+    subject = (f"{safe_line(line.subject, 40)} " if line.subject else "", "cyan")
+    words = (safe_line(line.text, limit), _MOODS[line.mood])
+    if line.mood == "head":  # the console's own lines are never cut
+        return Text.assemble(time, subject, words, no_wrap=False, overflow="fold")
+    return Text.assemble(time, subject, words, no_wrap=True, overflow="ellipsis")
 
 
 def story(line: Line) -> Iterator[ScreenRow | Text]:
@@ -217,9 +231,7 @@ def _table(picture: Picture, shown: list[TreeRow], width: int, tails: int) -> Ta
         name = Text("  " * min(row.depth, _DEEPEST) + ("└ " if row.depth else " "), style="dim")
         name.append(f"{glyph} {safe_line(row.path, 60)}", style=f"not dim {style}")
         agent = picture.agents.get(report.workflow_id or "")
-        turn = max(report.turns, agent.turn if agent else 0)
-        done = report.counts.items_line if report.counts else f"turn {turn}" * bool(turn)
-        done = "found before" if report.reused else done
+        done = _progress(report, agent)
         table.add_row(
             name,
             Text(safe_line(report.role, 40)),
@@ -233,17 +245,31 @@ def _table(picture: Picture, shown: list[TreeRow], width: int, tails: int) -> Ta
     return table
 
 
+def _progress(report: SubtaskReport, agent: LiveAgent | None) -> str:
+    """Returns the work done on a subtask: its items, or the turns of its agent."""
+    if report.reused:
+        return "found before"
+    if report.counts:
+        return report.counts.items_line
+    turn = max(report.turns, agent.turn if agent else 0)
+    return f"turn {turn}" if turn else ""
+
+
 def _is_partial(report: SubtaskReport) -> bool:
     return report.state == "completed" and not is_whole(report)
 
 
 def _description(row: TreeRow) -> str:
     report = row.report
-    dependencies = folded(report.depends_on)  # the tree shows only the last
-    after = f"after {', '.join(dependencies)} · " if len(dependencies) > 1 else ""
-    attempt = f"attempt {report.attempts} · " if report.attempts > 1 else ""
-    text = f"{report.error.type}: {report.error.message}" if report.error else report.description
-    return safe_line(f"{attempt}{after}{text}", LINE_CHARS)
+    parts = []
+    if report.attempts > 1:
+        parts.append(f"attempt {report.attempts}")
+    dependencies = folded(report.depends_on)
+    if len(dependencies) > 1:  # the tree shows only the last
+        parts.append(f"after {', '.join(dependencies)}")
+    error = report.error
+    parts.append(f"{error.type}: {error.message}" if error else report.description)
+    return safe_line(" · ".join(parts), LINE_CHARS)
 
 
 def _tail(tail: str, width: int) -> str:
@@ -251,24 +277,35 @@ def _tail(tail: str, width: int) -> str:
     return text if len(text) < width else "…" + text[-(width - 1) :]
 
 
+def _status_words(picture: Picture, status: Status) -> list[str]:
+    """Returns the conditions, counts and cost of a run."""
+    words = [_FLAGS[name] for name, value in status.flags.model_dump().items() if value]
+    counts, usage = status.counts, status.usage
+    if counts.total:
+        running = "" if picture.closed else f", {counts.running} running"
+        words.append(f"{counts.completed}/{counts.total} done{running}")
+    single = [report for report in picture.reports.values() if report.counts is None]
+    lost = {
+        "partial": sum(map(_is_partial, single)),
+        "failed": counts.failed,
+        "skipped": counts.skipped,
+        "cancelled": counts.cancelled,
+    }
+    words += [f"{count} {state}" for state, count in lost.items() if count]
+    cached = f", {usage.cached_share:.0%} cached" if usage.cache_read_tokens else ""
+    words.append(f"{usage.tokens:,} tokens{cached}")
+    words.append(money(usage.usd))
+    return words + to_go_words(picture)
+
+
 def _footer(picture: Picture, waits: list[Text], width: int, hint: str) -> list[Text]:
     status = picture.status
     words = [picture.phase]
     if status:
-        words += [_FLAGS[name] for name, value in status.flags.model_dump().items() if value]
-        counts = status.counts
-        if counts.total:
-            running = "" if picture.closed else f", {counts.running} running"
-            words.append(f"{counts.completed}/{counts.total} done{running}")
-        partial = sum(_is_partial(report) for report in picture.reports.values() if report.counts is None)
-        lost = {"partial": partial, "failed": counts.failed, "skipped": counts.skipped, "cancelled": counts.cancelled}
-        words += [f"{count} {state}" for state, count in lost.items() if count]
-        cached = f", {status.usage.cached_share:.0%} cached" if status.usage.cache_read_tokens else ""
-        words.append(f"{status.usage.tokens:,} tokens{cached}")
-        words.append(money(status.usage.usd))
-        words += to_go_words(picture)
+        words += _status_words(picture, status)
     if picture.started:
-        words.append(duration(((picture.closed or datetime.now(UTC)) - picture.started).total_seconds()))
+        end = picture.closed or datetime.now(UTC)
+        words.append(duration((end - picture.started).total_seconds()))
     rows = [*wrapped(" · ".join(words), width, "bold"), *waits]
     if picture.notice:
         rows += wrapped(picture.notice, width, "yellow")
@@ -284,7 +321,7 @@ def _footer(picture: Picture, waits: list[Text], width: int, hint: str) -> list[
 def to_go_words(picture: Picture) -> list[str]:
     """Returns a guess of the time and cost to go, by the subtasks that ended; else nothing.
 
-    While a run waits for somebody there is nothing to say: how long that takes nobody knows.
+    There is no guess while a run waits: for how long is unknown.
     """
     status = picture.status
     if status is None or picture.closed or status.phase != "executing" or picture.standstills:
@@ -297,11 +334,16 @@ def to_go_words(picture: Picture) -> list[str]:
 
 
 def _waits(picture: Picture, width: int, height: int) -> list[Text]:
-    """Returns the rows that say what the run stands still for: at most a third of the screen."""
-    causes = [row for cause in picture.standstills for row in wrapped(f"⏸ {cause.line}", width, "yellow")]
-    rows = [part for row in causes for part in row.wrap(Console(width=width), width)]
+    """Returns the rows with the causes of the run's standstill: at most a third of the screen."""
+    screen = Console(width=width)
+    rows: list[Text] = []
+    for cause in picture.standstills:
+        for row in wrapped(f"⏸ {cause.line}", width, "yellow"):
+            rows += row.wrap(screen, width)
     most = max(_LEAST_ROWS, height // 3)
-    return rows if len(rows) <= most else [*rows[: most - 1], Text(" …", style="yellow")]
+    if len(rows) <= most:
+        return rows
+    return [*rows[: most - 1], Text(" …", style="yellow")]
 
 
 def _elapsed(report: SubtaskReport) -> str:
@@ -381,7 +423,7 @@ class Screen:
 
 
 class QuietScreen(Screen):
-    """Shows nothing of a followed run but what it stands still for: on standard error, each cause once."""
+    """Shows only the causes of a followed run's standstills: on standard error, each one once."""
 
     def __enter__(self) -> "QuietScreen":
         return self
