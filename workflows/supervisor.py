@@ -149,7 +149,7 @@ class SupervisorWorkflow(Handlers):
         self._outbox.show()
 
     def _hold_clock(self, why: str, wanted: bool) -> None:
-        """Holds the run's clock for a reason, or no longer for that one; nested runs follow."""
+        """Holds the run's clock for a reason, or ends that hold; nested runs follow."""
         if self._state.time_and_budget.hold(why, wanted):
             self._outbox.children.tell()
         self._changed.set()

@@ -37,7 +37,7 @@ from temporal_supervisor.supervision.contract.base import StrictModel
 from temporal_supervisor.supervision.contract.finding import Labels
 from temporal_supervisor.supervision.contract.plan import NewRole
 from temporal_supervisor.supervision.contract.request import describe_errors
-from temporal_supervisor.supervision.contract.team import Role, ToolEntry
+from temporal_supervisor.supervision.contract.team import Role, ToolEntry, call_time
 from temporal_supervisor.supervision.replies.loose_form import read_form
 
 _FILE_NAME_BYTES = 200  # of an artifact: file systems take 255
@@ -168,7 +168,7 @@ class Toolbox:
         except ValidationError as error:
             return _error(f"Wrong arguments: {complaints(error)}")
         task = asyncio.create_task(_guarded(tool, parsed, replace(context, pinned=tool.pinned)))
-        timeout = tool.timeout_seconds or limits.TOOL_TIMEOUT.total_seconds()
+        timeout = call_time(tool.timeout_seconds).total_seconds()
         try:
             await asyncio.wait({task}, timeout=timeout)
         finally:

@@ -301,8 +301,13 @@ class Dispatch:
     async def _wait(self, probe_at: datetime | None) -> None:
         """Returns when something may begin: a task has ended, a time has come, or `changed` is set.
 
-        That is set where updates, resets and reports of nested runs come in, where waits begin and
-        end, and where slots and budget come free.
+        Those who set it:
+        - updates, the signal `decide` and a pause above (`UpdateIntake.heed`), and resets;
+        - reports of nested runs (`Handlers.hear_nested_run`);
+        - waits for people, as they begin and end (`Waiting`);
+        - models that are away, or back (`ServingModels`), and the store (`StoreWait`);
+        - slots and budget, when work waits for them or gives them back (`SlotWaits`, `AgentRun`);
+        - each task of a subtask, at its end.
         """
         changed = asyncio.ensure_future(self._changed.wait())
         wakers: list[asyncio.Future[Any]] = [

@@ -369,6 +369,11 @@ class Team(StrictModel):
         return self.model_copy(update={"roles": roles})
 
 
+def call_time(timeout_seconds: float | None) -> timedelta:
+    """Returns the time that one call of a tool may take: its own, else the default."""
+    return timedelta(seconds=timeout_seconds) if timeout_seconds else limits.TOOL_TIMEOUT
+
+
 class ToolCard(Model):
     """The part of a tool that a workflow knows, never its schema.
 
@@ -384,7 +389,7 @@ class ToolCard(Model):
     @property
     def timeout(self) -> timedelta:
         """The time that one call may take."""
-        return timedelta(seconds=self.timeout_seconds) if self.timeout_seconds else limits.TOOL_TIMEOUT
+        return call_time(self.timeout_seconds)
 
 
 class RoleCard(RoleBase):

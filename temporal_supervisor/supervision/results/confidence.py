@@ -1,6 +1,7 @@
-"""The upper bound of a run's confidence, computed from the basis of its answer.
+"""The upper bound of a run's confidence, and the claims of its answer without support.
 
-Also its claims without support.
+The bound is computed from the basis of the answer. A finding's own confidence is its author's word,
+see `share_of`: it has no other bound than 0 to 1, and is one of the grounds of this one.
 """
 
 import re
@@ -50,12 +51,16 @@ def ceiling(
 
     The `reports` are of the plan's last revision.
     """
+    share = _share(reports, importance)
+    if share == 0:
+        return 0.0
     findings = {report.id: report.finding for report in reports if report.finding}
     faults = _faults(answer, reports, contradictions, open_points)
     doubts = _doubts(answer, findings, importance)
-    bound = min([1.0, *faults, *doubts]) * _FURTHER_KIND ** max(0, len(faults) - 1)
-    share = _share(reports, importance)
-    return round(share and share * max(_LEAST, bound), 2)
+    worst = min([1.0, *faults, *doubts])
+    further_kinds = max(0, len(faults) - 1)
+    bound = worst * _FURTHER_KIND**further_kinds
+    return round(share * max(_LEAST, bound), 2)
 
 
 def _faults(
@@ -88,7 +93,7 @@ def _doubts(
     findings: Mapping[str, Finding],
     importance: Mapping[str, Importance],
 ) -> list[float]:
-    """Returns the bounds that the authors of findings give, and that of mere knowledge.
+    """Returns the bounds by the authors of findings, and the bound of mere knowledge.
 
     The weakest required finding counts, cited or not; of all findings that are cited the mean does.
     """

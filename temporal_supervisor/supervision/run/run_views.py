@@ -145,9 +145,7 @@ def _timed(state: RunState, report: SubtaskReport, now: datetime) -> SubtaskRepo
 
 
 def _confidence(state: RunState) -> float | None:
-    """Returns the model's confidence, capped at the computed upper bound.
-
-    The bound if the model gave none.
+    """Returns the model's confidence, capped at the computed upper bound; else the bound.
 
     None without an answer, and for an extract.
     """
