@@ -21,9 +21,9 @@ _LINE_OVERHEAD = 12  # bytes of a line of a checked claim beside its parts
 
 @dataclass(frozen=True)
 class FindingExcerpt:
-    """A finding as prompts show it: its subtask, the role that brought it, its text, and what is known of it.
+    """A finding as prompts show it: its subtask, the role of its author, its text and its record.
 
-    `complete` is False for what its author calls partial or could not finish. `stale` is True if it
+    `complete` is False if its author calls it partial or could not finish it. `stale` is True if it
     uses a finding that was changed after it. A `summarised` one is shown as its author's summary.
     """
 
@@ -48,16 +48,15 @@ async def read_plan(store: ArtifactStore, ref: str) -> Plan:
 
 async def read_small(store: ArtifactStore, attachments: list[ArtifactRef]) -> dict[str, str | None]:
     """Returns the texts of small attachments by name, None for those that a tool has to read."""
-    return {
-        attachment.name: await read_text(store, attachment.ref)
-        if 0 < attachment.bytes <= limits.SMALL_ATTACHMENT_BYTES
-        else None
-        for attachment in attachments
-    }
+    texts: dict[str, str | None] = {}
+    for attachment in attachments:
+        is_small = 0 < attachment.bytes <= limits.SMALL_ATTACHMENT_BYTES
+        texts[attachment.name] = await read_text(store, attachment.ref) if is_small else None
+    return texts
 
 
 async def read_texts(store: ArtifactStore, refs: list[str]) -> list[str]:
-    """Returns the stored texts at `refs`, read side by side from the store, which may have lost or changed them."""
+    """Returns the stored texts at `refs`, read side by side. Raises ArtifactError."""
     reading = asyncio.Semaphore(limits.STORE_READS)
 
     async def read(ref: str) -> str:
@@ -67,25 +66,40 @@ async def read_texts(store: ArtifactStore, refs: list[str]) -> list[str]:
     return list(await asyncio.gather(*map(read, refs)))
 
 
-async def read_findings(store: ArtifactStore, refs: list[DependencyRef], tokens: int) -> list[FindingExcerpt]:
-    """Returns the findings with texts of so many `tokens` together: those of the least weight as their summaries."""
+async def read_findings(
+    store: ArtifactStore,
+    refs: list[DependencyRef],
+    tokens: int,
+) -> list[FindingExcerpt]:
+    """Returns the findings with texts of at most `tokens` together.
+
+    Those of the least weight are cut to their summaries.
+    """
     whole = _with_lists_of(await _whole(store, refs), list_bytes(tokens))
     return _fitted(whole, refs, tokens * limits.CHARS_PER_TOKEN)
 
 
 def list_bytes(tokens: int) -> int:
-    """Returns the bytes that one list beside the findings may have in a prompt with that room for what can be cut."""
-    return min(limits.PROMPT_LIST_BYTES, int(tokens * limits.CHARS_PER_TOKEN * _PROMPT_LIST_SHARE))
+    """Returns the bytes of one list beside the findings, in a prompt with so much room for both."""
+    room = tokens * limits.CHARS_PER_TOKEN
+    return min(limits.PROMPT_LIST_BYTES, int(room * _PROMPT_LIST_SHARE))
 
 
 async def with_findings(
-    store: ArtifactStore, refs: list[DependencyRef], write: Callable[[list[FindingExcerpt]], str], tokens: int
+    store: ArtifactStore,
+    refs: list[DependencyRef],
+    write: Callable[[list[FindingExcerpt]], str],
+    tokens: int,
 ) -> str:
-    """Returns the prompt that `write` makes of findings: they have what others leave of `tokens`, half at least."""
-    whole, room = await _whole(store, refs), tokens * limits.CHARS_PER_TOKEN
-    whole = _with_lists_of(whole, list_bytes(tokens))
-    others = size(write([replace(finding, text="", summarised=True) for finding in whole]))
-    return write(_fitted(whole, refs, max(room - others, room / 2)))
+    """Returns the prompt that `write` makes of findings.
+
+    Their texts have the part of `tokens` that the rest of the prompt leaves, and at least half.
+    """
+    whole = _with_lists_of(await _whole(store, refs), list_bytes(tokens))
+    room = tokens * limits.CHARS_PER_TOKEN
+    without_texts = write([replace(finding, text="", summarised=True) for finding in whole])
+    left = room - size(without_texts)
+    return write(_fitted(whole, refs, max(left, room / 2)))
 
 
 async def _whole(store: ArtifactStore, refs: list[DependencyRef]) -> list[FindingExcerpt]:
@@ -109,18 +123,23 @@ async def read_records(store: ArtifactStore, refs: list[DependencyRef]) -> dict[
 
     They are shared, so do not change them.
     """
-    return await store.read_all([ref.record_ref for ref in refs if ref.record_ref], FindingRecord.model_validate_json)
+    record_refs = [ref.record_ref for ref in refs if ref.record_ref]
+    return await store.read_all(record_refs, FindingRecord.model_validate_json)
 
 
 def _with_lists_of(whole: list[FindingExcerpt], room: int) -> list[FindingExcerpt]:
-    """Returns the findings with sources and checked claims of at most `room` bytes together, of each the first ones."""
-    share, shortened = room // max(1, len(whole)), list[FindingExcerpt]()
+    """Returns the findings with their first sources and checked claims, of `room` bytes in all."""
+    share = room // max(1, len(whole))
+    overhead = " " * _LINE_OVERHEAD
+    shortened: list[FindingExcerpt] = []
     for finding in whole:
-        sources = first_of(finding.record.sources[:_SOURCES_SHOWN], share // 2)
-        lines = [f"{claim.text}{claim.source}{claim.line}{' ' * _LINE_OVERHEAD}" for claim in finding.record.checked]
-        shown = len(first_of(lines, share - sum(map(size, sources))))
-        lists = {"sources": sources, "checked": finding.record.checked[:shown]}
-        shortened.append(replace(finding, record=finding.record.model_copy(update=lists)))
+        record = finding.record
+        sources = first_of(record.sources[:_SOURCES_SHOWN], share // 2)
+        left = share - sum(map(size, sources))
+        lines = [f"{claim.text}{claim.source}{claim.line}{overhead}" for claim in record.checked]
+        checked = record.checked[: len(first_of(lines, left))]
+        lists = {"sources": sources, "checked": checked}
+        shortened.append(replace(finding, record=record.model_copy(update=lists)))
     return shortened
 
 
@@ -132,11 +151,14 @@ def first_of(parts: list[str], room: int) -> list[str]:
 def _fitted(whole: list[FindingExcerpt], refs: list[DependencyRef], room: float) -> list[FindingExcerpt]:
     """Returns the findings with texts of at most `room` bytes together."""
     sizes = [size(finding.text) for finding in whole]
-    short = [size(finding.record.summary) or own for finding, own in zip(whole, sizes, strict=True)]
+    summary_sizes = [size(finding.record.summary) for finding in whole]
+    short = [summary or own for summary, own in zip(summary_sizes, sizes, strict=True)]
     kept = kept_whole(sizes, short, [ref.weight for ref in refs], int(room))
-    shown = [
-        finding if stays else replace(finding, text=finding.record.summary, summarised=True)
-        for finding, stays in zip(whole, kept, strict=True)
-    ]
+    shown = []
+    for finding, stays in zip(whole, kept, strict=True):
+        if not stays:
+            finding = replace(finding, text=finding.record.summary, summarised=True)
+        shown.append(finding)
+    # What is still too long is cut, all texts to one length.
     most = level([size(finding.text) for finding in shown], int(room))
     return [replace(finding, text=cut(finding.text, most, _CUT)) for finding in shown]
