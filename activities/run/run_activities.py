@@ -141,11 +141,10 @@ class RunActivities:
         run = setup.run.model_copy(update={"files_ref": setup.run.files_ref or files_ref})
         from_others = _has_data_from_others(request, parent, earlier)
 
-        team = self.usual_team if request.team is None else request.team
         files = self.teams.files_of(run)
         team_ref, loaded = await self.teams.save(
             run.run_id,
-            team,
+            self.usual_team if request.team is None else request.team,
             workers,
             files,
             self.endpoint.runs_tools,
@@ -154,9 +153,9 @@ class RunActivities:
             supervisor_models=supervisor,
         )
         await _check_output_schemas(loaded.team, run.run_id)
-        card = team_card(loaded, workers)
-        if isinstance(team, Team):
+        if isinstance(request.team, Team):
             facts.ceilings.check_inline_team(frozenset(loaded.sources.values()))
+        card = team_card(loaded, workers)
         models = _called_models(supervisor, card)
         facts.ceilings.check_models(models)
         known = self._settled(known, models, parent)
@@ -172,14 +171,8 @@ class RunActivities:
             reuse_from=[begun.run_id for begun in earlier],
         )
 
-        # The run above has warned of its own models and files; a nested run has only new ones.
-        known_above = parent.models if parent else []
-        new_models = [model for model in models if model not in known_above]
-        unpriced = [model for model in new_models if not self._has_price(model)]
-        warnings = [] if parent else [*facts.warnings]
-        warnings += _endpoint_warnings(known, new_models)
-        warnings += _budget_warnings(request, unpriced)
-        warnings += lowered
+        warnings = [*self._warnings(request, parent, known, models), *lowered]
+        # The run above has warned of the files that it was given.
         unread = files.unread() if files and files_ref else ""
         if unread:
             warnings.append(unread)
@@ -218,6 +211,21 @@ class RunActivities:
             earlier_ref=earlier_ref,
             earlier_labels=earlier_labels,
         )
+
+    def _warnings(
+        self,
+        request: RunRequest,
+        parent: RunGrant | None,
+        known: EndpointFacts,
+        models: Sequence[str],
+    ) -> list[str]:
+        """Returns the warnings about a run's models; the run above has warned of its own."""
+        known_above = parent.models if parent else []
+        new_models = [model for model in models if model not in known_above]
+        unpriced = [model for model in new_models if not self._has_price(model)]
+        warnings = [] if parent else [*self.facts.warnings]
+        warnings += _endpoint_warnings(known, new_models)
+        return warnings + _budget_warnings(request, unpriced)
 
     async def _grant_above(self, setup: SetupInput) -> RunGrant | None:
         """Returns the grant of the run above; None for a root."""

@@ -1,4 +1,4 @@
-"""A plan as a person decides about it: its subtasks, what happens if one fails, what it may take."""
+"""A plan as a person decides about it: its subtasks, the effect of failures, the likely cost."""
 
 import contextlib
 from collections import Counter
@@ -9,14 +9,27 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from activities.store.artifacts import ArtifactStore
-from temporal_supervisor.console.base.terminal import counted, duration, indented, look_alikes, revealed, safe_line
+from temporal_supervisor.console.base.terminal import (
+    counted,
+    duration,
+    indented,
+    look_alikes,
+    revealed,
+    safe_line,
+)
 from temporal_supervisor.console.run.found_runs import recorded_request
 from temporal_supervisor.messages import NoAnswer, UpdateRefused
 from temporal_supervisor.runs import Run
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.errors import SupervisionError
 from temporal_supervisor.supervision.base.text import money
-from temporal_supervisor.supervision.contract.plan import Estimate, Plan, Range, Shares
+from temporal_supervisor.supervision.contract.plan import (
+    Estimate,
+    Plan,
+    Range,
+    Shares,
+    Subtask,
+)
 from temporal_supervisor.supervision.contract.request import RunRequest, parse_request
 from temporal_supervisor.supervision.contract.status import Asked, Status
 from temporal_supervisor.supervision.results.success_rule import met_without
@@ -27,10 +40,10 @@ _NAMED = 8  # subtasks on one line
 
 @dataclass(frozen=True)
 class PlanPage:
-    """A plan, and what is known of its run.
+    """A plan, and the facts about its run.
 
-    `asked` if it waits for approval, of a run with that `request`. Of a run that ended, and that no
-    Worker answers for, there is no `status`.
+    `asked` is set while it waits for approval, with the `request` of its run. There is no `status`
+    of a run that ended and that no Worker answers for.
     """
 
     run_id: str
@@ -40,28 +53,24 @@ class PlanPage:
     request: RunRequest | None = None
 
     def rows(self) -> Iterator[RenderableType]:
-        """Yields the page.
-
-        What may happen and what it may take only for a plan that waits for approval.
-        """
-        plan, estimate = self.plan.folded(), self.asked.estimate if self.asked else None
-        likely = {part.id: _likely(part) for part in estimate.parts} if estimate else {}
+        """Yields the page; of a plan that waits for approval also its outlook."""
+        plan = self.plan.folded()
         if plan.direct_answer:
             yield "no subtasks: the planner answered the goal itself"
         elif not plan.subtasks:
             yield "there is no plan yet"
         elif self.asked:
-            yield f"plan {self.asked.wait.id.rpartition('.')[2]}: {counted(len(plan.subtasks), 'subtask')}"
+            number = self.asked.wait.id.rpartition(".")[2]
+            yield f"plan {number}: {counted(len(plan.subtasks), 'subtask')}"
+        estimate = self.asked.estimate if self.asked else None
+        saved = estimate.saved if estimate else {}
+        likely = _likely_parts(estimate) if estimate else {}
         for subtask in plan.subtasks:
-            facts = [subtask.role, subtask.importance]
-            facts += [f"after {', '.join(subtask.depends_on)}"] if subtask.depends_on else []
-            facts += [f"for each of {subtask.for_each}"] if subtask.for_each else []
-            facts += [counted(subtask.candidates, "candidate")] if subtask.candidates > 1 else []
-            head = safe_line(f"{subtask.id} ({', '.join(facts)})", limits.DESCRIPTION_CHARS)
+            head = _head(subtask)
             yield Text(head, style="bold") if self.asked else head
             yield indented(revealed(" ".join(subtask.description.split())), 4)
-            if estimate and subtask.id in estimate.saved:
-                yield Text(f"    found before: {estimate.saved[subtask.id]}", style="green")
+            if subtask.id in saved:
+                yield Text(f"    found before: {saved[subtask.id]}", style="green")
             if subtask.id in likely:
                 yield Text(f"    {likely[subtask.id]}", style="dim")
         if plan.answer_subtask is not None:
@@ -80,41 +89,68 @@ class PlanPage:
         estimate = self.asked.estimate
         yield from self._consequences()
         if estimate:
-            yield from _price(estimate, {part.id: _likely(part) for part in estimate.parts})
+            yield from _price(estimate)
         yield f"never above the budget: {_budget(self.status)}"
 
     def _consequences(self) -> Iterator[str]:
         request = self.request or RunRequest(goal="unknown")
-        for subtasks, what in failures(self.plan, request.success).items():
-            yield f"if {_named(subtasks, 'or')} fails: {what}"
+        for subtasks, outcome in failures(self.plan, request.success).items():
+            yield f"if {_named(subtasks, 'or')} fails: {outcome}"
         if request.max_replans:
-            yield f"before that, work that failed is planned again, at most {counted(request.max_replans, 'time')}"
+            often = counted(request.max_replans, "time")
+            yield f"before that, work that failed is planned again, at most {often}"
+
+
+def _head(subtask: Subtask) -> str:
+    """Returns a subtask's line: its id, role and importance, and its place in the plan."""
+    facts = [subtask.role, subtask.importance]
+    if subtask.depends_on:
+        facts.append(f"after {', '.join(subtask.depends_on)}")
+    if subtask.for_each:
+        facts.append(f"for each of {subtask.for_each}")
+    if subtask.candidates > 1:
+        facts.append(counted(subtask.candidates, "candidate"))
+    return safe_line(f"{subtask.id} ({', '.join(facts)})", limits.DESCRIPTION_CHARS)
 
 
 def _budget(status: Status) -> str:
     usd, tokens = status.limits.budget_usd, status.limits.budget_tokens
-    known = [*([] if usd is None else [money(usd)]), *([] if tokens is None else [f"{tokens:,} tokens"])]
+    known = []
+    if usd is not None:
+        known.append(money(usd))
+    if tokens is not None:
+        known.append(f"{tokens:,} tokens")
     return " or ".join(known) or "no limit"
 
 
-def _price(estimate: Estimate, likely: Mapping[str, str]) -> Iterator[str]:
+def _price(estimate: Estimate) -> Iterator[str]:
+    likely = _likely_parts(estimate)
     if SUPERVISOR in likely:
         yield f"the supervisor's own work: {likely[SUPERVISOR]}"
-    held = f"; {estimate.held} of the last {counted(estimate.of, 'estimate')} held" if estimate.of else ""
-    known = f"from {counted(estimate.samples, 'run')} like it{held}" if estimate.samples else "no run like it yet"
+    known = "no run like it yet"
+    if estimate.samples:
+        known = f"from {counted(estimate.samples, 'run')} like it"
+        if estimate.of:
+            known += f"; {estimate.held} of the last {counted(estimate.of, 'estimate')} held"
     if estimate.saved:
         yield f"{counted(len(estimate.saved), 'finding')} of earlier runs cost nothing"
     yield f"in all {_likely(estimate.total)} ({known})"
 
 
-def _likely(part: Shares) -> str:
-    """Returns the expected usage of a part.
+def _likely_parts(estimate: Estimate) -> dict[str, str]:
+    return {part.id: _likely(part) for part in estimate.parts}
 
-    It reads `2-4 calls, 9k-16k tokens, $0.02-$0.04, 20 s-0:01:00`.
-    """
-    ranges = [f"{_between(part.calls, '{:,.0f}'.format)} calls", f"{_between(part.tokens, _short)} tokens"]
-    ranges += [_between(part.usd, "${:,.2f}".format)] if part.usd else []
-    return ", ".join([*ranges, _between(part.seconds, duration)])
+
+def _likely(part: Shares) -> str:
+    """Returns the expected usage: `2-4 calls, 9k-16k tokens, $0.02-$0.04, 20 s-0:01:00`."""
+    ranges = [
+        f"{_between(part.calls, '{:,.0f}'.format)} calls",
+        f"{_between(part.tokens, _short)} tokens",
+    ]
+    if part.usd:
+        ranges.append(_between(part.usd, "${:,.2f}".format))
+    ranges.append(_between(part.seconds, duration))
+    return ", ".join(ranges)
 
 
 def _between(found: Range, words: Callable[[float], str]) -> str:
@@ -135,14 +171,18 @@ async def plan_page(run: Run, store: ArtifactStore | None = None) -> PlanPage:
     """
     plan, status = await run.plan(), await run.status()
     page = PlanPage(run.id, plan, status)
-    if wait := next((wait for wait in status.waiting if wait.kind == "plan"), None):
-        # Decided just now, or of another version.
-        with contextlib.suppress(UpdateRefused, NoAnswer, SupervisionError):
-            page = replace(page, asked=await run.asked(wait.id))
-            page = replace(page, request=parse_request(await recorded_request(run)))
+    waits = [wait for wait in status.waiting if wait.kind == "plan"]
+    if not waits:
+        return page
+    wait = waits[0]
+    # It may have been decided just now, or be of another version.
+    with contextlib.suppress(UpdateRefused, NoAnswer, SupervisionError):
+        page = replace(page, asked=await run.asked(wait.id))
+        page = replace(page, request=parse_request(await recorded_request(run)))
     is_short = any(subtask.description.endswith("…") for subtask in plan.subtasks)
-    if wait and wait.content_ref and is_short and store is not None:
-        page = replace(page, plan=Plan.model_validate_json(await store.get(wait.content_ref)))
+    if wait.content_ref and is_short and store is not None:
+        whole = Plan.model_validate_json(await store.get(wait.content_ref))
+        page = replace(page, plan=whole)
     return page
 
 
@@ -169,11 +209,12 @@ def _lost_after(
     subtask_id: str, before: Mapping[str, Collection[str]], dependents: Mapping[str, Sequence[str]]
 ) -> list[str]:
     """Returns the subtasks that can't begin if one fails: all that they depend on is lost."""
-    lost, seen = [subtask_id], Counter[str]()
-    for each in lost:  # those that are lost with it join while it goes
+    lost = [subtask_id]
+    lost_dependencies = Counter[str]()
+    for each in lost:  # the list grows while it is read
         for dependent in dependents.get(each, ()):
-            seen[dependent] += 1
-            if seen[dependent] == len(before[dependent]):
+            lost_dependencies[dependent] += 1
+            if lost_dependencies[dependent] == len(before[dependent]):
                 lost.append(dependent)
     return sorted(lost[1:])
 
@@ -187,6 +228,8 @@ def _if_lost(lost: Sequence[str], success: str | float, *, is_met: bool, is_only
 
 def _named(subtasks: Sequence[str], last: str = "and") -> str:
     """Returns `t1, t2 and t3`."""
-    shown = [*subtasks[:_NAMED], *([f"{len(subtasks) - _NAMED} more"] if len(subtasks) > _NAMED else [])]
+    shown = [*subtasks[:_NAMED]]
+    if len(subtasks) > _NAMED:
+        shown.append(f"{len(subtasks) - _NAMED} more")
     *others, final = shown
     return f"{', '.join(others)} {last} {final}" if others else final

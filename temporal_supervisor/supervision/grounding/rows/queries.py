@@ -7,7 +7,7 @@ claim.
 import json
 import re
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain, pairwise
 
 _TOKEN = re.compile(
     r"--[^\n]*|/\*(?:[^*]|\*(?!/)){0,200}\*/|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|\d+(?:\.\d+)?|[^\W\d]\w*|<=|>=|<>|!=|==|[=<>(),.*]",
@@ -16,6 +16,8 @@ _TOKEN = re.compile(
 _QUERY = re.compile(r"\s*(?:--[^\n]*\n\s*)*(?:select|with)\b", re.IGNORECASE)
 _QUERY_IN_TEXT = re.compile(r"\"\s*((?:select|with)\b.*)", re.IGNORECASE | re.DOTALL)
 _MOST = 5_000  # signs of a query
+_VALUE_TOKENS = 199  # behind a comparison
+_BEFORE_VALUES = ("date", "timestamp", "(", "lower", "upper")
 _EQUAL = ("=", "==", "like", "ilike", "is")
 _COMPARED = ("<", ">", "<=", ">=")
 _AGGREGATES = frozenset(["count", "sum", "avg", "min", "max", "median", "mean", "stddev", "corr", "quantile"])
@@ -39,10 +41,10 @@ class Filter:
 
 @dataclass
 class Query:
-    """The filters of a query by the names of their columns, the tables behind FROM and JOIN, and its aggregates.
+    """The filters of a query by the names of their columns, its tables, and its aggregates.
 
-    `order` is the last column, by name or number, that it sorts by first, and whether downwards; `limit` is how many
-    rows it asks for at most, 0 for all.
+    `order` is the column, by name or number, that it sorts by first, and True for downwards.
+    `limit` is the largest number of rows that it asks for, 0 for all.
     """
 
     filters: dict[str, Filter] = field(default_factory=dict)
@@ -54,26 +56,33 @@ class Query:
     @property
     def words(self) -> str:
         """All values that its rows were chosen by, and the names of its tables."""
-        return " ".join([*(value for each in self.filters.values() for value in each.values), *self.tables])
+        values = chain.from_iterable(compared.values for compared in self.filters.values())
+        return " ".join([*values, *self.tables])
 
 
 def read_query(arguments: str) -> Query | None:
-    """Returns the query among the arguments of a tool call, which are JSON and may be cut; None if there is none."""
+    """Returns the query among the arguments of a tool call, which are JSON and may be cut.
+
+    None if they have none.
+    """
     sql = sql_in(arguments)
     if not sql:
         return None
-    tokens = [token for token in _TOKEN.findall(sql[:_MOST]) if not token.startswith(("--", "/*"))]
+    found = _TOKEN.findall(sql[:_MOST])
+    tokens = [token for token in found if not token.startswith(("--", "/*"))]
     query = Query(aggregates=any(_opens(pair, _AGGREGATES) for pair in pairwise(tokens)))
     for at, token in enumerate(tokens):
         word = token.lower()
-        if word in ("from", "join") and at + 1 < len(tokens):
-            query.tables += [_plain(tokens[at + 1])] if tokens[at + 1] != "(" else []
+        following = tokens[at + 1] if at + 1 < len(tokens) else ""
+        if word in ("from", "join"):
+            if following not in ("", "("):
+                query.tables.append(_plain(following))
         elif word in (*_EQUAL, *_COMPARED, "in", "between"):
             _read_filter(query, tokens, at)
         elif word == "order":
             query.order = _order_after(tokens, at)
-        elif word == "limit" and at + 1 < len(tokens) and tokens[at + 1].isdigit():
-            query.limit = int(tokens[at + 1])
+        elif word == "limit" and following.isdigit():
+            query.limit = int(following)
     return query
 
 
@@ -94,8 +103,8 @@ def _opens(pair: tuple[str, str], names: frozenset[str]) -> bool:
 
 def _read_filter(query: Query, tokens: list[str], at: int) -> None:
     """Notes the comparison at a token, unless it is a negation or one of two columns."""
-    word, before = tokens[at].lower(), tokens[at - 1].lower() if at else ""
-    if before == "not":
+    word = tokens[at].lower()
+    if at and tokens[at - 1].lower() == "not":
         return
     name = _column_before(tokens, at)
     values = _values_after(tokens, at)
@@ -114,19 +123,27 @@ def _column_before(tokens: list[str], at: int) -> str:
             number -= 1
         inside = [token for token in tokens[number + 1 : at - 1] if _is_name(token)]
         return _plain(inside[-1]) if inside else ""
-    return _plain(tokens[number]) if number >= 0 and _is_name(tokens[number]) else ""
+    if number < 0 or not _is_name(tokens[number]):
+        return ""
+    return _plain(tokens[number])
 
 
 def _values_after(tokens: list[str], at: int) -> list[str]:
     """Returns the literals that a column is compared with."""
-    word, values = tokens[at].lower(), list[str]()
-    following = tokens[at + 1 : at + 200]
-    while following and following[0].lower() in ("date", "timestamp", "(", "lower", "upper"):
-        following = following[1:]
-    for token in following:
-        if token.startswith("'") or token[0].isdigit():
+    word = tokens[at].lower()
+    between: tuple[str, ...] = (",",)
+    if word == "between":
+        between = (",", "and", "date", "timestamp")
+    following = tokens[at + 1 : at + 1 + _VALUE_TOKENS]
+    begin = 0
+    while begin < len(following) and following[begin].lower() in _BEFORE_VALUES:
+        begin += 1
+    values: list[str] = []
+    for token in following[begin:]:
+        is_literal = token.startswith("'") or token[0].isdigit()
+        if is_literal:
             values.append(token.strip("'").replace("''", "'").strip("% ").lower())
-        elif token not in (",",) and not (word == "between" and token.lower() in ("and", "date", "timestamp")):
+        elif token.lower() not in between:
             break
         if word not in ("in", "between"):
             break
@@ -134,7 +151,7 @@ def _values_after(tokens: list[str], at: int) -> list[str]:
 
 
 def _order_after(tokens: list[str], at: int) -> tuple[str, bool]:
-    """Returns the first column behind ORDER BY, empty where it is a calculation, and whether it is sorted downwards."""
+    """Returns the first column behind ORDER BY, "" for a calculation, and True for downwards."""
     key = tokens[at + 2 : at + 4]
     is_plain = len(key) < 2 or key[1].lower() in (",", "asc", "desc", "limit", ")", "nulls")
     name = _plain(key[0]) if key and is_plain else ""
