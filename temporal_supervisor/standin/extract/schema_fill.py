@@ -14,8 +14,9 @@ _ANSWER_FIELD = "value"  # of a form for one answer
 # Lines that tell a result, as `results_in_words` writes them.
 _COUNTED = re.compile(r"Count: (?P<value>[\d,]+) ")
 _BEST = "(?:Highest|Lowest|Latest|Earliest|Most|Fewest)"
-_EXTREME = re.compile(rf"{_BEST} [^:]+: [^(]+\((?P<rows>[^()]+)\)")
-_RANKED = re.compile(rf"{_BEST} [^:]+: (?P<name>[^(;]+?), (?P<value>[\d.,-]+)(?=[.;])")
+_EXTREME = re.compile(rf"{_BEST} [^:]{{1,99}}: [^(]{{1,99}}\((?P<rows>[^()]{{1,2000}})\)")
+_NAME_OF, _VALUE_OF = "(?P<name>[^(;]{1,99}?)", r"(?P<value>[\d.,-]{1,40})"
+_RANKED = re.compile(rf"{_BEST} [^:]{{1,99}}: {_NAME_OF}, {_VALUE_OF}(?=[.;])")
 # A label at the beginning of a line, and its value.
 _STATED = r"^[\s*_|>-]*{name}[\s*_]*[:=|]\s*(?P<value>\S.*)$"
 

@@ -25,8 +25,10 @@ _MARKUP = re.compile(
     r"|(?P<tag><)(?=[a-z/!?])"
     r"|(?P<image_begun>!)(?=\[)"
     r"|(?P<link_begun>\])(?=\()"
-    r"|(?P<label>\])(?=:\s{0,9}\S{0,30}[/\\&:?])",
-    re.IGNORECASE,
+    r"|(?P<label>\])(?=:\s{0,9}\S{0,30}[/\\&:?])"
+    # One word alone, or with a title, is the destination of a link that other words name.
+    r"|(?P<defined>\])(?=:\s{0,9}\S{1,2000}[ \t]{0,9}(?:$|[\"'(]))",
+    re.IGNORECASE | re.MULTILINE,
 )
 _IMAGE = re.compile(
     r"!\[([^\[\]]{0,300})\]\(([^()\s]{0,2000})(?:\s[^()\n]{0,300})?\)|!(?=\[)|<(?=img\b)", re.IGNORECASE

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -96,6 +96,10 @@ parts = st.sampled_from(
 )
 
 
+@example("\n[a]: [\n[a]: ")
+@example("\n[a]: a\n\n[a]")
+@example("\n[a]: a 'title'\n\n[a]")
+@example("\n[a]: 'a\n\n[a]")
 @given(st.lists(parts, max_size=14).map("".join))
 def test_no_reader_of_markdown_finds_another_url(written: str) -> None:
     reader = MarkdownIt("commonmark", {"html": True}).enable(["table"])
