@@ -408,6 +408,28 @@ def test_rows_are_what_a_column_of_another_number_or_of_texts_counts() -> None:
     assert doubts("How many years have a voyage under the flag of Belgium?", *counted) == []
 
 
+def test_a_text_that_nobody_has_named_chooses_no_rows() -> None:
+    question = "What is the average of the wins?"
+    chosen = "SELECT avg(Wins) FROM voyages WHERE \"Home port\" = 'Bergen harbour south'"
+    assert doubts(question, chosen, "wins", "4.5") == [
+        "the query has a condition on 'Bergen harbour south', which nobody has named"
+    ]
+    assert doubts(f"{question[:-1]} from Bergen?", chosen, "wins", "4.5") == []
+    assert doubts(question, "SELECT avg(Wins) FROM voyages WHERE Flag = 'SWE'", "wins", "4.5") == []
+    for words in ("of the BHS?", "that did not sail?", "of Norwegian ships?"):
+        found = doubts(f"{question[:-1]} {words}", chosen, "wins", "4.5")
+        assert not [doubt for doubt in found if "nobody has named" in doubt]
+    shown = queried('SELECT "Home port" FROM voyages ORDER BY Wins LIMIT 1', "Home port", "Bergen harbour south")
+    assert doubts(question, chosen, "wins", "4.5", more=(shown,)) == []
+
+
+def test_a_long_question_for_a_mean_is_answered_by_one() -> None:
+    rules = "Convert the texts to numbers before, and leave out what is empty or cannot be converted. " * 3
+    question = f"What is the mean of the wins of all voyages that are listed in the table? {rules}"
+    assert doubts(question, "SELECT Wins FROM voyages ORDER BY Wins DESC LIMIT 1", "Wins", "9")
+    assert doubts(question, "SELECT avg(Wins) FROM voyages", "Wins", "4.5") == []
+
+
 def test_a_glance_at_a_table_compares_no_rows() -> None:
     rows = ("Ship | Wins", "Aurora | 4", "Cygnus | 2")
     glance = queried("SELECT Ship, Wins FROM voyages LIMIT 2", *rows)

@@ -213,8 +213,12 @@ class AskedAndRead:
 
     def numbers_beside(self, query: AnsweredQuery) -> frozenset[str]:
         """Returns the numbers in the rows of other queries and in other texts."""
+        return _numbers_in("\n".join(self.texts_beside(query)))
+
+    def texts_beside(self, query: AnsweredQuery) -> list[str]:
+        """Returns the cells in the rows of other queries, and other texts."""
         cells = [cell for each in self.queries if each is not query for cell in each.cells]
-        return _numbers_in("\n".join([*cells, *(other.text for other in self._others)]))
+        return [*cells, *(other.text for other in self._others)]
 
     def has_head(self, *parts: str) -> bool:
         """True if a column is called so."""

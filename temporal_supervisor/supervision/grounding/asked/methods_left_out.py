@@ -15,10 +15,14 @@ _DENIED = re.compile(r"\b(?:not|no|never|without|don't)\b", re.IGNORECASE)
 
 
 class _Method(NamedTuple):
-    """A method: how questions name it, and a query's functions (one is enough) and words for it."""
+    """A method: how questions name it, and a query's functions (one is enough) and words for it.
+
+    `example` shows one in SQL to whoever has left it out.
+    """
 
     name: str
     asked: str
+    example: str
     functions: str
     words: str = ""
 
@@ -27,27 +31,45 @@ _METHODS = (
     _Method(
         "outliers",
         r"\boutliers?\b|\binterquartile\b|\biqr\b",
+        "x < quantile_cont(x, 0.75) + ...",
         r"quantile|percentile|iqr|stddev|std_dev|mad",
         # They are told by a bound.
         r"<(?!>)|(?<!<)>|\bbetween\b",
     ),
-    _Method("a z-score", r"\bz-?scores?\b", r"stddev|std_dev|variance|var_"),
-    _Method("a correlation", r"\bcorrelat\w+|\bpearson\b|\bspearman\b", r"corr|regr_|covar"),
-    _Method("a regression", r"\bregression\b|\bslope\b", r"regr_|corr|covar"),
+    _Method(
+        "a z-score",
+        r"\bz-?scores?\b",
+        "(x - avg(x)) / stddev(x)",
+        r"stddev|std_dev|variance|var_",
+    ),
+    _Method(
+        "a correlation",
+        r"\bcorrelat\w+|\bpearson\b|\bspearman\b",
+        "corr(x, y)",
+        r"corr|regr_|covar",
+    ),
+    _Method(
+        "a regression",
+        r"\bregression\b|\bslope\b",
+        "regr_slope(y, x)",
+        r"regr_|corr|covar",
+    ),
     _Method(
         "a standard deviation",
         r"\bstandard deviations?\b",
+        "stddev(x)",
         r"stddev|std_dev|variance|var_|sqrt",
     ),
     _Method(
         "the deviation of a whole population",
         r"\bpopulation (?:standard deviation|variance)\b",
+        "stddev_pop(x)",
         r"stddev_pop|var_pop|sqrt|pow",
     ),
-    _Method("a median", r"\bmedians?\b", r"median|quantile|percentile"),
-    _Method("skewness", r"\bskew(?:ness|ed)\b", r"skewness|power|pow"),
-    _Method("kurtosis", r"\bkurtosis\b", r"kurtosis|power|pow"),
-    _Method("a logarithm", r"\blogarithms?\b|\blog[- ]transform\w*", r"ln|log"),
+    _Method("a median", r"\bmedians?\b", "median(x)", r"median|quantile|percentile"),
+    _Method("skewness", r"\bskew(?:ness|ed)\b", "skewness(x)", r"skewness|power|pow"),
+    _Method("kurtosis", r"\bkurtosis\b", "kurtosis(x)", r"kurtosis|power|pow"),
+    _Method("a logarithm", r"\blogarithms?\b|\blog[- ]transform\w*", "ln(x)", r"ln|log"),
 )
 
 
@@ -63,7 +85,8 @@ def methods_left_out(asked: AskedAndRead) -> Iterator[str]:
             continue
         calls_it = re.search(rf"\b(?:{method.functions})", called) is not None
         if not calls_it or re.search(method.words, written) is None:
-            yield f"the query does not compute {method.name}, which the question names"
+            missing = f"the query does not compute {method.name}, which the question names"
+            yield f"{missing} (in SQL: {method.example})"
 
 
 def _is_asked(method: _Method, question: str) -> bool:

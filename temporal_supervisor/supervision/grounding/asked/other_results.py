@@ -165,9 +165,7 @@ def not_computed(asked: AskedAndRead) -> Iterator[str]:
     extreme = _extreme_of(asked)
     if extreme and not any(shape.sorts or shape.takes_first for shape in shapes):
         yield f"the query neither sorts nor takes an extreme, and the question asks for the {extreme}"
-    averages = any(shape.averages for shape in shapes) or asked.has_head("averag", "mean", "avg")
-    if said.AVERAGE.search(question) and not averages:
-        yield "the query computes no mean, which the question asks for"
+    yield from no_mean(asked)
     compared = said.COMPARED.search(question) or said.RANGE.search(question)
     if compared and not any(shape.compares or shape.sorts for shape in shapes):
         number = plain_number(compared["number"].strip(",."))
@@ -190,6 +188,14 @@ def not_counted(asked: AskedAndRead) -> Iterator[str]:
 
 def _singular(words: Iterable[str]) -> frozenset[str]:
     return stems(word.removesuffix("s") for word in words)
+
+
+def no_mean(asked: AskedAndRead) -> Iterator[str]:
+    """Yields that no query computes the mean that a question asks for, and no column has means."""
+    if not said.AVERAGE.search(asked.question) or asked.has_head("averag", "mean", "avg"):
+        return
+    if not any(shape.averages for shape in asked.shapes):
+        yield "the query computes no mean, which the question asks for (in SQL: avg(x))"
 
 
 def _extreme_of(asked: AskedAndRead) -> str:

@@ -14,6 +14,7 @@ from temporal_supervisor.supervision.grounding.asked.flags_left_out import flags
 from temporal_supervisor.supervision.grounding.asked.methods_left_out import methods_left_out
 from temporal_supervisor.supervision.grounding.asked.names_excluded import names_excluded
 from temporal_supervisor.supervision.grounding.asked.other_results import (
+    no_mean,
     not_added_up,
     not_chosen,
     not_computed,
@@ -26,6 +27,7 @@ from temporal_supervisor.supervision.grounding.asked.other_results import (
 from temporal_supervisor.supervision.grounding.asked.values_added import (
     numbers_added,
     numbers_compared,
+    texts_added,
 )
 from temporal_supervisor.supervision.grounding.asked.values_left_out import (
     names_left_out,
@@ -49,8 +51,15 @@ def query_doubts(question: str, sources: Sequence[Source], told: str = "") -> li
     if not asked.queries:
         return []
     is_long = len(question.split()) > _WORDS
-    found = methods_left_out(asked) if is_long else _doubts(asked)
+    found = _doubts_of_methods(asked) if is_long else _doubts(asked)
     return list(dict.fromkeys(islice(found, _DOUBTS)))
+
+
+def _doubts_of_methods(asked: AskedAndRead) -> Iterator[str]:
+    yield from methods_left_out(asked)
+    yield from texts_added(asked)
+    if not asked.has_other_texts:
+        yield from no_mean(asked)
 
 
 def _doubts(asked: AskedAndRead) -> Iterator[str]:
@@ -59,6 +68,7 @@ def _doubts(asked: AskedAndRead) -> Iterator[str]:
     yield from names_excluded(asked)
     yield from numbers_added(asked)
     yield from numbers_compared(asked)
+    yield from texts_added(asked)
     yield from flags_left_out(asked)
     if asked.has_other_texts:
         return

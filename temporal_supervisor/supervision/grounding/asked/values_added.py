@@ -4,14 +4,43 @@ Example: `WHERE branch = 'Station' AND visitors = 19020` for "How many visitors 
 Only an equality counts: a range may round, and a threshold may be a rule of the trade.
 """
 
+import re
 from collections.abc import Iterator
 
+from temporal_supervisor.supervision.base.spoken_words import stems
+from temporal_supervisor.supervision.base.text import quoted
 from temporal_supervisor.supervision.grounding.asked import asked_words as said
 from temporal_supervisor.supervision.grounding.asked.asked_and_read import AskedAndRead
 from temporal_supervisor.supervision.grounding.asked.query_shape import plain_number
+from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
 
+_TOKEN = re.compile(r"\w+")
+_SHORT_WORD = 2  # letters of a word that tells nothing, or of a code
 _SMALL = 100
 """Whole numbers up to this are ranks, months, percents or codes that a question puts into words."""
+
+
+def texts_added(asked: AskedAndRead) -> Iterator[str]:
+    """Yields the texts of several words that rows have to equal, and of which nobody has said one.
+
+    A single word may be a code, as `CA` for California. An adjective may mean a country, and "did
+    not" a text such as `no result`.
+    """
+    question = asked.question
+    if said.adjectives_in(question) or said.NOT.search(question):
+        return
+
+    for query in asked.queries:
+        shown = words_of("\n".join(asked.texts_beside(query)))
+        known = stems([*words_of(question), *shown])
+        for text in query.shape.chosen:
+            words = words_of(text)
+            initials = "".join(word[0] for word in words)
+            long_words = [word for word in words if len(word) > _SHORT_WORD]
+            if len(long_words) < 2 or initials in _TOKEN.findall(question.lower()):
+                continue
+            if known.isdisjoint(stems(long_words)):
+                yield f"the query has a condition on {quoted(text)}, which nobody has named"
 
 
 def numbers_compared(asked: AskedAndRead) -> Iterator[str]:
