@@ -112,14 +112,19 @@ async def test_what_comes_back_between_two_looks_is_found(tmp_path: Path, monkey
     store = open_store(tmp_path / "store")
     await store.begin()
     key = await store.put_output("run", b"paid")
-    looked = store._lookup
-    looks = []
+    looked, identity = store._lookup, store.identity
+    looks: list[str] = []
 
     async def away_once(wanted: str) -> bytes | None:
         looks.append(wanted)
         return None if len(looks) == 1 else await looked(wanted)
 
+    async def noted() -> str | None:
+        looks.append(STORE_ID)
+        return await identity()
+
     monkeypatch.setattr(store, "_lookup", away_once)
+    monkeypatch.setattr(store, "identity", noted)
     assert await store.find(key) == b"paid"
     assert looks == [key, STORE_ID, key]
 
