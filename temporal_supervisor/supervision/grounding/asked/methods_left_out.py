@@ -89,6 +89,13 @@ def methods_left_out(asked: AskedAndRead) -> Iterator[str]:
             yield f"{missing} (in SQL: {method.example})"
 
 
+def uses_a_method(asked: AskedAndRead) -> bool:
+    """True if a query uses a method that the question names."""
+    called = " ".join(name for shape in asked.shapes for name in shape.functions)
+    named = (method for method in _METHODS if _is_asked(method, asked.question))
+    return any(re.search(rf"\b(?:{method.functions})", called) for method in named)
+
+
 def _is_asked(method: _Method, question: str) -> bool:
     """True if a sentence of the question names a method without a word such as `not` before it."""
     for sentence in _SENTENCE.split(question):

@@ -11,7 +11,10 @@ from itertools import islice
 
 from temporal_supervisor.supervision.grounding.asked.asked_and_read import AskedAndRead
 from temporal_supervisor.supervision.grounding.asked.flags_left_out import flags_left_out
-from temporal_supervisor.supervision.grounding.asked.methods_left_out import methods_left_out
+from temporal_supervisor.supervision.grounding.asked.methods_left_out import (
+    methods_left_out,
+    uses_a_method,
+)
 from temporal_supervisor.supervision.grounding.asked.names_excluded import names_excluded
 from temporal_supervisor.supervision.grounding.asked.other_results import (
     no_mean,
@@ -58,7 +61,8 @@ def query_doubts(question: str, sources: Sequence[Source], told: str = "") -> li
 def _doubts_of_methods(asked: AskedAndRead) -> Iterator[str]:
     yield from methods_left_out(asked)
     yield from texts_added(asked)
-    if not asked.has_other_texts:
+    # Beside a method that is used, a mean may belong to its explanation.
+    if not asked.has_other_texts and not uses_a_method(asked):
         yield from no_mean(asked)
 
 
