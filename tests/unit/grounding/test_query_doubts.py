@@ -430,6 +430,20 @@ def test_a_long_question_for_a_mean_is_answered_by_one() -> None:
     assert doubts(question, "SELECT avg(Wins) FROM voyages", "Wins", "4.5") == []
 
 
+@pytest.mark.parametrize(
+    ("told", "is_doubted"),
+    [
+        ("The country with the most wins was Norway.", True),
+        ("The country with the most wins was Belgium, not Norway.", True),
+        ("The country with the most wins was Belgium.", False),
+    ],
+)
+def test_a_name_from_the_list_of_tables_is_no_answer(told: str, is_doubted: bool) -> None:
+    most = queried("SELECT Flag FROM voyages ORDER BY Wins DESC LIMIT 1", "Flag", "Belgium")
+    found = query_doubts("Which country had the most wins?", [Source(_LISTING, name="list_tables {}"), most], told)
+    assert found == (["no row of the query has 'Norway', which the finding gives"] if is_doubted else [])
+
+
 def test_a_glance_at_a_table_compares_no_rows() -> None:
     rows = ("Ship | Wins", "Aurora | 4", "Cygnus | 2")
     glance = queried("SELECT Ship, Wins FROM voyages LIMIT 2", *rows)

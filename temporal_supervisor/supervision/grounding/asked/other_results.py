@@ -22,6 +22,7 @@ _DATED = re.compile(
     re.IGNORECASE,
 )
 _NO_COUNT = re.compile(r"\b(?:year|rank|rnk|pos|position|place|date|id|no|season|week|lane)\b|#", re.IGNORECASE)
+_SHORT_NAME = 3  # letters of a name that may be a word of the sentence
 _ENDS = {"max": "highest", "min": "lowest"}
 _OTHER_FUNCTIONS = frozenset(["max", "min", "avg", "mean", "median"])
 
@@ -77,6 +78,25 @@ def other_kind(asked: AskedAndRead) -> Iterator[str]:
         yield "the query returns no number, and the question asks how many"
     elif len(query.heads) == 1 and _NO_COUNT.search(query.heads[0]) and not query.shape.subtracts:
         yield f"the query returns {query.heads[0]}, and the question asks how many"
+
+
+def other_name(asked: AskedAndRead) -> Iterator[str]:
+    """Yields the names that the finding gives from the list of tables, and that no row has."""
+    cells = [cell for query in asked.queries for cell in query.cells]
+    texts = [text for shape in asked.shapes for text in shape.texts]
+    known = " ".join(" ".join([asked.question, *cells, *texts]).lower().split())
+    for column in asked.columns:
+        if not column.is_text:
+            continue
+        for value in column.values:
+            is_told = value[:1].isupper() and len(value) > _SHORT_NAME and value in asked.told
+            if is_told and value.lower() not in known and _is_whole(value, asked.told):
+                yield f"no row of the query has {quoted(value)}, which the finding gives"
+
+
+def _is_whole(name: str, text: str) -> bool:
+    """True if a name is in a text, and not only as a part of a word."""
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
 
 
 def other_column(asked: AskedAndRead) -> Iterator[str]:

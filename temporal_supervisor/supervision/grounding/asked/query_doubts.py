@@ -25,6 +25,7 @@ from temporal_supervisor.supervision.grounding.asked.other_results import (
     other_column,
     other_end,
     other_kind,
+    other_name,
     total_row,
 )
 from temporal_supervisor.supervision.grounding.asked.values_added import (
@@ -59,10 +60,12 @@ def query_doubts(question: str, sources: Sequence[Source], told: str = "") -> li
 
 
 def _doubts_of_methods(asked: AskedAndRead) -> Iterator[str]:
+    if asked.has_other_texts:
+        return
     yield from methods_left_out(asked)
     yield from texts_added(asked)
     # Beside a method that is used, a mean may belong to its explanation.
-    if not asked.has_other_texts and not uses_a_method(asked):
+    if not uses_a_method(asked):
         yield from no_mean(asked)
 
 
@@ -72,14 +75,15 @@ def _doubts(asked: AskedAndRead) -> Iterator[str]:
     yield from names_excluded(asked)
     yield from numbers_added(asked)
     yield from numbers_compared(asked)
-    yield from texts_added(asked)
     yield from flags_left_out(asked)
     if asked.has_other_texts:
         return
+    yield from texts_added(asked)
     yield from methods_left_out(asked)
     yield from other_end(asked)
     yield from total_row(asked)
     yield from other_kind(asked)
+    yield from other_name(asked)
     yield from other_column(asked)
     yield from not_added_up(asked)
     if asked.can_be_compared:

@@ -25,7 +25,7 @@ LEAST_WORDS = (
     r"least|lowest|smallest|fewest|shortest|lightest|poorest|cheapest|minimum|"
     r"niedrigste[nrs]?|geringste[nrs]?|kleinste[nrs]?|kürzeste[nrs]?|wenigsten"
 )
-TOTAL_WORDS = r"totals?|sub-?totals?|sums?|all|overall|gesamt|summe|insgesamt"
+TOTAL_WORDS = r"totals?|totaal|totale|sub-?totals?|sums?|all|overall|gesamt|summe|insgesamt"
 _SUPERLATIVE = re.compile(
     rf"(?<![\w-])(?:(?P<most>{MOST_WORDS})|(?P<least>{LEAST_WORDS}))(?![\w-])",
     re.IGNORECASE,
