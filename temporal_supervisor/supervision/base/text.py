@@ -52,6 +52,13 @@ def quoted(name: str) -> str:
     return f"'{one_line(name, NAME_SHOWN_BYTES)}'"
 
 
+def has_whole(text: str, words: str) -> bool:
+    """True if a text has these words, and not only as a part of others."""
+    if words not in text:
+        return False  # most often: no pattern is made for it
+    return re.search(rf"(?<!\w){re.escape(words)}(?!\w)", text) is not None
+
+
 def closest(name: str, known: Iterable[str]) -> str | None:
     """Returns the known name that is closest to `name` by its letters; None if none is close."""
     by_letters = {candidate.lower().replace("_", "").replace("-", ""): candidate for candidate in known}

@@ -14,6 +14,7 @@ from itertools import chain, combinations, product
 
 from pydantic import JsonValue
 
+from temporal_supervisor.supervision.base.text import has_whole
 from temporal_supervisor.supervision.grounding.asked.asked_words import choices_in
 from temporal_supervisor.supervision.grounding.claims import Claim, claims, plain_text
 from temporal_supervisor.supervision.grounding.sources import Source
@@ -204,7 +205,7 @@ class _Findings:
         long = [word for word in _NAME_WORD.findall(plain) if len(word) > _SHORT]
         if long:
             return not any(word.casefold()[:_STEM] in told for word in long)
-        return not any(_stands_in(word.casefold(), told) for word in words)
+        return not any(has_whole(told, word.casefold()) for word in words)
 
     def _has_sign(self, value: float, figure: Figure) -> bool:
         """True unless each line that has a number gives it the other sign without words for it."""
@@ -292,10 +293,6 @@ def _is_same(one: Figure, other: Figure) -> bool:
 def _is_measure(text: str) -> bool:
     """True for a word such as million or percent, which names no row."""
     return scale_of(text) != 1 or unit_of(text) is not None
-
-
-def _stands_in(word: str, text: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
 
 
 def _is_statistic(name: str) -> bool:

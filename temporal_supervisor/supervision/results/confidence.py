@@ -4,11 +4,11 @@ The bound is computed from the basis of the answer. A finding's own confidence i
 see `share_of`: it has no other bound than 0 to 1, and is one of the grounds of this one.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from itertools import chain
 
 from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.text import has_whole
 from temporal_supervisor.supervision.contract.finding import Finding
 from temporal_supervisor.supervision.contract.plan import Importance
 from temporal_supervisor.supervision.contract.result import (
@@ -72,7 +72,7 @@ def _faults(
     """Returns the bound of each kind of fault that there is."""
     findings = [report.finding for report in reports if report.finding]
     left_open = [*chain.from_iterable(finding.unsupported for finding in findings)]
-    repeated = [claim for claim in left_open if _has(answer.text, claim)]
+    repeated = [claim for claim in left_open if has_whole(answer.text, claim)]
     own = [item.text for item in answer.unsupported]
     in_answer = len({*own, *repeated})
     in_findings = len(left_open) - len(repeated)
@@ -114,11 +114,6 @@ def _doubts(
     if "knowledge" in grounds:
         doubts.append(_KNOWLEDGE)
     return doubts
-
-
-def _has(text: str, claim: str) -> bool:
-    """True if a text makes a claim, as whole words."""
-    return re.search(rf"(?<!\w){re.escape(claim)}(?!\w)", text) is not None
 
 
 def _share(reports: Sequence[SubtaskReport], importance: Mapping[str, Importance]) -> float:

@@ -52,11 +52,9 @@ COUNT = re.compile(
     r"\bhow (?:many|often)\b|\bcount (?:the|of|all)\b|\bnumber of\b|\bwie viele\b|\banzahl\b",
     re.IGNORECASE,
 )
-COUNTED = re.compile(r"\b(?:how many|(?:total )?number of|wie viele|anzahl der)\s+(?P<noun>[\w'’-]+)", re.IGNORECASE)
-TOTAL_OF = re.compile(
-    r"\b(?:how many|number of|total(?! number)(?: of)?|wie viele|anzahl der) (?P<noun>\w{3,})",
-    re.IGNORECASE,
-)
+_HOW_MANY = "how many|(?:total )?number of|wie viele|anzahl der"
+COUNTED = re.compile(rf"\b(?:{_HOW_MANY})\s+(?P<noun>[\w'’-]+)", re.IGNORECASE)
+TOTAL_OF = re.compile(rf"\b(?:{_HOW_MANY}|total(?: of)?) (?P<noun>\w{{3,}})", re.IGNORECASE)
 """A number of something that a column may hold, as in "total wins" and "how many points"."""
 DIFFERENCE = re.compile(
     r"\bdifferences? (?:between|in|of|from)\b"

@@ -4,10 +4,10 @@ Example: `SELECT count(*) FROM orders` for "How many orders were returned?", whe
 yes and no. An alias such as `AS "Returned orders"` does not read the column.
 """
 
-import re
 from collections.abc import Iterator
 
 from temporal_supervisor.supervision.base.spoken_words import stems
+from temporal_supervisor.supervision.base.text import has_whole
 from temporal_supervisor.supervision.grounding.asked.asked_and_read import AskedAndRead
 from temporal_supervisor.supervision.grounding.asked.listed_tables import ListedColumn
 from temporal_supervisor.supervision.grounding.asked.query_shape import QueryShape
@@ -46,4 +46,4 @@ def _reads(shape: QueryShape, name: str) -> bool:
     """True if a query has the name of a column, in quotes or as a word of its own."""
     if name.lower() in (each.lower() for each in shape.names):
         return True
-    return re.search(rf"(?<!\w){re.escape(name.lower())}(?!\w)", shape.bare) is not None
+    return has_whole(shape.bare, name.lower())

@@ -74,26 +74,26 @@ _METHODS = (
 
 
 def methods_left_out(asked: AskedAndRead) -> Iterator[str]:
-    """Yields doubts about methods that a question names; another tool may have used them."""
-    if asked.has_other_texts:
-        return
-
-    called = " ".join(name for shape in asked.shapes for name in shape.functions)
+    """Yields doubts about methods that a question names and no query uses."""
     written = " ".join(shape.bare for shape in asked.shapes)
     for method in _METHODS:
         if not _is_asked(method, asked.question):
             continue
-        calls_it = re.search(rf"\b(?:{method.functions})", called) is not None
-        if not calls_it or re.search(method.words, written) is None:
+        if not _is_called(method, asked) or re.search(method.words, written) is None:
             missing = f"the query does not compute {method.name}, which the question names"
             yield f"{missing} (in SQL: {method.example})"
 
 
 def uses_a_method(asked: AskedAndRead) -> bool:
     """True if a query uses a method that the question names."""
-    called = " ".join(name for shape in asked.shapes for name in shape.functions)
     named = (method for method in _METHODS if _is_asked(method, asked.question))
-    return any(re.search(rf"\b(?:{method.functions})", called) for method in named)
+    return any(_is_called(method, asked) for method in named)
+
+
+def _is_called(method: _Method, asked: AskedAndRead) -> bool:
+    """True if a query calls one of the functions of a method."""
+    called = " ".join(name for shape in asked.shapes for name in shape.functions)
+    return re.search(rf"\b(?:{method.functions})", called) is not None
 
 
 def _is_asked(method: _Method, question: str) -> bool:

@@ -1,10 +1,10 @@
 """Results that a query computes or shows, and that its question does not ask for."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from temporal_supervisor.supervision.base.spoken_words import stems
-from temporal_supervisor.supervision.base.text import quoted
+from temporal_supervisor.supervision.base.text import has_whole, quoted
 from temporal_supervisor.supervision.grounding.asked import asked_words as said
 from temporal_supervisor.supervision.grounding.asked.asked_and_read import (
     AskedAndRead,
@@ -89,14 +89,9 @@ def other_name(asked: AskedAndRead) -> Iterator[str]:
         if not column.is_text:
             continue
         for value in column.values:
-            is_told = value[:1].isupper() and len(value) > _SHORT_NAME and value in asked.told
-            if is_told and value.lower() not in known and _is_whole(value, asked.told):
+            is_name = value[:1].isupper() and len(value) > _SHORT_NAME
+            if is_name and value.lower() not in known and has_whole(asked.told, value):
                 yield f"no row of the query has {quoted(value)}, which the finding gives"
-
-
-def _is_whole(name: str, text: str) -> bool:
-    """True if a name is in a text, and not only as a part of a word."""
-    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
 
 
 def other_column(asked: AskedAndRead) -> Iterator[str]:
@@ -194,20 +189,16 @@ def not_computed(asked: AskedAndRead) -> Iterator[str]:
     yield from _other_figure(asked, is_extreme=bool(extreme))
 
 
-def not_counted(asked: AskedAndRead) -> Iterator[str]:
+def no_count(asked: AskedAndRead) -> Iterator[str]:
     """Yields that no query counts, where a question asks for the most of names in a column."""
     most = said.MOST_OF.search(asked.question)
     if most is None or any(shape.counts for shape in asked.shapes):
         return
-    noun = _singular([most["noun"].lower()])
-    named = [column for column in asked.columns if noun & _singular(words_of(column.name))]
+    noun = stems(words_of(most["noun"]))
+    named = [column for column in asked.columns if noun & stems(words_of(column.name))]
     # A column such as `ships` may have the numbers of them.
     if named and all(column.is_text for column in named):
         yield f"the query counts nothing, and the question asks for the {most[0]}"
-
-
-def _singular(words: Iterable[str]) -> frozenset[str]:
-    return stems(word.removesuffix("s") for word in words)
 
 
 def no_mean(asked: AskedAndRead) -> Iterator[str]:

@@ -17,11 +17,11 @@ from temporal_supervisor.supervision.grounding.asked.methods_left_out import (
 )
 from temporal_supervisor.supervision.grounding.asked.names_excluded import names_excluded
 from temporal_supervisor.supervision.grounding.asked.other_results import (
+    no_count,
     no_mean,
     not_added_up,
     not_chosen,
     not_computed,
-    not_counted,
     other_column,
     other_end,
     other_kind,
@@ -89,5 +89,5 @@ def _doubts(asked: AskedAndRead) -> Iterator[str]:
     if asked.can_be_compared:
         return
     yield from not_computed(asked)
-    yield from not_counted(asked)
+    yield from no_count(asked)
     yield from not_chosen(asked)

@@ -4,9 +4,9 @@ Example: `WHERE branch = 'Station' AND visitors = 19020` for "How many visitors 
 Only an equality counts: a range may round, and a threshold may be a rule of the trade.
 """
 
-import re
 from collections.abc import Iterator
 
+from temporal_supervisor.supervision.base import spoken_words
 from temporal_supervisor.supervision.base.spoken_words import stems
 from temporal_supervisor.supervision.base.text import quoted
 from temporal_supervisor.supervision.grounding.asked import asked_words as said
@@ -14,7 +14,6 @@ from temporal_supervisor.supervision.grounding.asked.asked_and_read import Asked
 from temporal_supervisor.supervision.grounding.asked.query_shape import plain_number
 from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
 
-_TOKEN = re.compile(r"\w+")
 _SHORT_WORD = 2  # letters of a word that tells nothing, or of a code
 _SMALL = 100
 """Whole numbers up to this are ranks, months, percents or codes that a question puts into words."""
@@ -30,6 +29,7 @@ def texts_added(asked: AskedAndRead) -> Iterator[str]:
     if said.adjectives_in(question) or said.NOT.search(question):
         return
 
+    as_written = spoken_words.words_of(question)
     for query in asked.queries:
         shown = words_of("\n".join(asked.texts_beside(query)))
         known = stems([*words_of(question), *shown])
@@ -37,7 +37,7 @@ def texts_added(asked: AskedAndRead) -> Iterator[str]:
             words = words_of(text)
             initials = "".join(word[0] for word in words)
             long_words = [word for word in words if len(word) > _SHORT_WORD]
-            if len(long_words) < 2 or initials in _TOKEN.findall(question.lower()):
+            if len(long_words) < 2 or initials in as_written:
                 continue
             if known.isdisjoint(stems(long_words)):
                 yield f"the query has a condition on {quoted(text)}, which nobody has named"

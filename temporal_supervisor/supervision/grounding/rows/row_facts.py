@@ -14,6 +14,7 @@ from decimal import Decimal
 from functools import cached_property
 from itertools import chain
 
+from temporal_supervisor.supervision.base.text import has_whole
 from temporal_supervisor.supervision.grounding.rows.markdown_tables import MarkdownTable, TableRow, read_tables
 from temporal_supervisor.supervision.grounding.rows.queries import Filter, Query, read_query
 from temporal_supervisor.supervision.grounding.units import (
@@ -200,8 +201,7 @@ def _is_name(written: str, word: str) -> bool:
         return False
     if len(word) >= 3:
         return True
-    is_whole = re.search(rf"(?<!\w){re.escape(word)}(?!\w)", written.lower())
-    return is_whole is not None and written.isupper()
+    return has_whole(written.lower(), word) and written.isupper()
 
 
 @dataclass(frozen=True)
