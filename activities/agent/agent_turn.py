@@ -204,7 +204,7 @@ class AgentTurnActivities:
         loaded: LoadedTeam,
         role: Role,
         room: int,
-    ) -> "_FirstPrompt":
+    ) -> _FirstPrompt:
         """Returns the first prompt as read from the store; its tables have `room` characters."""
         store = self._calls.store
         subtask = (await read_plan(store, brief.plan_ref)).subtask(brief.subtask_id)

@@ -257,8 +257,10 @@ _DOUBTED = f"""Your finding was not accepted yet, because {DOUBTS_A_QUERY}
 {{doubts}}
 
 {{query_again}}"""
-QUERY_AGAIN = """Query again, so that the query itself has each condition and does the sorting and computing, and \
-conclude from that. If your query was right, give your finding once more."""
+QUERY_AGAIN = (
+    "Query again, so that the query itself has each condition and does the sorting and computing, "
+    "and conclude from that. If your query was right, give your finding once more."
+)
 
 _UNGROUNDED = """Your finding was not accepted yet, because no tool has shown you any data for it. A list of tables, \
 or a calculation, does not count as data. Look up with your tools what the subtask asks for. Then hand in the whole \

@@ -540,9 +540,9 @@ def _called_models(supervisor: Sequence[str], card: TeamCard) -> list[str]:
 
 def _endpoint_warnings(known: EndpointFacts, models: list[str]) -> list[str]:
     """Returns the problems of the endpoint, and facts about it that are not known."""
-    patience = limits.ENDPOINT_PATIENCE.total_seconds()
     if not models:
         return []
+    patience = limits.ENDPOINT_PATIENCE.total_seconds()
     if known.address and not known.asked:
         windows = ", ".join(f"{known.traits(model).window:,} tokens of {model}" for model in models)
         return [f"the model endpoint {known.address} did not answer within {patience:.0f} s: assumed {windows}"]

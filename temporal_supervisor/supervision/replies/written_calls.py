@@ -84,7 +84,7 @@ def first_call(
     *,
     asked_for_sql: bool = False,
 ) -> WrittenCall | None:
-    """Returns the first call in a text of an `offered` tool, None if there is none.
+    """Returns the first call of an `offered` tool in a text; None without one.
 
     `offered` has the schemas of the tools' arguments by name, `made` the calls of the conversation
     so far. Where a query was `asked_for_sql`, a new one is a call whatever follows it.
@@ -358,7 +358,7 @@ def _block_of_sql(
     *,
     is_asked: bool,
 ) -> WrittenCall | None:
-    """Returns the query in a block of SQL, or that is the whole text, of a model that says what it would ask.
+    """Returns the query in a block of SQL, or in a text of nothing else; None without one.
 
     A finding cites queries that were made. So a block counts while no query has succeeded; later it
     has to be a new one that ends the text, without a figure beside it, unless it `is_asked` for.

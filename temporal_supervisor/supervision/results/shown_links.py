@@ -25,9 +25,8 @@ _MARKUP = re.compile(
     r"|(?P<tag><)(?=[a-z/!?])"
     r"|(?P<image_begun>!)(?=\[)"
     r"|(?P<link_begun>\])(?=\()"
-    r"|(?P<label>\])(?=:\s{0,9}\S{0,30}[/\\&:?])"
-    # One word alone, or with a title, is the destination of a link that other words name.
-    r"|(?P<defined>\])(?=:\s{0,9}\S{1,2000}[ \t]{0,9}(?:$|[\"'(]))",
+    # What follows is a destination by its signs, or a word that is alone or has a title behind it.
+    r"|(?P<label>\])(?=:\s{0,9}(?:\S{0,30}[/\\&:?]|\S{1,2000}[ \t]{0,9}(?:$|[\"'(])))",
     re.IGNORECASE | re.MULTILINE,
 )
 _IMAGE = re.compile(
