@@ -115,7 +115,8 @@ class AgentTurnActivities:
         note = await self._note(turn, role, withheld)
         if turn.head is None:
             assert turn.brief is not None
-            opening, text = await self._opening(turn, turn.brief, loaded, role)
+            opens = self._opening_once_more if turn.once_more else self._opening
+            opening, text = await opens(turn, turn.brief, loaded, role)
             answered = await self._calls.begin(turn, opening, text, options, note)
         else:
             messages = await self._following(turn, loaded, role, note)
@@ -197,6 +198,35 @@ class AgentTurnActivities:
         opening = Opening(system=system, model=turn.model, effort=turn.effort, tools=tools)
         return opening, prompt.within
 
+    async def _opening_once_more(
+        self,
+        turn: TurnInput,
+        brief: SubtaskBrief,
+        loaded: LoadedTeam,
+        role: Role,
+    ) -> tuple[Opening, str]:
+        """Returns the opening and the prompt of the conversation for a second query."""
+        window = await self._calls.window(turn.run, turn.model)
+        subtask = await self._subtask(brief)
+        room = window.output_chars
+        tables = await shown_tables(self._teams, turn, loaded.toolbox, role, subtask, room)
+        opening = Opening(
+            system=prompts.QUERY_SYSTEM,
+            model=turn.model,
+            effort=turn.effort,
+            tools=loaded.toolbox.definitions(loaded.toolbox.queries(role)),
+        )
+        return opening, prompts.query_once_more(subtask, tables)
+
+    async def _subtask(self, brief: SubtaskBrief) -> Subtask:
+        """Returns the subtask of a brief, with its description as it is worked on."""
+        store = self._calls.store
+        subtask = (await read_plan(store, brief.plan_ref)).subtask(brief.subtask_id)
+        if brief.description_ref is None:
+            return subtask
+        description = await read_text(store, brief.description_ref)
+        return subtask.model_copy(update={"description": description})
+
     async def _first_prompt(
         self,
         turn: TurnInput,
@@ -207,10 +237,7 @@ class AgentTurnActivities:
     ) -> _FirstPrompt:
         """Returns the first prompt as read from the store; its tables have `room` characters."""
         store = self._calls.store
-        subtask = (await read_plan(store, brief.plan_ref)).subtask(brief.subtask_id)
-        if brief.description_ref is not None:
-            description = await read_text(store, brief.description_ref)
-            subtask = subtask.model_copy(update={"description": description})
+        subtask = await self._subtask(brief)
         small = await read_small(store, brief.attachments)
         previous = None
         if brief.previous_ref is not None:
@@ -301,6 +328,9 @@ class AgentTurnActivities:
             labels=answered.labels,
             usage=answered.usage,
         )
+        if not turn.once_more and await self._queries_first(turn, loaded, role):
+            queries = loaded.toolbox.queries(role)
+            reply.second_due = any(call.name in queries for call in reply.calls)
         if finish and concluded:
             reply.finish_call_id = str(finish["id"])
         elif text and (turn.last or not calls):

@@ -10,6 +10,7 @@ from typing import NamedTuple, cast
 from pydantic import JsonValue
 
 from activities.agent.grounds import Grounds, asked, needs_data, read_grounds, told
+from activities.agent.second_query import doubts_of
 from activities.contracts.turn_contracts import TurnInput
 from activities.model.conversation import Entry
 from activities.model.journalled_call import Answered, ModelCalls
@@ -26,7 +27,6 @@ from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.text import cut, size
 from temporal_supervisor.supervision.contract.finding import CheckedClaim, Finding, FindingRecord
 from temporal_supervisor.supervision.contract.team import Role
-from temporal_supervisor.supervision.grounding.asked.query_doubts import query_doubts
 from temporal_supervisor.supervision.grounding.claims import claims as all_claims
 from temporal_supervisor.supervision.grounding.support import check, found_nowhere
 from temporal_supervisor.supervision.replies.loose_json import first_json
@@ -85,7 +85,7 @@ async def store_conclusion(
     doubts: list[str] = []
     if role.grounding == "tools" and conclusion.text:
         claims = await asyncio.to_thread(check, text, grounds.texts)
-        doubts = await asyncio.to_thread(query_doubts, asked(chain), grounds.texts, text)
+        doubts = await doubts_of(calls, turn, asked(chain), grounds.texts, text)
     is_ungrounded = needs_data(role, loaded.toolbox) and not grounds.has_any
     known = grounds.links(untrusted=bool(answered.labels.untrusted))
     shown_text = without_links(text, known)  # claims are those of what was written

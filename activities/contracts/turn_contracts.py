@@ -45,11 +45,22 @@ class ToolResultRef(Model):
     readings: Readings = []
 
 
+class SecondQuery(Model):
+    """A query that a small model wrote once more from its brief, with the result of its run.
+
+    It is the call in the reply at `head`, in a conversation of its own.
+    """
+
+    head: str
+    result: ToolResultRef
+
+
 class TurnInput(Model):
     """One model call of a worker agent: the brief on the first turn, later the head and the new messages.
 
     With both it continues an earlier attempt's conversation: only the brief's feedback is new. A
-    conversation that begins anew lists the tool outputs of the one at `anew_from`.
+    conversation that begins anew lists the tool outputs of the one at `anew_from`. A `once_more`
+    call asks for the second query; the calls after it have that as `second`.
     """
 
     run: RunRef
@@ -64,6 +75,8 @@ class TurnInput(Model):
     results: list[ToolResultRef] = []
     note: str | None = None
     last: bool = False
+    once_more: Annotated[bool, Field(exclude_if=lambda once_more: not once_more)] = False
+    second: Annotated[SecondQuery | None, Field(exclude_if=lambda second: second is None)] = None
     max_turns: int = 10
     max_tokens: int
 
@@ -124,7 +137,7 @@ class TurnReply(Model):
     rest on data, and rests on nothing; an `empty` one is no finding at all. A last turn without a
     text has the last text before it as `earlier`. One that `repeats` says the same as the reply
     before it, or would be followed by the same. `fullest`: no more room would make a cut reply
-    longer.
+    longer. `second_due`: its query is to be written once more.
     """
 
     head: str
@@ -143,6 +156,7 @@ class TurnReply(Model):
     earlier: Finding | None = None
     repeats: bool = False
     fullest: bool = False
+    second_due: Annotated[bool, Field(exclude_if=lambda due: not due)] = False
     withheld: Annotated[list[str], Field(exclude_if=lambda names: not names)] = []
     labels: Read = Labels()
     usage: Usage

@@ -26,6 +26,7 @@ from temporal_supervisor.supervision.base.prompt_marks import (
     ITEM,
     LAST_TURN_MARK,
     MISSING,
+    QUERY_WANTED,
     READ_OUTPUT_TOOL,
     STEER,
     SUBTASK,
@@ -159,6 +160,22 @@ _QUERY_FIRST = """Begin with a query. Reply with one block and nothing else:
 ```sql
 SELECT ...
 ```"""
+
+QUERY_SYSTEM = "You write SQL for DuckDB."
+
+
+def query_once_more(subtask: Subtask, tables: str) -> str:
+    """Returns the prompt that asks for the query of a subtask once more.
+
+    It has other words and another order than the first, so that a model is not led to the query
+    that it has written already.
+    """
+    question = plain(subtask.whole)
+    wanted = f"Write the query whose result is the answer to it: {one_line(question, limits.SENTENCE_BYTES)}"
+    block_wanted = f"Reply with it {QUERY_WANTED}, and nothing else:\n```sql\nSELECT ...\n```"
+    return "\n\n".join([tag(SUBTASK, question), tag(DATA, tables), f"{wanted}\n{block_wanted}"])
+
+
 _EARLIER_OUTPUTS = "Your tools have already returned these outputs, the last one first. Use them."
 _FAILED_OUTPUTS = (
     "These calls failed, for the reasons below them. Make another call that avoids the reason; none of these again."

@@ -101,7 +101,12 @@ class Toolbox:
 
     def queries_tables(self, role: Role) -> bool:
         """True if the role has a tool that queries tables."""
-        return any(tool.arguments is QueryData for tool in self.named(role.tools))
+        return bool(self.queries(role))
+
+    def queries(self, role: Role) -> list[str]:
+        """Returns the names of the role's tools that query tables."""
+        tools = self.named(role.tools)
+        return [tool.name for tool in tools if tool.arguments is QueryData]
 
     def with_data_of_others(self) -> "Toolbox":
         """Returns the tools for a run whose data others wrote: what reads these returns untrusted text."""

@@ -6,7 +6,12 @@ These models are history: only add fields with defaults.
 from typing import Annotated, Literal
 
 from activities.contracts.run_contracts import RunRef, SubtaskBrief
-from activities.contracts.turn_contracts import ToolCallRef, ToolResultRef, TurnReply
+from activities.contracts.turn_contracts import (
+    SecondQuery,
+    ToolCallRef,
+    ToolResultRef,
+    TurnReply,
+)
 from pydantic import AwareDatetime, Field
 from temporal_supervisor.supervision.base.queues import MODEL_QUEUE, OUTWARD_QUEUE
 from temporal_supervisor.supervision.budget.ledger import Amount
@@ -35,8 +40,9 @@ class LoopProgress(Model):
     feedback was given in the conversation at `head`. Of the last turn's calls `pending` ones wait
     for a person, and `approved` ones are to be run; the `results` are those of the others. With
     `anew_from` the next turn begins a conversation anew after that one, which repeated itself.
-    `note` is the system's word for the next turn; of people's words the first `heard` are in the
-    conversation. `labels` are those of the conversation.
+    `second` is the query that was written once more. `note` is the system's word for the next turn;
+    of people's words the first `heard` are in the conversation. `labels` are those of the
+    conversation.
     """
 
     head: str | None = None
@@ -55,6 +61,7 @@ class LoopProgress(Model):
     returned: Annotated[Finding | None, Field(exclude_if=lambda finding: finding is None)] = None
     empty_replies: Annotated[int, Field(exclude_if=lambda count: not count)] = 0
     feedback_due: bool = False
+    second: Annotated[SecondQuery | None, Field(exclude_if=lambda second: second is None)] = None
     pending: list[ToolCallRef] = []
     approved: list[ToolCallRef] = []
     note: str | None = None

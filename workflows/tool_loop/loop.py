@@ -1,9 +1,11 @@
 """The loop: model call, tool calls, model call, ... until the finding."""
 
+from typing import Any
+
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.turn_contracts import TurnInput, TurnReply
+    from activities.contracts.turn_contracts import SecondQuery, TurnInput, TurnReply
     from activities.prompts import agent_prompts as prompts
     from temporal_supervisor.supervision.agent.turn_rules import (
         WINDOW_FULL,
@@ -68,6 +70,8 @@ class ToolLoop:
                 continue
 
             await self._follow(step, reply)
+            if self._is_to_be_queried_once_more(reply):
+                await self._query_once_more()
             # Between turns nothing is under way, so the progress is all that a successor needs.
             if self._agent.goes_first:
                 return self._attempt.result(None, resumable=True)
@@ -111,29 +115,15 @@ class ToolLoop:
         agent, progress, attempt = self._agent, self._progress, self._attempt
         turn = progress.turn + 1
         needs_brief = progress.head is None or progress.feedback_due
-        reply = await activity_calls.model_call(
-            "call_model",
-            TurnInput(
-                run=agent.run,
-                team_ref=agent.team_ref,
-                role=agent.role.name,
-                model=agent.role.model,
-                effort=agent.effort,
-                step=f"turn.{progress.earlier_turns + turn}",
-                brief=agent.brief if needs_brief else None,
-                head=progress.head,
-                anew_from=progress.anew_from,
-                results=progress.results,
-                note=note,
-                last=last,
-                max_turns=agent.max_turns,
-                max_tokens=self._max_tokens,
-            ),
-            TurnReply,
-            agent.expires_at,
-            agent.model_queue,
-            attempt.book,
-            stopped=lambda: attempt.instructions.paused and attempt.instructions.now,
+        reply = await self._reply(
+            f"turn.{progress.earlier_turns + turn}",
+            brief=agent.brief if needs_brief else None,
+            head=progress.head,
+            anew_from=progress.anew_from,
+            results=progress.results,
+            note=note,
+            last=last,
+            second=progress.second,
         )
         progress.turn = turn
         progress.last_tokens = reply.usage.tokens
@@ -150,6 +140,57 @@ class ToolLoop:
             **reply.model_dump(include={"withheld"}, exclude_defaults=True),
         )
         return reply
+
+    async def _reply(self, step: str, **of_turn: Any) -> TurnReply:
+        """Makes a model call with fields of TurnInput, besides those of the attempt."""
+        agent, attempt = self._agent, self._attempt
+        turn = TurnInput(
+            run=agent.run,
+            team_ref=agent.team_ref,
+            role=agent.role.name,
+            model=agent.role.model,
+            effort=agent.effort,
+            step=step,
+            max_turns=agent.max_turns,
+            max_tokens=self._max_tokens,
+            **of_turn,
+        )
+        return await activity_calls.model_call(
+            "call_model",
+            turn,
+            TurnReply,
+            agent.expires_at,
+            agent.model_queue,
+            attempt.book,
+            stopped=lambda: attempt.instructions.paused and attempt.instructions.now,
+        )
+
+    async def _query_once_more(self) -> None:
+        """Has the model write its query once more, from the brief alone, and runs that one, too.
+
+        Two queries that return different things are a doubt. An attempt that is interrupted here
+        goes on without a second query.
+        """
+        agent, progress, attempt = self._agent, self._progress, self._attempt
+        step = f"turn.{progress.number}.once_more"
+        reply = await self._reply(step, brief=agent.brief, once_more=True)
+        attempt.note("queried_once_more", tokens=reply.usage.tokens, model=reply.model)
+        free = [call for call in reply.calls if not call.waits_for]
+        if free:
+            ran = await self._calls.run_aside(free[0], reply.head)
+            progress.second = SecondQuery(head=reply.head, result=ran)
+
+    def _is_to_be_queried_once_more(self, reply: TurnReply) -> bool:
+        """True if a query of a turn brought something, and none was written once more so far."""
+        progress = self._progress
+        if not reply.second_due or progress.second is not None:
+            return False
+        # Other agents' findings, which such a query may need, are not in its prompt.
+        if self._agent.brief.dependencies:
+            return False
+        if all(result.is_error for result in progress.results):
+            return False
+        return self._attempt.has_a_turn_left
 
     def _step_after(self, reply: TurnReply) -> Next:
         """Returns the step that follows a reply."""

@@ -6,7 +6,12 @@ from contextlib import suppress
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.turn_contracts import ToolCallRef, ToolInput, ToolReply
+    from activities.contracts.turn_contracts import (
+        ToolCallRef,
+        ToolInput,
+        ToolReply,
+        ToolResultRef,
+    )
     from activities.prompts import agent_prompts as prompts
     from temporal_supervisor.supervision.base import limits
     from temporal_supervisor.supervision.base.errors import STORE, ErrorKind
@@ -48,6 +53,12 @@ class TurnCalls:
         progress.results = [call.without_result(surplus) for call in calls[most:]]
         await self._run()
 
+    async def run_aside(self, call: ToolCallRef, head: str) -> ToolResultRef:
+        """Returns the result of a call of another conversation, in its reply at `head`."""
+        reply = await self._run_tool(call, head)
+        self._progress.usage += Usage(tool_calls=1)
+        return reply.result
+
     async def _run(self) -> None:
         """Runs the approved calls in parallel.
 
@@ -79,7 +90,7 @@ class TurnCalls:
 
     async def _run_into(self, replies: dict[int, ToolReply], place: int, call: ToolCallRef) -> None:
         """Runs a call and adds its reply to the others."""
-        replies[place] = await self._run_tool(call)
+        replies[place] = await self._run_tool(call, self._progress.head or "")
 
     def _take_what_ended(self, calls: list[ToolCallRef], replies: dict[int, ToolReply]) -> None:
         """Answers all calls of a turn that was stopped while they ran.
@@ -110,13 +121,13 @@ class TurnCalls:
             if reply.effect:
                 progress.effects.append(reply.effect)
 
-    async def _run_tool(self, call: ToolCallRef) -> ToolReply:
+    async def _run_tool(self, call: ToolCallRef, head: str) -> ToolReply:
         """Runs one call. One that failed may have had effects, which its result admits."""
         agent = self._agent
         tool = agent.role.tool(call.name)
         queue = agent.outward_queue if tool.outward else agent.tools_queue
         try:
-            reply = await activity_calls.run_tool(self._input(call), queue, tool.timeout)
+            reply = await activity_calls.run_tool(self._input(call, head), queue, tool.timeout)
         except CallFailed as failed:
             if failed.problem.type in STORE | {ErrorKind.NOT_GRANTED}:
                 raise  # what the run needs is gone, which is no result of the tool
@@ -126,14 +137,14 @@ class TurnCalls:
         self._note(call, reply)
         return reply
 
-    def _input(self, call: ToolCallRef) -> ToolInput:
+    def _input(self, call: ToolCallRef, head: str) -> ToolInput:
         agent = self._agent
         reads_findings = call.name == READ_OUTPUT_TOOL
         return ToolInput(
             run=agent.run,
             team_ref=agent.team_ref,
             role=agent.role.name,
-            head=self._progress.head or "",
+            head=head,
             call=call,
             attachments=agent.brief.attachments,
             findings=agent.brief.dependencies if reads_findings else [],
