@@ -10,6 +10,7 @@ from temporalio import activity
 from activities.agent.early_doubts import early_doubts
 from activities.agent.grounds import read_grounds
 from activities.agent.query_first import next_step, offered_tools, shown_tables
+from activities.agent.second_query import second_words
 from activities.agent.stored_conclusions import store_conclusion
 from activities.contracts.run_contracts import SubtaskBrief
 from activities.contracts.turn_contracts import ToolCallRef, TurnInput, TurnReply, arguments_sha256
@@ -157,7 +158,8 @@ class AgentTurnActivities:
             content += user_message(prompts.correction_request(turn.brief.feedback))["content"]
         if not turn.last and await self._queries_first(turn, loaded, role):
             doubts = await early_doubts(self._calls, turn, loaded.toolbox)
-            note = await next_step(self._calls.store, turn.results, note, doubts)
+            second = await second_words(self._calls, turn)
+            note = await next_step(self._calls.store, turn.results, note, doubts, second)
         if note:
             content += user_message(note)["content"]
         return [message] if content else []

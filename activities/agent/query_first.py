@@ -34,7 +34,8 @@ from temporal_supervisor.supervision.planning.named_tables import (
 )
 
 _AFTER_FAILURE = f"Reply with the corrected query {QUERY_WANTED}."
-_AFTER_NOTHING = f"No row has this. Reply with a query with other conditions {QUERY_WANTED}."
+_NOTHING = "No row has this."
+_AFTER_NOTHING = f"Reply with a query with other conditions {QUERY_WANTED}."
 _AFTER_DATA = f"Call {FINISH_TOOL} with the answer in one sentence, as this output shows it."
 
 
@@ -80,28 +81,35 @@ async def next_step(
     results: Sequence[ToolResultRef],
     note: str,
     doubts: Sequence[str] = (),
+    second: str = "",
 ) -> str:
     """Returns the words below the outputs of a turn, with its note: correct the query, or finish.
 
     A doubted query is asked for again in the words after one that failed: offered a choice, a small
-    model repeats its finding, or excuses itself. `doubts` are those about the last output.
+    model repeats its finding, or excuses itself. `doubts` are those about the last output; `second`
+    is a sentence on the second query, for one whose own query brought nothing.
     """
     if QUERY_AGAIN in note:
         return note.replace(QUERY_AGAIN, _AFTER_FAILURE)
 
-    step = await _step_after(store, results[-1], doubts) if results else ""
+    step = await _step_after(store, results[-1], doubts, second) if results else ""
     return "\n\n".join(filter(None, [step, note]))
 
 
-async def _step_after(store: ArtifactStore, last: ToolResultRef, doubts: Sequence[str]) -> str:
+async def _step_after(
+    store: ArtifactStore,
+    last: ToolResultRef,
+    doubts: Sequence[str],
+    second: str,
+) -> str:
     if last.is_error or not last.ref:
-        return _AFTER_FAILURE
+        return " ".join(filter(None, [second, _AFTER_FAILURE]))
     # An output that is not there is found missing where it is shown.
     output = await read_text(store, last.ref)
     # A count of 0 is data, but more often comes of a condition that no row can meet.
     found_nothing = MATCHED_NOTHING.search(output) is not None or MEET in output
     if found_nothing:
-        return _AFTER_NOTHING
+        return " ".join(filter(None, [_NOTHING, second, _AFTER_NOTHING]))
     return f"{doubted_query(doubts)}\n\n{_AFTER_FAILURE}" if doubts else _AFTER_DATA
 
 

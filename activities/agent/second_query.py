@@ -10,7 +10,10 @@ from activities.model.journalled_call import ModelCalls
 from activities.store.artifacts import ArtifactStore
 from activities.store.reading import read_text
 from temporal_supervisor.supervision.grounding.asked.query_doubts import query_doubts
-from temporal_supervisor.supervision.grounding.asked.second_query import second_query_doubts
+from temporal_supervisor.supervision.grounding.asked.second_query import (
+    second_query_doubts,
+    second_result,
+)
 from temporal_supervisor.supervision.grounding.sources import Source
 
 
@@ -28,6 +31,13 @@ async def doubts_of(
     if second is not None:
         doubts += second_query_doubts(question, sources, second, told)
     return doubts
+
+
+async def second_words(calls: ModelCalls, turn: TurnInput) -> str:
+    """Returns a sentence on the rows of the second query; empty if it has none."""
+    second = await _second(calls, turn)
+    result = second_result(second) if second is not None else ""
+    return f"But {result}." if result else ""
 
 
 async def outputs_of(

@@ -48,11 +48,13 @@ class ToolResultRef(Model):
 class SecondQuery(Model):
     """A query that a small model wrote once more from its brief, with the result of its run.
 
-    It is the call in the reply at `head`, in a conversation of its own.
+    It is the call in the reply at `head`, in a conversation of its own. One `is_in_vain` if it
+    failed or found no row.
     """
 
     head: str
     result: ToolResultRef
+    is_in_vain: bool = False
 
 
 class TurnInput(Model):

@@ -16,6 +16,7 @@ with workflow.unsafe.imports_passed_through():
     )
     from temporal_supervisor.supervision.base import limits
     from temporal_supervisor.supervision.base.errors import ErrorKind
+    from temporal_supervisor.supervision.base.prompt_marks import NO_ROWS
     from temporal_supervisor.supervision.budget.ledger import NextCall
     from temporal_supervisor.supervision.contract.result import Problem
 
@@ -171,24 +172,37 @@ class ToolLoop:
         Two queries that return different things are a doubt. An attempt that is interrupted here
         goes on without a second query.
         """
-        agent, progress, attempt = self._agent, self._progress, self._attempt
+        progress = self._progress
         step = f"turn.{progress.number}.once_more"
-        reply = await self._reply(step, brief=agent.brief, once_more=True)
-        attempt.note("queried_once_more", tokens=reply.usage.tokens, model=reply.model)
+        reply = await self._reply(step, brief=self._agent.brief, once_more=True)
+        second = await self._second(reply)
+        if second is not None and second.is_in_vain:
+            again = await self._reply(
+                f"{step}.again",
+                head=second.head,
+                results=[second.result],
+                once_more=True,
+            )
+            second = await self._second(again)
+        progress.second = second
+
+    async def _second(self, reply: TurnReply) -> SecondQuery | None:
+        """Runs the query in a reply of its own conversation; None if it has none."""
+        self._attempt.note("queried_once_more", tokens=reply.usage.tokens, model=reply.model)
         free = [call for call in reply.calls if not call.waits_for]
-        if free:
-            ran = await self._calls.run_aside(free[0], reply.head)
-            progress.second = SecondQuery(head=reply.head, result=ran)
+        if not free:
+            return None
+        ran = await self._calls.run_aside(free[0], reply.head)
+        is_in_vain = ran.result.is_error or NO_ROWS in ran.preview
+        return SecondQuery(head=reply.head, result=ran.result, is_in_vain=is_in_vain)
 
     def _is_to_be_queried_once_more(self, reply: TurnReply) -> bool:
-        """True if a query of a turn brought something, and none was written once more so far."""
+        """True if the model has made its first query, and may make another call."""
         progress = self._progress
         if not reply.second_due or progress.second is not None:
             return False
         # Other agents' findings, which such a query may need, are not in its prompt.
         if self._agent.brief.dependencies:
-            return False
-        if all(result.is_error for result in progress.results):
             return False
         return self._attempt.has_a_turn_left
 

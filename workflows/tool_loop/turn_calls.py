@@ -6,12 +6,7 @@ from contextlib import suppress
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.turn_contracts import (
-        ToolCallRef,
-        ToolInput,
-        ToolReply,
-        ToolResultRef,
-    )
+    from activities.contracts.turn_contracts import ToolCallRef, ToolInput, ToolReply
     from activities.prompts import agent_prompts as prompts
     from temporal_supervisor.supervision.base import limits
     from temporal_supervisor.supervision.base.errors import STORE, ErrorKind
@@ -53,11 +48,11 @@ class TurnCalls:
         progress.results = [call.without_result(surplus) for call in calls[most:]]
         await self._run()
 
-    async def run_aside(self, call: ToolCallRef, head: str) -> ToolResultRef:
-        """Returns the result of a call of another conversation, in its reply at `head`."""
+    async def run_aside(self, call: ToolCallRef, head: str) -> ToolReply:
+        """Runs a call of another conversation, in its reply at `head`."""
         reply = await self._run_tool(call, head)
         self._progress.usage += Usage(tool_calls=1)
-        return reply.result
+        return reply
 
     async def _run(self) -> None:
         """Runs the approved calls in parallel.

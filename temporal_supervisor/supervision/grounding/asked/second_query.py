@@ -44,9 +44,24 @@ def second_query_doubts(
     other = others[0]
     if _is_one_result(first, other):
         return []
-    sql = one_line(sql_in(second.arguments), limits.LINE_BYTES)
-    returned = f"another query for it returned {_shown(other)}, not {_shown(first)}"
-    return [f"{returned}: {sql}"]
+    return [f"{_returned(other)}, not {_shown(first)}: {_sql(second)}"]
+
+
+def second_result(second: Source) -> str:
+    """Returns a sentence on the rows of the second query, with the query; empty without any.
+
+    Example: `another query for it returned 17: SELECT count(*) FROM finishes WHERE place = 1`.
+    """
+    others = AskedAndRead("", [second]).queries
+    return f"{_returned(others[0])}: {_sql(second)}" if others else ""
+
+
+def _returned(other: AnsweredQuery) -> str:
+    return f"another query for it returned {_shown(other)}"
+
+
+def _sql(second: Source) -> str:
+    return one_line(sql_in(second.arguments), limits.LINE_BYTES)
 
 
 def _first_query(asked: AskedAndRead) -> AnsweredQuery | None:
