@@ -9,8 +9,8 @@ from temporalio import activity
 
 from activities.agent.early_doubts import early_doubts
 from activities.agent.grounds import read_grounds
+from activities.agent.other_queries import other_words
 from activities.agent.query_first import next_step, offered_tools, shown_tables
-from activities.agent.second_query import second_words
 from activities.agent.stored_conclusions import store_conclusion
 from activities.contracts.run_contracts import SubtaskBrief
 from activities.contracts.turn_contracts import ToolCallRef, TurnInput, TurnReply, arguments_sha256
@@ -112,11 +112,12 @@ class AgentTurnActivities:
             concludes=turn.last,
             withheld=withheld,
             anew_from=turn.anew_from,
+            others=turn.others,
         )
         note = await self._note(turn, role, withheld)
         if turn.head is None:
             assert turn.brief is not None
-            opens = self._opening_once_more if turn.once_more else self._opening
+            opens = self._other_opening if turn.another_query else self._opening
             opening, text = await opens(turn, turn.brief, loaded, role)
             answered = await self._calls.begin(turn, opening, text, options, note)
         else:
@@ -158,8 +159,8 @@ class AgentTurnActivities:
             content += user_message(prompts.correction_request(turn.brief.feedback))["content"]
         if not turn.last and await self._queries_first(turn, loaded, role):
             doubts = await early_doubts(self._calls, turn, loaded.toolbox)
-            second = await second_words(self._calls, turn)
-            note = await next_step(self._calls.store, turn.results, note, doubts, second)
+            other = await other_words(self._calls, turn)
+            note = await next_step(self._calls.store, turn.results, note, doubts, other)
         if note:
             content += user_message(note)["content"]
         return [message] if content else []
@@ -200,14 +201,14 @@ class AgentTurnActivities:
         opening = Opening(system=system, model=turn.model, effort=turn.effort, tools=tools)
         return opening, prompt.within
 
-    async def _opening_once_more(
+    async def _other_opening(
         self,
         turn: TurnInput,
         brief: SubtaskBrief,
         loaded: LoadedTeam,
         role: Role,
     ) -> tuple[Opening, str]:
-        """Returns the opening and the prompt of the conversation for a second query."""
+        """Returns the opening and the prompt of the conversation for another query."""
         window = await self._calls.window(turn.run, turn.model)
         subtask = await self._subtask(brief)
         room = window.output_chars
@@ -218,7 +219,7 @@ class AgentTurnActivities:
             effort=turn.effort,
             tools=loaded.toolbox.definitions(loaded.toolbox.queries(role)),
         )
-        return opening, prompts.query_once_more(subtask, tables)
+        return opening, prompts.another_query(subtask, tables, turn.another_query)
 
     async def _subtask(self, brief: SubtaskBrief) -> Subtask:
         """Returns the subtask of a brief, with its description as it is worked on."""
@@ -330,9 +331,9 @@ class AgentTurnActivities:
             labels=answered.labels,
             usage=answered.usage,
         )
-        if not turn.once_more and await self._queries_first(turn, loaded, role):
+        if not turn.another_query and await self._queries_first(turn, loaded, role):
             queries = loaded.toolbox.queries(role)
-            reply.second_due = any(call.name in queries for call in reply.calls)
+            reply.others_due = any(call.name in queries for call in reply.calls)
         if finish and concluded:
             reply.finish_call_id = str(finish["id"])
         elif text and (turn.last or not calls):

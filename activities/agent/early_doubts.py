@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from activities.agent.grounds import asked, read_grounds
-from activities.agent.second_query import doubts_of, outputs_of
+from activities.agent.other_queries import doubts_of, outputs_of
 from activities.contracts.turn_contracts import TurnInput
 from activities.model.conversation import Entry, texts_of
 from activities.model.journalled_call import ModelCalls
@@ -33,7 +33,7 @@ async def early_doubts(calls: ModelCalls, turn: TurnInput, toolbox: Toolbox) -> 
     keep = partial(calls.store.put_output, turn.run.run_id)
     grounds = await read_grounds(calls.conversations, turn.head, toolbox, keep)
     sources = [*grounds.texts, *latest]
-    return await doubts_of(calls, turn, asked(chain), sources)
+    return await doubts_of(calls, turn, turn.head, asked(chain), sources)
 
 
 def _has_heard(chain: Sequence[Entry]) -> bool:

@@ -81,18 +81,18 @@ async def next_step(
     results: Sequence[ToolResultRef],
     note: str,
     doubts: Sequence[str] = (),
-    second: str = "",
+    other: str = "",
 ) -> str:
     """Returns the words below the outputs of a turn, with its note: correct the query, or finish.
 
     A doubted query is asked for again in the words after one that failed: offered a choice, a small
-    model repeats its finding, or excuses itself. `doubts` are those about the last output; `second`
-    is a sentence on the second query, for one whose own query brought nothing.
+    model repeats its finding, or excuses itself. `doubts` are those about the last output; `other`
+    is a sentence on other queries, for an agent whose own query brought nothing.
     """
     if QUERY_AGAIN in note:
         return note.replace(QUERY_AGAIN, _AFTER_FAILURE)
 
-    step = await _step_after(store, results[-1], doubts, second) if results else ""
+    step = await _step_after(store, results[-1], doubts, other) if results else ""
     return "\n\n".join(filter(None, [step, note]))
 
 
@@ -100,16 +100,16 @@ async def _step_after(
     store: ArtifactStore,
     last: ToolResultRef,
     doubts: Sequence[str],
-    second: str,
+    other: str,
 ) -> str:
     if last.is_error or not last.ref:
-        return " ".join(filter(None, [second, _AFTER_FAILURE]))
+        return " ".join(filter(None, [other, _AFTER_FAILURE]))
     # An output that is not there is found missing where it is shown.
     output = await read_text(store, last.ref)
     # A count of 0 is data, but more often comes of a condition that no row can meet.
     found_nothing = MATCHED_NOTHING.search(output) is not None or MEET in output
     if found_nothing:
-        return " ".join(filter(None, [_NOTHING, second, _AFTER_NOTHING]))
+        return " ".join(filter(None, [_NOTHING, other, _AFTER_NOTHING]))
     return f"{doubted_query(doubts)}\n\n{_AFTER_FAILURE}" if doubts else _AFTER_DATA
 
 

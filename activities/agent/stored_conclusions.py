@@ -10,7 +10,7 @@ from typing import NamedTuple, cast
 from pydantic import JsonValue
 
 from activities.agent.grounds import Grounds, asked, needs_data, read_grounds, told
-from activities.agent.second_query import doubts_of
+from activities.agent.other_queries import doubts_of
 from activities.contracts.turn_contracts import TurnInput
 from activities.model.conversation import Entry
 from activities.model.journalled_call import Answered, ModelCalls
@@ -85,7 +85,7 @@ async def store_conclusion(
     doubts: list[str] = []
     if role.grounding == "tools" and conclusion.text:
         claims = await asyncio.to_thread(check, text, grounds.texts)
-        doubts = await doubts_of(calls, turn, asked(chain), grounds.texts, text)
+        doubts = await doubts_of(calls, turn, answered.head, asked(chain), grounds.texts, text)
     is_ungrounded = needs_data(role, loaded.toolbox) and not grounds.has_any
     known = grounds.links(untrusted=bool(answered.labels.untrusted))
     shown_text = without_links(text, known)  # claims are those of what was written

@@ -45,8 +45,8 @@ class ToolResultRef(Model):
     readings: Readings = []
 
 
-class SecondQuery(Model):
-    """A query that a small model wrote once more from its brief, with the result of its run.
+class OtherQuery(Model):
+    """Another query that a small model wrote for its subtask, with the result of its run.
 
     It is the call in the reply at `head`, in a conversation of its own. One `is_in_vain` if it
     failed or found no row.
@@ -61,8 +61,9 @@ class TurnInput(Model):
     """One model call of a worker agent: the brief on the first turn, later the head and the new messages.
 
     With both it continues an earlier attempt's conversation: only the brief's feedback is new. A
-    conversation that begins anew lists the tool outputs of the one at `anew_from`. A `once_more`
-    call asks for the second query; the calls after it have that as `second`.
+    conversation that begins anew lists the tool outputs of the one at `anew_from`. One that
+    asks for `another_query`, by its number from 1, asks for nothing else; the calls after it have
+    these as `others`.
     """
 
     run: RunRef
@@ -77,8 +78,8 @@ class TurnInput(Model):
     results: list[ToolResultRef] = []
     note: str | None = None
     last: bool = False
-    once_more: Annotated[bool, Field(exclude_if=lambda once_more: not once_more)] = False
-    second: Annotated[SecondQuery | None, Field(exclude_if=lambda second: second is None)] = None
+    another_query: Annotated[int, Field(exclude_if=lambda number: not number)] = 0
+    others: Annotated[list[OtherQuery], Field(exclude_if=lambda others: not others)] = []
     max_turns: int = 10
     max_tokens: int
 
@@ -139,7 +140,8 @@ class TurnReply(Model):
     rest on data, and rests on nothing; an `empty` one is no finding at all. A last turn without a
     text has the last text before it as `earlier`. One that `repeats` says the same as the reply
     before it, or would be followed by the same. `fullest`: no more room would make a cut reply
-    longer. `second_due`: its query is to be written once more.
+    longer. `others_due`: other queries are to be written beside
+    its own.
     """
 
     head: str
@@ -158,7 +160,7 @@ class TurnReply(Model):
     earlier: Finding | None = None
     repeats: bool = False
     fullest: bool = False
-    second_due: Annotated[bool, Field(exclude_if=lambda due: not due)] = False
+    others_due: Annotated[bool, Field(exclude_if=lambda due: not due)] = False
     withheld: Annotated[list[str], Field(exclude_if=lambda names: not names)] = []
     labels: Read = Labels()
     usage: Usage

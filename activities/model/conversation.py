@@ -16,7 +16,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from activities.contracts.turn_contracts import ToolResultRef
+from activities.contracts.turn_contracts import OtherQuery, ToolResultRef
 from activities.model.port import Json, ModelMessage
 from activities.store.artifacts import ArtifactStore, text_of
 from temporal_supervisor.supervision.agent.agent_tools import beginning, output_name
@@ -62,7 +62,8 @@ class Entry(Model):
     the head `anew_from` had come to. `ancestors` are the keys of the entries before it, oldest
     first. In `input` a tool_result block has `content_ref`, a key, in place of `content`, and also
     `sources` and `artifacts`. `labels` are those of all texts that the call had read, `spent` is
-    the usage of failed attempts at it, `at` the time when the answer was stored.
+    the usage of failed attempts at it, `at` the time when the answer was stored. `others` are
+    other queries that were written before it.
     """
 
     opening: Opening | None = None
@@ -74,6 +75,7 @@ class Entry(Model):
     spent: Usage = Usage()
     at: str | None = None
     anew_from: str = ""
+    others: Annotated[list[OtherQuery], Field(exclude_if=lambda others: not others)] = []
 
     @property
     def said(self) -> list[Json]:

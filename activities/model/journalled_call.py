@@ -18,7 +18,7 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.contracts.run_contracts import RunRef, SupervisorCall
-from activities.contracts.turn_contracts import FailedCall, TurnInput, arguments_sha256
+from activities.contracts.turn_contracts import FailedCall, OtherQuery, TurnInput, arguments_sha256
 from activities.heartbeat import show, until_stored, waiting
 from activities.model.conversation import ConversationStore, ConversationView, Entry, Opening
 from activities.model.gate import ModelGate
@@ -106,7 +106,8 @@ def key_of(asked: Asked, workflow_id: str) -> str:
 class CallOptions:
     """The options of a call: its cached parts, whether it may call tools, the tools `withheld`.
 
-    A first call may begin anew what the conversation at `anew_from` had come to.
+    A first call may begin anew what the conversation at `anew_from` had come to; `others` are other
+    queries that were written before it.
     """
 
     cache: CacheUse = "none"
@@ -114,6 +115,7 @@ class CallOptions:
     withheld: Sequence[str] = ()
     labels: Labels = Labels()
     anew_from: str = ""
+    others: Sequence[OtherQuery] = ()
 
 
 @dataclass(frozen=True)
@@ -223,6 +225,7 @@ class ModelCalls:
             spent=earlier.spent,
             at=datetime.now(UTC).isoformat(),
             anew_from=how.anew_from,
+            others=[*how.others],
         )
         return self._answered(key, await until_stored(partial(self.conversations.save, key, entry)))
 

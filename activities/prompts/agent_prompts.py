@@ -164,14 +164,22 @@ SELECT ...
 QUERY_SYSTEM = "You write SQL for DuckDB."
 
 
-def query_once_more(subtask: Subtask, tables: str) -> str:
-    """Returns the prompt that asks for the query of a subtask once more.
+_OTHER_WORDS = (
+    "Write the query whose result is the answer to it: {question}",
+    "Which rows does it need, and which of their columns? {question} Write the query for that.",
+)
 
-    It has other words and another order than the first, so that a model is not led to the query
-    that it has written already.
+
+def another_query(subtask: Subtask, tables: str, number: int) -> str:
+    """Returns the prompt that asks for another query of a subtask, the `number` counted from 1.
+
+    Its words are others than those for the first query, and for each number, so that a model is not
+    led to the query that it has written already. What differs comes last: a server that keeps
+    prompts reads the tables once.
     """
     question = plain(subtask.whole)
-    wanted = f"Write the query whose result is the answer to it: {one_line(question, limits.SENTENCE_BYTES)}"
+    words = _OTHER_WORDS[number % len(_OTHER_WORDS) - 1]
+    wanted = words.format(question=one_line(question, limits.SENTENCE_BYTES))
     block_wanted = f"Reply with it {QUERY_WANTED}, and nothing else:\n```sql\nSELECT ...\n```"
     return "\n\n".join([tag(SUBTASK, question), tag(DATA, tables), f"{wanted}\n{block_wanted}"])
 

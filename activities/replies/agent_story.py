@@ -16,6 +16,7 @@ from activities.model.conversation import ConversationStore, Entry, texts_of, to
 from activities.model.port import Json
 from activities.model.text_calls import is_written
 from activities.store.artifacts import ArtifactError, ArtifactStore
+from activities.store.reading import read_text
 from temporal_supervisor.supervision.agent.agent_tools import ReadOutputCall
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.prompt_marks import FINISH_TOOL
@@ -235,9 +236,30 @@ class AgentStories:
 
             self._seen.add(key)
             at = min(entry.at or until, until, key=datetime.fromisoformat)
-            for kind, data in _parts(number, entry, own_uses):
+            for kind, data in [*await self._aside(entry), *_parts(number, entry, own_uses)]:
                 event = TraceEvent(seq=0, at=at, type=kind, subtask_id=subtask_id, data=data)
                 events.append(event)
+        return events
+
+    async def _aside(self, entry: Entry) -> list[tuple[str, Json]]:
+        """Returns the events of other queries that were written before an entry, each once."""
+        events: list[tuple[str, Json]] = []
+        for other in entry.others:
+            if other.head in self._seen:
+                continue
+            self._seen.add(other.head)
+            asked = await self._conversations.entry(other.head)
+            calls = [use for use in asked.reply.tool_uses() if use["id"] == other.result.call_id]
+            arguments = [json.dumps(call.get("input"), ensure_ascii=False) for call in calls]
+            output = other.result.text or ""
+            if other.result.ref:
+                output = await read_text(self._store, other.result.ref)
+            data = {
+                "arguments": one_line("".join(arguments), limits.SENTENCE_BYTES),
+                "preview": one_line(output, limits.SENTENCE_BYTES),
+                "is_error": other.result.is_error,
+            }
+            events.append(("other_query", data))
         return events
 
     async def _told(self, event: TraceEvent) -> list[TraceEvent]:

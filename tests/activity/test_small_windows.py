@@ -7,7 +7,7 @@ import pytest
 from activities.agent.agent_turn import AgentTurnActivities
 from activities.agent.query_first import next_step
 from activities.contracts.run_contracts import PlanInput, PlanReply, SubtaskBrief, WorkNote
-from activities.contracts.turn_contracts import ToolResultRef, TurnInput, TurnReply
+from activities.contracts.turn_contracts import OtherQuery, ToolResultRef, TurnInput, TurnReply
 from activities.model.port import Window
 from activities.prompts.agent_prompts import QUERY_AGAIN, objection
 from activities.questions.planning import PLAN
@@ -27,6 +27,8 @@ def small(desk: Desk) -> Desk:
     return desk
 
 
+PICKED = "From table harvest, tell how much was picked"
+COUNT = tools(("query_data", {"sql": "SELECT count(*) AS n FROM harvest"}))
 QUESTION = "How many kilograms were picked in 1990?"
 TASK = "Tell how many kilograms were picked in 1990, and why."
 
@@ -205,6 +207,64 @@ async def test_a_query_is_doubted_once_before_anything_is_concluded_from_it(smal
     result = ToolResultRef(call_id=again.calls[0].call_id, ref=output)
     await turn(small, mean, text("12"), step="turn.3", head=again.head, brief=None, results=[result])
     assert small.prompt.endswith("Call finish with the answer in one sentence, as this output shows it.")
+
+
+async def other_query(desk: Desk, sql: str, output: str, *, is_error: bool = False) -> OtherQuery:
+    """Has the agent write another query; `output` is what it returned."""
+    reply = await turn(desk, PICKED, tools(("query_data", {"sql": sql})), step="query.1.1", another_query=1)
+    ref = await desk.put("other", output)
+    result = ToolResultRef(call_id=reply.calls[0].call_id, ref=ref, is_error=is_error)
+    return OtherQuery(head=reply.head, result=result)
+
+
+async def test_another_query_is_written_from_the_question_alone(small: Desk) -> None:
+    asked = await turn(small, PICKED, COUNT)
+    assert asked.others_due
+    again = await turn(small, PICKED, COUNT, step="query.1.1", another_query=1)
+    assert not again.others_due
+    body = small.asked[-1].step.body
+    assert [tool["name"] for tool in body["tools"]] == ["query_data"]
+    assert len(body["messages"]) == 1
+    assert f"is the answer to it: {PICKED}\nReply with it in one sql block" in small.prompt
+    assert "<data>\ntable harvest (year BIGINT" in small.prompt
+
+
+async def test_a_model_with_a_large_window_writes_no_other_query(desk: Desk) -> None:
+    assert not (await turn(desk, PICKED, COUNT)).others_due
+
+
+async def test_two_queries_that_return_different_things_are_a_doubt_until_they_agree(small: Desk) -> None:
+    asked = await turn(small, PICKED, COUNT)
+    other = await other_query(small, "SELECT sum(kg) FROM harvest", "| n |\n| --- |\n| 31 |\n1 row")
+    result = ToolResultRef(call_id=asked.calls[0].call_id, ref=await small.put("first", "| n |\n| --- |\n| 5 |\n1 row"))
+    later = {"head": asked.head, "brief": None, "others": [other]}
+    doubted = await turn(small, PICKED, COUNT, step="turn.2", results=[result], **later)
+    words = "- another query for it returned 31, not 5: SELECT sum(kg) FROM harvest\n"
+    assert words in small.prompt
+    assert small.prompt.endswith("Reply with the corrected query in one sql block.")
+
+    kept = await turn(small, PICKED, text("It is 5."), step="turn.3", results=[result], **later)
+    assert kept.finding is not None
+    assert kept.finding.doubts == [words[2:-1]]
+
+    output = await small.put("third", "| kg |\n| --- |\n| 31 |\n1 row")
+    result = ToolResultRef(call_id=doubted.calls[0].call_id, ref=output)
+    third = await other_query(small, "SELECT sum(kg) AS kg FROM harvest", "| kg |\n| --- |\n| 31 |\n1 row")
+    later |= {"head": doubted.head, "others": [other, third]}
+    agreed = await turn(small, PICKED, text("It is 31 kg."), step="turn.4", results=[result], **later)
+    assert agreed.finding is not None
+    assert agreed.finding.doubts == []
+
+
+async def test_another_query_that_found_something_is_shown_to_one_that_did_not(small: Desk) -> None:
+    asked = await turn(small, PICKED, COUNT)
+    other = await other_query(small, "SELECT kg FROM harvest", "| kg |\n| --- |\n| 31 |\n1 row")
+    later = {"head": asked.head, "brief": None, "others": [other]}
+    for output, is_error in (("| n |\n| --- |\n0 rows", False), ("There is no column n", True)):
+        ref = await small.put("first", output)
+        result = ToolResultRef(call_id=asked.calls[0].call_id, ref=ref, is_error=is_error)
+        await turn(small, PICKED, COUNT, step=f"turn.{2 + is_error}", results=[result], **later)
+        assert "But another query for it returned 31: SELECT kg FROM harvest. Reply" in small.prompt
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from activities.contracts.run_contracts import RunRef, SubtaskBrief
 from activities.contracts.turn_contracts import (
-    SecondQuery,
+    OtherQuery,
     ToolCallRef,
     ToolResultRef,
     TurnReply,
@@ -40,7 +40,7 @@ class LoopProgress(Model):
     feedback was given in the conversation at `head`. Of the last turn's calls `pending` ones wait
     for a person, and `approved` ones are to be run; the `results` are those of the others. With
     `anew_from` the next turn begins a conversation anew after that one, which repeated itself.
-    `second` is the query that was written once more. `note` is the system's word for the next turn;
+    `others` are other queries for the subtask. `note` is the system's word for the next turn;
     of people's words the first `heard` are in the conversation. `labels` are those of the
     conversation.
     """
@@ -61,7 +61,7 @@ class LoopProgress(Model):
     returned: Annotated[Finding | None, Field(exclude_if=lambda finding: finding is None)] = None
     empty_replies: Annotated[int, Field(exclude_if=lambda count: not count)] = 0
     feedback_due: bool = False
-    second: Annotated[SecondQuery | None, Field(exclude_if=lambda second: second is None)] = None
+    others: Annotated[list[OtherQuery], Field(exclude_if=lambda others: not others)] = []
     pending: list[ToolCallRef] = []
     approved: list[ToolCallRef] = []
     note: str | None = None

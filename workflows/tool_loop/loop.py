@@ -5,7 +5,7 @@ from typing import Any
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.turn_contracts import SecondQuery, TurnInput, TurnReply
+    from activities.contracts.turn_contracts import OtherQuery, TurnInput, TurnReply
     from activities.prompts import agent_prompts as prompts
     from temporal_supervisor.supervision.agent.turn_rules import (
         WINDOW_FULL,
@@ -71,8 +71,8 @@ class ToolLoop:
                 continue
 
             await self._follow(step, reply)
-            if self._is_to_be_queried_once_more(reply):
-                await self._query_once_more()
+            if self._needs_other_queries(reply):
+                await self._ask_for_other_queries()
             # Between turns nothing is under way, so the progress is all that a successor needs.
             if self._agent.goes_first:
                 return self._attempt.result(None, resumable=True)
@@ -124,7 +124,7 @@ class ToolLoop:
             results=progress.results,
             note=note,
             last=last,
-            second=progress.second,
+            others=progress.others,
         )
         progress.turn = turn
         progress.last_tokens = reply.usage.tokens
@@ -166,40 +166,41 @@ class ToolLoop:
             stopped=lambda: attempt.instructions.paused and attempt.instructions.now,
         )
 
-    async def _query_once_more(self) -> None:
-        """Has the model write its query once more, from the brief alone, and runs that one, too.
+    async def _ask_for_other_queries(self) -> None:
+        """Has the model write other queries, each from the brief alone, and runs them.
 
-        Two queries that return different things are a doubt. An attempt that is interrupted here
-        goes on without a second query.
+        A finding that rests on a query has to agree with one of them. An attempt that is
+        interrupted here goes on with those it has.
         """
         progress = self._progress
-        step = f"turn.{progress.number}.once_more"
-        reply = await self._reply(step, brief=self._agent.brief, once_more=True)
-        second = await self._second(reply)
-        if second is not None and second.is_in_vain:
-            again = await self._reply(
-                f"{step}.again",
-                head=second.head,
-                results=[second.result],
-                once_more=True,
-            )
-            second = await self._second(again)
-        progress.second = second
+        for number in range(1, limits.OTHER_QUERIES + 1):
+            step = f"query.{progress.number}.{number}"
+            reply = await self._reply(step, brief=self._agent.brief, another_query=number)
+            other = await self._run_other(reply)
+            if other is not None and other.is_in_vain:
+                corrected = await self._reply(
+                    f"{step}.corrected",
+                    head=other.head,
+                    results=[other.result],
+                    another_query=number,
+                )
+                other = await self._run_other(corrected) or other
+            if other is not None:
+                progress.others.append(other)
 
-    async def _second(self, reply: TurnReply) -> SecondQuery | None:
+    async def _run_other(self, reply: TurnReply) -> OtherQuery | None:
         """Runs the query in a reply of its own conversation; None if it has none."""
-        self._attempt.note("queried_once_more", tokens=reply.usage.tokens, model=reply.model)
+        self._attempt.note("other_query", tokens=reply.usage.tokens, model=reply.model)
         free = [call for call in reply.calls if not call.waits_for]
         if not free:
             return None
         ran = await self._calls.run_aside(free[0], reply.head)
         is_in_vain = ran.result.is_error or NO_ROWS in ran.preview
-        return SecondQuery(head=reply.head, result=ran.result, is_in_vain=is_in_vain)
+        return OtherQuery(head=reply.head, result=ran.result, is_in_vain=is_in_vain)
 
-    def _is_to_be_queried_once_more(self, reply: TurnReply) -> bool:
-        """True if the model has made its first query, and may make another call."""
-        progress = self._progress
-        if not reply.second_due or progress.second is not None:
+    def _needs_other_queries(self, reply: TurnReply) -> bool:
+        """True if the model has made its first query, and may make other calls."""
+        if not reply.others_due or self._progress.others:
             return False
         # Other agents' findings, which such a query may need, are not in its prompt.
         if self._agent.brief.dependencies:

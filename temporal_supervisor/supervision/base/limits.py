@@ -148,6 +148,8 @@ MAX_TOKENS_CEILING = 128_000  # output limit of current models
 CUT_RETRIES = 2  # how often a reply cut by max_tokens is asked for again with more room
 # How often words in place of a finding go back: a model that has none then ends the attempt.
 EMPTY_REPLIES = 2
+# Beside its own query, from a small model: of three that return what they will two can agree.
+OTHER_QUERIES = 2
 TURNS_NOTICE = 2  # turns before its last in which a worker agent reads how many are left
 # Of findings in one prompt, however large the window: above it small models cost more.
 CONTEXT_TOKENS = 100_000

@@ -362,16 +362,18 @@ def _block_of_sql(
 
     A finding cites queries that were made. So a block counts while no query has succeeded; later it
     has to be a new one that ends the text, without a figure beside it, unless it `is_asked` for.
+    Then one that was made before is a call if nothing stands beside it: its author hears so.
     """
     tool = next((name for name, schema in offered.items() if schema.get("required") == ["sql"]), None)
     block = _SQL.search(text) or _bare_query(text)
     if tool is None or block is None or not block["sql"].strip():
         return None
     call = Call(tool, {"sql": block["sql"].strip()})
-    if _was_made(call, made):
+    rest = text[: block.start()] + text[block.end() :]
+    is_repeated = is_asked and not rest.strip()
+    if _was_made(call, made) and not is_repeated:
         return None
     has_result = any(each.call.name == tool and each.succeeded for each in made)
-    rest = text[: block.start()] + text[block.end() :]
     if has_result and not is_asked and (text[block.end() :].strip() or _DIGIT.search(rest)):
         return None
     return WrittenCall(call, text[: block.start()].strip(), block.end(), SQL_RULE)

@@ -94,7 +94,7 @@ SENTENCES: dict[str, tuple[str, Mood]] = {
     "turn": ("turn {turn}[withheld?, without {withheld}]: [preview?{preview}][!preview?{stop_reason}]", "faint"),
     "tool": ("{name} {arguments} → {preview}", "plain"),
     "note": ("message: {text}", "plain"),
-    "queried_once_more": ("its query is written once more, and both are compared", "faint"),
+    "other_query": ("another query for it[arguments?: {arguments} → {preview}]", "faint"),
     "finding_returned": ("its finding goes back[why?: {why}][unsupported?: {unsupported}]", "bad"),
     "refine_brought": ("the rewritten description brought {brought}", "plain"),
     "begun_anew": ("it repeats itself: its conversation begins anew, with what tools returned", "faint"),

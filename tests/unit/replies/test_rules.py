@@ -221,6 +221,9 @@ def test_a_new_query_that_was_asked_for_is_a_call_whatever_follows_it() -> None:
 
     again = text.replace("SELECT 2", QUERY.arguments["sql"])
     assert first_call(again, OFFERED, made, asked_for_sql=True) is None
+    alone = f"```sql\n{QUERY.arguments['sql']}\n```"
+    repeated = first_call(alone, OFFERED, made, asked_for_sql=True)
+    assert repeated is not None, "its author hears that it was made before"
 
 
 def test_names_that_mean_two_tools_mean_none() -> None:

@@ -1,0 +1,168 @@
+"""A finding's query beside others that were written for the same question: what they return.
+
+Each was written from the words of the question alone. A result that two of them have in common is
+believed; one that no other has is a doubt. Example: 17 rows that meet a condition, where two other
+queries count 20 rows in all.
+"""
+
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+
+from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.text import one_line
+from temporal_supervisor.supervision.grounding.asked.asked_and_read import (
+    AnsweredQuery,
+    AskedAndRead,
+)
+from temporal_supervisor.supervision.grounding.rows.queries import sql_in
+from temporal_supervisor.supervision.grounding.sources import Source
+
+_VOTES = 2
+"""So many queries that were written on their own have to return a finding's result."""
+_ROWS = 50  # compared of one query: whoever lists more has chosen nothing
+_COMMON = 0.5  # share of the values of two results, from which on they are one
+_NUMBER = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?")
+_SHARE = Decimal("0.005")  # by which numbers with decimals may differ: they may be rounded
+_SHOWN_CHARS = 80  # of what a query returned
+
+
+def other_query_doubts(
+    question: str,
+    sources: Sequence[Source],
+    others: Sequence[Source],
+    first_call: str,
+    told: str = "",
+) -> list[str]:
+    """Returns a sentence if the other queries for a question do not return what its finding has.
+
+    `sources` are the outputs of tools, and `first_call` has the arguments of the call that was made
+    before any other query was known. `others` are outputs of the other queries. `told` is the
+    finding, by which the query that it rests on is known. Without that query there is no doubt.
+    """
+    asked = AskedAndRead(question, sources, told)
+    query = _query_of(asked)
+    if query is None:
+        return []
+
+    first = AskedAndRead(question, _made_by(first_call, sources)).queries
+    written = [*_queries(others), *first[:1]]
+    votes = [each for each in written if _is_one_result(query, each, told)]
+    if len(votes) >= _VOTES:
+        return []
+
+    differing = [other for other in others if _differs(query, other, told)]
+    if not differing:
+        return ["no other query for it returned the same"]
+    other = _most_common(differing)
+    return [f"{_returned(other)}, not {_shown(query)}: {_sql(other)}"]
+
+
+def other_result(others: Sequence[Source]) -> str:
+    """Returns a sentence on the result that most of the other queries have; empty if none found any.
+
+    Example: `another query for it returned 17: SELECT count(*) FROM finishes WHERE place = 1`.
+    """
+    found = [other for other in others if _queries([other])]
+    if not found:
+        return ""
+    other = _most_common(found)
+    return f"{_returned(other)}: {_sql(other)}"
+
+
+def _query_of(asked: AskedAndRead) -> AnsweredQuery | None:
+    """Returns the query that the finding rests on, else the last one."""
+    if asked.only_query is not None:
+        return asked.only_query
+    return asked.queries[-1] if asked.queries else None
+
+
+def _made_by(call: str, sources: Sequence[Source]) -> list[Source]:
+    return [source for source in sources if call and source.arguments == call]
+
+
+def _queries(others: Sequence[Source]) -> list[AnsweredQuery]:
+    return AskedAndRead("", others).queries
+
+
+def _differs(query: AnsweredQuery, other: Source, told: str) -> bool:
+    return any(not _is_one_result(query, each, told) for each in _queries([other]))
+
+
+def _most_common(others: Sequence[Source]) -> Source:
+    """Returns one with the result that most of them have; of several the first."""
+
+    def votes(other: Source) -> int:
+        (result,) = _queries([other])
+        return sum(_is_one_result(result, each, "") for each in _queries(others))
+
+    return max(others, key=votes)
+
+
+def _is_one_result(query: AnsweredQuery, other: AnsweredQuery, told: str) -> bool:
+    """True if both show the same, or one counts or adds up the rows of the other.
+
+    Of the query only cells that are told count, if some are.
+    """
+    if query.shape == other.shape or _sums_up(query, other) or _sums_up(other, query):
+        return True
+    shown = query.shown_in(told)
+    mine = [value for value in _values(query) if not shown or value in shown]
+    theirs = _values(other)
+    for kind in (True, False):
+        one = _of_kind(mine, are_numbers=kind)
+        two = _of_kind(theirs, are_numbers=kind)
+        if one and two:
+            return _common_share(one, two) >= _COMMON
+    return False
+
+
+def _sums_up(single: AnsweredQuery, rows: AnsweredQuery) -> bool:
+    values = _values(single)
+    if len(values) != 1 or rows.rows < 2:
+        return False
+    if _is_same(values[0], str(rows.rows)):
+        return True
+    return rows.total is not None and _is_same(values[0], str(rows.total))
+
+
+def _values(query: AnsweredQuery) -> list[str]:
+    rows = [row.cells for table in query.output for row in table.rows[:_ROWS]]
+    return [cell for cells in rows for cell in cells if cell]
+
+
+def _of_kind(values: Sequence[str], *, are_numbers: bool) -> list[str]:
+    found = [value for value in values if bool(_NUMBER.fullmatch(value)) is are_numbers]
+    return list(dict.fromkeys(found))
+
+
+def _common_share(one: Sequence[str], two: Sequence[str]) -> float:
+    common = [value for value in one if any(_is_same(value, each) for each in two)]
+    return len(common) / max(len(one), len(two))
+
+
+def _is_same(one: str, other: str) -> bool:
+    if not (_NUMBER.fullmatch(one) and _NUMBER.fullmatch(other)):
+        return _plain(one) == _plain(other)
+    first, second = Decimal(one), Decimal(other)
+    is_whole = first == first.to_integral_value() and second == second.to_integral_value()
+    if is_whole:
+        return first == second
+    return abs(first - second) <= _SHARE * max(abs(first), abs(second))
+
+
+def _plain(value: str) -> str:
+    return " ".join(re.findall(r"\w+", value.lower()))
+
+
+def _returned(other: Source) -> str:
+    (query,) = _queries([other])
+    return f"another query for it returned {_shown(query)}"
+
+
+def _shown(query: AnsweredQuery) -> str:
+    return one_line(", ".join(_values(query)), _SHOWN_CHARS)
+
+
+def _sql(other: Source) -> str:
+    return one_line(sql_in(other.arguments), limits.LINE_BYTES)
