@@ -237,7 +237,7 @@ async def test_two_queries_that_return_different_things_are_a_doubt_until_they_a
     asked = await turn(small, PICKED, COUNT)
     other = await other_query(small, "SELECT sum(kg) FROM harvest", "| n |\n| --- |\n| 31 |\n1 row")
     result = ToolResultRef(call_id=asked.calls[0].call_id, ref=await small.put("first", "| n |\n| --- |\n| 5 |\n1 row"))
-    later = {"head": asked.head, "brief": None, "others": [other]}
+    later: dict[str, Any] = {"head": asked.head, "brief": None, "others": [other]}
     doubted = await turn(small, PICKED, COUNT, step="turn.2", results=[result], **later)
     words = "- another query for it returned 31, not 5: SELECT sum(kg) FROM harvest\n"
     assert words in small.prompt
@@ -259,7 +259,7 @@ async def test_two_queries_that_return_different_things_are_a_doubt_until_they_a
 async def test_another_query_that_found_something_is_shown_to_one_that_did_not(small: Desk) -> None:
     asked = await turn(small, PICKED, COUNT)
     other = await other_query(small, "SELECT kg FROM harvest", "| kg |\n| --- |\n| 31 |\n1 row")
-    later = {"head": asked.head, "brief": None, "others": [other]}
+    later: dict[str, Any] = {"head": asked.head, "brief": None, "others": [other]}
     for output, is_error in (("| n |\n| --- |\n0 rows", False), ("There is no column n", True)):
         ref = await small.put("first", output)
         result = ToolResultRef(call_id=asked.calls[0].call_id, ref=ref, is_error=is_error)

@@ -14,13 +14,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from temporal_supervisor.supervision.base.prompt_marks import ADDED_UP_TOTAL, MEET, NO_MATCH
+from temporal_supervisor.supervision.base.prompt_marks import ADDED_UP_TOTAL, MEET, NO_MATCH, TIED
 from temporal_supervisor.supervision.base.text import closest, cut, quoted
 from temporal_supervisor.supervision.grounding.rows.queries import Query, read_query
 
 Json = dict[str, Any]
 
-_TIED = "LIMIT leaves out a row that ties with the last one here: name it, or query again for all."
+_TIED = f"{TIED} here: name it, or query again for all."
 _HINTS = 5  # below one output
 _COMPARED = 40  # texts with columns: each is held against up to 200 values, on the event loop
 _SHOWN = 3  # values in one hint

@@ -33,6 +33,7 @@ TAGS = (
 
 DIGEST = "digest"  # the role of a finding that condenses others
 ADDED_UP_TOTAL = "looks like the sum of the rows above"  # noted below a query that counts it
+TIED = "LIMIT leaves out a row that ties with the last one"  # in a line below a query
 NO_MATCH = "No row matches this."  # a line below a count or sum over no row
 MEET = "meet the condition"  # in a line below a query that found nothing: how many rows do
 NO_ROWS = "0 rows"  # the last line of a query's output that has none

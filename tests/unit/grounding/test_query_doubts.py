@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from temporal_supervisor.supervision.base.prompt_marks import ADDED_UP_TOTAL, TIED
 from temporal_supervisor.supervision.grounding.asked.query_doubts import query_doubts
 from temporal_supervisor.supervision.grounding.sources import Source
 
@@ -51,6 +52,38 @@ def doubts(question: str, sql: str, *rows: str, more: tuple[Source, ...] = ()) -
             ("SELECT sum(Wins) FROM voyages WHERE 1 = 1 AND Ship = 'Cygnus' AND Year < 2009", "wins", "7"),
             ("SELECT sum(Wins) FROM voyages WHERE Ship = 'Cygnus' AND CAST(2004 AS INT) < 2009", "wins", "7"),
             "compares the number 2004 with 2009",
+        ),
+        # Another row than the named one.
+        (
+            "Which ship came after Borealis?",
+            (
+                "SELECT Ship FROM voyages WHERE Year > (SELECT Year FROM voyages WHERE Ship = 'Borealis')",
+                "Ship",
+                "Cygnus",
+            ),
+            ("SELECT Ship, Year FROM voyages WHERE Ship = 'Borealis'", "Ship | Year", "Borealis | 1991"),
+            "looks at 'Borealis' alone",
+        ),
+        (
+            "Aurora has the same flag as which other ship?",
+            (
+                "SELECT Ship, Flag FROM voyages WHERE Flag IN (SELECT Flag FROM voyages WHERE Ship = 'Aurora')",
+                "Ship | Flag",
+                "Cygnus | Norway",
+            ),
+            ("SELECT Ship, Flag FROM voyages WHERE Ship = 'Aurora'", "Ship | Flag", "Aurora | Norway"),
+            "looks at 'Aurora' alone",
+        ),
+        # A column whose name another one got.
+        (
+            "Which flag has the most wins?",
+            ("SELECT Flag, Wins FROM voyages ORDER BY Wins DESC LIMIT 1", "Flag | Wins", "Norway | 9"),
+            (
+                "SELECT Flag, count(*) AS wins FROM voyages GROUP BY Flag ORDER BY wins DESC LIMIT 1",
+                "Flag | wins",
+                "Norway | 2",
+            ),
+            "does not read wins, of which the question asks for the most",
         ),
         # A name that is only left out.
         (
@@ -451,3 +484,19 @@ def test_a_glance_at_a_table_compares_no_rows() -> None:
     question, told = "Which ship had the most wins?", "It was Aurora with 4."
     assert query_doubts(question, [glance], told)
     assert query_doubts(question, [whole], told) == []
+
+
+@pytest.mark.parametrize(
+    ("note", "sign"),
+    [
+        (f"{TIED} here: name it, or query again for all.", "LIMIT leaves out a row that ties"),
+        (f"Note: the last row {ADDED_UP_TOTAL}: leave it out where you add up", "is the sum of the others"),
+        ("Ship has other values with 'Aurora' in them, which this leaves out: 'Aurora II'.", ""),
+    ],
+)
+def test_a_note_below_the_rows_that_nobody_heeds_is_a_doubt(note: str, sign: str) -> None:
+    output = f"| Ship |\n|---|\n| Cygnus |\n1 row\n{note}"
+    sql = "SELECT Ship FROM voyages ORDER BY Crew DESC LIMIT 1"
+    queried = Source(output, arguments=json.dumps({"sql": sql}), name="query_data")
+    found = query_doubts("Which ship has the largest crew?", [Source(_LISTING), queried])
+    assert [sign in doubt for doubt in found] == ([True] if sign else [])

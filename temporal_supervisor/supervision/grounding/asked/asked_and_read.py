@@ -34,13 +34,15 @@ _WORD = re.compile(r"[^\W_]+")
 class AnsweredQuery:
     """A query that found rows: its shape, the tables that it read, and its output.
 
-    `chosen_numbers` are those that a column has to equal in its rows.
+    `chosen_numbers` are those that a column has to equal in its rows. `notes` are the lines below
+    its rows.
     """
 
     shape: QueryShape
     tables: tuple[str, ...]
     output: tuple[MarkdownTable, ...]
     chosen_numbers: tuple[str, ...] = ()
+    notes: str = ""
 
     @property
     def rows(self) -> int:
@@ -121,7 +123,8 @@ class AskedAndRead:
                 shape = shape_of(sql_in(source.arguments))
                 numbers = tuple(_chosen_numbers(query))
                 tables = tuple(query.tables)
-                self.queries.append(AnsweredQuery(shape, tables, tuple(output), numbers))
+                notes = source.text[output[-1].rows[-1].end :]
+                self.queries.append(AnsweredQuery(shape, tables, tuple(output), numbers, notes))
         self.shapes = [query.shape for query in self.queries]
         self.columns = _columns_of(self.queries, texts)
         outputs = [source for source in texts if source.name != BRIEF]

@@ -15,6 +15,8 @@ from temporal_supervisor.supervision.grounding.asked.values_left_out import coul
 from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
 from temporal_supervisor.supervision.grounding.rows.superlatives import TOTAL_WORDS
 
+_ALIAS = re.compile(r"\bas\s+(\w+)")
+_MOST = frozenset(["most", "highest", "largest", "greatest", "least", "lowest", "fewest", "smallest"])
 _SUMS_UP = re.compile(rf"(?:grand )?(?:{TOTAL_WORDS})", re.IGNORECASE)
 _RANKED = re.compile(r"\b(?:rank|rnk|ranking|pos|position|place|seed|no|lane)\b|#", re.IGNORECASE)
 _DATED = re.compile(
@@ -113,15 +115,36 @@ def other_column(asked: AskedAndRead) -> Iterator[str]:
     is_alone = len(asked.queries) == 1
     if is_alone and told <= chosen and not query.shape.counts:
         yield "the query returns only the values that it was asked by"
+    words = words_of(asked.question)
+    yield from _most_of_another(words, by_words, query.shape)
     if query.shape.counts_rows:
         yield from _rows_counted(asked, query.shape)
         return
     yield from _not_counted(asked, by_words, query.shape)
-    words = words_of(asked.question)
     named = [name for key, name in by_words.items() if not is_common(key) and place_of(key, words) >= 0]
     read = shown.union(*(stems(shape.columns) for shape in asked.shapes))
     if named and not stems(words) & read:
         yield f"the query does not read {named[0]}, which the question names"
+
+
+def _most_of_another(
+    words: list[str],
+    by_words: dict[tuple[str, ...], str],
+    shape: QueryShape,
+) -> Iterator[str]:
+    """Yields the column whose most or least is asked for, where the query only calls another so.
+
+    Example: `SELECT nation, count(*) AS quantity ...` for "Who has the most quantity?"
+    """
+    aliases = stems(words_of(" ".join(_ALIAS.findall(shape.bare))))
+    selected = stems(words_of(_ALIAS.sub(" ", shape.selected)))
+    for key, name in by_words.items():
+        place = place_of(key, words)
+        if place < 1 or words[place - 1] not in _MOST:
+            continue
+        is_a_mere_name = aliases >= stems(key) and selected.isdisjoint(stems(key))
+        if is_a_mere_name:
+            yield f"the query does not read {name}, of which the question asks for the {words[place - 1]}"
 
 
 def _not_shown(asked: AskedAndRead, by_words: dict[tuple[str, ...], str], shown: frozenset[str]) -> Iterator[str]:

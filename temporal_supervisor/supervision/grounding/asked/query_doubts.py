@@ -15,7 +15,9 @@ from temporal_supervisor.supervision.grounding.asked.methods_left_out import (
     methods_left_out,
     uses_a_method,
 )
+from temporal_supervisor.supervision.grounding.asked.named_row_alone import named_row_alone
 from temporal_supervisor.supervision.grounding.asked.names_excluded import names_excluded
+from temporal_supervisor.supervision.grounding.asked.notes_ignored import notes_ignored
 from temporal_supervisor.supervision.grounding.asked.other_results import (
     no_count,
     no_mean,
@@ -76,9 +78,11 @@ def _doubts(asked: AskedAndRead) -> Iterator[str]:
     yield from numbers_added(asked)
     yield from numbers_compared(asked)
     yield from flags_left_out(asked)
+    yield from notes_ignored(asked)
     if asked.has_other_texts:
         return
     yield from texts_added(asked)
+    yield from named_row_alone(asked)
     yield from methods_left_out(asked)
     yield from other_end(asked)
     yield from total_row(asked)
