@@ -172,9 +172,16 @@ class StoredTeams:
 
 
 async def read_team(store: ArtifactStore, ref: str) -> StoredTeam:
-    """Returns the team at `ref` as a run froze it, without its tools: of any run, on any Worker."""
+    """Returns the team at `ref` as a run froze it, without its tools: of any run, on any Worker.
+
+    It is shared, so do not change it.
+    """
+    return await store.read(ref, _parse)
+
+
+def _parse(data: bytes) -> StoredTeam:
     # Another version's may have other fields; a team's own file was checked when the run began.
-    return await store.read(ref, partial(StoredTeam.model_validate_json, extra="ignore"))
+    return StoredTeam.model_validate_json(data, extra="ignore")
 
 
 def _with_models(team: Team, models: Mapping[str, list[str]]) -> Team:
