@@ -128,7 +128,7 @@ class ArtifactStore:
         # Before each operation, so it is read as a plain file: that takes a tenth of the CPU.
         with self._reported(f"read '{store_keys.STORE_ID}'"):
             try:
-                return (self._root / store_keys.STORE_ID).read_text()
+                return (self._root / store_keys.STORE_ID).read_bytes().decode()
             except (FileNotFoundError, NotADirectoryError):
                 return None
 

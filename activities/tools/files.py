@@ -135,4 +135,5 @@ def open_to_others(file: Path) -> str | None:
 
 def fingerprint(files: list[Path]) -> Fingerprint:
     """Returns a value that changes if a file appears, disappears or is written."""
-    return tuple((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in files)
+    found = [(path, path.stat()) for path in files]
+    return tuple((str(path), now.st_mtime_ns, now.st_size) for path, now in found)

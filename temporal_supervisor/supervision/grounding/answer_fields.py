@@ -86,6 +86,8 @@ def field_claims(value: JsonValue, findings: Sequence[str], given: Sequence[str]
 
     `given` are texts that it may repeat: the goal and the plan.
     """
+    if value is None:
+        return iter(())
     return _Findings(findings, given).claims_in(value, "answer_json", "", [])
 
 

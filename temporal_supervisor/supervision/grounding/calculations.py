@@ -20,6 +20,7 @@ _MOST_FIGURES = 12
 _NEAR_CHARS = 80  # of words that say a sign, around a result
 _MOST_READINGS = 64  # of all its figures together: 1,234 may be 1.234
 _EQUALS = re.compile(r"[=≈][^\d=≈\n]{0,12}$")
+_MAY_CALCULATE = re.compile(r"[=≈(]")
 _OTHERS_END = re.compile(r"[\n=≈]")
 _BRACKET = re.compile(rf"[^\d()\n]{{0,16}}\(((?:[^()]|\([^()]{{0,{_MOST_CHARS}}}\)){{1,{_MOST_CHARS}}})\)")
 _SIGNS = str.maketrans("×·−–÷", "**--/")
@@ -50,6 +51,8 @@ def calculated(text: str, holds: Callable[[Figure], bool]) -> dict[str, str]:
     `holds` says if a figure does that is calculated with; results of earlier calculations do as well.
     """
     found: dict[str, str] = {}
+    if not _MAY_CALCULATE.search(text):
+        return found
     read = whole_values(text)
 
     def known(figure: Figure) -> bool:
@@ -131,6 +134,8 @@ def wrong_signs(text: str) -> Iterator[tuple[str, str]]:
 
     A text that says in words that something fell writes no minus.
     """
+    if not _MAY_CALCULATE.search(text):
+        return
     read = whole_values(text)
     for number, result in enumerate(read):
         around = text[max(0, result.start - _NEAR_CHARS) : result.end + _NEAR_CHARS]

@@ -5,6 +5,7 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
@@ -49,6 +50,8 @@ _COUNTING = re.compile(
     r"\b(?:how (?:many|often)|numbers? of|counts?|times|rows|in all|altogether|anzahl|zahl der|wie viele|mal)\b",
     re.IGNORECASE,
 )
+_KEPT_TEXTS = 64  # whose claims are remembered: several rules ask for those of one finding,
+_KEPT_CHARS = 600  # and for those of one sentence of a source; long texts would take much memory
 _CLAUSE_CHARS = 120  # of a clause that a small value ends
 _SPAN_CHARS = 300  # around a time, where the dates stand between which it lies
 _ELLIPSIS = re.compile(r"\[?(?:\.{3}|…)\]?|\[[^\]]{0,40}\]")
@@ -73,7 +76,22 @@ def claims(text: str, marks: Collection[str] = ()) -> Iterator[Claim]:
     """Yields the claims of a text that can be looked up; code and marks of citations are none.
 
     Marks are brackets with ids, `marks` or those of the text's own footnotes: "[134] million" is a
-    figure. What was read as one kind of claim is blanked, so that no other kind finds it again.
+    figure.
+    """
+    if marks or len(text) > _KEPT_CHARS:
+        return _read_claims(text, marks)
+    return iter(_kept_claims(text))
+
+
+@lru_cache(maxsize=_KEPT_TEXTS)
+def _kept_claims(text: str) -> tuple[Claim, ...]:
+    return tuple(_read_claims(text, ()))
+
+
+def _read_claims(text: str, marks: Collection[str]) -> Iterator[Claim]:
+    """Yields the claims of a text, as they are read.
+
+    What was read as one kind of claim is blanked, so that no other kind finds it again.
     """
     rest = without_code(text)
     for match in _ADDRESS.finditer(rest):
@@ -109,6 +127,8 @@ def small_claims(text: str) -> Iterator[Claim]:
     """
     rest = without_code(text)
     found = [*small_values(rest)]
+    if not found:
+        return
     all_figures = sorted([*figures(rest), *found], key=lambda figure: figure.start)
     near = _near_each(text, rest, all_figures)
     for figure in found:
@@ -160,7 +180,8 @@ def _near_each(text: str, rest: str, found: Sequence[Figure]) -> dict[int, Near]
     apart = [figure for figure in found if not _is_year(figure)]
     without_days = [figure for figure in apart if dates.around(figure.start) is None]
     words = dict[int, Near]()
-    for chosen in (apart, without_days):
+    has_days = len(without_days) < len(apart)
+    for chosen in (apart, without_days) if has_days else (apart,):
         near = surroundings(text, [Extent(figure.start, figure.end) for figure in chosen])
         words |= {figure.start: own for figure, own in zip(chosen, near, strict=True)}
     for figure in apart:

@@ -18,6 +18,7 @@ from temporal_supervisor.supervision.grounding.claims import (
     plain_text,
 )
 from temporal_supervisor.supervision.grounding.rows.contradictions import (
+    are_bound,
     computed_of_others,
     contradiction,
     other_words,
@@ -99,6 +100,8 @@ def _readings(figure: Figure, is_queried: bool) -> Sequence[Reading]:
 class Read:
     """The figures of one source, sorted, and its text in the forms that are searched.
 
+    They are read when they are first asked for: many sources are never searched for a figure.
+
     What was computed is in the units of the `data`: 3187450 - 2104310 is no dollars where these
     name euros alone, and it may be in thousands where the head of a column is. So may all figures
     where a source says in which of the `scales` amounts are given.
@@ -115,26 +118,52 @@ class Read:
         self._names = names
         self._data = data
         self._arguments = source.arguments if source.kind == "computed" else ""
+        self._given_scales = scales
         self.places = Places(source.text, source.arguments if source.kind == "data" else "")
-        self.plain = plain_text(source.text)
-        self.addresses = plain_address(source.text)
-        heads = frozenset[Decimal]().union(*(read.places.scales for read in data))
-        self._scales = mentioned_scales(source.text) | heads | scales
+        self._near_there: dict[int, Near | None] = {}
+
+    @cached_property
+    def plain(self) -> str:
+        """The text as quotations are looked up in it."""
+        return plain_text(self.source.text)
+
+    @cached_property
+    def addresses(self) -> str:
+        """The text as addresses are looked up in it."""
+        return plain_address(self.source.text)
+
+    @cached_property
+    def _scales(self) -> frozenset[Decimal]:
+        heads = frozenset[Decimal]().union(*(read.places.scales for read in self._data))
+        return mentioned_scales(self.source.text) | heads | self._given_scales
+
+    @cached_property
+    def _read(self) -> list[tuple[Decimal, Figure]]:
+        """The figures, by their values: each as often as it has readings."""
         # A tool that computes repeats its arguments: they need another source.
         given: set[Decimal] = set()
         for operand in values(self._arguments):
             given.update(reading.value for reading in operand.readings)
-        is_queried = read_query(source.arguments) is not None
+        is_queried = read_query(self.source.arguments) is not None
         read: list[tuple[Decimal, Figure]] = []
-        for figure in values(source.text):
+        for figure in values(self.source.text):
             for reading in _readings(figure, is_queried):
                 if reading.value not in given:
                     read.append((reading.value, figure))
         read.sort(key=lambda item: item[0])
-        self._values = [value for value, _ in read]
-        self._figures = [figure for _, figure in read]
-        self._at = {figure.start: figure for figure in self._figures}
-        self._near_there: dict[int, Near | None] = {}
+        return read
+
+    @cached_property
+    def _values(self) -> list[Decimal]:
+        return [value for value, _ in self._read]
+
+    @cached_property
+    def _figures(self) -> list[Figure]:
+        return [figure for _, figure in self._read]
+
+    @cached_property
+    def _at(self) -> dict[int, Figure]:
+        return {figure.start: figure for figure in self._figures}
 
     @cached_property
     def _mentioned(self) -> frozenset[str]:
@@ -275,6 +304,8 @@ class Read:
             return problem or self._not_the_extreme(near, facts)
         if self.source.kind == "computed":
             return computed_of_others(near, self._operands, figure.unit, self._names)
+        if not are_bound(near, self._names):
+            return ""
         there = self._near_in_sentence(at)
         return "" if there is None else other_words(near, there, self._names)
 

@@ -6,9 +6,12 @@ another number.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from functools import cache
+from typing import TypeVar
+
+_Named = TypeVar("_Named", str, Decimal)
 
 _UNITS: dict[str, dict[str, str]] = {
     "share": {"%": r"%|percent(?:age points?)?|per cent|prozent(?:punkte)?|pour cent|por ciento|pp"},
@@ -133,6 +136,22 @@ def _units_by_word() -> list[tuple[re.Pattern[str], str]]:
     return [(_word(pattern), unit) for units in _UNITS.values() for unit, pattern in units.items()]
 
 
+def _beginning_of_any(patterns: Iterable[str]) -> re.Pattern[str]:
+    """Returns the pattern of each place at which a word of any pattern begins."""
+    words = _word("|".join(patterns)).pattern
+    return re.compile(f"(?={words})", re.IGNORECASE)
+
+
+@cache
+def _beginning_of_unit() -> re.Pattern[str]:
+    return _beginning_of_any(pattern for units in _UNITS.values() for pattern in units.values())
+
+
+@cache
+def _beginning_of_scale() -> re.Pattern[str]:
+    return _beginning_of_any(_SCALES.values())
+
+
 @cache
 def _scales_by_word() -> list[tuple[re.Pattern[str], Decimal]]:
     return [(_word(pattern), scale) for scale, pattern in _SCALES.items()]
@@ -172,8 +191,25 @@ def scale_of(written: str, of_money: bool = False) -> Decimal:
 
 def mentioned_units(text: str) -> frozenset[str]:
     """Returns the units that a text names anywhere, be it at the end of a column's name: `distance_m`."""
-    words = {unit for pattern, unit in _units_by_word() if pattern.search(text)}
+    words = _named_in(text, _beginning_of_unit(), _units_by_word())
     return frozenset(words | set(_ENDING.findall(text)))
+
+
+def _named_in(
+    text: str,
+    beginning: re.Pattern[str],
+    by_word: Sequence[tuple[re.Pattern[str], _Named]],
+) -> set[_Named]:
+    """Returns the units or scales of which a text has a word.
+
+    Only where one begins each is tried: most texts have few, and a pattern for each takes long.
+    """
+    named = set[_Named]()
+    for place in beginning.finditer(text):
+        for pattern, value in by_word:
+            if value not in named and pattern.match(text, place.start()):
+                named.add(value)
+    return named
 
 
 def measures_implied(text: str) -> frozenset[str]:
@@ -192,7 +228,7 @@ def multiples(unit: str) -> Iterator[tuple[str, Decimal]]:
 def mentioned_scales(text: str) -> frozenset[Decimal]:
     """Returns the scales that a text names anywhere, be it as in €m or TEUR, and 1."""
     heads = {scale_of(match["after"] or match["before"], bool(match["before"])) for match in _MONEY_HEAD.finditer(text)}
-    return frozenset({Decimal(1), *heads, *(scale for pattern, scale in _scales_by_word() if pattern.search(text))})
+    return frozenset({Decimal(1), *heads, *_named_in(text, _beginning_of_scale(), _scales_by_word())})
 
 
 def declared_scales(text: str) -> frozenset[Decimal]:

@@ -1,9 +1,10 @@
 """Reading the figures of a text: how each is written, what it may mean, and how exactly it is given."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import lru_cache
 
 from temporal_supervisor.supervision.grounding.units import (
     CURRENCY,
@@ -21,6 +22,8 @@ from temporal_supervisor.supervision.grounding.units import (
 
 SMALL = 13  # whole numbers below it are counts of everyday speech and need no support
 _WHOLE = 100  # per cent: a word for all
+_KEPT_DIGITS = 4_096  # the digits of a table come again in the texts about it
+_KEPT_CHARS = 24  # a row of CSV may be read as one number
 _SIGNIFICANT = 3  # a round number with so many digits that count is as exact as one with decimals
 
 # The first digit stands alone so that a search skips to it.
@@ -156,7 +159,7 @@ def figures(text: str) -> Iterator[Figure]:
     in_list_numbers: set[int] = set()
     for match in _LIST_NUMBER.finditer(text):
         in_list_numbers.update(range(*match.span()))
-    heads = _heads(_FIGURE.sub(" ", text))
+    heads: list[tuple[Decimal, str | None]] | None = None  # few texts have figures that need them
     # From behind: a plain figure takes the unit of the one that follows, "12.3 and 14.5 million".
     joined: Figure | None = None
     next_start = len(text)
@@ -172,15 +175,35 @@ def figures(text: str) -> Iterator[Figure]:
         else:
             if not _JOINING.fullmatch(text, match.end(), next_start):
                 joined = None
-            meant = [*heads]
-            if joined is not None:
-                meant.append((joined.scale, joined.unit))
-            others = [replace(figure, scale=scale, unit=unit) for scale, unit in meant]
-            figure = replace(figure, others=tuple(others))
+            if not _needs_none(figure, text):
+                heads = _heads(_without(matches, text)) if heads is None else heads
+                figure = _with_others(figure, heads, joined)
         next_start = match.start()
         if not _needs_none(figure, text):
             found.append(figure)
     return reversed(found)
+
+
+def _without(matches: Sequence[re.Match[str]], text: str) -> str:
+    """Returns a text with a blank in place of each match."""
+    starts = [match.start() for match in matches]
+    ends = [match.end() for match in matches]
+    return " ".join(text[end:start] for end, start in zip([0, *ends], [*starts, len(text)], strict=True))
+
+
+def _with_others(
+    figure: Figure,
+    heads: Sequence[tuple[Decimal, str | None]],
+    joined: Figure | None,
+) -> Figure:
+    """Returns a plain figure with the scales and units that heads or a joined figure lend it."""
+    meant = [*heads]
+    if joined is not None:
+        meant.append((joined.scale, joined.unit))
+    if not meant:
+        return figure
+    others = [replace(figure, scale=scale, unit=unit) for scale, unit in meant]
+    return replace(figure, others=tuple(others))
 
 
 def small_values(text: str) -> Iterator[Figure]:
@@ -280,7 +303,7 @@ def _figure(match: re.Match[str], text: str) -> Figure | None:
         unit = unit_of(currency["currency"])
 
     about = _ABOUT.search(before[-20:])
-    readings = tuple(_readings(digits, _power(match["power"]), _width(about)))
+    readings = _readings(digits, match["power"], _width(about))
     is_plain = scale == 1 and unit is None and not about and not match["power"]
     if is_plain and _YEAR.fullmatch(digits):
         readings = (Reading(Decimal(digits), Decimal("0.5")),)
@@ -307,9 +330,25 @@ def _width(about: re.Match[str] | None) -> Decimal:
     return Decimal(1)
 
 
-def _readings(digits: str, power: Decimal, width: Decimal) -> Iterator[Reading]:
-    for written in _decimal_forms(re.sub(r"['’\u00a0\u2009\u202f ]", "", digits)):
-        yield Reading(Decimal(written) * power, _tolerance(written, width) * power)
+def _readings(digits: str, written_power: str | None, width: Decimal) -> tuple[Reading, ...]:
+    read = _new_readings if len(digits) > _KEPT_CHARS else _kept_readings
+    return read(digits, written_power, width)
+
+
+@lru_cache(maxsize=_KEPT_DIGITS)
+def _kept_readings(
+    digits: str,
+    written_power: str | None,
+    width: Decimal,
+) -> tuple[Reading, ...]:
+    return _new_readings(digits, written_power, width)
+
+
+def _new_readings(digits: str, written_power: str | None, width: Decimal) -> tuple[Reading, ...]:
+    power = _power(written_power)
+    plain = re.sub(r"['’\u00a0\u2009\u202f ]", "", digits)
+    forms = _decimal_forms(plain)
+    return tuple(Reading(Decimal(form) * power, _tolerance(form, width) * power) for form in forms)
 
 
 def _decimal_forms(plain: str) -> Iterator[str]:

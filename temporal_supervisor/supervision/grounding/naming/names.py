@@ -155,7 +155,7 @@ def _language_counts(text: str) -> Counter[str]:
     words = Counter(re.findall(r"[^\W\d_]+", text[:_LANGUAGE_CHARS].lower()))
     counts: Counter[str] = Counter()
     for language, function_words in FUNCTION_WORDS.items():
-        count = sum(words[word] for word in function_words)
+        count = sum(words[word] for word in function_words & words.keys())
         if count:
             counts[language] = count
     return counts

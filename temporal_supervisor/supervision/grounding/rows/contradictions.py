@@ -203,6 +203,14 @@ def _value(facts: Facts, column: str) -> str:
     return "another value"
 
 
+def are_bound(near: Near, names: Names) -> bool:
+    """True if the words near a figure bind it to a name of a table or to a year.
+
+    Without them no words beside it in a source are other ones.
+    """
+    return near.year is not None or bool(_certain_years(near)) or bool(names.mentions(near.own))
+
+
 def other_words(near: Near, there: Near, names: Names) -> str:
     """Returns the mismatch of the years or names beside a figure in a text and in a source.
 

@@ -107,7 +107,8 @@ class _Pair(NamedTuple):
 
 
 def _has_all(row: TableRow, pairs: Sequence[_Pair]) -> bool:
-    return all(row.cells[pair.at] == pair.cell for pair in pairs)
+    # A row may have fewer cells than the head of its table.
+    return all(row.cells[pair.at : pair.at + 1] == (pair.cell,) for pair in pairs)
 
 
 def _first_foreign(pairs: Sequence[_Pair]) -> _Pair | None:

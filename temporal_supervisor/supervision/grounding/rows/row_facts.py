@@ -244,6 +244,7 @@ class Places:
         self._starts = [row.start for _, row in self._rows]
         self._found: dict[int, Facts | None] = {}
         self._amounts_of: dict[MarkdownTable, frozenset[int]] = {}
+        self._dated_of: dict[MarkdownTable, set[int]] = {}
 
     @cached_property
     def units(self) -> frozenset[str]:
@@ -350,11 +351,12 @@ class Places:
 
     def _dated(self, table: MarkdownTable) -> set[int]:
         """Returns the numbers of the columns of times, by their heads or by their cells."""
-        dated: set[int] = set()
-        for number, column in enumerate(table.columns):
-            if _is_of_times(column) or _all_dates(cells_of(table, number, 20)):
-                dated.add(number)
-        return dated
+        if table not in self._dated_of:
+            dated = self._dated_of[table] = set()
+            for number, column in enumerate(table.columns):
+                if _is_of_times(column) or _all_dates(cells_of(table, number, 20)):
+                    dated.add(number)
+        return self._dated_of[table]
 
     def _amounts(self, table: MarkdownTable) -> frozenset[int]:
         """Returns the figures of a table that look like years, of columns that don't say when."""

@@ -26,6 +26,8 @@ def without_code(text: str) -> str:
 
     Fences of words, tables or JSON lose their marks alone.
     """
+    if "`" not in text:
+        return text
     text = _FENCED.sub(_blank_fence, text)
     return _INLINE.sub(lambda match: match[0] if _is_figure(match[0]) else _blank(match[0]), text)
 
