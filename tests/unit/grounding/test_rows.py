@@ -208,3 +208,10 @@ def test_a_figure_of_a_query_that_adds_up_a_total_is_not_supported() -> None:
     assert doubts(text, query(sql, rows)) == {}
     seen = doubts(text, query(sql, f"{rows}\n{note}"))
     assert "a row that is the sum of others" in seen["984,222"]
+
+
+def test_a_row_with_fewer_cells_than_its_head_is_read() -> None:
+    table = "| Rank | Nation | Medals |\n| --- | --- | --- |\n| 1 | Brazil |\n| 2 | Peru | 14 |"
+    source = query("SELECT * FROM medals", table)
+    text = "Rank 1: Nation is Brazil, Medals 14."
+    assert doubts(text, source)[text] == "no row has Rank 1, Nation Brazil, Medals 14"
